@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import suffice as sf
-from suffice.errors import SufficeError, SufficeNote
+from suffice.errors import DataError, SufficeError, SufficeNote
 from suffice.learning.chain_problem import chain_problem_of
 from suffice.learning.information import observed_information
 from tests.toy_engine import toy
@@ -302,12 +302,55 @@ def test_a_hidden_variable_that_every_step_shows_is_told() -> None:
         sf.em(TEXT, seen({"roll": ROLLS, "die": TRUTH}), hidden=[DIE])
 
 
-@pytest.mark.parametrize("ask", ["smooth", "filter", "decode", "posterior_decode", "forecast", "impute"])
-def test_an_impossible_sequence_is_told_with_its_step(ask: str) -> None:
+@pytest.mark.parametrize("ask", ["smooth", "filter", "decode", "posterior_decode", "forecast", "impute", "sample"])
+def test_an_impossible_sequence_is_refused_with_its_step(ask: str) -> None:
     two = seen({"roll": ["1", *ROLLS[:30], *ROLLS[30:59]], "id": ["a"] * 30 + ["b"] * 30}, by="id")
-    with pytest.warns(SufficeNote, match=r"sequence 'a' \(and 1 more\) is impossible .* up to step 7 has the probability zero"):
-        getattr(SHUT, ask)(two)
+    with pytest.raises(DataError, match=r"sequence 'a' \(and 1 more\) is impossible .* up to step 7 has the probability zero"):
+        SHUT.sample(given=two) if ask == "sample" else getattr(SHUT, ask)(two)
     assert (SHUT.log_prob(two) == -np.inf).all()
+    assert SHUT.log_likelihood(two) == -np.inf
+
+
+def test_an_impossible_step_ahead_is_refused() -> None:
+    """What `given` says of the next steps counts, too."""
+    u, x = sf.Finite("u", ["0", "1"]), sf.Finite("x", ["a", "b"])
+    chain = sf.Chain("x[-1] -> x; u", {"x[0]": [1, 0], "x": [[1, 0], [0, 1]], "u": [1, 0]}, [u, x])
+    rows = sf.sequences({"x": ["a", "a"], "u": ["0", "0"]}, variables=[u, x])
+    assert np.asarray(chain.forecast(rows, 2, given={"u": ["0", "0"]})["x=a"]).tolist() == [1, 1]
+    with pytest.raises(DataError, match="the sequence is impossible under the chain: what is seen up to step 4 has"):
+        chain.forecast(rows, 3, given={"u": ["0", "1", "0"]})
+
+
+def test_impossible_numbers_are_refused() -> None:
+    """A hidden level, and beside it a state that cannot be."""
+    cpds = {
+        "a": sf.Gaussian(0.0, {"a[-1]": 1.0}, 1.0),
+        "a[0]": sf.Gaussian(),
+        "y": sf.Gaussian(0.0, {"a": 1.0}, 1.0),
+        "s": [1, 0],
+    }
+    chain = sf.Chain("a[-1] -> a -> y; s", cpds, [sf.Finite("s", ["u", "v"])])
+    rows = sf.sequences({"y": [0.0, 1.0, 0.5], "s": ["u", "v", "u"]}, variables={"y": sf.Real("y"), "s": chain.variables["s"]})
+    assert chain.log_prob(rows)[0] == -np.inf
+    for ask in ("smooth", "filter", "decode", "forecast"):
+        with pytest.raises(DataError, match="the sequence is impossible under the chain: what is seen up to step 2 has"):
+            getattr(chain, ask)(rows)
+
+
+def test_what_other_models_are_asked_is_named() -> None:
+    with pytest.raises(AttributeError, match=r"Chain has no 'predict': decode\(sequences\) has the most probable path"):
+        CASINO.predict(ROLLED)  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="BayesNet has no 'smooth': that is asked of a Chain"):
+        BN.smooth(FRAME)  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"Chain has no 'abc'$"):
+        CASINO.abc  # type: ignore[attr-defined]  # noqa: B018
+    assert not hasattr(BN, "smooth")
+    assert pickle.loads(pickle.dumps(BN)) == BN
+
+
+def test_what_is_fixed_is_named() -> None:
+    with pytest.raises(SufficeError, match=r"fixed names nodes, \['state'\], or entries of them"):
+        sf.em(TEXT, ROLLED, start=CASINO, fixed=3, **HID)  # type: ignore[arg-type]
 
 
 NUMBERS = np.random.default_rng(0).normal(size=60)

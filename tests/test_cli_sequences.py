@@ -328,16 +328,15 @@ def test_what_is_refused(run, casino, words, message) -> None:
     assert not Path("m.json").exists()
 
 
-def test_an_impossible_sequence_is_told(run) -> None:
+def test_an_impossible_sequence_is_refused(run) -> None:
     x = sf.Finite("x", ["a", "b"])
     y = sf.Finite("y", ["u", "v"])
     chain = Chain("x[-1] -> x -> y", {"x": np.eye(2), "x[0]": [0.5, 0.5], "y": np.eye(2)}, [x, y])
     sf.write(chain, "m.json")
     Path("rows.csv").write_text("id,y\n1,u\n1,v\n2,u\n2,u\n", "utf-8")
     code, out, err = run("decode", "m.json", "rows.csv", "--by", "id")
-    assert code == 0
-    assert out.splitlines() == ["id,x", "1,", "1,", "2,a", "2,a"]
-    assert "note: sequence '1' is impossible under the chain" in err
+    assert (code, out) == (1, "")
+    assert "sequence '1' is impossible under the chain: what is seen up to step 2 has the probability zero" in err
 
 
 def test_help_names_the_options(run) -> None:
@@ -395,3 +394,69 @@ def test_the_demo_of_sequences(run) -> None:
     code, _, err = run("demo", "nothing")
     assert code == 1
     assert "demo of networks, and one of sequences" in err
+
+
+def test_fit_with_what_is_fixed(run, casino) -> None:
+    """The Python call and the command line agree; what is fixed stays, and is not counted."""
+    how = ("--hidden", "die=fair,loaded", "--start", "casino.json", "--max-iter", "20", "--tol", "0")
+    code, _, err = run("fit", TEMPLATE, "rolls.csv", "-o", "m.json", *how, "--fixed", "roll", "--fixed", "die[0]")
+    assert code == 0, err
+    found = sf.read("m.json")
+    data = sf.sequences("rolls.csv", variables={"roll": ROLL})
+    run_ = sf.em(TEMPLATE, data, hidden=[DIE], start=CASINO, fixed=["roll", "die[0]"], max_iter=20, tol=0)
+    assert found == run_.model
+    assert (found.n_parameters, dict(found.fixed)) == (2, {"roll": True, "die[0]": True})
+    assert found["roll"].probs.tolist() == CASINO["roll"].probs.tolist()
+    code, _, err = run("fit", "casino.json", "rolls.csv", "-o", "n.json", "--max-iter", "20", "--tol", "0", "--fixed", "roll")
+    assert code == 0, err
+    assert sf.read("n.json")["roll"].probs.tolist() == CASINO["roll"].probs.tolist()
+
+
+def test_fit_with_entries_that_are_fixed(run) -> None:
+    lines = {"level": sf.Gaussian(0.0, {"level[-1]": 1.0}, 1469.1), "flow": sf.Gaussian(0.0, {"level": 1.0}, 15099.0)}
+    sf.write(Chain("level[-1] -> level -> flow", lines, first=sf.Diffuse()), "start.json")
+    Path("nile.csv").write_text("\n".join(["flow", *NILE.split(), ""]), "utf-8")
+    fixed = ("--fixed", "level=intercept,coefficients", "--fixed", "flow=intercept,level")
+    how = ("--hidden", "level=real", "--start", "start.json", "--first", "diffuse", "--real", "flow", "--max-iter", "5")
+    code, _, err = run("fit", "level[-1] -> level -> flow", "nile.csv", "-o", "m.json", *how, *fixed)
+    assert code == 0, err
+    found = sf.read("m.json")
+    assert found.n_parameters == 2
+    assert found["level"].coefficients.tolist() == [1.0]
+    code, out, err = run("show", "m.json")
+    assert (code, err) == (0, "")
+    assert "1 (2 fixed)" in out
+
+
+def test_rows_with_what_is_fixed(run) -> None:
+    """Complete rows need EM, too, if something is fixed; statistics are refused."""
+    sf.write(
+        sf.BayesNet("a -> b", {"a": [0.5, 0.5], "b": [[0.9, 0.1], [0.3, 0.7]]}, {"a": ["x", "y"], "b": ["u", "v"]}), "bn.json"
+    )
+    Path("rows.csv").write_text("a,b\nx,u\nx,v\ny,v\nx,u\n", "utf-8")
+    code, _, err = run("fit", "bn.json", "rows.csv", "-o", "m.json", "--fixed", "b")
+    assert code == 0, err
+    found = sf.read("m.json")
+    assert found["b"].probs.tolist() == [[0.9, 0.1], [0.3, 0.7]]
+    assert found["a"].probs == pytest.approx([0.75, 0.25])
+    assert run("fit", "a -> b", "rows.csv", "-o", "n.json", "--statistics", "s.stats")[0] == 0
+    code, out, err = run("fit", "bn.json", "s.stats", "-o", "m.json", "--fixed", "b")
+    assert (code, out) == (1, "")
+    assert "--fixed is of EM, which needs the rows: s.stats has statistics" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--fixed", "roll"), "--fixed keeps distributions as they are in a model: give it, --start MODEL"),
+        (("--fixed", "rol", "--start", "casino.json"), "fixed names 'rol', which has no parameters here; did you mean 'roll'?"),
+        (("--fixed", "roll=variance", "--start", "casino.json"), "only those of Gaussians can be: --fixed roll"),
+        (("--fixed", "roll", "--fixed", "roll", "--start", "casino.json"), "--fixed names 'roll' twice"),
+        (("--fixed", "=x", "--start", "casino.json"), "--fixed takes a node"),
+        (("--start", "rolls.csv"), "rolls.csv"),
+    ],
+)
+def test_what_is_fixed_in_vain_is_refused(run, casino, words, message) -> None:
+    code, out, err = run("fit", TEMPLATE, "rolls.csv", "-o", "m.json", "--hidden", "die=fair,loaded", *words)
+    assert (code, out) == (1, "")
+    assert message in err

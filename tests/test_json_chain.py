@@ -50,6 +50,13 @@ def written_down() -> dict[str, Chain]:
             },
             [X, N],
         ),
+        "given": Chain("die[-1] -> die -> roll", TABLES, [DIE, ROLL], first=sf.Given({"die": [0.25, 0.75]})),
+        "diffuse": Chain(
+            "l[-1] -> l -> y; x[-1] -> x",
+            {**step, "l": sf.Gaussian(0.0, {"l[-1]": 1.0}, 1.0), "y": sf.Gaussian(0.0, {"l": 1.0}, 2.0)},
+            [X, Y, sf.Real("l")],
+            first=sf.Diffuse(),
+        ),
         "lags": Chain("y[-2], y[-1] -> y", lags, [Y]),
         "regression": Chain("x[-1], u -> x", regressions, [X, u]),
     }
@@ -174,3 +181,71 @@ def test_a_regression_keeps_its_standard_errors(tmp_path: Path) -> None:
     assert again == chain
     assert again["x"].fitted.deviance == chain["x"].fitted.deviance
     assert np.array_equal(again["x"].interval(0.9).lower, chain["x"].interval(0.9).lower)
+
+
+def test_what_was_fixed_or_given_is_kept_and_not_counted(tmp_path: Path) -> None:
+    """n_parameters, BIC and AIC of what was learned only; older files, which do not say what was fixed, are read."""
+    rolls = sf.sequences({"roll": list("3151162464466442453113216311641521336251445436316566")}, variables={"roll": ROLL})
+    casino = written_down()["casino"]
+    text = "die[-1] -> die -> roll"
+    free = sf.em(text, rolls, hidden=[DIE], start=casino, max_iter=5, tol=0).model
+    given = sf.em(text, rolls, hidden=[DIE], first=sf.Given(casino), start=casino, max_iter=5, tol=0).model
+    fixed = sf.em(text, rolls, hidden=[DIE], start=casino, fixed={"roll": True}, max_iter=5, tol=0).model
+    assert [free.n_parameters, given.n_parameters, fixed.n_parameters] == [13, 12, 3]
+    assert isinstance(given.first_slices, sf.Given)
+    assert dict(given.fixed) == {"die[0]": True}
+    assert "Given(...)" in repr(given)
+    assert "Free" not in repr(given)
+    for chain in (free, given, fixed):
+        log_likelihood, k = chain.log_likelihood(rolls), chain.n_parameters
+        assert chain.bic(rolls) == pytest.approx(log_likelihood - 0.5 * k * np.log(52))
+        assert chain.aic(rolls) == pytest.approx(log_likelihood - k)
+        sf.write(chain, tmp_path / "m.json")
+        for again in (sf.read(tmp_path / "m.json"), pickle.loads(pickle.dumps(chain))):
+            assert again == chain
+            assert again.fixed == chain.fixed
+            assert again.n_parameters == k
+    old = {k: v for k, v in json.loads(json_of(given)).items() if k != "fixed"} | {"first": "free"}
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    assert sf.read(tmp_path / "old.json").n_parameters == 13
+    wrong = json.loads(json_of(fixed)) | {"fixed": {"roll": ["slope"]}}
+    (tmp_path / "wrong.json").write_text(json.dumps(wrong))
+    with pytest.raises(FormatError, match="the chain has no such parameters"):
+        sf.read(tmp_path / "wrong.json")
+
+
+def test_entries_that_were_fixed_are_kept_and_not_counted(tmp_path: Path) -> None:
+    y = np.cumsum(np.random.default_rng(0).standard_normal(60)) + np.random.default_rng(1).standard_normal(60)
+    steps, text = sf.sequences({"y": y}), "level[-1] -> level -> y"
+    lines = {"level": sf.Gaussian(0.0, {"level[-1]": 1.0}, 1.0), "y": sf.Gaussian(0.0, {"level": 1.0}, 1.0)}
+    known = {"level": ["intercept", "coefficients"], "y": ["intercept", "level"]}
+    first = {"level[0]": sf.Gaussian(0.0, {}, 1.0)}
+    how: dict[str, Any] = {"hidden": [sf.Real("level")], "max_iter": 3, "tol": 0}
+    anywhere = sf.em(text, steps, start=Chain(text, lines, first=sf.Diffuse()), first=sf.Diffuse(), fixed=known, **how).model
+    start = Chain(text, {**lines, **first})
+    some = sf.em(text, steps, start=start, fixed={**known, "level[0]": True}, **how).model
+    given = sf.em(text, steps, start=start, first=sf.Given(start), fixed=known, **how).model
+    free = sf.em(
+        text, steps, start=start, fixed={"level": ["intercept", "coefficients", "variance"], "level[0]": True}, **how
+    ).model
+    assert [anywhere.n_parameters, some.n_parameters, given.n_parameters, free.n_parameters] == [2, 2, 2, 3]
+    assert some.fixed["level"] == ("intercept", "level[-1]")
+    assert "1 (2 fixed)" in repr(some)
+    for chain in (anywhere, some, given):
+        sf.write(chain, tmp_path / "m.json")
+        again = sf.read(tmp_path / "m.json")
+        assert (again.fixed, again.n_parameters) == (chain.fixed, 2)
+    refit = sf.em(text, steps, start=some, fixed=some.fixed, **how).model
+    assert refit.n_parameters == 2
+
+
+def test_first_slices_that_are_given_stay_in_an_update() -> None:
+    a, b = sf.sequences({"x": list("aabbaab")}), sf.sequences({"x": list("aabbaabc")})
+    chain = sf.fit("x[-1] -> x", a, first=sf.Given({"x": [0.5, 0.5]}), prior=sf.Dirichlet(1))
+    assert chain.n_parameters == 2
+    assert chain.log_likelihood() == pytest.approx(chain.log_likelihood(a))
+    more = chain.update(a)
+    assert isinstance(more.first_slices, sf.Given)
+    assert more["x[0]"].probs.tolist() == [0.5, 0.5]
+    with pytest.raises(sf.SufficeError, match=r"the first slices are given, and 'x\[0\]' is of"):
+        chain.update(b)

@@ -59,6 +59,16 @@ HiddenWords = Annotated[
         help="a variable that no row shows, with its states, or how many it has; or a number: ability:real (may be repeated)",
     ),
 ]
+FixedWords = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fixed",
+        metavar="NAME[=A,B]",
+        help="of EM: this node stays as it is at --start, or in the model that is given; of a Gaussian maybe only its intercept, "
+        "coefficients, variance, or the coefficients of some parents: level=intercept,level[-1] (may be repeated)",
+    ),
+]
+StartModel = Annotated[str | None, typer.Option("--start", metavar="MODEL", help="of EM: a model's file, to begin from")]
 By = Annotated[
     str | None,
     typer.Option("--by", metavar="COLUMN", help="of sequences: rows with the same cell here are one; all rows if not given"),

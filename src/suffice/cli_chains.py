@@ -65,6 +65,12 @@ def only_of_em(climbing: dict[str, Any], why: str) -> None:
         say(f"note: {names} {'is' if len(climbing) == 1 else 'are'} for EM: {why}")
 
 
+def refuse_statistics(data: str, climbing: dict[str, Any]) -> None:
+    """Refuse what statistics, of which everything is learned at once, would not listen to."""
+    if "fixed" in climbing:
+        raise SufficeError(f"--fixed is of EM, which needs the rows: {data} has statistics")
+
+
 def fit_template(
     graph: Any,
     known: Chain | None,
@@ -90,9 +96,11 @@ def fit_template(
     first = None if about.first is None else words.chosen(words.FIRST, about.first, "--first")
     asked: dict[str, Any] = {"prior": words.prior_of(prior), "estimate": how, "families": families, "first": first}
     if data.lower().endswith(".stats"):
+        refuse_statistics(data, climbing)
         return fit(template, inputs.data_of(data, declared, **read), **asked)
     unseen, columns = inputs.hidden_in_steps(hidden), inputs.columns_of(data)
-    ours = {} if known is None else {n: v for n, v in known.variables.items() if n in columns}
+    model = climbing.get("start") if known is None else known
+    ours = {} if model is None else {n: v for n, v in model.variables.items() if n in columns}
     by_family = words.declared_by(families, [n for n in template.nodes if n not in ours])
     labels = {v.name: v for v in unseen if v.name in columns}
     rows = inputs.data_of(data, by_family | ours | declared | labels, **read)
@@ -121,7 +129,7 @@ def _fitted(
         graph, asked = known, asked | {"first": asked["first"] or known.first_slices}
         asked["families"] = asked["families"] or {n: known[n].family for n in template.nodes if known[n].is_regression}
         hidden = hidden or [known.variables[n] for n in known.hidden]
-    complete = not hidden and not any(steps.missing.get(n, 1) for n in template.nodes)
+    complete = not hidden and not any(steps.missing.get(n, 1) for n in template.nodes) and "fixed" not in climbing
     if statistics and not complete:
         raise SufficeError("--statistics are of complete steps: with missing cells or hidden variables they are only expected")
     if complete:
@@ -129,7 +137,7 @@ def _fitted(
             gather(steps, template).save(statistics)
         only_of_em(climbing, "complete sequences need none")
         return fit(graph, steps, **asked)
-    run = em(graph, steps, hidden=hidden, **asked, **climbing)
+    run = em(graph, steps, hidden=tuple(hidden), **asked, **climbing)
     if len(run.optima) > 1:
         say(f"note: {spread(run.optima)}")
     return run.model

@@ -18,6 +18,7 @@ from suffice.cli_arguments import (
     FamilyWords,
     FiniteWords,
     First,
+    FixedWords,
     Gaps,
     HiddenWords,
     Integers,
@@ -26,10 +27,11 @@ from suffice.cli_arguments import (
     RealWords,
     Separator,
     SharedWords,
+    StartModel,
     Starts,
     Weights,
 )
-from suffice.cli_chains import SequenceWords, fit_template, is_template, only_of_em, refuse_options
+from suffice.cli_chains import SequenceWords, fit_template, is_template, only_of_em, refuse_options, refuse_statistics
 from suffice.cli_labels import LabelWords, fit_labels
 from suffice.cli_objectives import check_template, objective_of, penalty_of, prior_words, refuse_beside
 from suffice.cli_undirected import (
@@ -119,6 +121,8 @@ def fit(
     shared: SharedWords = None,
     hidden: HiddenWords = None,
     starts: Starts = None,
+    start: StartModel = None,
+    fixed: FixedWords = None,
     seed: Annotated[
         int | None, typer.Option(help="of EM and of draws: the same seed gives the same result; 0 if not given", min=0)
     ] = None,
@@ -165,7 +169,7 @@ def fit(
         raise SufficeError(
             f"the statistics cannot be written to {statistics}: give a file of their own in a directory that exists"
         )
-    start = time.perf_counter()
+    begun = time.perf_counter()
     declared = inputs.declarations(finite, real, bins, count)
     read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers}
     about_edges = UndirectedWords(undirected, objective, interactions, penalty, rbm, epochs)
@@ -174,31 +178,33 @@ def fit(
     data = inputs.text_path(data, separator, decimal, encoding)
     if chain is not None:
         refuse_directed_options(family=family, shared=shared, hidden=hidden, starts=starts, statistics=statistics)
+        refuse_directed_options(start=start, fixed=fixed)
         holds_kind(out, "crf")
         limits = {name: value for name, value in (("max_iter", max_iter), ("time_limit", time_limit)) if value is not None}
         asked_of_labels: dict[str, Any] = {"by": by, "order": order, "about": about_labels, "read": read, "limits": limits}
         crf = fit_labels(chain, features, data, objective=objective, penalty=penalty, **asked_of_labels)
-        return inputs.written(crf, out, f"{time.perf_counter() - start:.2f} s")
+        return inputs.written(crf, out, f"{time.perf_counter() - begun:.2f} s")
     about_labels.refuse()
     if is_undirected(graph, about_edges):
         refuse_directed_options(by=by, order=order, first=first, family=family, shared=shared, hidden=hidden, starts=starts)
-        refuse_directed_options(statistics=statistics, max_iter=max_iter, tol=tol)
+        refuse_directed_options(statistics=statistics, max_iter=max_iter, tol=tol, start=start, fixed=fixed)
         asked_of: dict[str, Any] = {"declared": declared, "read": read, "seed": seed}
         holds_kind(out, "markov_net" if rbm is None else "rbm")
         asked_of["time_limit"] = time_limit
         if rbm is not None:
             machine = fit_machine(data, about_edges, **asked_of)
-            return inputs.written(machine, out, f"{time.perf_counter() - start:.2f} s")
+            return inputs.written(machine, out, f"{time.perf_counter() - begun:.2f} s")
         told, prior = prior_words(objective, prior)
         about_edges = replace(about_edges, objective=told)
         net = fit_undirected(graph, data, about_edges, prior=words.prior_of(prior), **asked_of)
-        return inputs.written(net, out, f"{time.perf_counter() - start:.2f} s")
+        return inputs.written(net, out, f"{time.perf_counter() - begun:.2f} s")
     told, prior = prior_words(objective, prior)
     best = {"objective": objective_of(told), "penalty": penalty_of(penalty)}
     dag, bn = inputs.graph_of(graph)
     families = words.families_of(family or [])
     given = {"starts": starts, "seed": seed, "max_iter": max_iter, "tol": tol, "time_limit": time_limit}
-    climbing = {option: value for option, value in given.items() if value is not None}
+    climbing: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
+    climbing |= _beginning(start, words.fixed_of(fixed), bn)
     about = SequenceWords(by, order, gaps, first)
     if is_template(dag, data, about):
         check_template(**best)
@@ -208,12 +214,15 @@ def fit(
         chain = fit_template(
             dag, bn, data, about, hidden=hidden or [], declared=declared, read=read, statistics=statistics, **more
         )
-        return inputs.written(chain, out, f"{time.perf_counter() - start:.2f} s")
-    if not data.lower().endswith(".stats"):
+        return inputs.written(chain, out, f"{time.perf_counter() - begun:.2f} s")
+    if data.lower().endswith(".stats"):
+        refuse_statistics(data, climbing)
+    else:
         declared = words.declared_by(families, [n for n in dag.nodes if bn is None or n not in bn]) | declared
     chosen_prior, how = words.prior_of(prior), words.chosen(words.ESTIMATES, estimate, "--estimate")
     rows = inputs.data_of(data, declared, **read)
-    known = rows if bn is None else inputs.as_known(rows, bn, declared)
+    model = climbing.get("start") if bn is None else bn
+    known = rows if model is None else inputs.as_known(rows, model, declared)
     unseen = inputs.hidden_of(hidden or [])
     rows_known = hasattr(known, "columns")
     columns = known.select([n for n in dag.nodes if n in known.columns]).schema if rows_known else known.variables
@@ -221,11 +230,21 @@ def fit(
     asked: dict[str, Any] = {"prior": chosen_prior, "estimate": how, "shared": shared_of(bn, words.ties_of(shared))}
     if not isinstance(best["objective"], (Likelihood, type(None))):
         refuse_beside(str(told), family=family, hidden=hidden, statistics=statistics, **climbing)
-        return inputs.written(fit_model(dag, known, **asked, **best), out, f"{time.perf_counter() - start:.2f} s")
+        return inputs.written(fit_model(dag, known, **asked, **best), out, f"{time.perf_counter() - begun:.2f} s")
     if penalty is not None:
         raise SufficeError("--penalty is for undirected models, for labels, and for --objective conditional:NAME or margin:NAME")
     model = _fitted(dag, known, unseen, asked | {"families": families_of(bn, families)}, climbing, statistics)
-    return inputs.written(model, out, f"{time.perf_counter() - start:.2f} s")
+    return inputs.written(model, out, f"{time.perf_counter() - begun:.2f} s")
+
+
+def _beginning(start: str | None, fixed: dict[str, Any], known: Any) -> dict[str, Any]:
+    """Where EM begins, and what it leaves as it is: that of the start or else of the model whose graph is fitted."""
+    from suffice.cli_inputs import model_of
+
+    model = known if start is None and fixed else None if start is None else model_of(start)
+    if fixed and model is None:
+        raise SufficeError("--fixed keeps distributions as they are in a model: give it, --start MODEL, or as GRAPH_OR_MODEL")
+    return {option: value for option, value in {"start": model, "fixed": fixed}.items() if value}
 
 
 def _graph_and_data(graph: str, data: str | None, *, alone: str | None) -> tuple[str, str]:
@@ -247,9 +266,10 @@ def _fitted(dag: Any, rows: Any, hidden: Any, asked: dict[str, Any], climbing: d
 
     if asked["families"] and statistics:
         raise SufficeError("--statistics say nothing of regressions, which need the rows: leave it out, or --family")
-    if asked["families"] and not hidden:
+    complete = not hidden and "fixed" not in climbing  # what is fixed is so for complete rows, too
+    if asked["families"] and complete:
         return _with_regressions(dag, rows, asked, climbing)
-    if not hidden:
+    if complete:
         try:
             gathered = gather(rows, dag)
         except MissingCells:

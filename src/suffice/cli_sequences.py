@@ -135,6 +135,7 @@ def forecast(
             help="known columns of these steps, such as inputs: a row for each, or for each of each sequence",
         ),
     ] = None,
+    seed: Annotated[int, typer.Option(help="of draws, where there is no closed form: the same seed gives the same", min=0)] = 0,
     out: RowsOut = None,
     by: By = None,
     order: Order = None,
@@ -153,7 +154,7 @@ def forecast(
     chain = inputs.chain_of(model)
     seen = inputs.sequences_for(chain, data, by, order, gaps, missing=missing)
     with working(f"forecasting {counted(steps, 'step')}"):
-        table = chain.forecast(seen, steps, interval=interval, given=given)
+        table = chain.forecast(seen, steps, interval=interval, given=given, seed=seed)
     _written(table, {}, out, f"{counted(steps, 'step')} ahead")
 
 
@@ -203,7 +204,7 @@ def _written(answers: pa.Table, beside: dict[str, Any], out: str | None, told: s
 
 
 def _without_nan(cells: Any) -> Any:
-    """Numbers that there are none of, of sequences that are impossible, as empty cells."""
+    """Numbers that there are none of, such as means of what may be anything, as empty cells."""
     if not pa.types.is_floating(cells.type):
         return cells
     import pyarrow.compute as pc

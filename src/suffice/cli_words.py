@@ -278,6 +278,23 @@ def ties_of(words: Sequence[str] | None) -> list[tuple[str, ...]] | None:
     return [tuple(fields(text)) for text in words]
 
 
+def fixed_of(words: Sequence[str] | None) -> dict[str, Any]:
+    """Nodes that EM leaves as they are, or some of their entries, as `em` takes them.
+
+    >>> fixed_of(["state[0]", "level=intercept,level[-1]"])
+    {'state[0]': True, 'level': ['intercept', 'level[-1]']}
+    """
+    result: dict[str, Any] = {}
+    for text in words or ():
+        name, equals, entries = (part.strip() for part in text.partition("="))
+        if not name or (equals and not entries):
+            raise SufficeError(f"--fixed takes a node, or some entries of one, as in 'level=intercept,variance'; not {text!r}")
+        if name in result:
+            raise SufficeError(f"--fixed names {name!r} twice")
+        result[name] = fields(entries) if equals else True
+    return result
+
+
 def sampler_of(words: str) -> Any:
     """How a question is answered: `exact` (None), or by draws, as in `lw`, `lw:10000` or `gibbs:5000`.
 

@@ -155,6 +155,11 @@ class ConditionalGaussian(Cpd):
         return LinearGaussian()
 
     @property
+    def entries(self) -> dict[str, int]:
+        """Intercept, coefficient of each real parent, variance: each one number for each configuration of the finite parents."""
+        return dict.fromkeys(("intercept", *self.real_parents, "variance"), self.variance.size)
+
+    @property
     def unsupported(self) -> npt.NDArray[np.bool_]:
         """For each configuration of the finite parents: whether it had no rows, or too few for an estimate."""
         return super().unsupported | (np.isnan(self.variance) & (self.seen is not None))

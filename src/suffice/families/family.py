@@ -108,6 +108,11 @@ class Cpd(Tabular):
         return int(self.family.n_parameters(self.child, self.parent_variables))
 
     @property
+    def entries(self) -> Mapping[str, int]:
+        """The parts that learners may hold fixed one by one, and the number of parameters in each: none, unless it has some."""
+        return {}
+
+    @property
     def needs(self) -> Request:
         """The statistic that it is learned from."""
         request: Request = self.family.needs(self.child, self.parent_variables)

@@ -7,7 +7,8 @@
                       are left out), "first": "free" | "stationary" | "diffuse" | "given",
      "cpds": {variable, or variable at a first step as in "x[0]": as in a network}, "prior", "statistics": as in a network}
 
-"incomplete" and "hidden" are there where some cells were not. Which columns told sequences apart is not kept.
+"incomplete" and "hidden" are there where some cells were not; "fixed", {node: true or [its entries]}, where something was.
+Which columns told sequences apart is not kept.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from suffice.engines.lagged import renamed
 from suffice.errors import FormatError
+from suffice.families.family import Cpd
 from suffice.formats.json_model import ESTIMATES, prior_from_dict, prior_to_dict
 from suffice.formats.json_parts import (
     VERSION,
@@ -61,6 +63,7 @@ def _model(chain: Chain) -> dict[str, Any]:
         "prior": None if chain.prior is None else prior_to_dict(chain.prior),
         "statistics": None if chain.statistics is None else statistics_to_dict(chain.statistics),
         **({"incomplete": True, "hidden": list(chain.hidden)} if chain.incomplete else {}),
+        **({"fixed": {n: known is True or list(known or ()) for n, known in chain.fixed.items()}} if chain.fixed else {}),
     }
 
 
@@ -72,7 +75,7 @@ def _chain(d: dict[str, Any]) -> Chain:
     if d["first"] not in FIRST:
         raise FormatError(f"the first slices are {', '.join(FIRST)}, not {d['first']!r}")
     kind = FIRST[d["first"]]
-    wanted = parameter_names(template, Free() if kind is Given else kind())
+    wanted = parameter_names(template, Free() if kind is Given else kind(), d["cpds"])
     known = _aliases(template, variables) | {n: renamed(variables[base], n) for n, (base, _) in wanted.items()}
     prior = None if d["prior"] is None else prior_from_dict(d["prior"])
     statistics = None if d["statistics"] is None else statistics_from_dict(d["statistics"], known)
@@ -84,7 +87,16 @@ def _chain(d: dict[str, Any]) -> Chain:
     hidden = [str(n) for n in d.get("hidden", []) if n in variables]
     fitted: dict[str, Any] = {"statistics": statistics, "prior": prior, "estimate": ESTIMATES[d["estimate"]]}
     fitted |= {"fit_info": str(d["fit_info"]), "incomplete": bool(d.get("incomplete")), "hidden": hidden}
-    return Chain.of(template, variables, cpds, **fitted, first_slices=first)
+    return Chain.of(template, variables, cpds, **fitted, first_slices=first, fixed=_fixed(d.get("fixed", {}), cpds))
+
+
+def _fixed(said: dict[str, Any], cpds: dict[str, Cpd]) -> dict[str, bool | tuple[str, ...]]:
+    """What was fixed, checked."""
+    fixed: dict[str, bool | tuple[str, ...]] = {n: known is True or tuple(known) for n, known in said.items()}
+    for node, known in fixed.items():
+        if node not in cpds or (isinstance(known, tuple) and not set(known) <= set(cpds[node].entries)):
+            raise FormatError(f"the file says that {known} of {node!r} was fixed, and the chain has no such parameters")
+    return fixed
 
 
 def _aliases(template: Template, variables: dict[str, Variable]) -> dict[str, Variable]:

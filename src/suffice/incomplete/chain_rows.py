@@ -7,7 +7,7 @@ state, as rows of components are (`suffice.incomplete.completed_rows`); the post
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, NamedTuple
@@ -41,12 +41,24 @@ SMALLEST = -650.0
 """The logarithm of a likelihood that a double still holds with all its digits."""
 
 
+LITTLE = 2**14
+"""So many cells of transitions are looked up once, not at each E-step."""
+
+
 class Likelihoods(NamedTuple):
     """What steps show, given the states: as rows of a table by symbol, or as logarithms (states × steps), or the product."""
 
     symbols: npt.NDArray[np.int32] | None
     table: Array | None
     log_likelihood: Array | None
+
+
+class Moving(NamedTuple):
+    """A phase, its kinds of transitions, and of each table the cells that are multiplied (kind × state before × state)."""
+
+    phase: Phase
+    kinds: npt.NDArray[np.intp]
+    tables: list[tuple[str, Ints]]
 
 
 class Emission(NamedTuple):
@@ -109,7 +121,7 @@ class ChainRows:
     def steps(self, theta: Theta) -> tuple[StateSteps, list[Scored]]:
         """Transitions and likelihoods under some parameters, and what was remembered of numbers."""
         shown, scored = self.likelihoods(theta)
-        codes, matrices = self._matrices(theta)
+        codes, matrices = self.matrices(theta)
         return StateSteps(self.starts, codes, matrices, *shown, self.weight), scored
 
     def likelihoods(self, theta: Theta) -> tuple[Likelihoods, list[Scored]]:
@@ -163,7 +175,7 @@ class ChainRows:
         else:
             phase, normal = self._alone
             local = local_parameters(theta, phase, self.layout.emitted(phase, by_table=False))
-            codes, matrices = self._matrices(theta)
+            codes, matrices = self.matrices(theta)
             steps = StateSteps(self.starts, codes, matrices, weights=self.weight)
             found, moments = expect_numbers(steps, normal.normals(local))
         logs = checked_logs(self, found.log_likelihood, self._in_block(found.stuck))
@@ -239,30 +251,45 @@ class ChainRows:
                 own = steps.gathered(posterior) if moments is None else steps.by_node(moments)
                 yield Expectation(0.0, nothing, {phase.keys[n]: groups for n, groups in own.items()}, {})
 
-    def _matrices(self, theta: Theta) -> tuple[npt.NDArray[np.int32], Array]:
+    def matrices(self, theta: Theta) -> tuple[npt.NDArray[np.int32], Array]:
+        """The matrix of transitions into each step, as its number and the distinct ones."""
         space, kinds = self.layout.space, self.transitions
         matrices = np.zeros((len(kinds.phase), space.size, space.size))
-        for phase in self.layout.phases:
-            some, codes = kinds.of_phase(phase.number)
-            if len(some) and not (self.layout.stationary and phase.number == 0):
-                matrices[some] = self.layout.product(theta, phase, codes, len(some))
+        for phase, some, tables in self._moving():
+            if not (self.layout.stationary and phase.number == 0):
+                matrices[some] = space.allowed(phase)
+                for key, cells in tables:
+                    matrices[some] *= theta.cells[theta.tables.cells(key)][cells]
         if self.layout.stationary:
             matrices[kinds.phase == 0, 0] = stationary(self.layout.settling(theta))
         return (kinds.kind, matrices) if not self.layout.stepwise else stepwise_matrices(self, theta, matrices)
 
     def _count_transitions(self, theta: Theta, weight: Array, total: Expectation) -> None:
-        space, kinds = self.layout.space, self.transitions
         if self.layout.stepwise:
             weight = count_stepwise(self, theta, weight, total)
-        for phase in self.layout.phases:
-            some, codes = kinds.of_phase(phase.number)
+        for phase, some, tables in self._moving():
             if self.layout.stationary and phase.number == 0:
                 total.steps[FIRST] = weight[some, 0].sum(axis=0)
                 continue
-            for table in space.transitions(phase) if len(some) else ():
-                index = np.broadcast_to(table.cells(codes), (len(some), space.size, space.size))
-                own = total.cells[theta.tables.cells(table.key)]
-                own += np.bincount(index.reshape(-1), weight[some].reshape(-1), len(own))
+            for key, cells in tables:
+                own = total.cells[theta.tables.cells(key)]
+                own += np.bincount(cells.reshape(-1), weight[some].reshape(-1), len(own))
+
+    def _moving(self) -> Iterable[Moving]:
+        """The phases that there are, with what makes their transitions: kept if it is little."""
+        return self._kept if len(self.transitions.phase) * self.layout.space.size**2 <= LITTLE else self._made()
+
+    @cached_property
+    def _kept(self) -> list[Moving]:
+        return list(self._made())
+
+    def _made(self) -> Iterator[Moving]:
+        K = self.layout.space.size
+        for phase in self.layout.phases:
+            some, codes = self.transitions.of_phase(phase.number)
+            if len(some):
+                every = ((table.key, table.cells(codes)) for table in self.layout.space.transitions(phase))
+                yield Moving(phase, some, [(key, np.broadcast_to(cells, (len(some), K, K))) for key, cells in every])
 
     def _log_table(self, theta: Theta, kinds: Kinds) -> Array:
         """ln p(what a symbol shows | joint state): symbols × states."""

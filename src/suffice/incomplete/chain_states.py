@@ -173,7 +173,7 @@ class StateSpace:
         states: Any = tuple(renamed(found[n], relative_name(n, k)) for n, k in members)
         return StateSpace(self.phases, self.unknown, tuple(members), states)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """K, the number of joint states."""
         return n_configurations(self.states)

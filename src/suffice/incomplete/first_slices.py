@@ -60,6 +60,9 @@ class Given:
     def __repr__(self) -> str:
         return f"Given({self.cpds!r})"
 
+    def __str__(self) -> str:
+        return "Given(...)"
+
 
 First = Free | Stationary | Diffuse | Given
 

@@ -45,14 +45,13 @@ def fit_chain(
     task = chain_task_of(template, rows, prior=prior, estimate=how, families=families, first=first)
     if any(task.sequences.missing.values()):
         return _by_em(template, rows, prior, how, families, begin)
-    ready = dict(given_cpds(begin, task)) if isinstance(begin, Given) else {}
+    begin = Given(given_cpds(begin, task)) if isinstance(begin, Given) else begin
     regressions = _regressions(task)
-    ready |= regressions
     try:
         statistics = gather_steps(task.sequences, graph, without=regressions)
     except MissingCells:
         return _by_em(template, rows, prior, how, families, begin)
-    return estimated_chain(graph, statistics, task.prior, how, ready=ready)
+    return estimated_chain(graph, statistics, task.prior, how, ready=regressions, first=begin)
 
 
 def _by_em(template: Any, rows: Any, prior: Any, how: Estimate, families: Any, first: Any) -> Chain:

@@ -21,7 +21,7 @@ from suffice.incomplete.chain_rows import FIRST
 from suffice.incomplete.chain_states import Phase, StateSpace, parameter_nodes, refuse_regressions, unknowns
 from suffice.incomplete.chains import ChainComponents
 from suffice.incomplete.components import Components, FlatTables, NodeFamily, Theta
-from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Stationary
+from suffice.incomplete.first_slices import Diffuse, First, Given, Stationary
 from suffice.incomplete.hidden_units import columns_below, with_hidden
 from suffice.incomplete.linear_rows import FIRST_NUMBERS, LinearLayout
 from suffice.incomplete.linear_states import linear_space
@@ -114,7 +114,7 @@ class ChainProblem(ParameterProblem):
     def _given(self, cpds: Mapping[str, Cpd]) -> ChainProblem:
         """The problem in which first slices are known, and stay."""
         start = self.parameters({**self.cpds(self._starts.first()), **cpds})
-        return replace(self, start=start, fixed=tuple(cpds), first_slices=Free())
+        return replace(self, start=start, fixed=tuple(cpds), first_slices=Given(cpds))
 
     def expected(self, theta: Theta) -> EStep:
         """One E-step. Where first states are stationary, the counts are those whose quotients by θ are the gradient of ln L."""
@@ -227,6 +227,7 @@ class ChainProblem(ParameterProblem):
             incomplete=True,
             hidden=self.hidden,
             first_slices=self.first_slices,
+            fixed=dict.fromkeys(self.fixed, True) | {n: held.names(self.nodes[n]) for n, held in self.entries.items()},
         )
 
 

@@ -17,7 +17,7 @@ from suffice.graphs.template import Template
 from suffice.incomplete.chain_states import Phase, phases_of
 from suffice.incomplete.first_slices import First, Free, Given, checked_first
 from suffice.learning.incomplete import declared_hidden, numbers_of
-from suffice.models.chain import Chain, parameter_names
+from suffice.models.chain import Chain, nodes_given, parameter_names
 from suffice.models.written import written_cpd
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
@@ -101,21 +101,15 @@ def chain_task_of(
 
 
 def given_cpds(first: Given, task: ChainTask) -> dict[str, Cpd]:
-    """The distributions of the first slices that are given, by the names of their nodes; each must be there."""
-    source = first.cpds
-    if not isinstance(source, (Chain, Mapping)):
-        raise FitError(f"first=Given(...) takes a chain, or distributions by node, {{'state': [0.5, 0.5]}}, not {source!r}")
+    """The distributions of the first slices that are given, by the names of their nodes."""
     wanted = parameter_names(task.template, Free())
     result: dict[str, Cpd] = {}
-    for name, t in task.template.first_nodes:
-        key = task.template.parameter_name(name, t)
-        found = source[key] if key in source else source[name] if t == 0 and name in source else None
-        if found is None:
-            raise FitError(f"first=Given(...) has no distribution of {key!r}: give {{{key!r}: ...}}")
-        known: dict[str, Variable] = {p: renamed(task.variables[b], p) for p in wanted[key][1] for b, _ in [variable_and_lag(p)]}
+    for key, found in nodes_given(first, task.template).items():
+        name, parents = wanted[key]
+        known: dict[str, Variable] = {p: renamed(task.variables[b], p) for p in parents for b, _ in [variable_and_lag(p)]}
         known[key] = renamed(task.variables[name], key)
         given = replace(found, child=known[key]) if isinstance(found, Cpd) else found  # type: ignore[type-var]
-        result[key] = written_cpd(key, given, wanted[key][1], known)
+        result[key] = written_cpd(key, given, parents, known)
     return result
 
 

@@ -163,9 +163,9 @@ def em(
 
     EM finds a local optimum. With hidden variables there are 10 `starts`, drawn by `seed`; the best is kept, and `run.optima` has
     them all. `start`, a network, is one to begin with; `fixed` names nodes whose distributions there are known, and stay; of
-    Gaussians it may name single entries: `{"level": ["intercept", "coefficients"]}`, or a parent, whose coefficient is meant. A
-    climb ends when an iteration gains at most `tol` (in nats, of the objective; 0: never), after `max_iter` iterations, at the
-    time limit, or on Ctrl-C: then the best so far is returned.
+    Gaussians it may name single entries: `{"level": ["intercept", "coefficients"]}`, or a parent, whose coefficient is meant
+    (`True` is all of a node). A climb ends when an iteration gains at most `tol` (in nats, of the objective; 0: never), after
+    `max_iter` iterations, at the time limit, or on Ctrl-C: then the best so far is returned.
 
     `accelerate=Squarem()` extrapolates; `batches=10` takes an M-step after each tenth of the data (incremental EM: the trace has
     the free energy, a bound on the objective). `families` names other families of nodes, such as `{"y": Logistic()}`, whose

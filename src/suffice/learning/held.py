@@ -52,6 +52,11 @@ class Held:
         some = tuple(i for i, p in enumerate(parents) if all_of_them or p in wanted)
         return Held("intercept" in wanted, some, "variance" in wanted)
 
+    def names(self, node: NodeFamily) -> tuple[str, ...]:
+        """The entries by name, coefficients as those of their parents."""
+        own = (("intercept", self.intercept), *((node.reals[i], True) for i in self.coefficients), ("variance", self.variance))
+        return tuple(name for name, known in own if known)
+
     def whole(self, node: NodeFamily) -> bool:
         """Whether nothing is left to learn."""
         return self.intercept and self.variance and len(self.coefficients) == len(node.reals) - 1
@@ -114,6 +119,8 @@ def ratios(node: NodeFamily, units: Units) -> Array:
 
 def read_fixed(fixed: Any, nodes: Mapping[str, NodeFamily], known: Iterable[str]) -> tuple[tuple[str, ...], dict[str, Held]]:
     """The nodes that are known as a whole, and those of which only some entries are."""
+    if not isinstance(fixed, (Iterable, Mapping)):
+        raise FitError(f"fixed names nodes, ['state'], or entries of them, {{'level': ['intercept']}}, not {fixed!r}")
     if not isinstance(fixed, Mapping):
         return ((fixed,) if isinstance(fixed, str) else tuple(fixed)), {}
     whole, entries = [], {}
@@ -121,8 +128,13 @@ def read_fixed(fixed: Any, nodes: Mapping[str, NodeFamily], known: Iterable[str]
         node = nodes.get(name)
         if node is None:
             raise FitError(f"fixed names {name!r}, which has no parameters here{nearest(str(name), list(known))}")
+        if said is True:
+            whole.append(name)
+            continue
         if not node.normal:
-            raise FitError(f"fixed names single entries of {name!r}, and only those of Gaussians can be: name it as a whole")
+            raise FitError(
+                f"fixed names single entries of {name!r}, and only those of Gaussians can be: {{{name!r}: True}} is all of it"
+            )
         held = Held.of(node, [said] if isinstance(said, str) else said)
         if held.whole(node):
             whole.append(name)

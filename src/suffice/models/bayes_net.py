@@ -22,7 +22,7 @@ from suffice.graphs.text import Edge
 from suffice.models.answering import Answering
 from suffice.models.answers import and_more
 from suffice.models.hidden_numbers import n_conventions
-from suffice.models.provenance import Provenance
+from suffice.models.provenance import ASKED_OF_STEPS, Provenance
 from suffice.models.sharing import Tie
 from suffice.models.written import written_cpd
 from suffice.statistics import Statistics
@@ -51,6 +51,7 @@ class BayesNet(Provenance, Tabular, Answering):
     """
 
     file_kind: ClassVar[str] = "bayes_net"
+    _elsewhere: ClassVar[Mapping[str, str]] = ASKED_OF_STEPS
 
     def __init__(self, dag: Any, cpds: Mapping[str, Any], variables: Mapping[str, Variable] | Iterable[Variable] = ()) -> None:
         graph = Dag(dag)

@@ -16,20 +16,20 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular
 from suffice.engines.lagged import renamed
-from suffice.errors import ModelError, counted, nearest
+from suffice.errors import FitError, ModelError, counted, nearest
 from suffice.families.family import Array, Cpd, Estimate, Mean
 from suffice.families.priors import Prior
-from suffice.graphs.lagged import relative_name, unrolled_name, variable_and_lag
+from suffice.graphs.lagged import relative_name, unrolled_name
 from suffice.graphs.template import Template
-from suffice.incomplete.first_slices import Diffuse, First, Free, Stationary, checked_first
+from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Stationary, checked_first
 from suffice.models.answers import and_more
-from suffice.models.bayes_net import BayesNet
-from suffice.models.provenance import Provenance
+from suffice.models.provenance import ASKED_OF_ROWS, Provenance
 from suffice.models.written import written_cpd
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real, Variable, by_name
 
 if TYPE_CHECKING:
+    from suffice.models.bayes_net import BayesNet
     from suffice.models.chain_answers import Decoded
     from suffice.models.following import Following
 
@@ -39,7 +39,7 @@ class Chain(Provenance, Tabular):
 
     `cpds` holds for each variable of the template its distribution, as `BayesNet` takes it (parents in the order of the
     template), and for each node of the first slices its own under the name of its step, `"state[0]"`; with
-    `first=Stationary()` or `Diffuse()` these are left out.
+    `first=Stationary()`, `Diffuse()` or `Given(...)` these are left out.
 
     >>> fair, roll = Finite("die", ["fair", "loaded"]), Finite("roll", list("123456"))
     >>> chain = Chain("die[-1] -> die -> roll", {
@@ -50,6 +50,7 @@ class Chain(Provenance, Tabular):
     """
 
     file_kind: ClassVar[str] = "chain"
+    _elsewhere: ClassVar[Mapping[str, str]] = ASKED_OF_ROWS
 
     def __init__(
         self,
@@ -65,6 +66,8 @@ class Chain(Provenance, Tabular):
         if isinstance(variables, Mapping):
             declared = {n: Finite(n, v) if isinstance(v, (list, tuple)) else v for n, v in variables.items()}
         known = by_name(declared)
+        if isinstance(how, Given):
+            cpds = {**cpds, **nodes_given(how, graph)}
         wanted = parameter_names(graph, how, cpds)
         for name in [*cpds, *known]:
             if name not in wanted and name not in graph.nodes:
@@ -101,12 +104,16 @@ class Chain(Provenance, Tabular):
         incomplete: bool = False,
         hidden: Iterable[str] = (),
         first_slices: First | None = None,
+        fixed: Mapping[str, bool | tuple[str, ...]] | None = None,
     ) -> None:
         self._template, self._variables = template, {n: variables[n] for n in template.nodes}
-        self._first = first_slices or Free()
-        self._cpds = {n: cpds[n] for n in parameter_names(template, self._first, cpds)}
+        begin = first_slices or Free()
+        self._cpds = {n: cpds[n] for n in parameter_names(template, begin, cpds)}
+        given = {n: cpd for n, cpd in self._cpds.items() if n not in self._variables} if isinstance(begin, Given) else {}
+        self._first = Given(given) if isinstance(begin, Given) else begin
         self._statistics, self._prior, self._estimate, self._fit_info = statistics, prior, estimate or Mean(), fit_info
         self._incomplete, self._hidden = incomplete, tuple(hidden)
+        self._fixed = {**(fixed or {}), **dict.fromkeys(given, True)}
 
     @classmethod
     def of(cls, template: Template, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> Chain:
@@ -117,6 +124,9 @@ class Chain(Provenance, Tabular):
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "first"}  # made again when it is asked for
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({"_fixed": {}, **state})  # older pickles lack it
 
     @property
     def template(self) -> Template:
@@ -134,7 +144,7 @@ class Chain(Provenance, Tabular):
 
     @property
     def first_slices(self) -> First:
-        """How sequences begin: `Free()`, `Stationary()` or `Diffuse()`."""
+        """How sequences begin: `Free()`, `Stationary()`, `Diffuse()` or `Given(...)`."""
         return self._first
 
     @property
@@ -143,9 +153,18 @@ class Chain(Provenance, Tabular):
         return self._hidden
 
     @property
+    def fixed(self) -> Mapping[str, bool | tuple[str, ...]]:
+        """What was known when it was fitted, and stayed, as `em` takes it: nodes, `True`, or some of their entries by name."""
+        return MappingProxyType(self._fixed)
+
+    @property
     def n_parameters(self) -> int:
-        """The number of free parameters."""
-        return sum(cpd.n_parameters for cpd in self._cpds.values())
+        """The number of free parameters: those of what was fixed, or given as the first slices, are none."""
+        return sum(map(self._n_free, self._cpds))
+
+    def _n_free(self, node: str) -> int:
+        cpd, known = self._cpds[node], self._fixed.get(node, ())
+        return 0 if known is True else cpd.n_parameters - sum(cpd.entries[name] for name in known or ())
 
     @cached_property
     def first(self) -> tuple[Mapping[str, Any], ...]:
@@ -206,7 +225,8 @@ class Chain(Provenance, Tabular):
 
     @one_blas_thread
     def log_prob(self, sequences: Any) -> Array:
-        """ln p(what is seen) of each sequence, hidden and missing cells summed out."""
+        """ln p(what is seen) of each sequence, hidden and missing cells summed out; −inf of one that is impossible, which all
+        other questions refuse."""
         from suffice.models.chain_answers import log_prob
 
         return log_prob(self, sequences)
@@ -273,15 +293,15 @@ class Chain(Provenance, Tabular):
         return posterior_decode(self, sequences)
 
     @one_blas_thread
-    def forecast(self, sequences: Any, steps: int = 1, *, interval: float | None = None, given: Any = None) -> Any:
+    def forecast(self, sequences: Any, steps: int = 1, *, interval: float | None = None, given: Any = None, seed: int = 0) -> Any:
         """The next steps of each sequence: probabilities of states, means and deviations of numbers, a row for each step ahead.
 
         `given` has what is known of these steps, such as inputs: a column for each, as long as there are steps (the same for all
-        sequences), or with the sequences' own column for each of them.
+        sequences), or with the sequences' own column for each of them. What has no closed form is drawn by `seed`, and noted.
         """
         from suffice.models.chain_forecast import forecast
 
-        return forecast(self, sequences, steps, interval, given)
+        return forecast(self, sequences, steps, interval, given, seed)
 
     @one_blas_thread
     def sample(self, n: int = 1, length: int | None = None, seed: int | None = None, *, given: Any = None) -> Any:
@@ -320,20 +340,13 @@ class Chain(Provenance, Tabular):
         >>> chain.unroll(3).query("x[2]").probs.round(4)
         array([0.585, 0.415])
         """
-        if isinstance(self._first, Diffuse):
-            raise ModelError("a chain with first=Diffuse() has no first slice that a network could have")
-        dag, cpds = self._template.unroll(n), {}
-        variables = {unrolled_name(x, t): renamed(v, unrolled_name(x, t)) for x, v in self._variables.items() for t in range(n)}
-        for t in range(n):
-            for x in self._template.nodes:
-                cpd = self.first[t][x] if t < len(self.first) else self._cpds[x]
-                names = {p: unrolled_name(b, t - k) for p in cpd.parents for b, k in [variable_and_lag(p)]}
-                cpds[unrolled_name(x, t)] = _under(cpd, variables, unrolled_name(x, t), names)
-        return BayesNet.of(dag, variables, cpds, fit_info=f"{n} steps of a chain {self._fit_info}")
+        from suffice.models.chain_unrolling import network_of_steps
+
+        return network_of_steps(self, n)
 
     def _headline(self) -> str:
         n = counted(self.n_parameters, "parameter")
-        begin = "" if isinstance(self._first, Free) else f", first={self._first!r}"
+        begin = "" if isinstance(self._first, Free) else f", first={self._first}"
         return f"Chain {self._template}{begin}: {n}; {self._fit_info}"
 
     _lines, _indent = 40, "  "
@@ -345,7 +358,9 @@ class Chain(Provenance, Tabular):
             kind = counted(v.n_states, "state") if isinstance(v, Finite) else type(v).__name__.lower()
             base = name if name in self._variables else name.rpartition("[")[0]
             mark = " (hidden)" if base in self._hidden else ""
-            facts.append((name, kind + mark, ", ".join(cpd.parents), f"{cpd.n_parameters:,}"))
+            free = self._n_free(name)
+            held = f" ({cpd.n_parameters - free:,} fixed)" if free < cpd.n_parameters else ""
+            facts.append((name, kind + mark, ", ".join(cpd.parents), f"{free:,}{held}"))
         return [(["node", "type", "parents", "parameters"], facts)], and_more(len(self) - limit, "node")
 
 
@@ -359,6 +374,21 @@ def parameter_names(template: Template, first: First, given: Container[str] = ()
     return names | {key: node for key, node in own.items() if not isinstance(first, Diffuse) or key in given}
 
 
+def nodes_given(first: Given, template: Template) -> dict[str, Any]:
+    """What is given of each node of the first slices, by its own name; each must be there. That of step 0 may go by the name of
+    its variable."""
+    source, result = first.cpds, {}
+    if not isinstance(source, (Chain, Mapping)):
+        raise FitError(f"first=Given(...) takes a chain, or distributions by node, {{'state': [0.5, 0.5]}}, not {source!r}")
+    for name, t in template.first_nodes:
+        key = template.parameter_name(name, t)
+        found = source[key] if key in source else source[name] if t == 0 and name in source else None
+        if found is None:
+            raise FitError(f"first=Given(...) has no distribution of {key!r}: give {{{key!r}: ...}}")
+        result[key] = found
+    return result
+
+
 def _declare(name: str, given: Any, known: dict[str, Variable]) -> None:
     """What a variable is that only its distribution declares."""
     if isinstance(given, Cpd):
@@ -368,21 +398,3 @@ def _declare(name: str, given: Any, known: dict[str, Variable]) -> None:
     if kind is None:
         raise ModelError(f"the states of {name!r} are not known: variables=[Finite({name!r}, [...])]")
     known[name] = kind(name)
-
-
-def _under(cpd: Any, variables: Mapping[str, Variable], name: str, parents: Mapping[str, str]) -> Cpd:
-    """A distribution with its child and parents under other names."""
-    from dataclasses import replace
-
-    own: Cpd = (
-        replace(
-            cpd,
-            child=variables[name],
-            parent_variables=tuple(variables[parents[p]] for p in cpd.parents),
-            seen=None,
-            imagined=None,
-        )
-        if not cpd.is_regression
-        else replace(cpd, child=variables[name], parent_variables=tuple(variables[parents[p]] for p in cpd.parents))
-    )
-    return own

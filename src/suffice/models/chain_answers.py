@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block, is_missing
-from suffice.errors import ModelError, note, whole
+from suffice.errors import DataError, ModelError, whole
 from suffice.families.family import Array, checked_level
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chain_children import child_numbers, child_states
@@ -115,10 +115,10 @@ def answers(
     blocks = list(reading.map(step, "smoothing sequences" if smooth else "filtering sequences"))
     cells: Cells = {name: joined([b.cells[name] for b in blocks]) for name in blocks[0].cells}
     logs = np.concatenate([b.log_prob for b in blocks])
-    return BlockAnswers(0, cells, logs, _within(reading.sequences.lengths, blocks))
+    return BlockAnswers(0, cells, logs, within_sequences(reading.sequences.lengths, blocks))
 
 
-def _within(lengths: npt.NDArray[np.int64], blocks: Sequence[BlockAnswers]) -> npt.NDArray[np.int64]:
+def within_sequences(lengths: npt.NDArray[np.int64], blocks: Sequence[BlockAnswers]) -> npt.NDArray[np.int64]:
     """The steps at which sequences are impossible, counted within each."""
     result, at = [], 0
     for b in blocks:
@@ -135,15 +135,18 @@ def joined(parts: list[Any]) -> Any:
     return StepNumbers(*ends)
 
 
-def tell_impossible(reading: ChainReading, logs: Array, what: str) -> None:
-    """Note the sequences that have the probability zero."""
+def refuse_impossible(reading: ChainReading, logs: Array, step: npt.NDArray[np.int64] | None = None) -> None:
+    """Refuse sequences that have the probability zero: by name, with the step, if it is not known found by a filter."""
     lost = np.flatnonzero(logs == -np.inf)
     if len(lost):
         first = int(lost[0])
         which = f"sequence {reading.sequences.labels[first]!r}" if reading.sequences.by else "the sequence"
         more = f" (and {len(lost) - 1:,} more)" if len(lost) > 1 else ""
-        step = answers(reading, names=(), smooth=False).impossible[first] + 1
-        note(f"{which}{more} is impossible under the chain: what is seen up to step {step:,} has the probability zero; {what}")
+        where = answers(reading, names=(), smooth=False).impossible if step is None else step
+        raise DataError(
+            f"{which}{more} is impossible under the chain: what is seen up to step {where[first] + 1:,} has the probability "
+            "zero; leave it out, or fit with a prior, without zeros"
+        )
 
 
 def log_prob(chain: Chain, sequences: Any) -> Array:
@@ -174,12 +177,15 @@ def sequence_weights(reading: ChainReading) -> Array:
     return np.concatenate(list(reading.map(WeightsOf(), "")))
 
 
-def posterior_frame(chain: Chain, sequences: Any, interval: float | None, *, smooth: bool) -> Any:
-    """The open cells of all rows as a frame."""
+def posterior_frame(
+    chain: Chain, sequences: Any, interval: float | None = None, *, smooth: bool, impossible: bool = False
+) -> Any:
+    """The open cells of all rows as a frame; with `impossible`, those of sequences that cannot be have probabilities of 0."""
     level = None if interval is None else checked_level(interval)
     reading = ChainReading.of(chain, sequences)
     found = answers(reading, level, smooth=smooth)
-    tell_impossible(reading, found.log_prob, "its probabilities are 0")
+    if not impossible:
+        refuse_impossible(reading, found.log_prob, found.impossible)
     names, values = columns_of(reading.chain, found.cells)
     if not names:
         raise ModelError("nothing of these sequences is hidden or missing: there is nothing to infer")
@@ -243,6 +249,7 @@ def decode(chain: Chain, sequences: Any, best: int) -> tuple[Decoded, ...]:
         if n > 1:
             raise ModelError("the best path of hidden numbers is one, their smoothed means; leave best out")
         found = answers(reading, names=reading.numbers, smooth=True)
+        refuse_impossible(reading, found.log_prob, found.impossible)
         names, values = columns_of(chain, {k: v for k, v in found.cells.items() if k in reading.numbers})
         kept = [i for i, name in enumerate(names) if name in reading.numbers]
         frame = table(reading.sequences.source, [names[i] for i in kept], reading.in_order(np.array(values)[kept]).T)
@@ -250,7 +257,7 @@ def decode(chain: Chain, sequences: Any, best: int) -> tuple[Decoded, ...]:
     if n > 1:
         reading.layout.space.checked("more than one best path")
     paths, logs = best_states(reading, n)
-    tell_impossible(reading, logs[:, 0], "it has no path, and its cells are empty")
+    refuse_impossible(reading, logs[:, 0])
     return tuple(Decoded(code_frame(reading, {v: own[r] for v, own in paths.items()}), logs[:, r]) for r in range(n))
 
 
@@ -286,7 +293,7 @@ def posterior_decode(chain: Chain, sequences: Any) -> Any:
     if not finite:
         raise ModelError("no state of these sequences is hidden or missing")
     found = answers(reading, names=finite, smooth=True)
-    tell_impossible(reading, found.log_prob, "its cells are empty")
+    refuse_impossible(reading, found.log_prob, found.impossible)
     return code_frame(reading, {n: most_probable(p) for n, p in found.cells.items()})  # type: ignore[arg-type]
 
 

@@ -14,7 +14,7 @@ from suffice.families.gathering import gather_steps
 from suffice.families.priors import Prior
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
-from suffice.incomplete.first_slices import Free
+from suffice.incomplete.first_slices import First, Free, Given
 from suffice.models.chain import Chain, parameter_names
 from suffice.models.estimated import estimated_nodes
 from suffice.statistics import Statistics
@@ -29,11 +29,13 @@ def estimated_chain(
     *,
     bound: bool = False,
     ready: Mapping[str, Cpd] | None = None,
+    first: First | None = None,
 ) -> Chain:
     """The chain that statistics of complete steps, a prior and a choice of point values make.
 
-    `ready` has distributions that statistics cannot give: regressions, and first slices that are given.
+    `ready` has distributions that statistics cannot give, those of regressions; `first` may have first slices that are given.
     """
+    given: Mapping[str, Cpd] = first.cpds if isinstance(first, Given) else {}
     known = statistics.variables
     lacking = [n for n in template.nodes if n not in known and n not in (ready or {})]
     if lacking:
@@ -46,15 +48,26 @@ def estimated_chain(
         own = [renamed(slice_[base], p) for p in parents for base, _ in [variable_and_lag(p)]]
         nodes[key] = renamed(slice_[name], key), own
     variables = {v.name: v for child, own in nodes.values() for v in (child, *own)}
+    _refuse_new_states(given, nodes)
+    free = {n: node for n, node in nodes.items() if n not in given}
     if prior is not None and not bound:
-        free = (
-            (c, ps, statistics.answer(family_of(c, ps).needs(c, ps))) for n, (c, ps) in nodes.items() if n not in (ready or {})
+        seen = (
+            (c, ps, statistics.answer(family_of(c, ps).needs(c, ps))) for n, (c, ps) in free.items() if n not in (ready or {})
         )
-        prior = prior.choose(variables, free, statistics).bind(variables, statistics)
-    cpds, unspoken = estimated_nodes(nodes, statistics, prior, how, ready or {}, {})
-    by = "maximum likelihood" if len(unspoken) == len(nodes) or prior is None else f"posterior {type(how).__name__.lower()}"
+        prior = prior.choose(variables, seen, statistics).bind(variables, statistics)
+    cpds, unspoken = estimated_nodes(free, statistics, prior, how, ready or {}, {})
+    by = "maximum likelihood" if len(unspoken) == len(free) or prior is None else f"posterior {type(how).__name__.lower()}"
     info = f"fitted from {statistics.weight:,.10g} steps, {by}"
-    return Chain.of(template, slice_, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info)
+    fitted: dict[str, Any] = {"statistics": statistics, "prior": prior, "estimate": how, "fit_info": info}
+    return Chain.of(template, slice_, {**cpds, **given}, **fitted, first_slices=first)
+
+
+def _refuse_new_states(given: Mapping[str, Cpd], nodes: Mapping[str, tuple[Variable, list[Variable]]]) -> None:
+    for key, cpd in given.items():
+        child, parents = nodes[key]
+        for now, before in zip((child, *parents), (cpd.child, *cpd.parent_variables), strict=True):
+            if now != before:
+                raise DataError(f"the first slices are given, and {key!r} is of {before!r}; these sequences have {now!r}")
 
 
 def _variable(name: str, known: Mapping[str, Variable], ready: Mapping[str, Cpd]) -> Variable:
@@ -78,7 +91,8 @@ def updated(chain: Chain, more: Any) -> Chain:
     free = {n: v for n, v in chain.variables.items() if isinstance(v, Finite) and v.inferred and v.cuts is None}
     declared: Any = {**chain.variables, **dict.fromkeys(free, Finite)}
     new = more if isinstance(more, Statistics) else gather_steps(_read(more, declared), chain.template)
-    return estimated_chain(chain.template, chain.statistics + new, chain.prior, chain.estimate, bound=True)
+    how: dict[str, Any] = {"bound": True, "first": chain.first_slices}
+    return estimated_chain(chain.template, chain.statistics + new, chain.prior, chain.estimate, **how)
 
 
 def _read(sequences: Sequences, variables: Mapping[str, Any]) -> Sequences:

@@ -21,7 +21,7 @@ from suffice.incomplete.first_slices import Stationary
 from suffice.inference.sampling import checked_seed, whole_number
 from suffice.libraries import pa
 from suffice.models.chain import Chain
-from suffice.models.chain_answers import StepNumbers, answers, most_probable, tell_impossible
+from suffice.models.chain_answers import StepNumbers, answers, most_probable, refuse_impossible
 from suffice.models.chain_reading import ChainReading, refuse_diffuse
 from suffice.models.rows.frames import Fill, code_table, filled, is_held, new_table
 from suffice.models.sampling import MAX_BYTES, arrow_columns
@@ -143,7 +143,7 @@ def sample_given(chain: Chain, sequences: Any, n: Any, seed: int | None) -> list
     reading = ChainReading.of(chain, sequences)
     if not reading.open:
         raise ModelError("nothing of these sequences is hidden or missing: there is nothing to draw")
-    tell_impossible(reading, answers(reading, names=(), smooth=False).log_prob, "its cells are empty")
+    refuse_impossible(reading, answers(reading, names=(), smooth=False).log_prob)
     return [_frame(reading, _drawn(reading, (seed, i))) for i in range(n)]
 
 
@@ -169,10 +169,10 @@ def impute(chain: Chain, sequences: Any, draws: Any, seed: int) -> Any:
     rows = _held(reading.sequences.source)
     if draws is not None:
         n = whole_number("the number of draws is", draws, 1)
-        tell_impossible(reading, answers(reading, names=(), smooth=False).log_prob, "its missing cells stay missing")
+        refuse_impossible(reading, answers(reading, names=(), smooth=False).log_prob)
         return [filled(rows, _fills(reading, _drawn(reading, (checked_seed(seed), i)))) for i in range(n)]
     found = answers(reading, smooth=True)
-    tell_impossible(reading, found.log_prob, "its missing cells stay missing")
+    refuse_impossible(reading, found.log_prob, found.impossible)
     cells = {n: most_probable(c) if not isinstance(c, StepNumbers) else c.mean for n, c in found.cells.items()}
     return filled(rows, _fills(reading, {n: reading.in_order(c) for n, c in cells.items()}))
 

@@ -20,6 +20,7 @@ from suffice.errors import DataError, FitError, listed, nearest, note
 from suffice.families.family import frame
 from suffice.iteration import Progress
 from suffice.learning.fit import fit
+from suffice.models.chain_answers import posterior_frame
 from suffice.objectives import Perceptron
 from suffice.variables import Finite
 
@@ -210,10 +211,12 @@ def _of_sequences(name: str, model: Any, test: Sequences, target: str, seconds: 
     more = {"seconds": seconds}
     if hasattr(model, "smooth"):
         hidden = test.select([n for n in test.columns if n != target])
-        probs, known = model.smooth(hidden), [f"{target}={s}" for s in model.variables[target].states]
+        known = [f"{target}={s}" for s in model.variables[target].states]
+        probs = posterior_frame(model, hidden, smooth=True, impossible=True)
         names = [f"{target}={s}" for s in own.states]
         logs, rest = model.log_prob(test), model.log_prob(hidden)
-        more |= {"log_likelihood": float(each @ logs), "conditional": float(each @ (logs - rest))}
+        given = np.subtract(logs, rest, out=np.full_like(logs, -np.inf), where=rest > -np.inf)
+        more |= {"log_likelihood": float(each @ logs), "conditional": float(each @ given)}
     else:
         probs, known, names = model.predict_proba(test), list(model.labels), list(own.states)
         more["conditional"] = float(each @ model.log_prob(test))

@@ -43,12 +43,11 @@ def expect_in_lanes(steps: StateSteps, into: Expectations, moments: Spread | Non
     """
     given = parameters(steps)
     sums = Sums.zeros(steps.n_states, len(into.counts), into.posterior, moments)
-    idle = sums.like()
     left, lengths = [np.zeros(0, np.int64)], np.diff(steps.starts)
-    parts = [np.arange(steps.n_sequences)]
-    if steps.weights is not None:
-        parts = [np.flatnonzero(steps.weights > 0.0), np.flatnonzero(steps.weights == 0.0)]  # lanes have positive weights
-    for which, to in zip(parts, (sums, idle), strict=False):
+    parts = [(np.arange(steps.n_sequences), sums)]
+    if steps.weights is not None:  # lanes have positive weights
+        parts = [(np.flatnonzero(steps.weights > 0.0), sums), (np.flatnonzero(steps.weights == 0.0), sums.like())]
+    for which, to in parts:
         left.append(_run(steps, given, which[np.argsort(-lengths[which], kind="stable")], to, into.log_likelihood))
     _finish(steps, given, sums, into)
     return np.sort(np.concatenate(left))

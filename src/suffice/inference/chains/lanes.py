@@ -208,9 +208,8 @@ def side_by_side(length: Ints, padded: int, *, own: bool = False) -> int:
 
 def _run_batch(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums, out: Run, room: Room) -> None:
     """All lanes; and again without those that are lost, until none is."""
-    side, sums = len(room.beta), into.like()
-    for g in range(0, len(lanes.begin), side):
-        _run_group(steps, given, lanes, sums, out, (g, min(side, len(lanes.begin) - g)), room)
+    sums = into.like()
+    _run_groups(steps, given, lanes, sums, out, room)
     if not out.lost.any():
         into.add(sums)
         return
@@ -251,30 +250,32 @@ class Room(NamedTuple):
         return cls(places, b, alpha, scale, np.empty(TILE * row), np.empty((side, padded)))
 
 
-def _run_group(
-    steps: StateSteps, given: Parameters, lanes: Lanes, sums: Sums, run: Run, group: tuple[int, int], room: Room
-) -> None:
-    """Forward and back over lanes side by side."""
+def _run_groups(steps: StateSteps, given: Parameters, lanes: Lanes, sums: Sums, run: Run, room: Room) -> None:
+    """Forward and back over lanes, so many side by side. Between kernels threads wait for each other: there is little to do."""
     from suffice.kernels.chain_lanes import backward, forward
     from suffice.kernels.lane_rows import place
 
     begin, length, before, enter, final, weights = lanes
-    (log_p, lost, after, reach), (places, b, alpha, scale, u, beta) = run, room
-    where, (side, padded) = (*group, begin, length), beta.shape
+    (log_p, lost, after, reach), (places, b, alpha, scale, u, _) = run, room
+    (side, padded), own, back = room.beta.shape, len(b) > 0, len(sums.pairs) > 0
     symbols, tops, factors = steps.some_symbols, given.tops, given.table.reshape(-1)
-    if len(b):
-        _fill(steps, given, where, side, log_p, b)
+    if own:
         symbols, tops, factors = symbols[:0], tops[:0], b
-    place(*where, symbols, padded, len(factors) - 2 * padded, side, tops, log_p, places)
-    known, size = (*group, length, places, factors), (steps.n_states, TILE, side)
-    forward(*known, given.onward, *size, before, enter, log_p, lost, after, alpha, scale)
-    if len(sums.pairs):
-        to = (sums.pairs.reshape(-1), sums.first.reshape(-1), sums.counts.reshape(-1))
-        backward(
-            *known, given.back, *size, final, enter, weights, lost, reach, *to, alpha, scale, u, beta.reshape(-1), len(b) > 0
-        )
-    if len(b) and len(sums.pairs):
-        _share(steps, lanes, where, side, b, sums)
+    placing = symbols, padded, len(factors) - 2 * padded, side, tops, log_p, places
+    size = steps.n_states, TILE, side
+    onward = length, places, factors, given.onward, *size, before, enter, log_p, lost, after, alpha, scale
+    to = sums.pairs.reshape(-1), sums.first.reshape(-1), sums.counts.reshape(-1), alpha, scale, u, room.beta.reshape(-1), own
+    homeward = length, places, factors, given.back, *size, final, enter, weights, lost, reach, *to
+    for g in range(0, len(begin), side):
+        n = min(side, len(begin) - g)
+        if own:
+            _fill(steps, given, (g, n, begin, length), side, log_p, b)
+        place(g, n, begin, length, *placing)
+        forward(g, n, *onward)
+        if back:
+            backward(g, n, *homeward)
+        if own and back:
+            _share(steps, lanes, (g, n, begin, length), side, b, sums)
 
 
 def _fill(steps: StateSteps, given: Parameters, where: Any, side: int, log_p: Array, b: Array) -> None:
