@@ -8,7 +8,7 @@ from typing import Any
 
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, ModelError, listed, nearest
+from suffice.errors import DataError, FitError, ModelError, listed, nearest, note
 from suffice.families.family import Estimate, checked_estimate
 from suffice.families.named_families import check_family, typed
 from suffice.families.priors import Prior, as_prior
