@@ -292,7 +292,7 @@ def test_numbers_that_are_none_are_refused():
     for wrong in (0, -1.0, np.nan, "a", True, {"y": 0.0}):
         with pytest.raises(FitError, match="variance of LogisticNormal"):
             LogisticNormal(variance=wrong)
-    for wrong in ("a", np.inf, [0.0, 1.0]):
+    for wrong in ("a", np.inf, None):
         with pytest.raises(FitError, match="mean of LogisticNormal"):
             LogisticNormal(mean=wrong)
     with pytest.raises(FitError, match="'z', which is not in the graph"):

@@ -118,7 +118,17 @@ class ParameterProblem(Task):
         if shown.n_empty:
             note(f"{shown.n_empty:,} rows have no observed cell: they say nothing, and are kept")
         own = {"nodes": nodes, "tables": tables, "units": units, "components": components, "said": said, "shown": units}
-        return cls(**{**vars(task), **own, "prior": prior})
+        problem = cls(**{**vars(task), **own, "prior": prior})
+        problem.tell_modes()
+        return problem
+
+    def tell_modes(self) -> None:
+        """Say of which nodes EM gives modes where means were asked for."""
+        if self._beliefs and not isinstance(self.estimate, Mode):
+            note(
+                f"with missing cells the tables of {listed(self._beliefs)} are modes of the effects of LogisticNormal, which EM can "
+                "climb to, and no posterior means"
+            )
 
     @property
     def weight(self) -> float:
@@ -165,7 +175,10 @@ class ParameterProblem(Task):
                 "below 1; use estimate=Mean() or a stronger prior"
             )
         others = {node.name: self._estimate(node, s) for node in self.others}
-        return self._held(Theta(self.tables, self.tables.normalised(weights), others))
+        cells = self.tables.normalised(weights)
+        for name, belief in self._beliefs.items():
+            cells[self.tables.cells(name)] = belief.probs(self._named(self.nodes[name], s), Mode()).reshape(-1)
+        return self._held(Theta(self.tables, cells, others))
 
     def log_prior(self, theta: Theta) -> float:
         """What the prior adds to the objective: 0 without one; Σ α ln θ for means, Σ (α − 1) ln θ for modes of tables; of a
@@ -174,6 +187,8 @@ class ParameterProblem(Task):
         with np.errstate(divide="ignore"):
             total = float(more[said] @ np.log(theta.cells[said])) if len(said) else 0.0
         again = {node for tie in self.ties for node in tie.nodes[1:]}
+        beliefs = {n: belief for n, belief in self._beliefs.items() if n not in again}
+        total += sum(belief.log_prior(theta.cells[self.tables.cells(n)]) for n, belief in beliefs.items())
         return total + sum(self._log_prior(node, theta.others[node.name]) for node in self.others if node.name not in again)
 
     def first(self) -> Theta:
@@ -271,8 +286,8 @@ class ParameterProblem(Task):
     @cached_property
     def imagined(self) -> dict[str, Any]:
         """What the prior imagines of scaled columns."""
-        normal = {n: s for n, s in self.said.items() if self.nodes[n].normal and isinstance(s, Moments)}
-        return {**self.said, **{n: self.units.inward_moments(s) for n, s in normal.items()}}
+        normal = {n: s for n, s in self.said.items() if self.nodes[n].normal and s is not None}
+        return {**self.said, **{n: self.units.inward_said(n, s) for n, s in normal.items()}}
 
     def outward_map(self, cpd: Cpd) -> Array | None:
         """∂ parameters of the columns / ∂ parameters as shown, where they differ."""
@@ -355,9 +370,15 @@ class ParameterProblem(Task):
     def _imagined_cells(self, less: float) -> Array:
         result = np.zeros(self.tables.n_cells)
         for name, imagined in self.said.items():
-            if imagined is not None and self.nodes[name].by_table:
+            if imagined is not None and self.nodes[name].by_table and name not in self._beliefs:
                 result[self.tables.cells(name)] = imagined.dense().reshape(-1) - less
         return result
+
+    @cached_property
+    def _beliefs(self) -> dict[str, Any]:
+        """What the prior holds of tables of which it imagines no counts; their estimates are modes."""
+        said = {n: s for n, s in self.said.items() if s is not None and self.nodes[n].by_table}
+        return {n: s for n, s in said.items() if not isinstance(s, Counts)}
 
     @cached_property
     def _more_once(self) -> tuple[Array, Any]:
@@ -460,7 +481,7 @@ def problem_of(dag: Any, data: Any, **options: Any) -> ParameterProblem:
 def imagined_by(nodes: Mapping[str, NodeFamily], prior: Prior | None) -> dict[str, Any]:
     """What the prior imagines of each node; None where it says nothing, which is noted."""
     answers = {
-        n: None if prior is None or node.iterative else prior.imagine(node.child, node.parents) for n, node in nodes.items()
+        n: None if prior is None or node.iterative else prior.believe(node.child, node.parents) for n, node in nodes.items()
     }
     unspoken = [n for n, answer in answers.items() if answer is None]
     if prior is not None and unspoken:
