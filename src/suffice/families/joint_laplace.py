@@ -125,8 +125,11 @@ def joint_quantiles(rows: JointLaplace, tail: float) -> tuple[Array, Array]:
     >>> joint_quantiles(rows, 0.025)[0].round(1)
     array([[0., 0., 0.]])
     """
-    lower, upper = np.quantile(joint_drawn(rows, CHAINS, np.random.default_rng(0)), [tail, 1.0 - tail], axis=0)
-    return lower, upper
+    ends = np.empty((2, *rows.counts.shape))
+    for u in range(len(rows.counts)):  # each by itself, so that a row has the same ends among whatever others
+        theta = joint_drawn(rows.some(np.array([u])), CHAINS, np.random.default_rng(0))[:, 0]
+        ends[:, u] = np.quantile(theta, [tail, 1.0 - tail], axis=0)
+    return ends[0], ends[1]
 
 
 def _chains(rows: JointLaplace, n: int, rng: np.random.Generator) -> Array:

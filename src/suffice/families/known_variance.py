@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import FitError
+from suffice.errors import FitError, nearest
 from suffice.families.family import Array, Interval, checked_level
 from suffice.families.number_priors import bound_numbers, filled_numbers, own_mean, own_variance
 from suffice.families.prior import Prior, check_positive, is_number
@@ -56,12 +56,14 @@ class KnownVariance(Prior):
                 raise FitError(f"the mean of KnownVariance is a finite number, or given by node, {{'y': 2.5}}, not {self.mean!r}")
 
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> KnownVariance:
+        for name in (n for given in (self.variance, self.mean, self.spread) if isinstance(given, Mapping) for n in given):
+            if name not in variables:
+                raise FitError(f"KnownVariance speaks of {name!r}, which is not in the graph{nearest(name, variables)}")
         reals = sorted(n for n, v in variables.items() if isinstance(v, Real))
         moments = {r: statistics.moments((), [r]) for r in reals}
         mean = filled_numbers(self.mean, reals, {r: own_mean(m) for r, m in moments.items()})
-        return replace(
-            self, mean=mean, spread=filled_numbers(self.spread, reals, {r: own_variance(m) for r, m in moments.items()})
-        )
+        spread = filled_numbers(self.spread, reals, {r: own_variance(m) for r, m in moments.items()})
+        return replace(self, mean=mean, spread=spread)
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> None:
         if self.believe(child, parents) is not None:

@@ -14,6 +14,9 @@ from suffice.families.prior import Prior, check_positive
 from suffice.statistics import Moments, Statistics
 from suffice.variables import Count, Finite, Real, Variable
 
+Numbers = Mapping[str, float] | float | None
+"""One number for all nodes, some by name, or none."""
+
 
 @dataclass(frozen=True)
 class NormalInverseGamma(Prior):
@@ -130,9 +133,8 @@ class Gamma(Prior):
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Gamma:
         counts = sorted(n for n, v in variables.items() if isinstance(v, Count))
         means = {n: own_mean(statistics.moments((), [n])) for n in counts}
-        return replace(
-            self, rate=filled_numbers(self.rate, counts, {n: self.shape / (m if m > 0 else 1.0) for n, m in means.items()})
-        )
+        rates = {n: self.shape / (m if m > 0 else 1.0) for n, m in means.items()}
+        return replace(self, rate=filled_numbers(self.rate, counts, rates))
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
         if not isinstance(child, Count) or not all(isinstance(p, Finite) for p in parents):
@@ -170,15 +172,15 @@ def real_names(variables: Mapping[str, Variable]) -> list[str]:
     return sorted(n for n, v in variables.items() if not isinstance(v, Finite))
 
 
-def filled_numbers(
-    given: Mapping[str, float] | float | None, names: Iterable[str], default: Mapping[str, float]
-) -> dict[str, float]:
+def filled_numbers(given: Numbers, names: Iterable[str], default: Mapping[str, float]) -> dict[str, float]:
+    """The numbers by name: those that are given, or defaults."""
     if isinstance(given, Mapping):
         return {n: float(given[n]) if n in given else default[n] for n in names}
     return {n: default[n] if given is None else float(given) for n in names}
 
 
-def bound_numbers(values: Mapping[str, float] | float | None, names: Sequence[str], prior: object) -> Any:
+def bound_numbers(values: Numbers, names: Sequence[str], prior: object) -> Any:
+    """The numbers of these names, which must have been given or filled."""
     if isinstance(values, Mapping):
         return np.array([values[n] for n in names])
     if values is None:
@@ -187,10 +189,11 @@ def bound_numbers(values: Mapping[str, float] | float | None, names: Sequence[st
 
 
 def own_mean(m: Moments) -> float:
+    """The mean of a column."""
     return float(m.mean[0, 0]) if len(m.keys) else 0.0
 
 
 def own_variance(m: Moments) -> float:
-    """1 of a constant column, whose mean is rounded, so that its variance is not always 0."""
+    """The variance of a column; 1 of a constant column, whose mean is rounded, so that its variance is not always 0."""
     v = float(m.scatter[0, 0, 0] / m.count[0]) if len(m.keys) and m.count[0] > 0 else 0.0
     return v if v > (4.0 * np.finfo(float).eps * own_mean(m)) ** 2 else 1.0

@@ -29,12 +29,13 @@ from suffice.incomplete.units import Units, moments_by_column, observed_cells
 from suffice.learning.chain_task import ChainTask, chain_task_of, given_cpds
 from suffice.learning.held import ratios
 from suffice.learning.objective import Collapsed
-from suffice.learning.problem import EStep, ParameterProblem, Statistic, imagined_by, refuse_constants
+from suffice.learning.problem import EStep, ParameterProblem, Statistic
+from suffice.learning.said import imagined_by, refuse_beliefs, refuse_constants
 from suffice.learning.stationary_numbers import SettledLines, imagined_part, pull, steadied
 from suffice.learning.stationary_numbers import with_pull as with_numbers_pull
 from suffice.learning.stationary_states import settled_step, with_carriers, with_pull, without_pull
 from suffice.models.chain import Chain
-from suffice.statistics import Counts, Moments, Statistics
+from suffice.statistics import Counts, Statistics
 from suffice.statistics.chan import Spread
 from suffice.variables import Finite, Variable
 
@@ -82,9 +83,9 @@ class ChainProblem(ParameterProblem):
         counts = [Counts((v,), shown.states[_base(v.name)]) for v in finite if _base(v.name) in shown.states]
         known = Statistics([*counts, *moments_by_column(spread, seen)], shown.weight)
         prior = None if task.prior is None else task.prior.bind(aliases, known)
-        said = imagined_by(nodes, prior)
+        said = imagined_by(nodes, prior, task.estimate)
         if settles or linear is not None:
-            _refuse_beliefs(said)
+            refuse_beliefs(said)
         refuse_constants(nodes, observed, spread, said, ())
         if shown.n_empty:
             note(f"{shown.n_empty:,} steps have no observed cell: they say nothing, and are kept")
@@ -109,7 +110,6 @@ class ChainProblem(ParameterProblem):
             slice_variables=task.variables,
             first_slices=task.first,
         )
-        problem.tell_modes()
         return problem if not isinstance(task.first, Given) else problem._given(given_cpds(task.first, task))
 
     def _given(self, cpds: Mapping[str, Cpd]) -> ChainProblem:
@@ -289,16 +289,6 @@ def _counted(task: ChainTask, phases: tuple[Phase, ...], finite: list[str], numb
             if (node.by_table or node.normal) and not any(variable_and_lag(v.name)[0] in gaps for v in node.members):
                 found.add(phase.keys[name])
     return frozenset(found)
-
-
-def _refuse_beliefs(said: Mapping[str, Any]) -> None:
-    """Refuse priors that imagine no rows, where the M-step needs them."""
-    for name, answer in said.items():
-        if answer is not None and not isinstance(answer, (Counts, Moments)):
-            raise FitError(
-                f"the prior of {name!r} imagines no rows, which stationary first slices and hidden numbers need: give it "
-                "Dirichlet(1), BDeu(1) or NormalInverseGamma()"
-            )
 
 
 def _refuse_iterative(phases: tuple[Phase, ...]) -> None:

@@ -21,11 +21,10 @@ import numpy as np
 
 from suffice.engines.engine import added
 from suffice.engines.gather import Groups
-from suffice.errors import FitError, listed, note
+from suffice.errors import FitError, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd, Mode
-from suffice.families.priors import Prior
 from suffice.incomplete.components import (
     Array,
     Components,
@@ -43,9 +42,10 @@ from suffice.incomplete.units import Units, moments_by_column, no_groups, observ
 from suffice.learning.held import Held, ratios
 from suffice.learning.incomplete import Task, task_of
 from suffice.learning.objective import free_parts, kept, like, log_prior_of_line, log_prior_of_rates, normal_of, with_parts
+from suffice.learning.said import beliefs_of_tables, imagined_by, refuse_constants, with_known
 from suffice.learning.starts import Starts
 from suffice.models.bayes_net import BayesNet
-from suffice.models.sharing import Tie, linked
+from suffice.models.sharing import linked
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite
@@ -113,22 +113,12 @@ class ParameterProblem(Task):
         counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
         known = Statistics([*counts, *moments_by_column(spread, seen)], shown.weight)
         prior = None if task.prior is None else task.prior.bind(task.variables, known)
-        said = imagined_by(nodes, prior)
+        said = imagined_by(nodes, prior, task.estimate)
         refuse_constants(nodes, units, spread, said, task.ties)
         if shown.n_empty:
             note(f"{shown.n_empty:,} rows have no observed cell: they say nothing, and are kept")
         own = {"nodes": nodes, "tables": tables, "units": units, "components": components, "said": said, "shown": units}
-        problem = cls(**{**vars(task), **own, "prior": prior})
-        problem.tell_modes()
-        return problem
-
-    def tell_modes(self) -> None:
-        """Say of which nodes EM gives modes where means were asked for."""
-        if self._beliefs and not isinstance(self.estimate, Mode):
-            note(
-                f"with missing cells the tables of {listed(self._beliefs)} are modes of the effects of LogisticNormal, which EM can "
-                "climb to, and no posterior means"
-            )
+        return cls(**{**vars(task), **own, "prior": prior})
 
     @property
     def weight(self) -> float:
@@ -188,7 +178,7 @@ class ParameterProblem(Task):
             total = float(more[said] @ np.log(theta.cells[said])) if len(said) else 0.0
         again = {node for tie in self.ties for node in tie.nodes[1:]}
         beliefs = {n: belief for n, belief in self._beliefs.items() if n not in again}
-        total += sum(belief.log_prior(theta.cells[self.tables.cells(n)]) for n, belief in beliefs.items())
+        total += float(sum(belief.log_prior(theta.cells[self.tables.cells(n)]) for n, belief in beliefs.items()))
         return total + sum(self._log_prior(node, theta.others[node.name]) for node in self.others if node.name not in again)
 
     def first(self) -> Theta:
@@ -266,7 +256,7 @@ class ParameterProblem(Task):
         def scaled(node: NodeFamily, cpd: Any) -> Cpd:
             return self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
 
-        theta = Theta.of(self.nodes, self.tables, cpds, scaled)
+        theta = with_known(self.nodes, self.imagined, Theta.of(self.nodes, self.tables, cpds, scaled))
         return theta if self._shares(theta) else self._tied(theta)
 
     def with_nodes(self, theta: Theta, other: Theta, names: Iterable[str]) -> Theta:
@@ -377,8 +367,7 @@ class ParameterProblem(Task):
     @cached_property
     def _beliefs(self) -> dict[str, Any]:
         """What the prior holds of tables of which it imagines no counts; their estimates are modes."""
-        said = {n: s for n, s in self.said.items() if s is not None and self.nodes[n].by_table}
-        return {n: s for n, s in said.items() if not isinstance(s, Counts)}
+        return beliefs_of_tables(self.nodes, self.said)
 
     @cached_property
     def _more_once(self) -> tuple[Array, Any]:
@@ -450,6 +439,7 @@ class ParameterProblem(Task):
         return self.with_nodes(theta, shared, [node for tie in self.ties for node in tie.nodes])
 
     def _held(self, theta: Theta) -> Theta:
+        theta = with_known(self.nodes, self.imagined, theta)
         if self.start is None:
             return theta
         theta = self.with_nodes(theta, self.start, self.fixed)
@@ -476,31 +466,3 @@ def problem_of(dag: Any, data: Any, **options: Any) -> ParameterProblem:
                 "does); fit fits it by itself where its own columns are complete"
             )
     return ParameterProblem.of(task)
-
-
-def imagined_by(nodes: Mapping[str, NodeFamily], prior: Prior | None) -> dict[str, Any]:
-    """What the prior imagines of each node; None where it says nothing, which is noted."""
-    answers = {
-        n: None if prior is None or node.iterative else prior.believe(node.child, node.parents) for n, node in nodes.items()
-    }
-    unspoken = [n for n, answer in answers.items() if answer is None]
-    if prior is not None and unspoken:
-        note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
-    return answers
-
-
-def refuse_constants(
-    nodes: Mapping[str, NodeFamily], units: Units, spread: Any, imagined: Mapping[str, Any], ties: Iterable[Tie]
-) -> None:
-    """A column of equal numbers has no density, unless a prior gives it one, or a column that shares it."""
-    tied = {node for tie in ties if any(units.variance.get(n, 0.0) > 0 for n in tie.nodes) for node in tie.nodes}
-    for i, name in enumerate(units.centre):
-        if name in tied or name not in nodes:
-            continue
-        square = float(spread.scatter[i, 0, 0]) / max(float(spread.weight[i]), 1e-300)
-        same = square <= (1e-14 * float(spread.mean[i, 0])) ** 2
-        if same and nodes[name].normal and imagined[name] is None:
-            raise FitError(
-                f"all values of {name!r} are the same, and a constant has no density: leave the column out, or use a prior "
-                "such as NormalInverseGamma()"
-            )

@@ -146,10 +146,10 @@ class DrawnGaussian(DrawnNode):
 
     def __init__(self, cpd: ConditionalGaussian, number: Mapping[str, int], real_number: Mapping[str, int]) -> None:
         super().__init__(cpd, number, real_number)
-        self._belief = None if isinstance(cpd.imagined, Moments) or cpd.seen is None else cpd.imagined
+        belief: Any = None if isinstance(cpd.imagined, Moments) or cpd.seen is None else cpd.imagined
+        self._means = None if belief is None else belief.posterior(cpd.seen, cpd.variance.size)
         self._variance = cpd.variance.reshape(-1)
-        if self._belief is not None:  # the variance is known
-            self._means = self._belief.posterior(cpd.seen, cpd.variance.size)
+        if self._means is not None:  # the variance is known
             return
         moments = cpd.posterior().at(np.arange(cpd.variance.size))
         fits = [r for _, _, r in posteriors(cpd.child, moments)]
@@ -160,7 +160,7 @@ class DrawnGaussian(DrawnNode):
 
     def draw(self, n: int, rng: np.random.Generator) -> GaussianNode:
         """The node with n draws of its parameters."""
-        if self._belief is not None:
+        if self._means is not None:
             mean, spread = self._means
             v = np.broadcast_to(self._variance, (n, len(mean)))
             return self._node(mean + np.sqrt(spread) * rng.standard_normal(v.shape), np.zeros((*v.shape, 0)), v)
