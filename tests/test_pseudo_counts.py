@@ -150,6 +150,17 @@ def test_words_of_the_command_line():
             prior_of(words)
 
 
+def test_the_numbers_of_pgmpy():
+    """pgmpy 1.1.2, BayesianEstimator(prior_type="dirichlet"), whose pseudo_counts have the child first, on these rows."""
+    table = sf.load("asia").sample(2000, seed=0)
+    rows = {n: table[n].to_pylist() for n in ("smoke", "lung", "bronc")}  # states in the order of the alphabet
+    prior = {"smoke": [2, 1], "lung": [[9, 1], [1, 1]], "bronc": [[1, 3], [2, 4]]}
+    bn = sf.fit("smoke -> lung; smoke -> bronc", rows, prior=prior)
+    assert bn["smoke"].probs == pytest.approx([0.51972042, 0.48027958], abs=1e-8)
+    assert bn["lung"].probs.reshape(-1) == pytest.approx([0.98856053, 0.01143947, 0.91484943, 0.08515057], abs=1e-8)
+    assert bn["bronc"].probs.reshape(-1) == pytest.approx([0.71812081, 0.28187919, 0.36918304, 0.63081696], abs=1e-8)
+
+
 def test_by_node_is_a_value():
     assert PriorsByNode({"x": [9, 1]}) == PriorsByNode({"x": sf.Dirichlet((9.0, 1.0))})
     with pytest.warns(SufficeNote, match="says nothing about 'smoke'"):

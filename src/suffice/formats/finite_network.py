@@ -28,7 +28,7 @@ MAX_PARENTS = 31
 TOLERANCE = 1e-4 + 1e-12
 """A row whose sum is further from one is refused; 0.9999 is not."""
 
-ROUNDED = 1e-6
+ROUNDED = 1e-6 + 1e-12
 """A row whose sum is further from one is named in the note on those that were divided by it."""
 
 TIDY = 1e-12
