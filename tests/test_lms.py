@@ -174,7 +174,7 @@ TABLE = {n: c for n, c in rows(50).items() if n in ("x", "v", "two", "linear")}
         (lambda: lms("two", TABLE, parents=["x"], family=sf.Probit()), "lms learns Linear.*, not Probit"),
         (lambda: lms("two", TABLE, parents=["x"], family=sf.Logistic), "not <class"),
         (lambda: lms("two", TABLE, parents=["x"], family=sf.Logistic(ridge=1)), "lms has no ridge"),
-        (lambda: lms("linear", TABLE, parents=["x"], family=Logistic()), "'linear' is Real"),
+        (lambda: lms("linear", TABLE, parents=["x"], family=sf.Logistic()), "'linear' is Real"),
         (lambda: lms("linear", TABLE, parents=["x"], family=sf.PoissonLog()), "family of counts"),
         (lambda: lms("two", TABLE, parents=["x"], passes=0), "passes is a whole number"),
         (lambda: lms("two", TABLE, parents=["x"], rate=-1.0), "rate is a number above 0"),

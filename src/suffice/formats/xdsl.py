@@ -57,13 +57,13 @@ def read_tree(root: Element) -> FiniteNetwork:
     variables: dict[str, Finite] = {}
     for key in _in_order(root, list(nodes)):
         declare(variables, names[key], _states(states[key], nodes[key]), partial(getattr, nodes[key], "line"))
-    order = Order(_is_reversed(root), {key: len(own) for key, own in states.items()})
+    order = TableOrder(_is_reversed(root), {key: len(own) for key, own in states.items()})
     definitions = [_definition(node, names, states[key], order) for key, node in nodes.items()]
     return finished(variables, definitions, notes=order.notes())
 
 
 @dataclass
-class Order:
+class TableOrder:
     """In which order the tables of a file are written, as far as it gives that away."""
 
     reversed: bool
@@ -119,7 +119,7 @@ def _check_kind(node: Element) -> None:
         )
 
 
-def _definition(node: Element, names: dict[str, str], states: list[str], order: Order) -> Definition:
+def _definition(node: Element, names: dict[str, str], states: list[str], order: TableOrder) -> Definition:
     name = names[node.attribute("id")]
     keys = " ".join(element.content for element in node.all("parents")).split()
     parents = tuple(names.get(key, key) for key in keys)
