@@ -94,7 +94,8 @@ class Sums:
     """How many rows were divided by their sums, and the worst of them: which it is, and its sum. It adds."""
 
     n_divided: int = 0
-    worst: str = ""
+    worst: Callable[[], str] = str
+    """Its name, which is looked up only if it is told: the line of a row takes a search through the text."""
     total: float = 1.0
 
     @property
@@ -157,7 +158,7 @@ def finished(
     if sums.n_divided:
         rows = "1 row was" if sums.n_divided == 1 else f"{sums.n_divided} rows were"
         named = sums.off > ROUNDED and not weights
-        worst = f"; the worst is {sums.worst}, whose numbers sum to {sums.total:.9g}" if named else ""
+        worst = f"; the worst is {sums.worst()}, whose numbers sum to {sums.total:.9g}" if named else ""
         notes = [*notes, f"{rows} divided by {'its' if sums.n_divided == 1 else 'their'} sum, which was not exactly 1{worst}"]
     return FiniteNetwork(tuple(variables.values()), {name: tables[name] for name in variables}, tuple(notes))
 
@@ -273,7 +274,7 @@ def _normalised(table: Array, place: Callable[[int], tuple[str, int | None]], we
     untidy = off > TIDY
     table[untidy] /= sums[untidy, None]
     row = int(np.argmax(off)) if len(off) else 0
-    return table, Sums(int(untidy.sum()), place(row)[0], float(sums[row])) if untidy.any() else Sums()
+    return table, Sums(int(untidy.sum()), lambda: place(row)[0], float(sums[row])) if untidy.any() else Sums()
 
 
 def _row_named(variables: dict[str, Finite], definition: Definition, row: int | None) -> tuple[str, int | None]:
