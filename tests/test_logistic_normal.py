@@ -499,3 +499,17 @@ def test_searches_and_several_priors():
     bn = sf.fit("x -> y; x -> r", rows, prior=(LogisticNormal(variance=None), NormalInverseGamma()))
     assert set(bn.prior.priors[0].variance) == {"x", "y"}
     assert bn["r"].interval(0.9) is not None
+
+
+def test_groups_are_rows_of_a_plate():
+    """The covariance is learned across groups, which are the states of a parent."""
+    rng = np.random.default_rng(5)
+    effects = rng.multivariate_normal([0.0, 0.0, 0.0], [[1.5, 1.3, 0.0], [1.3, 1.5, 0.0], [0.0, 0.0, 1.5]], 25)
+    counts = [rng.multinomial(20, softmax(e)) for e in effects]
+    rows = {"y": rows_of(counts)["y"], "hospital": rows_of(counts)["x"]}
+    prior = {"y": LogisticNormal(correlated=True), "hospital": 1}
+    bn = sf.fit(sf.Plate("y", group="hospital"), rows, prior=prior)
+    S = np.array(bn.prior.priors["y"].covariance["y"])
+    assert S[0, 0] + S[1, 1] - 2 * S[0, 1] < S[0, 0] + S[2, 2] - 2 * S[0, 2]
+    with pytest.raises(FitError, match=r"use Separate\(\) or Pooled\(\)"):
+        sf.fit(sf.Plate("x -> y", group="hospital", pooling=sf.Partial()), {**rows, "x": rng.normal(size=len(rows["y"]))})
