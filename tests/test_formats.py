@@ -262,6 +262,14 @@ class TestSums:
         assert network.tables["x"].probs.sum() == pytest.approx(1.0, abs=1e-15)
         assert network.notes == ("1 row was divided by its sum, which was not exactly 1",)
 
+    def test_the_worst_of_rounded_rows_is_named(self) -> None:
+        network = bif.read(self.text("0.33333, 0.33333, 0.33333"))
+        assert network.tables["x"].probs == pytest.approx(1 / 3)
+        told = "1 row was divided by its sum, which was not exactly 1; the worst is variable 'x', whose numbers sum to 0.99999"
+        assert network.notes == (told,)
+        text = changed("bif", "(no, low) 0.6", "(no, low) 0.60005")
+        assert "the worst is variable 'wet' given rain=no, pump=low, whose numbers sum to 1.00005" in bif.read(text).notes[0]
+
     def test_rounding_is_left_alone(self) -> None:
         network = bif.read(self.text("0.1, 0.2, 0.7000000000000001"))
         assert network.tables["x"].probs[2] == 0.7000000000000001
@@ -274,7 +282,8 @@ class TestSums:
         ("row", "message"),
         [
             ("0.3, 0.3, 0.3", "line 2: variable 'x': the probabilities sum to 0.9, not to 1"),
-            ("0.33333, 0.33333, 0.33333", "sum to 0.99999, not to 1"),
+            ("0.333, 0.333, 0.333", "sum to 0.999, not to 1"),
+            ("0.33329, 0.3333, 0.3333", "sum to 0.99989, not to 1"),
             ("-0.1, 0.6, 0.5", "the probability -0.1 is negative"),
             ("nan, 0.5, 0.5", "line 3: nan is not a probability"),
             ("-inf, 0.5, 0.5", "-inf is not a probability"),
@@ -379,6 +388,29 @@ class TestStructure:
     )
     def test_refused(self, form: str, old: str, new: str, message: str) -> None:
         assert message in refusal(form, changed(form, old, new))
+
+    def test_xdsl_in_another_order(self) -> None:
+        """aGrUM has the first parent vary before the last; a child that varies slowest is known by sums."""
+        states = "".join(f'<state id="{s}"/>' for s in "uv")
+        three = "".join(f'<state id="{s}"/>' for s in "xyz")
+        roots = f'<cpt id="a">{states}<probabilities>0.4 0.6</probabilities></cpt><cpt id="b">{three}'
+        roots += "<probabilities>0.2 0.3 0.5</probabilities></cpt>"
+
+        def text(numbers: str, app: str) -> str:
+            own = f'<cpt id="c">{states}<parents>a b</parents><probabilities>{numbers}</probabilities></cpt>'
+            genie = f'<extensions><genie version="1.0" app="{app}"/></extensions>'
+            return f"<smile><nodes>{roots}{own}</nodes>{genie}</smile>"
+
+        plain = xdsl.read(text("0.1 0.9 0.2 0.8 0.3 0.7 0.4 0.6 0.5 0.5 0.6 0.4", "GeNIe"))
+        turned = xdsl.read(text("0.1 0.9 0.4 0.6 0.2 0.8 0.5 0.5 0.3 0.7 0.6 0.4", "aGrUM 3.3.1"))
+        slow = xdsl.read(text("0.1 0.2 0.3 0.4 0.5 0.6 0.9 0.8 0.7 0.6 0.5 0.4", "GeNIe"))
+        for network in (turned, slow):
+            assert network.tables["c"].parents == plain.tables["c"].parents
+            assert network.tables["c"].probs == pytest.approx(plain.tables["c"].probs)
+        assert plain.notes == ()
+        assert "the file is aGrUM's" in turned.notes[0]
+        assert "'c' is read so" in turned.notes[0]
+        assert "the rows of 'c' sum to 1 only where the child varies slowest" in slow.notes[0]
 
     def test_xdsl_kinds(self) -> None:
         for kind in ("decision", "utility", "mau"):

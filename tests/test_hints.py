@@ -26,6 +26,8 @@ from suffice.errors import SufficeNote
 
 SOURCES = Path(sf.__file__).parent
 SPOKEN = {
+    "covariance": "LogisticNormal takes the covariance of 'y' from complete rows and a graph: give it, or choose it first, "
+    "by_evidence(dag, complete_rows, LogisticNormal(correlated=True))",
     "ask without best": "no path has a second one; ask without best",
     "missing": 'if that means a missing cell, say so: missing=["NA", "?"], or --missing NA --missing \'?\' on the command line',
     "missing of one": 'say so: missing=["NA"]',
@@ -291,6 +293,11 @@ def test_words_of_the_command_line_are_values() -> None:
         "bdeu:1+nig",
         "hierarchical",
         "logistic-normal:2",
+        "logistic-normal/correlated",
+        "known-variance:4",
+        "nig:1/df=5",
+        "lung=bdeu:10",
+        "lung=9,1;1,1",
     ):
         cli_words.prior_of(word)
     for word in ("bic", "aic", "loglik", "k2", "bdeu:1", "bds:1", "bge", "bdeu:1+bge"):

@@ -174,7 +174,7 @@ TABLE = {n: c for n, c in rows(50).items() if n in ("x", "v", "two", "linear")}
         (lambda: lms("two", TABLE, parents=["x"], family=sf.Probit()), "lms learns Linear.*, not Probit"),
         (lambda: lms("two", TABLE, parents=["x"], family=sf.Logistic), "not <class"),
         (lambda: lms("two", TABLE, parents=["x"], family=sf.Logistic(ridge=1)), "lms has no ridge"),
-        (lambda: lms("linear", TABLE, parents=["x"]), "'linear' is Real"),
+        (lambda: lms("linear", TABLE, parents=["x"], family=sf.Logistic()), "'linear' is Real"),
         (lambda: lms("linear", TABLE, parents=["x"], family=sf.PoissonLog()), "family of counts"),
         (lambda: lms("two", TABLE, parents=["x"], passes=0), "passes is a whole number"),
         (lambda: lms("two", TABLE, parents=["x"], rate=-1.0), "rate is a number above 0"),
@@ -195,3 +195,14 @@ def test_another_start_is_refused():
         lms("two", TABLE, parents=["x", "v"], start=run)
     with pytest.raises(SufficeError, match="which is not what is to be learned"):
         lms("two", scan(TABLE, variables={"two": Finite("two", ["yes", "no"])}), parents=["x"], start=run)
+
+
+def test_the_family_is_that_of_the_column():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000)
+    rows = {"x": x, "y": 2 * x + rng.normal(size=2000), "s": np.where(x > 0, "a", "b"), "n": rng.poisson(np.exp(x / 2))}
+    data = sf.scan(rows, variables={"n": sf.Count("n")})
+    assert type(sf.lms("y", data, parents=["x"]).model.family) is sf.Linear
+    assert type(sf.lms("n", data, parents=["x"]).model.family) is sf.PoissonLog
+    assert type(sf.lms("s", data, parents=["y"]).model.family) is sf.Logistic
+    assert sf.lms("y", data, parents=["x"]).model.coefficients == pytest.approx([2.0], abs=0.1)

@@ -12,6 +12,8 @@ from scipy.special import betaincinv, log_expit, log_softmax, logit, logsumexp, 
 
 import suffice as sf
 from suffice.errors import FitError, SufficeNote
+from suffice.families.joint_evidence import normal_of_rows
+from suffice.families.joint_laplace import JointLaplace, joint_quantiles
 from suffice.families.laplace import Laplace
 from suffice.families.laplace_draws import _moved, drawn, quantiles
 from suffice.families.logistic_normal import LIKE_DIRICHLET, LogisticNormal
@@ -292,7 +294,7 @@ def test_numbers_that_are_none_are_refused():
     for wrong in (0, -1.0, np.nan, "a", True, {"y": 0.0}):
         with pytest.raises(FitError, match="variance of LogisticNormal"):
             LogisticNormal(variance=wrong)
-    for wrong in ("a", np.inf, [0.0, 1.0]):
+    for wrong in ("a", np.inf, None):
         with pytest.raises(FitError, match="mean of LogisticNormal"):
             LogisticNormal(mean=wrong)
     with pytest.raises(FitError, match="'z', which is not in the graph"):
@@ -309,11 +311,180 @@ def test_nodes_may_share_their_parameters():
     assert bn.update(rows)["x"].seen.total == 16
 
 
-def test_incomplete_rows_are_refused():
+def test_incomplete_rows_lead_to_the_mode():
+    """EM never falls, ends where the gradient of ln L and the prior is 0, and takes complete rows as `fit` does."""
+    x, y = ["a", "b", "b", None, "a", "b"] * 6, ["u", "v", "w", "w", None, "v"] * 6
+    for prior in (LogisticNormal(variance=2.0), LogisticNormal(covariance={"y": COVARIANCE})):
+        run = sf.em("x -> y", {"x": x, "y": y}, prior=prior, estimate=sf.Mode(), tol=0, max_iter=300)
+        objective = [step.objective for step in run.trace]
+        assert all(b >= a - 1e-9 for a, b in itertools.pairwise(objective))
+        climbed = sf.gradient("x -> y", {"x": x, "y": y}, prior=prior, estimate=sf.Mode())
+        assert run.model["y"].probs == pytest.approx(climbed.model["y"].probs, abs=1e-5)
+        assert objective[-1] == pytest.approx(_objective(run.model, x, y, prior), abs=1e-6)
+        assert run.information().standard_errors["y"].shape == (2, 3)
+    whole = {"x": ["a", "b", "b"], "y": ["u", "v", "w"]}
+    fitted = sf.fit("x -> y", whole, prior=prior, estimate=sf.Mode())
+    assert sf.em("x -> y", whole, prior=prior, estimate=sf.Mode()).model["y"].probs == pytest.approx(fitted["y"].probs, abs=1e-9)
+
+
+def _objective(bn, x, y, prior):
+    """ln p of the rows, by enumeration, and the largest ln p of effects that give these tables."""
+    px, py = bn["x"].probs, bn["y"].probs
+    joint = px[:, None] * py
+    of_x, of_y = ({None: slice(None), **{s: i for i, s in enumerate(states)}} for states in ("ab", "uvw"))
+    total = sum(np.log(joint[of_x[a], of_y[b]].sum()) for a, b in zip(x, y, strict=True))
+    for node, table in (("x", px[None]), ("y", py)):
+        given = (prior.covariance or {}).get(node)
+        P = np.linalg.inv(np.eye(table.shape[1]) * prior.variance if given is None else np.array(given))
+        for row in np.log(table):
+            best = minimize_scalar(lambda c, row=row, P=P: 0.5 * (row + c) @ P @ (row + c))
+            total -= best.fun
+    return total
+
+
+def test_means_are_not_climbed_to_and_mixtures_need_imagined_rows():
+    with pytest.warns(SufficeNote, match="'x', 'y' are modes of the effects"):
+        sf.em("x -> y", {"x": ["a", "b"], "y": ["u", None]}, prior=LogisticNormal())
+    with pytest.raises(FitError, match="choose it first"):
+        sf.em("x -> y", {"x": ["a", "b"], "y": ["u", None]}, prior=LogisticNormal(variance=None))
     with pytest.raises(FitError, match="LogisticNormal imagines no rows"):
-        sf.fit("x -> y", {"x": ["a", "b"], "y": ["u", None]}, prior=LogisticNormal())
-    with pytest.raises(FitError, match="LogisticNormal imagines no rows"):
-        sf.em("x -> y", {"x": ["a", "b"]}, hidden=[sf.Finite("y", ["u", "v"])], prior=LogisticNormal())
+        sf.mixture({"x": list("aabbab"), "y": list("uvuvuu")}, 2, prior=LogisticNormal())
+
+
+COVARIANCE = [[1.0, 0.8, 0.0], [0.8, 1.2, 0.1], [0.0, 0.1, 1.5]]
+
+
+def by_grid(n, m, S):
+    """ln Z, the mean of θ, and p and ln θ on a fine grid of the two contrasts, for three states."""
+    C = np.array([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0]])
+    z = np.linspace(-9.0, 9.0, 601)
+    at = np.stack(np.meshgrid(z, z, indexing="ij"), axis=-1)
+    d = C @ m + at @ np.linalg.cholesky(C @ S @ C.T).T
+    log_theta = log_softmax(np.concatenate([d, np.zeros((*d.shape[:2], 1))], axis=-1), axis=-1)
+    terms = log_theta @ n - 0.5 * (at**2).sum(axis=-1) - np.log(2 * np.pi) + 2 * np.log(z[1] - z[0])
+    p = np.exp(terms - logsumexp(terms))
+    return logsumexp(terms), np.einsum("ij,ijk->k", p, np.exp(log_theta)), p, log_theta
+
+
+@pytest.mark.parametrize("n", [(0, 0, 0), (1, 0, 0), (2, 1, 0), (20, 1, 1), (50, 0, 0), (300, 200, 3)])
+@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
+def test_a_covariance_by_quadrature(n, scale):
+    """Evidence, means and intervals of three states."""
+    n, S = np.array(n, float), scale * np.array(COVARIANCE)
+    rows = JointLaplace.of(n[None], MEAN, S)
+    log_z, means, p, log_theta = by_grid(n, MEAN, S)
+    assert rows.log_evidence[0] == pytest.approx(log_z, abs=0.09 if n.sum() else 1e-9)
+    assert rows.means()[0] == pytest.approx(means, abs=0.012)
+    lower, upper = joint_quantiles(rows, 0.025)
+    for k in range(3):
+        assert p[log_theta[..., k] < np.log(lower[0, k])].sum() == pytest.approx(0.025, abs=0.009)
+        assert p[log_theta[..., k] > np.log(upper[0, k])].sum() == pytest.approx(0.025, abs=0.009)
+
+
+def test_an_even_covariance_is_a_variance():
+    a, b = Laplace(ROWS, MEAN, 1.7), JointLaplace.of(ROWS, MEAN, 1.7 * np.eye(3))
+    for name in ("effects", "probs", "log_det", "log_evidence"):
+        assert getattr(b, name) == pytest.approx(getattr(a, name), rel=1e-9, abs=1e-12)
+    assert b.means() == pytest.approx(a.means(), rel=1e-9)
+    two = sf.fit("x", {"x": ["a", "a", "b"]}, prior=LogisticNormal(covariance=[[2.0, 0.5], [0.5, 1.0]]))
+    assert two["x"].probs == pytest.approx(sf.fit("x", {"x": ["a", "a", "b"]}, prior=LogisticNormal(variance=1.0))["x"].probs)
+
+
+def test_only_differences_of_effects_matter():
+    more = np.array(COVARIANCE) + 3.0
+    rows, same = JointLaplace.of(ROWS, MEAN, np.array(COVARIANCE)), JointLaplace.of(ROWS, MEAN + 2.0, more)
+    assert same.log_evidence == pytest.approx(rows.log_evidence, abs=1e-8)
+    assert same.means() == pytest.approx(rows.means(), abs=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e12])
+def test_newton_ends_with_a_covariance_at_any_size(scale):
+    counts = np.array([[1.0, 0, 0], [1, 1, 0], [3, 1e-12, 0], [1, 1, 1]]) * scale
+    rows = JointLaplace.of(counts, np.zeros(3), np.array(COVARIANCE))
+    assert np.all(np.abs(rows.gradient(rows.effects)) <= 1e-11 * (rows.total + 1.0) + 1e-9)
+    A = [N * (np.diag(t) - np.outer(t, t)) + rows.precision for N, t in zip(rows.total[:, 0], rows.probs, strict=True)]
+    if scale < 1e9:
+        assert rows.spread == pytest.approx(np.linalg.inv(A), rel=1e-5)
+        assert rows.log_det == pytest.approx(np.linalg.slogdet(np.array(COVARIANCE) @ A)[1], abs=1e-6)
+
+
+def test_a_covariance_in_a_network(tmp_path):
+    counts = ROWS[[0, 1, 3]]
+    prior = LogisticNormal(mean={"y": MEAN}, covariance={"y": COVARIANCE})
+    bn = sf.fit("x -> y", rows_of(counts), prior=prior)
+    rows = JointLaplace.of(counts, MEAN - MEAN.mean(), np.array(COVARIANCE))
+    assert bn["y"].probs == pytest.approx(rows.means())
+    assert sf.score("x -> y", rows_of(counts), sf.Evidence(prior), by_node=True)["y"] == pytest.approx(rows.log_evidence.sum())
+    assert bn["y"].interval(0.9).lower == pytest.approx(joint_quantiles(rows, 0.05)[0])
+    assert bn["x"].probs == pytest.approx(sf.fit("x", {"x": rows_of(counts)["x"]}, prior=LogisticNormal())["x"].probs)
+    sf.write(bn, tmp_path / "bn.json")
+    back = sf.read(tmp_path / "bn.json")
+    assert back.prior == bn.prior
+    assert back.update(rows_of(counts)) == sf.fit("x -> y", rows_of(2 * counts), prior=prior)
+    answer = bn.query("y", given={"x": "u0"}, interval=0.9)
+    assert answer.interval.upper == pytest.approx(bn["y"].interval(0.9).upper[0], abs=0.05)
+
+
+def test_states_that_are_frequent_together_speak_for_each_other():
+    together = LogisticNormal(covariance=[[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    rows = sf.scan({"x": ["a"] * 20}, variables={"x": ["a", "b", "c"]})
+    probs = sf.fit("x", rows, prior=together)["x"].probs
+    assert probs[1] > 1.5 * probs[2]
+
+
+def test_mean_and_covariance_of_the_largest_evidence():
+    """That of the truth, up to chance; no other numbers near it have more; independent effects have less."""
+    rng = np.random.default_rng(2)
+    truth, mean = np.array([[1.0, 0.8, 0.0], [0.8, 1.0, 0.0], [0.0, 0.0, 1.0]]) * 1.5, np.array([0.5, 0.0, -0.5])
+    effects = rng.multivariate_normal(mean, truth, 150)
+    counts = np.array([rng.multinomial(30, softmax(e)) for e in effects], float)
+    found = normal_of_rows(counts)
+    C = np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]])
+    assert C @ found.covariance @ C.T == pytest.approx(C @ truth @ C.T, abs=0.8)
+    assert C @ found.mean == pytest.approx(C @ mean, abs=0.35)
+
+    def evidence(m, S):
+        return JointLaplace.of(counts, m, S).log_evidence.sum()
+
+    best = evidence(found.mean, found.covariance)
+    for _ in range(20):
+        bent = rng.normal(size=(3, 3)) * 0.03
+        assert (
+            evidence(found.mean + rng.normal(size=3) * 0.03, (np.eye(3) + bent) @ found.covariance @ (np.eye(3) + bent).T) < best
+        )
+    even = sf.score("x -> y", rows_of(counts), sf.Evidence(LogisticNormal(mean={"y": found.mean}, variance=None)), by_node=True)
+    assert even["y"] < best - 5.0
+    bn = sf.fit("x -> y", rows_of(counts), prior=LogisticNormal(correlated=True))
+    assert sf.score("x -> y", rows_of(counts), sf.Evidence(bn.prior), by_node=True)["y"] == pytest.approx(best, abs=1e-3)
+    assert bn.update(rows_of(counts)).prior == bn.prior
+    assert bn.prior == by_evidence("x -> y", rows_of(counts), LogisticNormal(correlated=True))
+
+
+def test_rows_that_do_not_differ_and_many_states():
+    with pytest.warns(SufficeNote, match=r"'y' differ in some direction no more than chance.* 0\.001"):
+        sf.fit("x -> y", rows_of([[5, 5, 5], [5, 5, 5], [5, 5, 5]]), prior=LogisticNormal(correlated=True))
+    rng = np.random.default_rng(0)
+    counts = np.array([rng.multinomial(60, softmax(rng.normal(0, 1, 10))) for _ in range(30)], float)
+    assert normal_of_rows(counts).covariance.shape == (10, 10)
+
+
+@pytest.mark.parametrize(
+    ("covariance", "message"),
+    [
+        ([[1.0, 0.0], [0.0, 1.0]], r"'y' must be a 3 × 3 matrix .* states 's0', 's1', 's2', not of the shape \(2, 2\)"),
+        ([[1, 2, 0], [2, 1, 0], [0, 0, 1]], "positive definite, and the state 's1' has no variance of its own"),
+        ([[1, 0.5, 0], [0.4, 1, 0], [0, 0, 1]], "symmetric, and differs at 's0', 's1' from 's1', 's0'"),
+        ([[0, 0, 0], [0, 1, 0], [0, 0, 1]], "state 's0' has no variance"),
+        ([[1, 0, 0], [0, np.nan, 0], [0, 0, 1]], "matrix of numbers"),
+        ("a", "matrix of numbers"),
+        ([[1, 0, 0], [0, 1], [0, 0, 1]], "matrix of numbers"),
+    ],
+)
+def test_covariances_that_are_none_are_refused(covariance, message):
+    with pytest.raises(FitError, match=message):
+        sf.fit("x -> y", rows_of(ROWS[:2]), prior=LogisticNormal(covariance={"y": covariance}))
+    with pytest.raises(FitError, match="'z', which is not in the graph"):
+        sf.fit("x -> y", rows_of(ROWS[:2]), prior=LogisticNormal(covariance={"z": covariance}))
 
 
 def test_searches_and_several_priors():
@@ -328,3 +499,18 @@ def test_searches_and_several_priors():
     bn = sf.fit("x -> y; x -> r", rows, prior=(LogisticNormal(variance=None), NormalInverseGamma()))
     assert set(bn.prior.priors[0].variance) == {"x", "y"}
     assert bn["r"].interval(0.9) is not None
+
+
+def test_groups_are_rows_of_a_plate():
+    """The covariance is learned across groups, which are the states of a parent."""
+    rng = np.random.default_rng(5)
+    effects = rng.multivariate_normal([0.0, 0.0, 0.0], [[1.5, 1.3, 0.0], [1.3, 1.5, 0.0], [0.0, 0.0, 1.5]], 25)
+    counts = [rng.multinomial(20, softmax(e)) for e in effects]
+    rows = {"y": rows_of(counts)["y"], "hospital": rows_of(counts)["x"]}
+    prior = {"y": LogisticNormal(correlated=True), "hospital": 1}
+    bn = sf.fit(sf.Plate("y", group="hospital"), rows, prior=prior)
+    S = np.array(bn.prior.priors["y"].covariance["y"])
+    assert S[0, 0] + S[1, 1] - 2 * S[0, 1] < S[0, 0] + S[2, 2] - 2 * S[0, 2]
+    numbers = {"hospital": rows["hospital"], "z": rng.normal(size=len(rows["y"]))}
+    with pytest.raises(FitError, match=r"use Separate\(\) or Pooled\(\)"):
+        sf.fit(sf.Plate("z", group="hospital", pooling=sf.Partial()), numbers, prior=sf.BDeu(1))

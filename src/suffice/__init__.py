@@ -27,6 +27,7 @@ _NAMES = {
     "families.family": "Mean Mode",
     "families.gathering": "gather",
     "families.hierarchical": "HierarchicalDirichlet",
+    "families.known_variance": "KnownVariance",
     "families.logistic": "Logistic LogisticCpd",
     "families.logistic_normal": "LogisticNormal",
     "families.ordinal": "OrdinalCpd ProportionalOdds",
@@ -128,6 +129,7 @@ if TYPE_CHECKING:
     from suffice.families.gathering import gather as gather
     from suffice.families.hierarchical import HierarchicalDirichlet as HierarchicalDirichlet
     from suffice.families.logistic import Logistic as Logistic, LogisticCpd as LogisticCpd
+    from suffice.families.known_variance import KnownVariance as KnownVariance
     from suffice.families.logistic_normal import LogisticNormal as LogisticNormal
     from suffice.families.ordinal import OrdinalCpd as OrdinalCpd, ProportionalOdds as ProportionalOdds
     from suffice.families.poisson import NegativeBinomial as NegativeBinomial, PoissonRates as PoissonRates, Rates as Rates

@@ -88,7 +88,13 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"auto chooses \1 for one graph and complete rows: give a number, as in bdeu:10",
     ),
     (r"choose them first, by_evidence\(.*\), and give that prior", "use another here, as in bdeu:10"),
+    (
+        r"(LogisticNormal takes the covariance of .*): give it, or choose it first, by_evidence\(.*\)",
+        r"\1: give it, as in NAME=logistic-normal/covariance=1,0.5;0.5,1",
+    ),
     (r"give it, or choose it first, by_evidence\(.*\)", "give it, as in logistic-normal:1"),
+    (r"give NormalInverseGamma\(\) or BGe\(\)", "use --prior nig or bge"),
+    (r"give it Dirichlet\(1\), BDeu\(1\) or NormalInverseGamma\(\)", "use --prior bdeu:1+nig"),
     (r"give them Dirichlet\(1\) or BDeu\(1\)", "use --prior dirichlet:1 or bdeu:1"),
     (r"scan\(data, variables=\{('[^']*'): \[\.\.\.\], ('[^']*'): \[\.\.\.\]\}\)", _two_finite),
     (r"\bshared=", "--shared"),

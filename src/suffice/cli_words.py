@@ -9,30 +9,16 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from suffice.cli_priors import PRIORS as PRIORS
+from suffice.cli_priors import prior_of as prior_of
 from suffice.engines.sequences import Missing, Refuse
-from suffice.errors import SufficeError, listed, nearest
-from suffice.families.empirical_bayes import NUMBERS, EmpiricalBayes
+from suffice.errors import SufficeError
 from suffice.families.family import Mean, Mode
-from suffice.families.hierarchical import HierarchicalDirichlet
-from suffice.families.logistic_normal import LogisticNormal
-from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma
 from suffice.graphs.text import Edge, read_directed
 from suffice.incomplete.first_slices import Diffuse, Free, Stationary
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
 from suffice.variables import Count, Finite, Real
 
-PRIORS: dict[str, tuple[Any, str | None]] = {
-    "bdeu": (BDeu, "ess"),
-    "bds": (BDs, "ess"),
-    "k2": (K2, None),
-    "dirichlet": (Dirichlet, "alpha"),
-    "hierarchical": (HierarchicalDirichlet, "strength"),
-    "logistic-normal": (LogisticNormal, "variance"),
-    "nig": (NormalInverseGamma, "count"),
-    "bge": (BGe, "count"),
-    "gamma": (Gamma, "shape"),
-}
-"""A prior, and what the number after a colon is; `auto` there is the number with the largest evidence."""
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
 SCORES: dict[str, Any] = {"bic": BIC, "aic": AIC, "loglik": LogLikelihood}
 METHODS: dict[str, tuple[str, str, str | None]] = {
@@ -82,48 +68,6 @@ FIRST = {"free": Free(), "stationary": Stationary(), "diffuse": Diffuse()}
 """How sequences begin."""
 
 
-def prior_of(words: str) -> Any:
-    """`mle`, `bdeu:10`, `bdeu:auto`, `k2`, `dirichlet:1`, `hierarchical`, `nig`, `bge`, ..., or several: `bdeu:1+bge`.
-
-    >>> prior_of("bdeu:10"), prior_of("mle"), prior_of("logistic-normal:2")
-    (BDeu(ess=10.0), None, LogisticNormal(mean=0.0, variance=2.0))
-    """
-    if words == "mle":
-        return None
-    priors = [_prior(word) for word in words.split("+")]
-    return priors[0] if len(priors) == 1 else tuple(priors)
-
-
-def _prior(word: str) -> Any:
-    name, _, number = word.strip().lower().partition(":")
-    if name not in PRIORS:
-        known = ", ".join(sorted(PRIORS))
-        raise SufficeError(
-            f"the prior {word!r} is not known; use mle, {known}, with a number as in bdeu:10{nearest(name, PRIORS)}"
-        )
-    prior, what = PRIORS[name]
-    if not number:
-        return prior()
-    try:
-        value = None if number == "auto" else float(number)
-    except ValueError:
-        what = None
-    if what is None:
-        raise SufficeError(f"the prior {word!r} does not take the number {number!r}")
-    return prior(**{what: value}) if value is not None else _by_evidence(name)
-
-
-def _by_evidence(name: str) -> Any:
-    """The prior whose number the data chooses."""
-    prior, what = PRIORS[name]
-    if prior.chooses:
-        return prior(**{str(what): None})
-    if prior.__name__ not in NUMBERS:
-        able = listed([n for n, (p, _) in PRIORS.items() if p.chooses or p.__name__ in NUMBERS], style="str")
-        raise SufficeError(f"the data cannot choose a number of {name}: leave auto out, or write it after {able}")
-    return EmpiricalBayes(prior())
-
-
 def score_of(words: str) -> Any:
     """`bic`, `aic`, `loglik`, or the evidence under a prior: `bdeu:1`, `k2`, `bge`, `bdeu:1+bge`.
 
@@ -136,7 +80,7 @@ def score_of(words: str) -> Any:
     try:
         return Evidence(prior_of(words))
     except SufficeError as error:
-        if word.partition(":")[0] in PRIORS or "+" in word:
+        if re.split("[:/]", word)[0] in PRIORS or "+" in word or "=" in word:
             raise
         known = ", ".join([*SCORES, *sorted(PRIORS)])
         raise SufficeError(f"the score {words!r} is not known; use {known}, with a number as in bdeu:1") from error

@@ -204,6 +204,39 @@ def test_the_normaliser_generates_mean_and_variance(member: Member) -> None:
 
 
 @every_member
+@pytest.mark.parametrize("order", [1, 2, 3, 4, 5])
+def test_cumulants_are_the_derivatives_of_the_normaliser(member: Member, order: int) -> None:
+    """Each order is the derivative of the one before, and the same for any order of the indices."""
+    for family in (member.one, member.other):
+        eta = family.natural
+        steps = 1e-5 * np.maximum(np.abs(eta), 1.0) * np.eye(eta.shape[-1])
+
+        def before(at: Any, family: Any = family) -> Any:
+            return family.cumulants(order - 1, at) if order > 1 else np.asarray(family.log_normaliser(at))
+
+        slopes = np.stack([(before(eta + s) - before(eta - s)) / (2 * s.sum()) for s in steps], axis=-1)
+        found = family.cumulants(order)
+        size = np.abs(found).max() + np.abs(before(eta)).max()
+        assert found.shape == (len(eta),) * order
+        np.testing.assert_allclose(found, slopes, rtol=1e-7, atol=1e-7 * size)
+        np.testing.assert_allclose(family.cumulants(order, eta), found, rtol=1e-9, atol=1e-12 * size)
+        for axes in itertools.permutations(range(order)):
+            np.testing.assert_allclose(found.transpose(axes), found, rtol=1e-13)
+
+
+@pytest.mark.parametrize("member", [m for m in MEMBERS if m.grid is not None], ids=repr)
+def test_cumulants_are_those_of_moments(member: Member) -> None:
+    """κ₃ = μ₃, κ₄ = μ₄ − the three products of variances, of central moments by a sum or a quadrature."""
+    T, mu = member.one.sufficient, member.one.mean_parameters
+    third = expectation(member, member.one, lambda x: np.einsum("ni,nj,nk->nijk", *[T(x) - mu] * 3))
+    fourth = expectation(member, member.one, lambda x: np.einsum("ni,nj,nk,nl->nijkl", *[T(x) - mu] * 4))
+    V = member.one.hessian()
+    pairs = sum(np.einsum(f"{a},{b}->ijkl", V, V) for a, b in (("ij", "kl"), ("ik", "jl"), ("il", "jk")))
+    np.testing.assert_allclose(member.one.cumulants(3), third, rtol=1e-7, atol=1e-7 * np.abs(third).max() + 1e-9)
+    np.testing.assert_allclose(member.one.cumulants(4), fourth - pairs, rtol=1e-7, atol=1e-7 * np.abs(fourth).max() + 1e-9)
+
+
+@every_member
 def test_parameters_go_both_ways(member: Member) -> None:
     family = member.one
     for back in (family.from_natural(family.natural), family.from_mean(family.mean_parameters)):
@@ -285,6 +318,7 @@ def test_families_side_by_side_are_those_one_by_one(member: Member) -> None:
         close(getattr(both, name), np.stack([getattr(p, name) for p in pair]))
     for name in ("log_normaliser", "gradient", "hessian", "entropy"):
         close(getattr(both, name)(), np.stack([getattr(p, name)() for p in pair]))
+    close(both.cumulants(3), np.stack([p.cumulants(3) for p in pair]))
     close(both.log_prob(x), np.stack([p.log_prob(x[:, i]) for i, p in enumerate(pair)], axis=1))
     close(both.kl(member.one), [0.0, member.other.kl(member.one)])
     assert both.sample(3, 0).shape == (3, *x.shape[1:])

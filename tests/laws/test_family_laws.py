@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.families import family_of
+from suffice.families.priors import PriorsByNode
 from tests.oracles import random_rows
 
 VARIABLES = {"u": ["a", "b"], "w": ["p", "q", "r"]}
@@ -25,6 +26,8 @@ CASES: list[tuple[tuple[str, list[str]], Any]] = [
     (TABLE, sf.K2()),
     (TABLE, sf.BDeu(3)),
     (TABLE, sf.BDe(PRIOR_NETWORK, 4)),
+    (TABLE, PriorsByNode({"w": [0.5, 2.0, 3.0]})),
+    (TABLE, PriorsByNode({"w": [[9.0, 1.0, 0.5], [1.0, 2.0, 3.0]]})),
     (LINEAR, sf.NormalInverseGamma()),
     (LINEAR, sf.NormalInverseGamma(count=2.0, df=5.0, mean=0.0, variance=2.0)),
     (LINEAR, sf.BGe()),

@@ -46,9 +46,6 @@ REFUSED = {
     "dsl/carpo.dsl": "variable 'N117': the probabilities sum to 0",  # what another program made of that
     "xmlbif/carpo.bifxml": "variable 'N5' given N143=1, N187=1: the probabilities sum to 0",
     "bif/dBN.bif": "line 432: variable 'c1t_1' has this row twice",  # (6, 4), where (6_5, 4) is missing; and more
-    "bif/insurance.bif": "given Accident=Mild, RuggedAuto=Football: the probabilities sum to 1.000035",
-    "dsl/insurance.dsl": "the probabilities sum to 1.000035",
-    "xmlbif/insurance.bifxml": "the probabilities sum to 1.000035",
 }
 EXACT = (".bif", ".bif.gz", ".xmlbif", ".bifxml", ".xml", ".net", ".dsc", ".xdsl")
 

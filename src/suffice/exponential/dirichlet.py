@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, FitError, ModelError
+from suffice.exponential.cumulants import single
 from suffice.exponential.family import Family, FamilyAndPrior, Inside, generator
 from suffice.exponential.interval import Interval, tail
 from suffice.exponential.special import (
@@ -129,6 +130,15 @@ class Simplex(FamilyAndPrior):
         alpha = self._alpha(eta)
         own, common = sc.polygamma(1, alpha), sc.polygamma(1, alpha.sum(axis=-1))
         return np.asarray(own[..., :, None] * np.eye(alpha.shape[-1]) - common[..., None, None])
+
+    def _cumulants(self, order: int, eta: Any) -> Array:
+        """ψ⁽ⁿ⁾(αᵢ) where all indices are i, less ψ⁽ⁿ⁾(A) everywhere, n = order − 1."""
+        alpha = self._alpha(eta)
+        own, common = sc.polygamma(order - 1, alpha), sc.polygamma(order - 1, alpha.sum(axis=-1))
+        k = alpha.shape[-1]
+        alike = np.zeros((k,) * order)
+        alike[(np.arange(k),) * order] = 1.0
+        return np.asarray(alike * own.reshape(*own.shape, *(1,) * (order - 1)) - single(common, order))
 
     def _log_density(self, x: Array) -> Array:
         """ln Γ(A) − Σ ln Γ(αᵢ) + Σ (αᵢ − 1) ln xᵢ as the probability of "counts" α in A draws, of which no term is large."""

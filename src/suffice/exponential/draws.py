@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, ModelError, listed
+from suffice.exponential.cumulants import of_one_draw
 from suffice.exponential.dirichlet import Beta, Dirichlet, others
 from suffice.exponential.family import Family, Inside, generator
 from suffice.exponential.predictives import BetaBinomial, DirichletMultinomial
@@ -111,6 +112,10 @@ class Draws(Family):
 
     def hessian(self, eta: Any = None) -> Array:
         return self._covariance(self._probs(eta))[..., :-1, :-1]
+
+    def _cumulants(self, order: int, eta: Any) -> Array:
+        one = of_one_draw(self._probs(eta), order)
+        return np.asarray(np.reshape(self.draws, (*np.shape(self.draws), *(1,) * order)) * one)
 
     def estimate(self, statistic: Totals) -> Self:
         """The share of each state among the draws."""

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from suffice.errors import FitError, ModelError
+from suffice.exponential.cumulants import single, symmetric
 from suffice.exponential.family import Family, FamilyAndPrior, Inside, Summed, generator
 from suffice.exponential.interval import Interval, tail
 from suffice.exponential.predictives import Lomax
@@ -134,6 +135,14 @@ class Gamma(FamilyAndPrior):
         entries = [sc.polygamma(1, shape), 1.0 / rate, 1.0 / rate, shape / rate / rate]
         return np.stack(entries, axis=-1).reshape(*shape.shape, 2, 2)
 
+    def _cumulants(self, order: int, eta: Any) -> Array:
+        """By how often the index is that of x: ψ⁽ⁿ⁻¹⁾(a) never, (n − 2)!/bⁿ⁻¹ of all but one, a (n − 1)!/bⁿ always; else 0."""
+        a, b = self._parameters(eta)
+        n = order
+        ends = [sc.polygamma(n - 1, a), sc.gamma(n - 1.0) / b ** (n - 1), a * sc.gamma(float(n)) / b**n]
+        entries = np.stack([ends[0], *[np.zeros_like(a)] * (n - 2), *ends[1:]], axis=-1)
+        return symmetric(2, n, lambda at: entries[..., at.sum(axis=1)])
+
     def _log_density(self, x: Array) -> Array:
         """ln a/x + ln Pois(a; bx), whose terms stay small where a is large: those of the plain formula are 1e9 at a = 1e8."""
         shape, rate = self._parameters()
@@ -220,6 +229,10 @@ class Exponential(Summed):
     @np.errstate(over="ignore")
     def hessian(self, eta: Any = None) -> Array:
         return np.asarray(self._parameters(eta)[0][..., None, None] ** -2.0)
+
+    def _cumulants(self, order: int, eta: Any) -> Array:
+        """(n − 1)!/λⁿ."""
+        return single(sc.gamma(float(order)) * self._parameters(eta)[0] ** -float(order), order)
 
     def estimate(self, statistic: Totals) -> Self:
         """The rate is one over the mean of the data."""

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from suffice.errors import DataError, FitError, ModelError, TooLarge, bytes_in_words
+from suffice.exponential.cumulants import of_quadratics, symmetric
 from suffice.exponential.family import Family, FamilyAndPrior, Inside, generator
 from suffice.exponential.interval import Interval, tail
 from suffice.exponential.normal_inverse_wishart import NormalInverseGamma, NormalInverseWishart
@@ -194,6 +195,14 @@ class Normal(FamilyAndPrior, MeanAndSpread):
         half = -sc.ndtri(tail(level)) * np.sqrt(self._need("variance"))
         return Interval(plain(self._need("mean") - half), plain(self._need("mean") + half))
 
+    def _cumulants(self, order: int, eta: Any) -> Array:
+        """Of i times x and j times x²: 0 of i > 2; 2ʲ j! vʲ⁺¹, 2ʲ j! μ vʲ, 2ʲ⁻¹ (j − 1)! vʲ⁻¹ (j μ² + v) of i = 2, 1, 0."""
+        mean, v = self._parameters(eta)
+        n, powers = order, [2.0**j * sc.gamma(j + 1.0) for j in (order - 2, order - 1)]
+        last = 2.0 ** (n - 1) * sc.gamma(float(n)) * v ** (n - 1) * (n * mean**2 + v)
+        entries = np.stack([*[np.zeros_like(v)] * (n - 2), powers[0] * v ** (n - 1), powers[1] * mean * v ** (n - 1), last], -1)
+        return symmetric(2, n, lambda at: entries[..., at.sum(axis=1)])
+
     def from_natural(self, eta: Any) -> Self:
         eta = vectors(eta, "η of Normal", 2)
         variance = 0.5 / bounded(-eta[..., 1], "−η₂ of Normal", 0.0, open=True)
@@ -270,6 +279,9 @@ class MultivariateNormal(MeanAndSpread):
     def variance(self) -> Array:
         """The variance of each component: the diagonal of the covariance."""
         return np.array(np.diagonal(self._need("covariance"), axis1=-2, axis2=-1))
+
+    def _cumulants(self, order: int, eta: Any) -> Array:
+        return of_quadratics(*self._moments(eta), order)
 
     def marginal(self, only: Any) -> Self:
         """The distribution of some of the components."""

@@ -17,8 +17,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from suffice.errors import ModelError
-from suffice.exponential.family import Family, Prior, Value, generator
+from suffice.exponential.family import Family, Prior, generator
 from suffice.exponential.interval import Interval, tail
+from suffice.exponential.observable import Value
 from suffice.exponential.special import HALF_LOG_2PI, gamma_ends, log_multigamma_step, log_poisson
 from suffice.exponential.statistic import Centred, aligned, joined
 from suffice.exponential.symmetric import Factor, factored, positive

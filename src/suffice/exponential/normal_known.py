@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from suffice.errors import FitError, ModelError
+from suffice.exponential.cumulants import single
 from suffice.exponential.family import Family, Inside
 from suffice.exponential.gamma import Gamma
 from suffice.exponential.normal import Normal
@@ -19,6 +20,7 @@ from suffice.exponential.predictives import StudentT
 from suffice.exponential.special import HALF_LOG_2PI
 from suffice.exponential.statistic import Centred, Totals, aligned, centred, with_centre
 from suffice.exponential.values import Array, bounded, broadcast, finite, keep, observed, plain, rows_of_several, vectors
+from suffice.libraries import sc
 
 
 class PartlyKnown(Family):
@@ -119,6 +121,10 @@ class NormalKnownMean(PartlyKnown):
     def hessian(self, eta: Any = None) -> Array:
         return np.asarray(2.0 * self._parameters(eta)[0] ** 2)[..., None, None]
 
+    def _cumulants(self, order: int, eta: Any) -> Array:
+        """2ⁿ⁻¹ (n − 1)! vⁿ: those of a chi-square of one degree, times vⁿ."""
+        return single(2.0 ** (order - 1) * sc.gamma(float(order)) * self._parameters(eta)[0] ** order, order)
+
     def estimate(self, statistic: Totals) -> Self:
         """The mean square about the known mean."""
         if np.any(self._seen(statistic).total <= 0.0):
@@ -194,6 +200,10 @@ class NormalKnownVariance(PartlyKnown):
 
     def hessian(self, eta: Any = None) -> Array:
         return np.array(np.broadcast_to(self.variance, self._parameters(eta)[0].shape))[..., None, None]
+
+    def _cumulants(self, order: int, eta: Any) -> Array:
+        """0: of a normal x only the first two are not."""
+        return single(np.zeros_like(self._parameters(eta)[0]), order)
 
     def estimate(self, statistic: Totals) -> Self:
         """The mean of the data."""

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError
+from suffice.exponential.cumulants import of_odds, single
 from suffice.exponential.dirichlet import Beta
 from suffice.exponential.family import Inside, Summed, generator
 from suffice.exponential.gamma import Gamma
@@ -80,6 +81,10 @@ class Poisson(Summed):
 
     def hessian(self, eta: Any = None) -> Array:
         return self.gradient(eta)[..., None]
+
+    def _cumulants(self, order: int, eta: Any) -> Array:
+        """λ, of every order."""
+        return single(self.log_normaliser(eta), order)
 
     def _log_density(self, x: Array) -> Array:
         return log_poisson(x, self._need("rate"))
@@ -170,6 +175,11 @@ class Geometric(Summed):
         mean = self.gradient(eta)[..., None]
         with np.errstate(over="ignore"):
             return np.asarray(mean * (1.0 + mean))
+
+    def _cumulants(self, order: int, eta: Any) -> Array:
+        """A sum of products of the mean m and 1 + m, all positive."""
+        mean = self.gradient(eta)[..., 0]
+        return single(-of_odds(-mean, 1.0 + mean, order - 1), order)
 
     def _log_density(self, x: Array) -> Array:
         p = self._need("p")

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, listed
 from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mean, as_numbers, checked_level, flat_index, split
+from suffice.families.known_variance import MeanBelief
 from suffice.families.regression import NO_RESIDUAL, ROUNDING, Regression, posteriors, regress, regressions
 from suffice.inference.network import GaussianNode
 from suffice.libraries import sc
@@ -33,7 +34,7 @@ from suffice.statistics.configurations import checked_cells, described, frozen, 
 from suffice.variables import Real, Variable
 
 if TYPE_CHECKING:
-    from suffice.exponential import StudentT
+    from suffice.exponential import Normal, StudentT
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
@@ -65,18 +66,24 @@ class LinearGaussian:
             total -= 0.5 * N * (LOG_2PI + np.log(r.residual / N) + 1.0)
         return float(total)
 
-    def log_evidence(self, child: Variable, seen: Moments, imagined: Moments) -> float:
+    def log_evidence(self, child: Variable, seen: Moments, imagined: Moments | MeanBelief) -> float:
         """The log-probability of the child's data given the parents', with the parameters integrated out."""
+        if isinstance(imagined, MeanBelief):
+            return imagined.log_evidence(seen)
         before = imagined.at(seen.keys)
         after = seen + before
         Z_after, Z_before = (sum(_log_normaliser(s, g, r) for g, _, r in posteriors(child, s)) for s in (after, before))
         return float(Z_after - Z_before - 0.5 * LOG_2PI * seen.total)
 
     def estimate(
-        self, child: Variable, parents: Sequence[Variable], seen: Moments, imagined: Moments | None, how: Estimate
+        self, child: Variable, parents: Sequence[Variable], seen: Moments, imagined: Moments | MeanBelief | None, how: Estimate
     ) -> ConditionalGaussian:
         finite, reals = split(parents)
         Q = checked_cells(finite, f"the table of {child.name!r}")
+        if isinstance(imagined, MeanBelief):
+            shape, means = sizes(finite), imagined.posterior(seen, Q)[0]
+            known = means.reshape(shape), np.zeros((*shape, 0)), np.full(shape, imagined.variance)
+            return ConditionalGaussian(child, tuple(parents), *known, seen, imagined)
         posterior = (seen if imagined is None else seen + imagined).at(np.arange(Q))
         intercept, coefficients, variance = np.full(Q, np.nan), np.full((Q, len(reals)), np.nan), np.full(Q, np.nan)
         for g, N, r in regressions(posterior) if imagined is None else posteriors(child, posterior):
@@ -139,7 +146,7 @@ class ConditionalGaussian(Cpd):
     coefficients: Array
     variance: Array
     seen: Moments | None = None
-    imagined: Moments | None = None
+    imagined: Moments | MeanBelief | None = None
 
     arrays: ClassVar[tuple[str, ...]] = ("intercept", "coefficients", "variance")
     kind: ClassVar[str] = "Gaussian"
@@ -172,6 +179,8 @@ class ConditionalGaussian(Cpd):
     def interval(self, level: float = 0.95) -> dict[str, Interval]:
         """Credible intervals of `intercept`, `coefficients` (Student t) and `variance` (inverse gamma)."""
         tail = (1.0 - checked_level(level)) / 2.0
+        if isinstance(self.imagined, MeanBelief) and self.seen is not None:
+            return self._interval_of_means(self.imagined.interval(self.seen, self.variance.size, level))
         posterior = self._posterior()
         shape, k = self.variance.shape, len(self.real_parents)
         half, ends = np.zeros((len(posterior.keys), 1 + k)), np.zeros((2, len(posterior.keys)))
@@ -187,12 +196,22 @@ class ConditionalGaussian(Cpd):
             "variance": Interval(ends[0].reshape(shape), ends[1].reshape(shape)),
         }
 
-    def predictive(self, given: Mapping[str, object] | None = None) -> StudentT:
-        """The Student t of the next child given its parents, parameters integrated out."""
-        from suffice.exponential import StudentT
+    def _interval_of_means(self, means: Interval) -> dict[str, Interval]:
+        """Where the variance is known."""
+        lower, upper = (end.reshape(self.variance.shape) for end in means)
+        known = {name: Interval(end, end) for name, end in (("coefficients", self.coefficients), ("variance", self.variance))}
+        return {"intercept": Interval(lower, upper), **known}
+
+    def predictive(self, given: Mapping[str, object] | None = None) -> StudentT | Normal:
+        """The Student t of the next child given its parents, parameters integrated out; a normal where the variance is known."""
+        from suffice.exponential import Normal, StudentT
 
         given = given or {}
-        g, posterior = self.configuration(given, "value"), self._posterior()
+        g = self.configuration(given, "value")
+        if isinstance(self.imagined, MeanBelief) and self.seen is not None:
+            mean, spread = self.imagined.posterior(self.seen, self.variance.size)
+            return Normal(float(mean[g]), float(spread[g] + self.imagined.variance))
+        posterior = self._posterior()
         r, nu = regress(posterior.scatter[g], ROUNDING), float(posterior.df[g])
         off = np.array([_number(given[p], p) for p in self.real_parents]) - posterior.mean[g, :-1]
         spread = 1.0 + 1.0 / posterior.count[g] + off @ r.inverse @ off

@@ -19,7 +19,8 @@ import numpy as np
 from suffice.errors import FitError, listed, note
 from suffice.families import family_of
 from suffice.families.family import Statistic
-from suffice.families.priors import Node, Prior, Several, as_prior
+from suffice.families.prior import Node, Prior, is_number
+from suffice.families.priors import Dirichlet, Several, as_prior
 from suffice.statistics import Statistics
 from suffice.variables import Variable
 
@@ -57,6 +58,8 @@ class EmpiricalBayes(Prior):
         object.__setattr__(self, "prior", as_prior(self.prior))
         if isinstance(self.prior, (Several, EmpiricalBayes)):
             raise FitError("EmpiricalBayes takes one prior; of several, each has its own: (EmpiricalBayes(BDeu()), BGe())")
+        if isinstance(self.prior, Dirichlet) and not self.prior.is_number:
+            raise FitError("EmpiricalBayes chooses one pseudo-count for all cells, and this Dirichlet has several: give it alone")
         if type(self.prior).__name__ not in NUMBERS:
             raise FitError(f"EmpiricalBayes chooses the strength of {listed(NUMBERS, style='str')}; {_without(self.prior)}")
         if not (is_number(self.lowest) and is_number(self.highest) and 0.0 < self.lowest < self.highest < np.inf):
@@ -137,11 +140,6 @@ def highest_point(f: Callable[[float], float], low: float, high: float, n: int =
     top = max(value for value, _ in best)
     near = 1e-12 * (1.0 + abs(top))
     return float(next(x for value, x in best if value >= top - near))
-
-
-def is_number(x: object) -> bool:
-    """Whether this is a number; True and False are none."""
-    return isinstance(x, (int, float, np.number)) and not isinstance(x, bool)
 
 
 def _without(prior: Any) -> str:

@@ -19,9 +19,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from suffice.errors import FitError, listed, nearest, note
-from suffice.families.family import Array, as_numbers
+from suffice.families.family import Array
 from suffice.families.pooling import LOWEST, Pooled, checked_strength, common_strength, highest, pooled
-from suffice.families.priors import Node, Prior
+from suffice.families.prior import Node, Prior, all_finite, in_order
+from suffice.families.priors import same_rows
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import checked_cells, n_configurations, sizes
 from suffice.variables import Finite, Variable
@@ -87,18 +88,13 @@ class HierarchicalDirichlet(Prior):
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         if not all_finite(child, parents):
             return None
-        family: tuple[Any, ...] = (*parents, child)
-        checked_cells(family, f"the table of {child.name!r}")
-        return Counts(family, np.broadcast_to(self._row(child), sizes(family)))
+        return same_rows(self._row(child), (*parents, child))
 
     def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
         """The imagined counts of the rows that hold data: what a score needs of tables that are too large to write out."""
         if seen is None or not all_finite(child, parents):
             return self.imagine(child, parents)
-        row = self._row(child)
-        rows = np.unique(seen.listed()[0] // len(row))
-        keys = (rows[:, None] * len(row) + np.arange(len(row))).reshape(-1)
-        return Counts(seen.variables, np.tile(row, len(rows)), keys)
+        return same_rows(self._row(child), seen.variables, seen)
 
     def _row(self, child: Variable) -> Array:
         s, m = self._strength(child), self._mean(child)
@@ -126,33 +122,6 @@ class HierarchicalDirichlet(Prior):
 
     def _is_even(self, child: Variable) -> bool:
         return self.mean is not None and child.name in self.mean and self.mean[child.name] is None
-
-
-def in_order(given: Any, child: Variable, what: str) -> Array:
-    """Numbers of a node's states, given in their order or by state, as an array.
-
-    >>> in_order({"b": 0.75, "a": 0.25}, Finite("x", ["a", "b"]), "the mean")
-    array([0.25, 0.75])
-    """
-    assert isinstance(child, Finite)
-    if isinstance(given, Mapping):
-        differing = [s for s in (*given, *child.states) if s not in given or s not in child.states]
-        if differing:
-            raise FitError(
-                f"{what} of {child.name!r} and the data differ in the state {differing[0]!r}; fit again with all rows, or "
-                "declare the states before"
-            )
-        given = [given[s] for s in child.states]
-    refusal = f"{what} of {child.name!r} needs {child.n_states} numbers, one per state, not {given!r}"
-    numbers = as_numbers(given, refusal, FitError)
-    if numbers.shape != (child.n_states,) or not np.all(np.isfinite(numbers)):
-        raise FitError(refusal)
-    return numbers
-
-
-def all_finite(child: Variable, parents: Sequence[Variable]) -> bool:
-    """Whether this is a table, of which a prior of tables speaks."""
-    return all(isinstance(v, Finite) for v in (child, *parents))
 
 
 def rows_of(seen: Counts) -> Array:
@@ -269,7 +238,7 @@ class PartialPooling(Prior):
         if child.name not in self.found:
             raise FitError(
                 f"Partial() learns from complete rows how much {child.name!r} differs between groups, and these are not; use "
-                "Separate() or Tied(), or fill the missing cells in before"
+                "Separate() or Pooled(), or fill the missing cells in before"
             )
         return self._imagined(pools[0], child, parents)
 
@@ -307,6 +276,6 @@ def finite(variable: Variable, child: str) -> Finite:
     if not isinstance(variable, Finite):
         of = f", a parent of {child!r}," if child and child != variable.name else ""
         raise FitError(
-            f"Partial() pools tables, and {variable.name!r}{of} is a number: use Separate() or Tied(), or cut it into Bins"
+            f"Partial() pools tables, and {variable.name!r}{of} is a number: use Separate() or Pooled(), or cut it into Bins"
         )
     return variable

@@ -18,8 +18,9 @@ approximation, Machine Learning 33, p. 77.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +81,11 @@ class Laplace:
         """ln Z of each row: the log-probability of its counts in one given order."""
         log_theta = log_softmax(self.effects)
         off = self.effects - self.mean
-        return np.asarray((self.counts * log_theta).sum(axis=1) - 0.5 * (off**2).sum(axis=1) / self.variance - 0.5 * self.log_det)
+        return np.asarray((self.counts * log_theta).sum(axis=1) - 0.5 * (off * self.pull(off)).sum(axis=1) - 0.5 * self.log_det)
+
+    def pull(self, off: Array) -> Array:
+        """The prior's precision times effects off the mean."""
+        return np.asarray(off / self.variance)
 
     @cached_property
     def log_det(self) -> Array:
@@ -105,7 +110,7 @@ class Laplace:
         every = np.repeat(np.arange(U), K)
         one = np.tile(np.eye(K), (U, 1))
         before = self.some(every)
-        after = Laplace(self.counts[every] + one, self.mean, self.variance, self.effects[every])
+        after = replace(before, counts=self.counts[every] + one, start=self.effects[every])
         log_theta = (log_softmax(after.effects) * one).sum(axis=1)
         gained = before.gain(self.effects[every], after.effects - self.effects[every])
         return np.asarray(np.exp(log_theta + gained - 0.5 * (after.log_det - self.log_det[every]))).reshape(U, K)
@@ -125,7 +130,7 @@ class Laplace:
 
     def gradient(self, eta: Array) -> Array:
         """ℓ′ = n − N θ − (η − m)/v."""
-        return np.asarray(self.residual(softmax(eta)) - (eta - self.mean) / self.variance)
+        return np.asarray(self.residual(softmax(eta)) - self.pull(eta - self.mean))
 
     def residual(self, theta: Array) -> Array:
         """n − N θ, where the most probable state, which may be 1 up to rounding, has what is lacking to a sum of 0."""
@@ -146,18 +151,18 @@ class Laplace:
     def gain(self, eta: Array, step: Array) -> Array:
         """ℓ(η + step) − ℓ(η) without the difference of large numbers; `step` may have more axes before. With d = step − Σ θ step,
 
-        Σ (n − N θ) d − N ln(1 + Σ θ (eᵈ − 1 − d)) − Σ (step (η − m) + step²/2) / v
+        Σ (n − N θ) d − N ln(1 + Σ θ (eᵈ − 1 − d)) − Σ step P (η − m + step/2),   P = I/v
         """
         theta = softmax(eta)
         d = step - (theta * step).sum(axis=-1, keepdims=True)
         bent = np.log1p((theta * bend(d)).sum(axis=-1))
         seen = (self.residual(theta) * d).sum(axis=-1) - self.total[:, 0] * bent
-        return np.asarray(seen - (step * (eta - self.mean + 0.5 * step)).sum(axis=-1) / self.variance)
+        return np.asarray(seen - (step * self.pull(eta - self.mean + 0.5 * step)).sum(axis=-1))
 
-    def some(self, rows: npt.NDArray[np.intp]) -> Laplace:
+    def some(self, rows: npt.NDArray[np.intp]) -> Self:
         """The same of some of the rows."""
         mean = self.mean[rows] if self.mean.ndim == 2 else self.mean
-        some = Laplace(self.counts[rows], mean, self.variance)
+        some = replace(self, counts=self.counts[rows], mean=mean, start=None)
         if "effects" in self.__dict__:
             some.__dict__["effects"] = self.effects[rows]
         return some

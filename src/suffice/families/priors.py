@@ -1,63 +1,28 @@
-"""Priors: each imagines a statistic for a child and its parents, and speaks only for the families it knows.
-
-`bind(variables, statistics)` fills every default from the data, once per fit or search; the bound prior is kept on the model, so
-that updating with more rows, and the chain rule of the evidence, hold for one and the same prior.
-"""
+"""Priors of tables, and what users may write for a prior: one, several, pseudo-counts, or one for each node."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from suffice.errors import FitError
-from suffice.families.family import split
-from suffice.statistics import Counts, Moments, Statistics
-from suffice.statistics.configurations import n_configurations
+from suffice.errors import FitError, listed, nearest
+from suffice.families.family import Array, as_numbers
+from suffice.families.number_priors import BGe as BGe
+from suffice.families.number_priors import Gamma as Gamma
+from suffice.families.number_priors import NormalInverseGamma as NormalInverseGamma
+from suffice.families.number_priors import NormalWishart as NormalWishart
+from suffice.families.prior import Node as Node
+from suffice.families.prior import Prior as Prior
+from suffice.families.prior import all_finite, check_positive, in_order, is_number
+from suffice.statistics import Counts, Statistics
+from suffice.statistics.configurations import checked_cells, described, n_configurations, sizes
 from suffice.variables import Count, Finite, Real, Variable
 
-Node = tuple[Variable, Sequence[Variable], Any]
-"""A child, its parents, and what was seen of them."""
-
-
-class Prior:
-    """What a prior can do. One of its own says `imagine`, and else only what it does in another way."""
-
-    chooses: ClassVar[bool] = False
-    """Whether it may leave numbers free, for the data to choose."""
-
-    def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> Any:
-        """The prior with its free numbers chosen by the evidence of these nodes; `bind` then fills what was chosen."""
-        return self
-
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Any:
-        """The prior with its defaults filled from the data."""
-        return self
-
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
-        """The statistic that it imagines of a node; None where it has nothing to say."""
-        raise NotImplementedError
-
-    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
-        """What it holds of a node: the statistic that it imagines, or a belief of another kind. For a score it may depend on
-        where there is data, as `seen` says."""
-        return self.imagine(child, parents)
-
-
-def _positive(name: str, value: object) -> None:
-    if not (isinstance(value, (int, float, np.number)) and np.isfinite(value) and value > 0):
-        raise FitError(f"{name} must be a positive number, not {value!r}")
-
-
-def _values(given: Mapping[str, float] | float | None) -> list[float]:
-    return [] if given is None else [float(v) for v in given.values()] if isinstance(given, Mapping) else [float(given)]
-
-
-def _all_finite(name: str, given: Mapping[str, float] | float | None) -> None:
-    if not np.all(np.isfinite(_values(given))):
-        raise FitError(f"{name} must be finite numbers, not {given!r}")
+SEVERAL = (list, tuple, np.ndarray)
+"""What numbers side by side are given as."""
 
 
 def _imagined_counts(child: Variable, parents: Sequence[Variable], alpha: float) -> Counts | None:
@@ -70,19 +35,106 @@ def _imagined_counts(child: Variable, parents: Sequence[Variable], alpha: float)
 
 @dataclass(frozen=True)
 class Dirichlet(Prior):
-    """`alpha` imagined rows in each cell of each table. Dirichlet(1) is Laplace's rule.
+    """`alpha` imagined rows in each cell of each table: a number for all of them (Dirichlet(1) is Laplace's rule), a vector with
+    one for each state of the child, in order or by name, or a table with one for each cell.
+
+    A table has the shape of the node's probabilities, an axis for each parent and the child last, or one line for each
+    configuration of the parents, of which the last changes fastest. Vectors and tables are given by node,
+    `prior={"lung": [[9, 1], [1, 1]]}`, which means `{"lung": Dirichlet([[9, 1], [1, 1]])}`.
 
     >>> Dirichlet(0.5)
     Dirichlet(alpha=0.5)
+    >>> smoke, lung = Finite("smoke", ["no", "yes"]), Finite("lung", ["no", "yes"])
+    >>> Dirichlet({"yes": 1, "no": 9}).imagine(lung, [smoke]).dense()
+    array([[9., 1.],
+           [9., 1.]])
     """
 
-    alpha: float = 1.0
+    alpha: Any = 1.0
 
     def __post_init__(self) -> None:
-        _positive("alpha of Dirichlet", self.alpha)
+        if isinstance(self.alpha, (Mapping, *SEVERAL)):
+            object.__setattr__(self, "alpha", _as_value(self.alpha))
+        else:
+            check_positive("alpha of Dirichlet", self.alpha)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether all cells of all tables have the same count."""
+        return not isinstance(self.alpha, (Mapping, tuple))
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the rows of a table have counts of their own."""
+        return isinstance(self.alpha, tuple) and any(isinstance(part, tuple) for part in self.alpha)
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
-        return _imagined_counts(child, parents, self.alpha)
+        if not all_finite(child, parents):
+            return None
+        if self.is_number:
+            return _imagined_counts(child, parents, self.alpha)
+        return self._table(child, parents) if self.is_table else same_rows(self._row(child), (*parents, child))
+
+    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
+        """The imagined counts; of rows that are all alike only where there is data, if that is known."""
+        if seen is None or self.is_number or self.is_table or not all_finite(child, parents):
+            return self.imagine(child, parents)
+        return same_rows(self._row(child), (*parents, child), seen)
+
+    def _row(self, child: Variable) -> Array:
+        row = in_order(self.alpha, child, "a vector of pseudo-counts")
+        _refuse_improper(row, child, (child,))
+        return row
+
+    def _table(self, child: Variable, parents: Sequence[Variable]) -> Counts:
+        family: Any = (*parents, child)
+        checked_cells(family, f"the table of {child.name!r}")
+        shape, table = sizes(family), as_numbers(self.alpha, _shapeless(child), FitError)
+        if table.shape not in (shape, (n_configurations(family[:-1]), shape[-1])):
+            rows = f"{n_configurations(family[:-1])} configurations of {listed([p.name for p in parents]) or 'no parents'}"
+            raise FitError(
+                f"the pseudo-counts of {child.name!r} have the shape {table.shape}, and its table has {shape}: a line for each "
+                f"of the {rows}, a column for each of the states {listed(family[-1].states)}"
+            )
+        _refuse_improper(table, child, family)
+        return Counts(family, table.reshape(shape))
+
+
+def _as_value(given: Any) -> Any:
+    """Pseudo-counts as plain values that can be compared and written."""
+    if isinstance(given, Mapping):
+        return {str(state): float(x) if is_number(x) else x for state, x in given.items()}
+    if isinstance(given, SEVERAL):
+        return tuple(_as_value(part) for part in given)
+    return float(given) if is_number(given) else given
+
+
+def _shapeless(child: Variable) -> str:
+    return f"the pseudo-counts of {child.name!r} must be a table of numbers, with lines of the same length"
+
+
+def _refuse_improper(alpha: Array, child: Variable, family: Sequence[Any]) -> None:
+    bad = ~(np.isfinite(alpha) & (alpha > 0.0)).reshape(-1)
+    if bad.any():
+        cell = int(np.argmax(bad))
+        raise FitError(
+            f"the pseudo-count of {child.name!r} at {described(cell, family)} is {alpha.reshape(-1)[cell]:g}, and each must be a "
+            "positive number: of 0 the prior would be improper"
+        )
+
+
+def same_rows(row: Array, family: Sequence[Any], seen: Counts | None = None) -> Counts:
+    """Imagined counts of which every row of a table has the same; of those rows only that hold data, if that is known.
+
+    >>> same_rows(np.array([3.0, 1.0]), [Finite("u", ["a", "b"]), Finite("x", ["a", "b"])]).total
+    8.0
+    """
+    if seen is None:
+        checked_cells(family, f"the table of {family[-1].name!r}")
+        return Counts(tuple(family), np.broadcast_to(row, sizes(family)))
+    rows = np.unique(seen.listed()[0] // len(row))
+    keys = (rows[:, None] * len(row) + np.arange(len(row))).reshape(-1)
+    return Counts(seen.variables, np.tile(row, len(rows)), keys)
 
 
 @dataclass(frozen=True)
@@ -108,7 +160,7 @@ class BDeu(Prior):
     ess: float = 1.0
 
     def __post_init__(self) -> None:
-        _positive("the equivalent sample size of BDeu", self.ess)
+        check_positive("the equivalent sample size of BDeu", self.ess)
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         cells = n_configurations(v for v in (*parents, child) if isinstance(v, Finite))
@@ -129,7 +181,7 @@ class BDs(Prior):
     ess: float = 1.0
 
     def __post_init__(self) -> None:
-        _positive("the equivalent sample size of BDs", self.ess)
+        check_positive("the equivalent sample size of BDs", self.ess)
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         raise FitError(
@@ -145,130 +197,6 @@ class BDs(Prior):
         keys, _ = seen.listed()
         occur = len(np.unique(keys // child.n_states))
         return _imagined_counts(child, parents, self.ess / (max(occur, 1) * child.n_states))
-
-
-@dataclass(frozen=True)
-class NormalInverseGamma(Prior):
-    """A prior of Gaussian nodes: v ~ inverse gamma(df/2, scale/2), coefficients | v ~ normal.
-
-    It imagines `count` rows at `mean`, in which the child does not hang on its parents: the scatter of a parent is `count`
-    times its `variance`. The expected v is the child's `variance`, of which its parents, if it has any, leave the share
-    `residual` (with a df up to 2, where v has no expectation, df takes the place of df − 2). Means and variances that are not
-    given are those of the data to which the prior is bound. So the default says: one row's worth of doubt about each
-    coefficient, three about the variance, and a good guess is that the parents explain nine tenths of it.
-
-    >>> NormalInverseGamma(count=2.0).count
-    2.0
-    """
-
-    count: float = 1.0
-    df: float = 3.0
-    mean: Mapping[str, float] | float | None = None
-    variance: Mapping[str, float] | float | None = None
-    residual: float = 0.1
-
-    def __post_init__(self) -> None:
-        _positive("the count of NormalInverseGamma", self.count)
-        _positive("the df of NormalInverseGamma", self.df)
-        _positive("the residual share of NormalInverseGamma", self.residual)
-        _all_finite("the mean of NormalInverseGamma", self.mean)
-        for variance in _values(self.variance):
-            _positive("the variance of NormalInverseGamma", variance)
-
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalInverseGamma:
-        reals = _real_names(variables)
-        moments = {r: statistics.moments((), [r]) for r in reals}
-        mean = _filled(self.mean, reals, {r: _mean(m) for r, m in moments.items()})
-        variance = _filled(self.variance, reals, {r: _variance(m) for r, m in moments.items()})
-        return replace(self, mean=mean, variance=variance)
-
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
-        if not isinstance(child, Real):
-            return None
-        names = _numbers(child, parents)
-        mean, variance = _bound(self.mean, names, self), _bound(self.variance, names, self)
-        own = (self.df - 2.0 if self.df > 2.0 else self.df) * (self.residual if parents else 1.0)
-        weight = np.array([self.count] * (len(names) - 1) + [own])
-        return _imagined_moments(child, parents, self.count, self.df, mean, np.diag(weight * variance))
-
-
-@dataclass(frozen=True)
-class NormalWishart(Prior):
-    """A prior of all real nodes together: precision ~ Wishart(df), mean | precision ~ normal with `count` imagined rows.
-
-    With the defaults this is BGe: df = n + 2 for n real nodes, the imagined scatter t·I with
-    t = count (df − n − 1) / (count + 1), the prior mean the sample mean. Score equivalent.
-
-    >>> NormalWishart().count
-    1.0
-    """
-
-    count: float = 1.0
-    df: float | None = None
-    mean: Mapping[str, float] | float | None = None
-    scale: float | None = None
-    n: int | None = None
-
-    def __post_init__(self) -> None:
-        _positive("the count of NormalWishart", self.count)
-        _all_finite("the mean of NormalWishart", self.mean)
-        if self.scale is not None:
-            _positive("the scale of NormalWishart", self.scale)
-
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalWishart:
-        reals = _real_names(variables)
-        n = self.n if self.n is not None else len(reals)
-        df = self.df if self.df is not None else float(n + 2)
-        if df <= n - 1 or (self.scale is None and df <= n + 1):
-            raise FitError(f"the df of NormalWishart must be above {n + 1} for {n} real variables, not {df:g}")
-        scale = self.scale if self.scale is not None else self.count * (df - n - 1) / (self.count + 1)
-        mean = _filled(self.mean, reals, {r: _mean(statistics.moments((), [r])) for r in reals})
-        return replace(self, df=df, mean=mean, scale=scale, n=n)
-
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
-        if not isinstance(child, Real):
-            return None
-        names = _numbers(child, parents)
-        mean = _bound(self.mean, names, self)
-        assert self.df is not None
-        assert self.n is not None
-        assert self.scale is not None
-        df = self.df - self.n + len(names)
-        return _imagined_moments(child, parents, self.count, df, mean, self.scale * np.eye(len(names)))
-
-
-BGe = NormalWishart
-
-
-@dataclass(frozen=True)
-class Gamma(Prior):
-    """A prior of the rates of counts: `shape` imagined events in `rate` imagined rows, at each configuration of the parents.
-
-    The expected rate of the count is shape/rate. A rate that is not given makes it the mean of the data to which the prior is
-    bound: so the default is worth one event.
-
-    >>> Gamma(2.0, 0.5)
-    Gamma(shape=2.0, rate=0.5)
-    """
-
-    shape: float = 1.0
-    rate: Mapping[str, float] | float | None = None
-
-    def __post_init__(self) -> None:
-        _positive("the shape of Gamma", self.shape)
-        for rate in _values(self.rate):
-            _positive("the rate of Gamma", rate)
-
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Gamma:
-        counts = sorted(n for n, v in variables.items() if isinstance(v, Count))
-        means = {n: _mean(statistics.moments((), [n])) for n in counts}
-        return replace(self, rate=_filled(self.rate, counts, {n: self.shape / (m if m > 0 else 1.0) for n, m in means.items()}))
-
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
-        if not isinstance(child, Count) or not all(isinstance(p, Finite) for p in parents):
-            return None
-        rate = float(_bound(self.rate, [child.name], self)[0])
-        return _imagined_moments(child, parents, rate, rate, [self.shape / rate], np.zeros((1, 1)))
 
 
 @dataclass(frozen=True)
@@ -303,6 +231,75 @@ class Several(Prior):
         return _first(p.believe(child, parents, seen) for p in self.priors)
 
 
+@dataclass(frozen=True)
+class PriorsByNode(Prior):
+    """A prior for each of some nodes: what `prior={"lung": [[9, 1], [1, 1]], "smoke": BDeu(10)}` means. Of other nodes it says
+    nothing, so that others may: `prior=({"lung": [[9, 1], [1, 1]]}, BDeu(1))`.
+
+    >>> PriorsByNode({"smoke": [3, 1]}).priors["smoke"]
+    Dirichlet(alpha=(3.0, 1.0))
+    """
+
+    priors: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        if not self.priors:
+            raise FitError("a prior by node names no node; leave it out, or write prior={'x': [9, 1]}")
+        object.__setattr__(self, "priors", {node: _of_node(node, given) for node, given in self.priors.items()})
+
+    @property
+    def chooses(self) -> bool:  # type: ignore[override]
+        """Whether one of them does."""
+        return any(p.chooses for p in self.priors.values())
+
+    def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> PriorsByNode:
+        """Each by its own node."""
+        if not self.chooses:
+            return self
+        seen = {node[0].name: node for node in nodes}
+        parts = {n: p.choose(variables, [seen[n]], statistics) if n in seen else p for n, p in self.priors.items()}
+        return PriorsByNode(parts)
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> PriorsByNode:
+        for node in self.priors:
+            if node not in variables:
+                raise FitError(f"the prior speaks of {node!r}, which is not in the graph{nearest(node, variables)}")
+        return PriorsByNode({n: p.bind(variables, statistics) for n, p in self.priors.items()})
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
+        return self._heard(child, self.priors[child.name].imagine(child, parents)) if child.name in self.priors else None
+
+    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
+        return self._heard(child, self.priors[child.name].believe(child, parents, seen)) if child.name in self.priors else None
+
+    def _heard(self, child: Variable, answer: Any) -> Any:
+        if answer is None:
+            own = self.priors[child.name]
+            raise FitError(
+                f"{type(own).__name__}, given as the prior of {child.name!r}, says nothing about a {_kind(child)} with its "
+                "parents: pseudo-counts are for tables, NormalInverseGamma, BGe and KnownVariance for numbers, Gamma for counts"
+            )
+        return answer
+
+
+def _kind(child: Variable) -> str:
+    return "finite node" if isinstance(child, Finite) else "count" if isinstance(child, Count) else "real node"
+
+
+def _of_node(node: str, given: Any) -> Any:
+    """The prior of one node: one, or pseudo-counts."""
+    if isinstance(given, Prior):
+        return given
+    if is_number(given) or isinstance(given, (Mapping, *SEVERAL)):
+        try:
+            return Dirichlet(given)
+        except FitError as error:
+            raise FitError(f"the pseudo-counts of {node!r}: {error}") from None
+    if given is None:
+        raise FitError(f"the prior of {node!r} is None: leave the node out of prior={{...}}, which then says nothing about it")
+    return _checked(given)
+
+
 def _first(answers: Iterable[Any]) -> Any:
     return next((a for a in answers if a is not None), None)
 
@@ -321,10 +318,18 @@ class Written(Prior):
 
 
 def as_prior(prior: object) -> Prior | None:
-    """One prior from what a user gives: a prior, several of them, or None."""
+    """One prior from what a user gives: a prior, several of them, one for each node, a pseudo-count for all cells, or None.
+
+    >>> as_prior(1), as_prior({"x": [9, 1]})
+    (Dirichlet(alpha=1), PriorsByNode(priors={'x': Dirichlet(alpha=(9.0, 1.0))}))
+    """
     if prior is None:
         return None
-    if isinstance(prior, (list, tuple)):
+    if is_number(prior):
+        return Dirichlet(prior)
+    if isinstance(prior, SEVERAL):
+        if len(prior) and all(is_number(p) or isinstance(p, SEVERAL) for p in prior):
+            raise FitError(f"the pseudo-counts {list(prior)!r:.60} name no node: give them by node, prior={{'x': [9, 1]}}")
         return Several(tuple(_checked(p) for p in prior))
     return _checked(prior)
 
@@ -346,50 +351,11 @@ def suitable(prior: Any, variables: Iterable[Variable], default: tuple[Any, ...]
 def _checked(prior: object) -> Prior:
     if isinstance(prior, type):
         raise FitError(f"a prior is an object: write {prior.__name__}(), with its parameters, not the class")
+    if isinstance(prior, Mapping):
+        return PriorsByNode(prior)
     if not (hasattr(prior, "bind") and hasattr(prior, "imagine")):
-        raise FitError(f"{prior!r} is not a prior; use Dirichlet, K2, BDeu, BDe, NormalInverseGamma, BGe or Gamma")
+        raise FitError(
+            f"{prior!r} is not a prior; use Dirichlet, K2, BDeu, BDe, NormalInverseGamma, BGe or Gamma, or pseudo-counts "
+            "by node, {'x': [9, 1]}"
+        )
     return prior if isinstance(prior, Prior) else Written(prior)
-
-
-def _numbers(child: Variable, parents: Sequence[Variable]) -> tuple[str, ...]:
-    """The names of the numbers in a family, the child last."""
-    return (*(p.name for p in split(parents)[1]), child.name)
-
-
-def _imagined_moments(child: Variable, parents: Sequence[Variable], count: float, df: float, mean: Any, scatter: Any) -> Moments:
-    """The same moments everywhere, without listing any; imagined counts have no Σ ln x!, which is a constant of the data."""
-    names = _numbers(child, parents)
-    k, counts = len(names), names if isinstance(child, Count) else ()
-    base = np.zeros((1, len(counts)))
-    everywhere = Moments((), names, [0], [count], [mean], [scatter], [df], None, None, counts, base)  # type: ignore[arg-type]
-    none = np.zeros(0)
-    empty = (none.astype(np.int64), none, np.zeros((0, k)), np.zeros((0, k, k)), none)
-    return Moments(split(parents)[0], names, *empty, everywhere, counted=counts, log_base=base[:0])
-
-
-def _real_names(variables: Mapping[str, Variable]) -> list[str]:
-    return sorted(n for n, v in variables.items() if not isinstance(v, Finite))
-
-
-def _filled(given: Mapping[str, float] | float | None, names: Iterable[str], default: Mapping[str, float]) -> dict[str, float]:
-    if isinstance(given, Mapping):
-        return {n: float(given[n]) if n in given else default[n] for n in names}
-    return {n: default[n] if given is None else float(given) for n in names}
-
-
-def _bound(values: Mapping[str, float] | float | None, names: Sequence[str], prior: object) -> Any:
-    if isinstance(values, Mapping):
-        return np.array([values[n] for n in names])
-    if values is None:
-        raise FitError(f"{type(prior).__name__} takes its defaults from data; give them, or bind it with statistics first")
-    return np.full(len(names), float(values))
-
-
-def _mean(m: Moments) -> float:
-    return float(m.mean[0, 0]) if len(m.keys) else 0.0
-
-
-def _variance(m: Moments) -> float:
-    """1 of a constant column, whose mean is rounded, so that its variance is not always 0."""
-    v = float(m.scatter[0, 0, 0] / m.count[0]) if len(m.keys) and m.count[0] > 0 else 0.0
-    return v if v > (4.0 * np.finfo(float).eps * _mean(m)) ** 2 else 1.0

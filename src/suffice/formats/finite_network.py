@@ -25,8 +25,11 @@ MAX_IMPLIED = 2**24
 MAX_PARENTS = 31
 """With the child this is as many axes as an array may have."""
 
-TOLERANCE = 1e-6 + 1e-12
-"""A row whose sum is further from one is refused; 0.999999 is not."""
+TOLERANCE = 1e-4 + 1e-12
+"""A row whose sum is further from one is refused; 0.9999 is not."""
+
+ROUNDED = 1e-6 + 1e-12
+"""A row whose sum is further from one is named in the note on those that were divided by it."""
 
 TIDY = 1e-12
 """A row whose sum is nearer to one is left as it is, so that what was written is read back bit by bit."""
@@ -86,6 +89,24 @@ class Definition:
     line: Callable[[int | None], int | None]
 
 
+@dataclass(frozen=True)
+class Sums:
+    """How many rows were divided by their sums, and the worst of them: which it is, and its sum. It adds."""
+
+    n_divided: int = 0
+    worst: Callable[[], str] = str
+    """Its name, which is looked up only if it is told: the line of a row takes a search through the text."""
+    total: float = 1.0
+
+    @property
+    def off(self) -> float:
+        return abs(self.total - 1.0)
+
+    def __add__(self, other: Sums) -> Sums:
+        worse = other if other.off > self.off else self
+        return Sums(self.n_divided + other.n_divided, worse.worst, worse.total)
+
+
 def declare(variables: dict[str, Finite], name: str, states: Iterable[str], line: Callable[[], int | None]) -> None:
     """Add a variable; one that cannot be, or is there already, is refused with its line."""
     try:
@@ -129,14 +150,16 @@ def finished(
             f"most are of {shown(widest.child)}, which has {len(widest.parents)} parents"
         )
     tables: dict[str, Table] = {}
-    n_normalised = 0
+    sums = Sums()
     for definition in definitions:
-        probs, n = _probabilities(variables, definition, weights)
+        probs, own = _probabilities(variables, definition, weights)
         tables[definition.child] = Table(definition.parents, probs)
-        n_normalised += n
-    if n_normalised:
-        rows = "1 row was" if n_normalised == 1 else f"{n_normalised} rows were"
-        notes = [*notes, f"{rows} divided by {'its' if n_normalised == 1 else 'their'} sum, which was not exactly 1"]
+        sums += own
+    if sums.n_divided:
+        rows = "1 row was" if sums.n_divided == 1 else f"{sums.n_divided} rows were"
+        named = sums.off > ROUNDED and not weights
+        worst = f"; the worst is {sums.worst()}, whose numbers sum to {sums.total:.9g}" if named else ""
+        notes = [*notes, f"{rows} divided by {'its' if sums.n_divided == 1 else 'their'} sum, which was not exactly 1{worst}"]
     return FiniteNetwork(tuple(variables.values()), {name: tables[name] for name in variables}, tuple(notes))
 
 
@@ -202,37 +225,35 @@ def _counted(variables: dict[str, Finite], definition: Definition) -> tuple[str 
     return None, size
 
 
-def _probabilities(variables: dict[str, Finite], definition: Definition, weights: bool) -> tuple[Array, int]:
-    """The table of a definition that was counted, and how many of its rows had to be divided by their sum."""
+def _probabilities(variables: dict[str, Finite], definition: Definition, weights: bool) -> tuple[Array, Sums]:
+    """The table of a definition that was counted, and which of its rows had to be divided by their sum."""
     content = definition.content
     n_states = variables[definition.child].n_states
     shape = tuple(variables[p].n_states for p in definition.parents)
     n_rows = math.prod(shape)
-    n_normalised = 0
+    sums = Sums()
     if isinstance(content, States):
         table = np.zeros((n_rows, n_states))
         table[np.arange(n_rows), np.asarray(content.codes, dtype=np.intp)] = 1.0
     elif isinstance(content, Numbers):
         table = content.values.reshape(n_states, n_rows).T if content.child_first else content.values.reshape(n_rows, n_states)
-        table, n_normalised = _normalised(table, lambda k: _row_named(variables, definition, k), weights)
+        table, sums = _normalised(table, lambda k: _row_named(variables, definition, k), weights)
     else:
         rows = list(content.rows)
         given = content.values.reshape(len(rows), n_states)
         given = given if content.default is None else np.vstack([given, content.default])
-        given, n_normalised = _normalised(
-            given, lambda k: _row_named(variables, definition, rows[k] if k < len(rows) else None), weights
-        )
+        given, sums = _normalised(given, lambda k: _row_named(variables, definition, rows[k] if k < len(rows) else None), weights)
         table = np.empty((n_rows, n_states))
         if len(rows) < n_rows:
             table[:] = given[-1]
         table[np.asarray(rows, dtype=np.intp)] = given[: len(rows)]
     table = np.ascontiguousarray(table).reshape(*shape, n_states)
     table.setflags(write=False)
-    return table, n_normalised
+    return table, sums
 
 
-def _normalised(table: Array, place: Callable[[int], tuple[str, int | None]], weights: bool) -> tuple[Array, int]:
-    """Rows of probabilities, checked, those divided by their sum that need it, and how many these are."""
+def _normalised(table: Array, place: Callable[[int], tuple[str, int | None]], weights: bool) -> tuple[Array, Sums]:
+    """Rows of probabilities, checked, those divided by their sum that need it, and which these are."""
     fair = (table >= 0) & (table < np.inf)
     if not fair.all():
         row, k = (int(i) for i in np.argwhere(~fair)[0])
@@ -252,7 +273,8 @@ def _normalised(table: Array, place: Callable[[int], tuple[str, int | None]], we
     table = table + 0.0  # a copy of our own; and -0.0 becomes 0.0
     untidy = off > TIDY
     table[untidy] /= sums[untidy, None]
-    return table, int(untidy.sum())
+    row = int(np.argmax(off)) if len(off) else 0
+    return table, Sums(int(untidy.sum()), lambda: place(row)[0], float(sums[row])) if untidy.any() else Sums()
 
 
 def _row_named(variables: dict[str, Finite], definition: Definition, row: int | None) -> tuple[str, int | None]:

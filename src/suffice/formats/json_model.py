@@ -26,13 +26,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from typing import Any
 
 from suffice.errors import FormatError
 from suffice.families.family import Mean, Mode
 from suffice.families.hierarchical import Common, HierarchicalDirichlet, PartialPooling, Pool
+from suffice.families.known_variance import KnownVariance
 from suffice.families.logistic_normal import LogisticNormal
-from suffice.families.priors import K2, BDeu, Dirichlet, Gamma, NormalInverseGamma, NormalWishart, Prior, Several
+from suffice.families.priors import K2, BDeu, Dirichlet, Gamma, NormalInverseGamma, NormalWishart, Prior, PriorsByNode, Several
 from suffice.formats.json_parts import (
     VERSION,
     array_of,
@@ -50,9 +52,9 @@ from suffice.models.sharing import Tie, TiedPrior, alike, seen_together, shared_
 from suffice.statistics.file import variable_from_dict, variable_to_dict
 from suffice.variables import by_name
 
-PRIORS: dict[str, Any] = {
-    c.__name__: c for c in (Dirichlet, K2, BDeu, NormalInverseGamma, NormalWishart, Gamma, HierarchicalDirichlet, LogisticNormal)
-}
+OF_TABLES = (Dirichlet, K2, BDeu, HierarchicalDirichlet, LogisticNormal)
+OF_NUMBERS = (NormalInverseGamma, NormalWishart, Gamma, KnownVariance)
+PRIORS: dict[str, Any] = {c.__name__: c for c in (*OF_TABLES, *OF_NUMBERS)}
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
 
 
@@ -100,16 +102,9 @@ def _network(d: dict[str, Any]) -> BayesNet:
 
 def prior_to_dict(prior: Any) -> dict[str, Any]:
     """A prior as plain values."""
-    if isinstance(prior, Several):
-        return {"type": "Several", "priors": [prior_to_dict(p) for p in prior.priors]}
-    if isinstance(prior, TiedPrior):
-        families = [[list(family) for family in tie.families] for tie in prior.ties]
-        own = [prior_to_dict(p) for p in prior.own]
-        return {"type": "Tied", "prior": prior_to_dict(prior.prior), "families": families, "own": own}
-    if isinstance(prior, PartialPooling):
-        return _partial_pooling(prior)
-    if isinstance(prior, BDe):
-        return {"type": "BDe", "network": _model(prior.network), "ess": prior.ess}
+    if type(prior) in PARTS:
+        name, write_parts, _ = PARTS[type(prior)]
+        return {"type": name, **write_parts(prior)}
     if type(prior).__name__ not in PRIORS:
         raise FormatError(f"a prior of the type {type(prior).__name__} cannot be written to a file")
     return {"type": type(prior).__name__, **dataclasses.asdict(prior)}
@@ -117,23 +112,27 @@ def prior_to_dict(prior: Any) -> dict[str, Any]:
 
 def prior_from_dict(d: dict[str, Any]) -> Prior:
     """The prior that `prior_to_dict` wrote."""
-    if d["type"] == "Several":
-        return Several(tuple(prior_from_dict(p) for p in d["priors"]))
-    if d["type"] == "Tied":
-        ties = tuple(Tie(tuple(tuple(map(str, family)) for family in families)) for families in d["families"])
-        return TiedPrior(prior_from_dict(d["prior"]), ties, tuple(prior_from_dict(p) for p in d["own"]))
-    if d["type"] == "PartialPooling":
-        return _partial_pooling_of(d)
-    if d["type"] == "BDe":
-        return BDe(_network(d["network"]), d["ess"])
+    for name, _, read_parts in PARTS.values():
+        if d["type"] == name:
+            made: Prior = read_parts(d)
+            return made
     prior: Prior = PRIORS[d["type"]](**{k: v for k, v in d.items() if k != "type"})
     return prior
+
+
+def _tied(prior: TiedPrior) -> dict[str, Any]:
+    families = [[list(family) for family in tie.families] for tie in prior.ties]
+    return {"prior": prior_to_dict(prior.prior), "families": families, "own": [prior_to_dict(p) for p in prior.own]}
+
+
+def _tied_of(d: dict[str, Any]) -> TiedPrior:
+    ties = tuple(Tie(tuple(tuple(map(str, family)) for family in families)) for families in d["families"])
+    return TiedPrior(prior_from_dict(d["prior"]), ties, tuple(prior_from_dict(p) for p in d["own"]))
 
 
 def _partial_pooling(prior: PartialPooling) -> dict[str, Any]:
     common = {n: {"strength": c.strength, "mean": flat(c.mean), "shape": c.mean.shape} for n, c in prior.found.items()}
     return {
-        "type": "PartialPooling",
         "pools": [{"families": pool.families, "group": pool.group} for pool in prior.pools],
         "strength": prior.strength,
         "prior": None if prior.prior is None else prior_to_dict(prior.prior),
@@ -148,3 +147,25 @@ def _partial_pooling_of(d: dict[str, Any]) -> PartialPooling:
         for n, c in d["found"].items()
     }
     return PartialPooling(pools, d["strength"], None if d["prior"] is None else prior_from_dict(d["prior"]), found)
+
+
+PARTS: dict[type, tuple[str, Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any]]] = {
+    Several: (
+        "Several",
+        lambda prior: {"priors": [prior_to_dict(p) for p in prior.priors]},
+        lambda d: Several(tuple(prior_from_dict(p) for p in d["priors"])),
+    ),
+    PriorsByNode: (
+        "ByNode",
+        lambda prior: {"priors": {n: prior_to_dict(p) for n, p in prior.priors.items()}},
+        lambda d: PriorsByNode({n: prior_from_dict(p) for n, p in d["priors"].items()}),
+    ),
+    TiedPrior: ("Tied", _tied, _tied_of),
+    PartialPooling: ("PartialPooling", _partial_pooling, _partial_pooling_of),
+    BDe: (
+        "BDe",
+        lambda prior: {"network": _model(prior.network), "ess": prior.ess},
+        lambda d: BDe(_network(d["network"]), d["ess"]),
+    ),
+}
+"""Priors that hold other things than numbers: their name in a file, what is written of them, and how they are made of that."""

@@ -5,22 +5,29 @@
     <deterministic id="D">...<resultingstates>yes no</resultingstates></deterministic>
     </nodes><extensions>...</extensions></smile>
 
-The child varies fastest, then the last parent; the first parent varies slowest. Decisions and utilities are refused, as are
-equations and noisy nodes. A variable is named by its id, which has to be an identifier: where a name or state is none, the
-writer makes one up and keeps the true one in a user property (`suffice_name`, `suffice_states`), which GeNIe keeps and the
-reader goes by as long as it still fits the id. Nodes are written parents first, in the `genie` extension in their own order.
+The child varies fastest, then the last parent; the first parent varies slowest. aGrUM writes such files with the first parent
+before the last: its files are known by their `app`, and read as they are meant. Where rows do not sum to 1 unless the child
+varies slowest, a table is read so. Both are noted. Decisions and utilities are refused, as are equations and noisy nodes.
+
+A variable is named by its id, which has to be an identifier: where a name or state is none, the writer makes one up and keeps the
+true one in a user property (`suffice_name`, `suffice_states`), which GeNIe keeps and the reader goes by as long as it still fits
+the id. Nodes are written parents first, in the `genie` extension in their own order.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
-from suffice.errors import FormatError
-from suffice.formats.finite_network import Definition, FiniteNetwork, Numbers, States, declare, finished
-from suffice.formats.tokens import shown
+import numpy as np
+
+from suffice.errors import FormatError, listed
+from suffice.formats.finite_network import TOLERANCE, Definition, FiniteNetwork, Numbers, States, declare, finished
+from suffice.formats.tokens import Array, shown
 from suffice.formats.xml_tree import BLANKS, Element, escaped, tree
 from suffice.graphs import Dag
 from suffice.variables import Finite
@@ -28,6 +35,7 @@ from suffice.variables import Finite
 _KINDS = ("cpt", "deterministic")
 _DECISIONS = ("decision", "utility", "mau")
 _APP = "Suffice"
+_AGRUM = "aGrUM"
 _COLUMNS = 8
 
 
@@ -49,8 +57,56 @@ def read_tree(root: Element) -> FiniteNetwork:
     variables: dict[str, Finite] = {}
     for key in _in_order(root, list(nodes)):
         declare(variables, names[key], _states(states[key], nodes[key]), partial(getattr, nodes[key], "line"))
-    definitions = [_definition(node, names, states[key]) for key, node in nodes.items()]
-    return finished(variables, definitions)
+    order = TableOrder(_is_reversed(root), {key: len(own) for key, own in states.items()})
+    definitions = [_definition(node, names, states[key], order) for key, node in nodes.items()]
+    return finished(variables, definitions, notes=order.notes())
+
+
+@dataclass
+class TableOrder:
+    """In which order the tables of a file are written, as far as it gives that away."""
+
+    reversed: bool
+    sizes: dict[str, int]
+    turned: list[str] = field(default_factory=list)
+    child_first: list[str] = field(default_factory=list)
+
+    def numbers(self, name: str, values: Array, parents: Sequence[str], n_states: int) -> Numbers:
+        """The numbers of a table, the last parent before the first and the child fastest, unless its rows say otherwise."""
+        shape = [self.sizes.get(parent, 0) for parent in parents]
+        if values.size != n_states * math.prod(shape):  # which `finished` refuses
+            return Numbers(values)
+        if self.reversed and len(parents) > 1:
+            self.turned.append(name)
+            table = values.reshape(*shape[::-1], n_states)
+            return Numbers(table.transpose(*range(len(shape))[::-1], len(shape)).reshape(-1))
+        by_rows, by_columns = values.reshape(-1, n_states).sum(axis=1), values.reshape(n_states, -1).sum(axis=0)
+        if parents and not _sums_to_one(by_rows) and _sums_to_one(by_columns):
+            self.child_first.append(name)
+            return Numbers(values, child_first=True)
+        return Numbers(values)
+
+    def notes(self) -> list[str]:
+        """What is said of tables in another order."""
+        told = []
+        if self.turned:
+            told.append(
+                f"the file is aGrUM's, whose tables have the first parent vary before the last, not as GeNIe's: "
+                f"{listed(self.turned)} {'is' if len(self.turned) == 1 else 'are'} read so"
+            )
+        if self.child_first:
+            told.append(f"the rows of {listed(self.child_first)} sum to 1 only where the child varies slowest, and are read so")
+        return told
+
+
+def _sums_to_one(sums: Array) -> bool:
+    return bool(np.all(np.abs(sums - 1.0) <= TOLERANCE))
+
+
+def _is_reversed(root: Element) -> bool:
+    """Whether aGrUM wrote the file, by what it calls itself."""
+    genies = [genie for extensions in root.all("extensions") for genie in extensions.all("genie")]
+    return any(genie.attributes.get("app", "").startswith(_AGRUM) for genie in genies)
 
 
 def _check_kind(node: Element) -> None:
@@ -63,13 +119,14 @@ def _check_kind(node: Element) -> None:
         )
 
 
-def _definition(node: Element, names: dict[str, str], states: list[str]) -> Definition:
+def _definition(node: Element, names: dict[str, str], states: list[str], order: TableOrder) -> Definition:
     name = names[node.attribute("id")]
     keys = " ".join(element.content for element in node.all("parents")).split()
     parents = tuple(names.get(key, key) for key in keys)
     if node.tag == "cpt":
         table = node.one("probabilities")
-        return Definition(name, parents, Numbers(table.numbers()), lambda _: table.line)
+        numbers = order.numbers(name, table.numbers(), keys, len(states))
+        return Definition(name, parents, numbers, lambda _: table.line)
     table = node.one("resultingstates")
     codes = {state: k for k, state in enumerate(states)}
     results = table.content.split()

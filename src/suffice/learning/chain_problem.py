@@ -29,9 +29,9 @@ from suffice.incomplete.units import Units, moments_by_column, observed_cells
 from suffice.learning.chain_task import ChainTask, chain_task_of, given_cpds
 from suffice.learning.held import ratios
 from suffice.learning.hidden_numbers import Conventions
-from suffice.learning.incomplete import imagined_by, refuse_constants
 from suffice.learning.objective import Collapsed
 from suffice.learning.problem import EStep, ParameterProblem, Statistic
+from suffice.learning.said import imagined_by, refuse_beliefs, refuse_constants
 from suffice.learning.stationary_numbers import SettledLines, imagined_part, pull, steadied
 from suffice.learning.stationary_numbers import with_pull as with_numbers_pull
 from suffice.learning.stationary_states import settled_step, with_carriers, with_pull, without_pull
@@ -84,7 +84,9 @@ class ChainProblem(ParameterProblem):
         counts = [Counts((v,), shown.states[_base(v.name)]) for v in finite if _base(v.name) in shown.states]
         known = Statistics([*counts, *moments_by_column(spread, seen)], shown.weight)
         prior = None if task.prior is None else task.prior.bind(aliases, known)
-        said = imagined_by(nodes, prior)
+        said = imagined_by(nodes, prior, task.estimate)
+        if settles or linear is not None:
+            refuse_beliefs(said)
         refuse_constants(nodes, observed, spread, said, ())
         if shown.n_empty:
             note(f"{shown.n_empty:,} steps have no observed cell: they say nothing, and are kept")

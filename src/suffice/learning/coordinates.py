@@ -48,16 +48,19 @@ class TableChart:
     free: Flags
     reference: npt.NDArray[np.intp]
     imagined: Array | float
+    belief: Any = None
+    """What a prior holds of the rows that imagines no counts."""
 
     @classmethod
-    def of(cls, cpd: Table, seen: Counts, imagined: Counts | None, mode: bool, boundary: float) -> TableChart:
+    def of(cls, cpd: Table, seen: Counts, imagined: Any, mode: bool, boundary: float) -> TableChart:
         """`boundary`: cells of at most this probability are fixed; so are rows that no weight speaks for, if it is above 0."""
         theta = _rows(cpd)
         reference = theta.argmax(axis=1)
         free = theta > boundary
         free[np.arange(len(theta)), reference] = False
-        extra = 0.0 if imagined is None else imagined.dense().reshape(theta.shape) - (1.0 if mode else 0.0)
-        chart = cls(cpd, _log_odds(theta, reference), free, reference, extra)
+        counts = isinstance(imagined, Counts)
+        extra = imagined.dense().reshape(theta.shape) - (1.0 if mode else 0.0) if counts else 0.0
+        chart = cls(cpd, _log_odds(theta, reference), free, reference, extra, None if counts else imagined)
         if boundary > 0.0:
             weighed = chart.weighed(seen)
             free[weighed.sum(axis=1) <= boundary] = False
@@ -93,18 +96,21 @@ class TableChart:
 
     def score(self, cpd: Table, N: Array) -> Array:
         """N[u, x] − N[u] θ[u, x]."""
-        return np.asarray((N - N.sum(axis=1, keepdims=True) * _rows(cpd))[self.free])
+        pull = 0.0 if self.belief is None else self.belief.slope(cpd.probs)
+        return np.asarray((N - N.sum(axis=1, keepdims=True) * _rows(cpd) + pull)[self.free])
 
     def curvature(self, cpd: Table, N: Array) -> Array:
         """The diagonal of the complete rows' information: N[u] θ (1 − θ)."""
         theta = _rows(cpd)
-        return np.asarray((N.sum(axis=1, keepdims=True) * theta * (1.0 - theta))[self.free])
+        held = 0.0 if self.belief is None else np.diag(self.belief.curvature)
+        return np.asarray((N.sum(axis=1, keepdims=True) * theta * (1.0 - theta) + held)[self.free])
 
     def information(self, cpd: Table, N: Array) -> Iterator[Array]:
         """For each configuration that has coordinates: N[u] (diag θ − θ θᵀ)."""
         for theta, free, total in zip(_rows(cpd), self.free, N.sum(axis=1), strict=True):
             if free.any():
-                yield total * (np.diag(theta[free]) - np.outer(theta[free], theta[free]))
+                held = 0.0 if self.belief is None else self.belief.curvature[np.ix_(free, free)]
+                yield total * (np.diag(theta[free]) - np.outer(theta[free], theta[free])) + held
 
     def derivatives(self, cpd: Table) -> Iterator[Array]:
         """For each configuration: ∂ parameters / ∂ its coordinates; NaN for a cell that is fixed."""
@@ -141,8 +147,10 @@ class GaussianChart:
     extra: float
 
     @classmethod
-    def of(cls, cpd: ConditionalGaussian, seen: Moments, imagined: Moments | None, mode: bool, boundary: float) -> GaussianChart:
+    def of(cls, cpd: ConditionalGaussian, seen: Moments, imagined: Any, mode: bool, boundary: float) -> GaussianChart:
         """The rows behind a posterior mean of v are ν − 2, behind a mode ν + 2 + d: see `families.conditional_gaussian`."""
+        if imagined is not None and not isinstance(imagined, Moments):
+            raise FitError(f"the variance of {cpd.child.name!r} is known, and gradients and information move it: use em alone")
         Q, k = cpd.variance.size, cpd.coefficients.shape[-1]
         extra = 0.0 if imagined is None else 3.0 + k if mode else -2.0
         moments = (seen if imagined is None else seen + imagined).at(np.arange(Q))

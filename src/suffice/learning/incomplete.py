@@ -8,13 +8,11 @@ from typing import Any
 
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, ModelError, listed, nearest, note
+from suffice.errors import DataError, FitError, ModelError, listed, nearest
 from suffice.families.family import Estimate, checked_estimate
 from suffice.families.named_families import check_family, typed
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
-from suffice.incomplete.components import NodeFamily
-from suffice.incomplete.units import Units
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import Tie, alike, check_families, shared_in, shared_of, tied_prior
 from suffice.statistics import Statistics
@@ -157,31 +155,3 @@ def _refuse_empty(rows: Data) -> None:
             f"every cell of {listed(empty)} is missing; if it is never observed, declare its states: "
             f"hidden=[Finite({empty[0]!r}, [...])], or leave it out of the graph"
         )
-
-
-def imagined_by(nodes: Mapping[str, NodeFamily], prior: Prior | None) -> dict[str, Any]:
-    """What the prior imagines of each node; None where it says nothing, which is noted."""
-    answers = {
-        n: None if prior is None or node.iterative else prior.imagine(node.child, node.parents) for n, node in nodes.items()
-    }
-    unspoken = [n for n, answer in answers.items() if answer is None]
-    if prior is not None and unspoken:
-        note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
-    return answers
-
-
-def refuse_constants(
-    nodes: Mapping[str, NodeFamily], units: Units, spread: Any, imagined: Mapping[str, Any], ties: Iterable[Tie]
-) -> None:
-    """A column of equal numbers has no density, unless a prior gives it one, or a column that shares it."""
-    tied = {node for tie in ties if any(units.variance.get(n, 0.0) > 0 for n in tie.nodes) for node in tie.nodes}
-    for i, name in enumerate(units.centre):
-        if name in tied or name not in nodes:
-            continue
-        square = float(spread.scatter[i, 0, 0]) / max(float(spread.weight[i]), 1e-300)
-        same = square <= (1e-14 * float(spread.mean[i, 0])) ** 2
-        if same and nodes[name].normal and imagined[name] is None:
-            raise FitError(
-                f"all values of {name!r} are the same, and a constant has no density: leave the column out, or use a prior "
-                "such as NormalInverseGamma()"
-            )

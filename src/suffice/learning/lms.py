@@ -28,7 +28,7 @@ from suffice.families.regression_cpd import GlmCpd
 from suffice.families.responses import BinomialLogit, Linear, PoissonLog
 from suffice.iteration import Iteration, Run
 from suffice.learning.irls import Pass, solved
-from suffice.variables import Finite, Variable
+from suffice.variables import Count, Finite, Real, Variable
 
 FAMILIES = (Linear, Logistic, BinomialLogit, PoissonLog)
 SOFTMAX = 7
@@ -77,7 +77,8 @@ def lms(
 ) -> LmsRun:
     """The regression of `child` on `parents`, learned row by row.
 
-    `family` is `Logistic()`, `Linear()`, `PoissonLog()` or `BinomialLogit(trials=...)`. Rows are taken in random order, block
+    `family` is `Logistic()`, `Linear()`, `PoissonLog()` or `BinomialLogit(trials=...)`; if it is not given, that of the column:
+    `Logistic()` of states, `Linear()` of numbers, `PoissonLog()` of declared counts. Rows are taken in random order, block
     by block; `seed=None` takes them as they come. `rate` is the first step's, of columns of variance 1; without it, one that
     suits the family. `start` is an earlier run to go on from, as if its rows and these had been one table, or a regression.
 
@@ -92,10 +93,11 @@ def lms(
     >>> run.model.coefficients.round(1), run.converged
     (array([[1.]]), True)
     """
-    own = Logistic() if family is None else family
+    given = scan(data)
+    own = _suited(given, child) if family is None else family
     _check(own, passes, rate, seed)
     numbers = parents if own.kind is Finite else [*parents, child]
-    rows = _chosen(scan(data).with_numbers(numbers), child, parents)
+    rows = _chosen(given.with_numbers(numbers), child, parents)
     variables = [rows.schema[p] for p in parents]
     own.check(rows.schema[child], variables)
     rows.require_complete(rows.columns)
@@ -113,6 +115,12 @@ def lms(
         model, away, log_likelihood = _model(own, walk, variables, rows, state)
         trace.append(Iteration(log_likelihood, log_likelihood, time.perf_counter() - began))
     return LmsRun(model, tuple(trace), away <= 1.0, state)
+
+
+def _suited(data: Data, child: str) -> Any:
+    """The family of a column: `Linear()` of numbers, `PoissonLog()` of declared counts, `Logistic()` of states."""
+    kinds: dict[type, Any] = {Real: Linear(), Count: PoissonLog()}
+    return kinds.get(type(data.take([child]).schema[child]), Logistic()) if child in data.columns else Logistic()
 
 
 def _check(family: Any, passes: Any, rate: Any, seed: Any) -> None:

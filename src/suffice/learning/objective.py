@@ -62,7 +62,7 @@ def normal_of(
     node: NodeFamily,
     groups: Groups | None,
     old: ConditionalGaussian,
-    imagined: Moments | None,
+    imagined: Any,
     how: Estimate,
     variance: float,
     floor: float = 0.0,
@@ -117,8 +117,10 @@ def _where(node: NodeFamily, key: int | None) -> str:
     return "" if key is None else described(key, node.finite)
 
 
-def log_prior_of_line(line: Line, imagined: Moments, how: Estimate, log_scale: float) -> float:
+def log_prior_of_line(line: Line, imagined: Any, how: Estimate, log_scale: float) -> float:
     """The logarithm whose maximiser, with ln L, the estimate is. `log_scale`: of the child's unit, since v is in its square."""
+    if not isinstance(imagined, Moments):
+        return float(imagined.log_prior(line.intercept))
     prior = imagined.at(np.arange(len(line.variance)))
     c = np.concatenate([-line.coefficients, np.ones((len(line.variance), 1))], axis=1)
     off = np.einsum("gi,gi->g", c, prior.mean) - line.intercept

@@ -42,8 +42,9 @@ from suffice.incomplete.mixed import MixedComponents, scaled_moments
 from suffice.incomplete.units import Units, moments_by_column, no_groups, observed_cells
 from suffice.learning.held import Held, ratios
 from suffice.learning.hidden_numbers import Conventions, refuse_unlinked, standard_moments
-from suffice.learning.incomplete import Task, imagined_by, refuse_constants, task_of
+from suffice.learning.incomplete import Task, task_of
 from suffice.learning.objective import free_parts, kept, like, log_prior_of_line, log_prior_of_rates, normal_of, with_parts
+from suffice.learning.said import beliefs_of_tables, imagined_by, refuse_constants, with_known
 from suffice.learning.starts import Starts
 from suffice.models.bayes_net import BayesNet
 from suffice.models.hidden_numbers import hidden_numbers
@@ -118,7 +119,7 @@ class ParameterProblem(Task):
         counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
         known = Statistics([*counts, *moments_by_column(spread, seen), *standard_moments(numbers)], shown.weight)
         prior = None if task.prior is None else task.prior.bind(task.variables, known)
-        said = imagined_by(nodes, prior)
+        said = imagined_by(nodes, prior, task.estimate)
         refuse_constants(nodes, observed, spread, said, task.ties)
         if shown.n_empty:
             note(f"{shown.n_empty:,} rows have no observed cell: they say nothing, and are kept")
@@ -170,7 +171,10 @@ class ParameterProblem(Task):
                 "below 1; use estimate=Mean() or a stronger prior"
             )
         others = {node.name: self._estimate(node, s) for node in self.others}
-        theta = Theta(self.tables, self.tables.normalised(weights), others)
+        cells = self.tables.normalised(weights)
+        for name, belief in self._beliefs.items():
+            cells[self.tables.cells(name)] = belief.probs(self._named(self.nodes[name], s), Mode()).reshape(-1)
+        theta = Theta(self.tables, cells, others)
         return self._held(self.conventions.standardise(theta, s.moments))
 
     @cached_property
@@ -197,6 +201,8 @@ class ParameterProblem(Task):
         with np.errstate(divide="ignore"):
             total = float(more[said] @ np.log(theta.cells[said])) if len(said) else 0.0
         again = {node for tie in self.ties for node in tie.nodes[1:]}
+        beliefs = {n: belief for n, belief in self._beliefs.items() if n not in again}
+        total += float(sum(belief.log_prior(theta.cells[self.tables.cells(n)]) for n, belief in beliefs.items()))
         return total + sum(self._log_prior(node, theta.others[node.name]) for node in self.others if node.name not in again)
 
     def first(self) -> Theta:
@@ -276,7 +282,8 @@ class ParameterProblem(Task):
         def scaled(node: NodeFamily, cpd: Any) -> Cpd:
             return self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
 
-        theta = self.conventions.standardise_roots(Theta.of(self.nodes, self.tables, cpds, scaled))
+        theta = with_known(self.nodes, self.imagined, Theta.of(self.nodes, self.tables, cpds, scaled))
+        theta = self.conventions.standardise_roots(theta)
         return theta if self._shares(theta) else self._tied(theta)
 
     def with_nodes(self, theta: Theta, other: Theta, names: Iterable[str]) -> Theta:
@@ -296,8 +303,8 @@ class ParameterProblem(Task):
     @cached_property
     def imagined(self) -> dict[str, Any]:
         """What the prior imagines of scaled columns."""
-        normal = {n: s for n, s in self.said.items() if self.nodes[n].normal and isinstance(s, Moments)}
-        return {**self.said, **{n: self.units.inward_moments(s) for n, s in normal.items()}}
+        normal = {n: s for n, s in self.said.items() if self.nodes[n].normal and s is not None}
+        return {**self.said, **{n: self.units.inward_said(n, s) for n, s in normal.items()}}
 
     def outward_map(self, cpd: Cpd) -> Array | None:
         """∂ parameters of the columns / ∂ parameters as shown, where they differ."""
@@ -380,9 +387,14 @@ class ParameterProblem(Task):
     def _imagined_cells(self, less: float) -> Array:
         result = np.zeros(self.tables.n_cells)
         for name, imagined in self.said.items():
-            if imagined is not None and self.nodes[name].by_table:
+            if imagined is not None and self.nodes[name].by_table and name not in self._beliefs:
                 result[self.tables.cells(name)] = imagined.dense().reshape(-1) - less
         return result
+
+    @cached_property
+    def _beliefs(self) -> dict[str, Any]:
+        """What the prior holds of tables of which it imagines no counts; their estimates are modes."""
+        return beliefs_of_tables(self.nodes, self.said)
 
     @cached_property
     def _more_once(self) -> tuple[Array, Any]:
@@ -454,7 +466,7 @@ class ParameterProblem(Task):
         return self.with_nodes(theta, shared, [node for tie in self.ties for node in tie.nodes])
 
     def _held(self, theta: Theta) -> Theta:
-        theta = self.conventions.put(theta)
+        theta = with_known(self.nodes, self.imagined, self.conventions.put(theta))
         if self.start is None:
             return theta
         theta = self.with_nodes(theta, self.start, self.fixed)

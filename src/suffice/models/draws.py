@@ -22,7 +22,7 @@ from suffice.families.family import Cpd
 from suffice.families.regression import posteriors
 from suffice.families.regression_cpd import GlmCpd, RegressionCpd
 from suffice.inference.network import NONE, Array, GaussianNode
-from suffice.statistics import Counts
+from suffice.statistics import Counts, Moments
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite
 
@@ -146,6 +146,11 @@ class DrawnGaussian(DrawnNode):
 
     def __init__(self, cpd: ConditionalGaussian, number: Mapping[str, int], real_number: Mapping[str, int]) -> None:
         super().__init__(cpd, number, real_number)
+        belief: Any = None if isinstance(cpd.imagined, Moments) or cpd.seen is None else cpd.imagined
+        self._means = None if belief is None else belief.posterior(cpd.seen, cpd.variance.size)
+        self._variance = cpd.variance.reshape(-1)
+        if self._means is not None:  # the variance is known
+            return
         moments = cpd.posterior().at(np.arange(cpd.variance.size))
         fits = [r for _, _, r in posteriors(cpd.child, moments)]
         self._residual = np.array([r.residual for r in fits])
@@ -155,6 +160,10 @@ class DrawnGaussian(DrawnNode):
 
     def draw(self, n: int, rng: np.random.Generator) -> GaussianNode:
         """The node with n draws of its parameters."""
+        if self._means is not None:
+            mean, spread = self._means
+            v = np.broadcast_to(self._variance, (n, len(mean)))
+            return self._node(mean + np.sqrt(spread) * rng.standard_normal(v.shape), np.zeros((*v.shape, 0)), v)
         groups, k = self._slopes.shape
         v = self._residual / rng.chisquare(self._df, (n, groups))
         z = rng.standard_normal((n, groups, k + 1))

@@ -235,8 +235,10 @@ def form_of(score: Any, weight: float) -> tuple[int, float, float] | None:
     prior: Any = score.prior if type(score) is Evidence else None
     if type(prior) is BDeu:
         return 1, float(prior.ess), 0.0
-    if type(prior) in (Dirichlet, K2):
-        return 2, 1.0 if type(prior) is K2 else float(prior.alpha), 0.0
+    if type(prior) is K2:
+        return 2, 1.0, 0.0
+    if type(prior) is Dirichlet and prior.is_number:
+        return 2, float(prior.alpha), 0.0
     if type(prior) is BDs:
         return 3, float(prior.ess), 0.0
     return None

@@ -1,0 +1,85 @@
+"""What a prior is: it imagines a statistic for a child and its parents, and speaks only for the families it knows.
+
+`bind(variables, statistics)` fills every default from the data, once per fit or search; the bound prior is kept on the model, so
+that updating with more rows, and the chain rule of the evidence, hold for one and the same prior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from suffice.errors import FitError
+from suffice.families.family import Array, as_numbers
+from suffice.statistics import Statistics
+from suffice.variables import Finite, Variable
+
+Node = tuple[Variable, Sequence[Variable], Any]
+"""A child, its parents, and what was seen of them."""
+
+
+class Prior:
+    """What a prior can do. One of its own says `imagine`, and else only what it does in another way."""
+
+    chooses: ClassVar[bool] = False
+    """Whether it may leave numbers free, for the data to choose."""
+
+    def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> Any:
+        """The prior with its free numbers chosen by the evidence of these nodes; `bind` then fills what was chosen."""
+        return self
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Any:
+        """The prior with its defaults filled from the data."""
+        return self
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
+        """The statistic that it imagines of a node; None where it has nothing to say."""
+        raise NotImplementedError
+
+    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
+        """What it holds of a node: the statistic that it imagines, or a belief of another kind. For a score it may depend on
+        where there is data, as `seen` says."""
+        return self.imagine(child, parents)
+
+
+def is_number(x: object) -> bool:
+    """Whether this is a number; True and False are none.
+
+    >>> is_number(2), is_number(True), is_number("2")
+    (True, False, False)
+    """
+    return isinstance(x, (int, float, np.number)) and not isinstance(x, bool)
+
+
+def check_positive(name: str, value: object) -> None:
+    if not (isinstance(value, (int, float, np.number)) and np.isfinite(value) and value > 0):
+        raise FitError(f"{name} must be a positive number, not {value!r}")
+
+
+def in_order(given: Any, child: Variable, what: str) -> Array:
+    """Numbers of a node's states, given in their order or by state, as an array.
+
+    >>> in_order({"b": 0.75, "a": 0.25}, Finite("x", ["a", "b"]), "the mean")
+    array([0.25, 0.75])
+    """
+    assert isinstance(child, Finite)
+    if isinstance(given, Mapping):
+        differing = [s for s in (*given, *child.states) if s not in given or s not in child.states]
+        if differing:
+            raise FitError(
+                f"{what} of {child.name!r} and the data differ in the state {differing[0]!r}; fit again with all rows, or "
+                "declare the states before"
+            )
+        given = [given[s] for s in child.states]
+    refusal = f"{what} of {child.name!r} needs {child.n_states} numbers, one per state, not {given!r}"
+    numbers = as_numbers(given, refusal, FitError)
+    if numbers.shape != (child.n_states,) or not np.all(np.isfinite(numbers)):
+        raise FitError(refusal)
+    return numbers
+
+
+def all_finite(child: Variable, parents: Sequence[Variable]) -> bool:
+    """Whether this is a table, of which a prior of tables speaks."""
+    return all(isinstance(v, Finite) for v in (child, *parents))
