@@ -52,6 +52,10 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"the nearest is ([A-Z]\w+)\((?:'([^']*)')?\)", _objective),
     (r"penalty=L([12])\(([0-9.]+)\)", r"--penalty l\1:\2"),
     (r"leave it out of hidden=", "leave it out of --hidden"),
+    (r"search with max_parents=(\d+)", r"search with --max-parents \1"),
+    (r"gather\(data, max_parents=(\d+)\)", r"suffice gather --max-parents \1"),
+    (r"\(max_parents\)", "(--max-parents)"),
+    (r"\(memory_limit\)", "(--memory-limit)"),
     (
         r"hidden=\[Finite\('([^']*)', \[[^\]]*\]\)\] or \[Real\('[^']*'\)\], or --hidden [^ ]+=3",
         r"--hidden \1=3 or --hidden \1=real",

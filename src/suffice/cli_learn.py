@@ -137,6 +137,8 @@ def learn(
     incomplete = bool(unseen) or (hasattr(rows, "missing") and any(rows.missing.values()))
     method = method or ("hill-climb" if incomplete else "orders")
     in_method = words.takes(method, "max_parents")
+    if max_parents is None and in_method:  # a default of the method gives way to what statistics were gathered for
+        max_parents = inputs.most_parents(rows, words.method_of(method))
     chosen: dict[str, Any] = {"max_parents": max_parents if in_method else None, "restarts": restarts, "alpha": alpha}
     chosen |= {"penalty": words.strength_of(penalty), "select": words.selection_of(select)}
     how = words.method_of(method, **chosen)

@@ -61,8 +61,8 @@ def _variable(name: str, known: Mapping[str, Variable], ready: Mapping[str, Cpd]
     return known[name] if name in known else ready[name].child
 
 
-def updated(chain: Chain, more: Any) -> Chain:
-    """The chain that old and new sequences together give."""
+def updated(chain: Chain, more: Any, decay: float = 1.0) -> Chain:
+    """The chain that old and new sequences together give, the old ones with `decay` of their weight."""
     if chain.incomplete:
         raise ModelError(
             "this chain was fitted from incomplete sequences, whose statistics are expected, not seen: call "
@@ -78,7 +78,8 @@ def updated(chain: Chain, more: Any) -> Chain:
     free = {n: v for n, v in chain.variables.items() if isinstance(v, Finite) and v.inferred and v.cuts is None}
     declared: Any = {**chain.variables, **dict.fromkeys(free, Finite)}
     new = more if isinstance(more, Statistics) else gather_steps(_read(more, declared), chain.template)
-    return estimated_chain(chain.template, chain.statistics + new, chain.prior, chain.estimate, bound=True)
+    seen = chain.statistics.decay(decay) + new
+    return estimated_chain(chain.template, seen, chain.prior, chain.estimate, bound=True)
 
 
 def _read(sequences: Sequences, variables: Mapping[str, Any]) -> Sequences:

@@ -23,7 +23,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.families.regression import COLLINEAR, NO_RESIDUAL, too_large
 from suffice.scores import AIC, BIC, LogLikelihood
-from suffice.statistics import Moments, Request
+from suffice.statistics import Moments, Request, Statistics
 from suffice.structure.local_scores import FamilyScores, LocalScores, families_in, in_memory
 from suffice.structure.parent_sets import Ints, Level, Sets, lattice
 from suffice.structure.rules import Parents, Rules
@@ -144,11 +144,12 @@ class Asked(NamedTuple):
 class HybridScores(LocalScores):
     """Log-likelihoods, less a price per parameter, of finite and real variables together."""
 
-    data: Data
+    data: Any
 
     @staticmethod
     def serves(data: Any, score: Any) -> bool:
-        return isinstance(data, Data) and type(score) in (LogLikelihood, AIC, BIC)
+        gathered = isinstance(data, Statistics) and data.max_parents is not None
+        return (isinstance(data, Data) or gathered) and type(score) in (LogLikelihood, AIC, BIC)
 
     def _prepare(self) -> None:
         finite = [i for i, v in enumerate(self.variables) if isinstance(v, Finite)]
@@ -249,7 +250,8 @@ class HybridScores(LocalScores):
 
     def _answer(self, asked: dict[Parents, list[Asked]]) -> None:
         """The scores of families of real children, from tables that are made in one pass over the rows."""
-        small = {p: a for p, a in asked.items() if self._configurations(p) <= CONFIGURATIONS}
+        rows = isinstance(self.data, Data)  # statistics hold moments about the groups' own means
+        small = {p: a for p, a in asked.items() if rows and self._configurations(p) <= CONFIGURATIONS}
         tables = self._tables({p: _crossed(a) for p, a in small.items()})
         again = {p: [f for a in each for f in self._score(p, tables[p], a)] for p, each in small.items()}
         again = {p: families for p, families in again.items() if families} | {p: a for p, a in asked.items() if p not in small}

@@ -213,6 +213,10 @@ def _fastest(data: Any, variables: Sequence[Variable], score: Any) -> type[Local
         from suffice.structure.finite_scores import FiniteScores
 
         return FiniteScores
+    if tables and finite and isinstance(data, Statistics):
+        from suffice.structure.gathered_scores import GatheredScores
+
+        return GatheredScores if GatheredScores.serves(data) else FamilyScores
     if tables and (hasattr(data, "tables") or (finite and isinstance(data, Data))):
         return ExpectedScores
     if all(isinstance(v, Real) for v in variables) and _gaussian(score):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -24,7 +24,7 @@ from suffice.structure.found import Found
 from suffice.structure.found_graph import FoundGraph
 from suffice.structure.methods.graph_method import GraphMethod, is_directed
 from suffice.structure.orders import Orders
-from suffice.structure.plan import Plan, check
+from suffice.structure.plan import Plan, check, in_words
 from suffice.structure.problem import Method, Problem, outcome_so_far
 from suffice.structure.rules import Rules
 from suffice.structure.windows import Window
@@ -125,6 +125,7 @@ def search(
         raise DataError(f"{type(chosen).__name__} finds graphs without directions, and steps of sequences have one: time's")
     problem = problem_of(rows, score, constraints, method=chosen, what=type(chosen).__name__, **budget)
     chosen, problem = with_most_parents(chosen, problem)
+    chosen = within_gathered(chosen, problem, asked=method is not None)
     if dry_run:
         return Plan.of(problem, chosen)
     if is_directed(chosen) and (limit := model_limit(problem.variables)) is not None:
@@ -159,6 +160,22 @@ def with_most_parents(method: Method, problem: Problem) -> tuple[Method, Problem
     limits = [usual if most is None else most for most in asked]
     rules = replace(problem.rules, max_parents=np.minimum(problem.rules.max_parents, limits))
     return replace(method, max_parents=max(limits)), replace(problem, rules=rules)  # type: ignore[type-var]
+
+
+def within_gathered(method: Method, problem: Problem, *, asked: bool = True) -> Method:
+    """The method with no more parents than statistics were gathered for: a number that was asked for is refused instead."""
+    gathered = problem.data.max_parents if isinstance(problem.data, Statistics) else None
+    options: set[str] = {f.name for f in fields(method)} if is_dataclass(method) else set()
+    most = int(problem.rules_of(method).max_parents.max(initial=0))
+    if not gathered or most <= gathered or "max_parents" not in options:
+        return method
+    if asked and most < problem.n - 1:
+        raise FitError(
+            f"the statistics were gathered for up to {gathered} parents, and {in_words(method)} asks for up to {most}: "
+            f"search with max_parents={gathered}, or gather them again, gather(data, max_parents={most})"
+        )
+    note(f"at most {counted(gathered, 'parent')}: the statistics were gathered for no more")
+    return replace(method, max_parents=gathered)  # type: ignore[type-var]
 
 
 def found_by(method: Method, problem: Problem) -> Any:
