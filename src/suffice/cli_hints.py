@@ -54,6 +54,8 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"leave it out of hidden=", "leave it out of --hidden"),
     (r"search with max_parents=(\d+)", r"search with --max-parents \1"),
     (r"gather\(data, max_parents=(\d+)\)", r"suffice gather --max-parents \1"),
+    (r"score=EBIC\(1\)", "--score ebic:1"),
+    (r"\bRequire\(\.\.\.\) or Forbid\(\.\.\.\)", "--require or --forbid"),
     (r"\(max_parents\)", "(--max-parents)"),
     (r"\(memory_limit\)", "(--memory-limit)"),
     (

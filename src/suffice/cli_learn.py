@@ -28,6 +28,7 @@ from suffice.cli_arguments import (
     Weights,
     Without,
 )
+from suffice.cli_beliefs import believed
 from suffice.cli_chains import found_in_words, learn_template, refuse_options
 from suffice.cli_undirected import (
     check_graph_method,
@@ -66,7 +67,18 @@ def learn(
     ] = None,
     score: Annotated[
         str | None,
-        typer.Option(help="bic (if not given), aic, loglik, k2, bdeu:1, bds:1, bge, or several priors: bdeu:1+bge"),
+        typer.Option(help="bic (if not given), ebic:1, aic, loglik, k2, bdeu:1, bds:1, bge, or several priors: bdeu:1+bge"),
+    ] = None,
+    structure_prior: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORD",
+            help="beside any score: koller-friedman (every number of parents equally probable), or castelo-siebes:0.1 (how "
+            "probable each direction of an edge is that no --belief is about)",
+        ),
+    ] = None,
+    belief: Annotated[
+        list[str] | None, typer.Option(metavar="A,B=P", help="how probable the edge A -> B is (may be repeated)")
     ] = None,
     max_parents: Annotated[int | None, typer.Option(help="at most so many parents", min=0)] = None,
     require: Annotated[list[str] | None, typer.Option(metavar="A,B", help="the edge A -> B must be there")] = None,
@@ -126,7 +138,7 @@ def learn(
         refuse_options(hidden=hidden, starts=starts)
     elif gaps != "refuse":
         raise SufficeError("--gaps is for sequences: give --order")
-    chosen_score = words.score_of(score or "bic")
+    chosen_score = believed(words.score_of(score or "bic"), structure_prior, belief or [])
     chosen_prior = None if prior is None else words.prior_of(prior)
     unseen = inputs.hidden_of(hidden or [])
     declared = inputs.declarations(finite, real, bins, count)

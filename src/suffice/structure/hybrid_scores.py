@@ -22,7 +22,7 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.families.regression import COLLINEAR, NO_RESIDUAL, too_large
-from suffice.scores import AIC, BIC, LogLikelihood
+from suffice.scores import Penalised
 from suffice.statistics import Moments, Request, Statistics
 from suffice.structure.local_scores import FamilyScores, LocalScores, families_in, in_memory
 from suffice.structure.parent_sets import Ints, Level, Sets, lattice
@@ -149,7 +149,7 @@ class HybridScores(LocalScores):
     @staticmethod
     def serves(data: Any, score: Any) -> bool:
         gathered = isinstance(data, Statistics) and data.max_parents is not None
-        return (isinstance(data, Data) or gathered) and type(score) in (LogLikelihood, AIC, BIC)
+        return (isinstance(data, Data) or gathered) and isinstance(score, Penalised)
 
     def _prepare(self) -> None:
         finite = [i for i, v in enumerate(self.variables) if isinstance(v, Finite)]

@@ -15,7 +15,8 @@ from suffice.engines.sequences import Sequences
 from suffice.engines.sources import checked_limit
 from suffice.errors import DataError, FitError, counted, listed, note, whole
 from suffice.iteration import OutOfTime, Progress, checked_seconds
-from suffice.scores import BIC
+from suffice.libraries import sc
+from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.directions import model_limit
@@ -28,7 +29,7 @@ from suffice.structure.plan import Plan, check, in_words
 from suffice.structure.problem import Method, Problem, outcome_so_far
 from suffice.structure.rules import Rules
 from suffice.structure.windows import Window
-from suffice.variables import Variable
+from suffice.variables import Finite, Variable
 
 
 @overload
@@ -126,6 +127,7 @@ def search(
     problem = problem_of(rows, score, constraints, method=chosen, what=type(chosen).__name__, **budget)
     chosen, problem = with_most_parents(chosen, problem)
     chosen = within_gathered(chosen, problem, asked=method is not None)
+    tell_of_few_rows(chosen, problem)
     if dry_run:
         return Plan.of(problem, chosen)
     if is_directed(chosen) and (limit := model_limit(problem.variables)) is not None:
@@ -165,9 +167,8 @@ def with_most_parents(method: Method, problem: Problem) -> tuple[Method, Problem
 def within_gathered(method: Method, problem: Problem, *, asked: bool = True) -> Method:
     """The method with no more parents than statistics were gathered for: a number that was asked for is refused instead."""
     gathered = problem.data.max_parents if isinstance(problem.data, Statistics) else None
-    options: set[str] = {f.name for f in fields(method)} if is_dataclass(method) else set()
     most = int(problem.rules_of(method).max_parents.max(initial=0))
-    if not gathered or most <= gathered or "max_parents" not in options:
+    if not gathered or most <= gathered or not _counts_parents(method):
         return method
     if asked and most < problem.n - 1:
         raise FitError(
@@ -176,6 +177,29 @@ def within_gathered(method: Method, problem: Problem, *, asked: bool = True) -> 
         )
     note(f"at most {counted(gathered, 'parent')}: the statistics were gathered for no more")
     return replace(method, max_parents=gathered)  # type: ignore[type-var]
+
+
+def tell_of_few_rows(method: Method, problem: Problem) -> None:
+    """Say so where the rows are so few that BIC would join each variable with about one other, all being independent.
+
+    By chance, two columns gain more than ½ d ln N with the probability that a chi-square of d degrees exceeds d ln N.
+    """
+    if not _counts_parents(method) or isinstance(problem.score, GraphPosterior) or problem.n < 2:
+        return
+    states = np.median([v.n_states if isinstance(v, Finite) else 2 for v in problem.variables])
+    df, weight = max(states - 1.0, 1.0) ** 2, max(problem.data.weight, 1.0)
+    pairs = 0.5 * problem.n * (problem.n - 1)
+    by_chance = pairs * float(sc.chdtrc(df, df * np.log(weight)))
+    if by_chance >= problem.n:
+        note(
+            f"{weight:,.10g} rows are few for {problem.n:,} variables: of columns that are all independent, BIC would join about "
+            f"{by_chance:,.0f} of {pairs:,.0f} pairs; score=EBIC(1) asks more of an edge the more variables there are"
+        )
+
+
+def _counts_parents(method: Method) -> bool:
+    """Whether a method searches by scores of parent sets, and so has a maximum of parents."""
+    return is_dataclass(method) and "max_parents" in {f.name for f in fields(method)}
 
 
 def found_by(method: Method, problem: Problem) -> Any:
@@ -249,7 +273,9 @@ def problem_of(
     return Problem(
         rows,
         variables,
-        _checked(BIC() if score is None else score, "local", "a score is LogLikelihood(), AIC(), BIC() or Evidence(prior)"),
+        _checked(
+            BIC() if score is None else score, "local", "a score is LogLikelihood(), AIC(), BIC(), EBIC(1) or Evidence(prior)"
+        ),
         replace(_rules(constraints or Constraints(), variables, method), names=tuple(v.name for v in variables)),
         seed,
         threads,
