@@ -56,7 +56,7 @@ def test_the_size_is_told(sites) -> None:
         ("gather a.csv -o x.stats", "give a graph, or --max-parents K"),
         ("gather a.csv --max-parents 2", "-o NAME.stats"),
         ("gather a.csv --max-parents 2 -o x.csv", "-o NAME.stats"),
-        ("gather a.csv v0 --dry-run", "--dry-run foretells"),
+        ("gather a.csv v0 --dry-run", "--dry-run says how large"),
         ("gather a.csv --max-parents 5 --memory-limit 10KB -o x.stats", "(--memory-limit)"),
         ("gather a.stats --max-parents 5 -o x.stats", "suffice merge"),
         ("merge a.csv -o x.stats", "no file of statistics"),

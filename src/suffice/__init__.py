@@ -94,7 +94,8 @@ _NAMES = {
     "structure.found_graph": "FoundGraph",
     "structure.ges": "GES",
     "structure.hill_climb": "HillClimb Tabu",
-    "structure.independence": "ChiSquared FisherZ GSquared MutualInformation independence_test",
+    "structure.independence": "ChiSquared FisherZ GSquared Independence IndependenceTest LikelihoodRatio MutualInformation"
+    " independence_test",
     "structure.local_scores": "LocalScores",
     "structure.methods.decomposable": "Decomposable",
     "structure.methods.graphical_lasso": "GraphicalLasso",
@@ -274,6 +275,9 @@ if TYPE_CHECKING:
         ChiSquared as ChiSquared,
         FisherZ as FisherZ,
         GSquared as GSquared,
+        Independence as Independence,
+        IndependenceTest as IndependenceTest,
+        LikelihoodRatio as LikelihoodRatio,
         MutualInformation as MutualInformation,
         independence_test as independence_test,
     )

@@ -28,8 +28,8 @@ from suffice.cli_arguments import (
     Weights,
     Without,
 )
-from suffice.cli_beliefs import believed
 from suffice.cli_chains import found_in_words, learn_template, refuse_options
+from suffice.cli_structure import believed, independence_of
 from suffice.cli_undirected import (
     check_graph_method,
     graph_in_words,
@@ -88,6 +88,10 @@ def learn(
     ] = None,
     restarts: Annotated[int | None, typer.Option(help="start so many times again (methods that can)", min=0)] = None,
     alpha: Annotated[float | None, typer.Option(help="the level of the independence tests (pc, mmhc)")] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(help="the test of pc and mmhc: g2, chi2, mi, fisher-z or likelihood-ratio (states and numbers together)"),
+    ] = None,
     prior: Annotated[str | None, typer.Option(help="for the parameters, as in fit; bdeu:1+nig if not given")] = None,
     hidden: HiddenWords = None,
     starts: Starts = None,
@@ -152,6 +156,7 @@ def learn(
     if max_parents is None and in_method:  # a default of the method gives way to what statistics were gathered for
         max_parents = inputs.most_parents(rows, words.method_of(method))
     chosen: dict[str, Any] = {"max_parents": max_parents if in_method else None, "restarts": restarts, "alpha": alpha}
+    chosen["test"] = independence_of(test)
     chosen |= {"penalty": words.strength_of(penalty), "select": words.selection_of(select)}
     how = words.method_of(method, **chosen)
     known = words.constraints_of(require or [], forbid or [], tiers, None if in_method else max_parents)

@@ -62,7 +62,7 @@ def gather(
     if not dry_run:
         checked_place(out)
     elif max_parents is None:
-        raise SufficeError("--dry-run foretells the size of --max-parents K")
+        raise SufficeError("--dry-run says how large the statistics of --max-parents K would be")
     declared = inputs.declarations(finite, real, bins, count)
     path = inputs.text_path(data, separator, decimal, encoding)
     if data.lower().endswith(".stats"):

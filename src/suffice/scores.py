@@ -30,6 +30,14 @@ class Score:
 
     `local` says how well a child goes with its parents, from what was seen of them: the table or the moments that their family
     needs, of rows of this weight. `bind` may fill in what the score leaves open, by all variables and the statistics of each.
+
+    >>> import suffice
+    >>> class FewParents(Score):
+    ...     def local(self, family, child, parents, seen, weight):
+    ...         return family.log_likelihood(child, seen) - 3.0 * len(parents)
+    >>> rows = {"rain": list("nnyy") * 8, "wet": list("nnyn") * 8, "moon": list("nf") * 4 + list("fn") * 12}
+    >>> suffice.search(rows, FewParents()).dag
+    Dag('moon; rain -> wet')
     """
 
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Any:
@@ -53,7 +61,7 @@ class Penalised(Score):
     ...         return math.log(math.log(weight))
     >>> rows = {"rain": list("nnyy") * 8, "wet": list("nnyn") * 8, "moon": list("nf") * 4 + list("fn") * 12}
     >>> suffice.search(rows, HannanQuinn()).dag
-    Dag('moon; rain -> wet')
+    Dag('moon -> wet; wet -> rain')
     """
 
     def __init_subclass__(cls) -> None:
@@ -143,6 +151,12 @@ class StructurePrior:
     """What is believed of a graph before data: ln p(graph), up to a constant, as a sum over its nodes.
 
     One of your own says `log_prior`; it is used with any score by `GraphPosterior(score, prior)`.
+
+    >>> class NoChildrenOfTheMoon(StructurePrior):
+    ...     def log_prior(self, child, parents, n_variables):
+    ...         return -100.0 * ("moon" in parents)
+    >>> GraphPosterior(BIC(), NoChildrenOfTheMoon()).score
+    BIC()
     """
 
     def check(self, names: Sequence[str]) -> None:

@@ -1,16 +1,39 @@
-"""The words of `suffice learn` for what is believed of a graph before data."""
+"""The words of `suffice learn` for tests of independence, and for what is believed of a graph before data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from suffice.cli_words import edges_of
-from suffice.errors import SufficeError
+from suffice.errors import SufficeError, nearest
 from suffice.graphs.text import Edge
 from suffice.scores import CasteloSiebes, GraphPosterior, KollerFriedman
+from suffice.structure.independence import TableTest
 
+TESTS: dict[str, str] = {
+    "g2": "GSquared",
+    "chi2": "ChiSquared",
+    "mi": "MutualInformation",
+    "fisher-z": "FisherZ",
+    "likelihood-ratio": "LikelihoodRatio",
+}
 STRUCTURE_PRIORS = ("koller-friedman", "castelo-siebes")
+
+
+def independence_of(word: str | None) -> Any:
+    """A test of independence; that of tables counts what is not empty, as PC does by itself.
+
+    >>> independence_of("chi2"), independence_of("likelihood-ratio")
+    (ChiSquared(adjusted=True), LikelihoodRatio())
+    """
+    if word is None:
+        return None
+    if word.strip().lower() not in TESTS:
+        raise SufficeError(f"--test is {', '.join(TESTS)}, not {word!r}{nearest(word.lower(), TESTS)}")
+    test = getattr(import_module("suffice.structure.independence"), TESTS[word.strip().lower()])
+    return test(adjusted=True) if issubclass(test, TableTest) else test()
 
 
 def number_of(text: str, what: str) -> float:
