@@ -22,6 +22,11 @@ _groups = nb.types.Tuple(
 _floats = nb.float64[::1]
 
 
+def _steps(groups: Any, members: Any) -> float:
+    """Entries of the matrices of all groups that are added up and swept."""
+    return 30.0 * len(members) * len(groups[0]) * float(members.shape[1] + 2) ** 2
+
+
 @kernel(nb.float64(nb.float64))
 def digamma(a: float) -> float:
     """ψ(a) for a > 0: its asymptotic series past 10, to which the argument is shifted."""
@@ -93,7 +98,7 @@ def pool(groups: Any, low: int, high: int, members: Any, m: int, taken: Any, A: 
     return total
 
 
-@kernel(nb.void(_groups, nb.int32[:, ::1], nb.boolean, nb.float64[:, ::1]))
+@kernel(nb.void(_groups, nb.int32[:, ::1], nb.boolean, nb.float64[:, ::1]), work=_steps)
 def ratio_tests(groups: Any, members: Any, both: bool, answers: Any) -> None:
     """The likelihood ratio of a number given others, with and without the other of the pair: a number (`both`), or states x.
 
@@ -164,7 +169,7 @@ def ratio_tests(groups: Any, members: Any, both: bool, answers: Any) -> None:
         answers[t, 2] = log_chi_square_tail(answers[t, 0], answers[t, 1])
 
 
-@kernel(nb.void(_groups, nb.int32[:, ::1], nb.int64, nb.int64, nb.float64[:, ::1]))
+@kernel(nb.void(_groups, nb.int32[:, ::1], nb.int64, nb.int64, nb.float64[:, ::1]), work=_steps)
 def state_tests(groups: Any, members: Any, r: int, c: int, answers: Any) -> None:
     """Whether states x of r and y of c are independent given numbers: the score test of their indicators' partial correlations.
 

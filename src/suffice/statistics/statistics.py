@@ -13,6 +13,7 @@ from suffice.display import html_table
 from suffice.errors import StatisticsError, listed
 from suffice.statistics.configurations import agreed, n_configurations
 from suffice.statistics.counts import Counts
+from suffice.statistics.flat import FlatCounts
 from suffice.statistics.moments import Moments
 from suffice.statistics.request import Request
 from suffice.variables import Count, Finite, Real, Variable
@@ -32,12 +33,14 @@ class Statistics:
     array([6., 2.])
     """
 
-    __slots__ = ("_entries", "_variables", "_weight")
+    __slots__ = ("_entries", "_flat", "_most", "_variables", "_weight")
 
     def __init__(self, entries: Iterable[Entry], weight: float) -> None:
         self._entries: dict[tuple[frozenset[str], frozenset[str]], Entry] = {}
         self._variables: dict[str, Variable] = {}
         self._weight = float(weight)
+        self._flat: FlatCounts | None = None
+        self._most: tuple[int | None] | None = None
         for entry in entries:
             self._entries[entry.request.scope] = entry
             for v in entry.variables:
@@ -113,6 +116,11 @@ class Statistics:
         >>> Statistics([Counts((a,), [1, 1]), Counts((b,), [2, 0])], 2).max_parents
         0
         """
+        if self._most is None:  # statistics never change
+            self._most = (self._largest(),)
+        return self._most[0]
+
+    def _largest(self) -> int | None:
         finite = sum(isinstance(v, Finite) for v in self._variables.values())
         numbers = frozenset(n for n, v in self._variables.items() if not isinstance(v, Finite))
         everything = len(self._variables) - 1
@@ -124,9 +132,11 @@ class Statistics:
         return min(most) if len(most) == 1 + bool(numbers) else None
 
     @property
-    def whole(self) -> bool:
-        """Whether all tables hold whole numbers, as rows without weights give."""
-        return all(bool((e.values == np.floor(e.values)).all()) for e in self if isinstance(e, Counts))
+    def flat(self) -> FlatCounts:
+        """All dense tables in one array."""
+        if self._flat is None:
+            self._flat = FlatCounts.of(self, self._variables)
+        return self._flat
 
     def decay(self, factor: float, steps: float = 1.0) -> Statistics:
         """The same, weighing `factor` as much, or that to the power of some steps: so that older rows fade as new ones are added.

@@ -32,10 +32,17 @@ class GatheredTables:
         self.statistics = statistics
         self.names = tuple(v.name for v in variables)
         self.sizes = np.array([v.n_states for v in variables], np.int64)
+        self.flat = statistics.flat
+        self.number = np.array([self.flat.names.index(name) for name in self.names])
         self.kind = np.int64 if statistics.weight >= 2**31 else np.int32
 
     def full(self, sets: Sets) -> tuple[Counts, Ints]:
         """The tables of these sets, each in the order given: flat counts and offsets."""
+        starts = self.flat.starts(self.number[sets])
+        if starts is not None:
+            at = np.concatenate([[0], np.cumsum(self.cells(sets))])
+            places = np.repeat(starts - at[:-1], np.diff(at)) + np.arange(at[-1])
+            return self.flat.values[places].astype(self.kind), at
         names = [[self.names[v] for v in members] for members in sets.tolist()]
         each = [self.statistics.counts(some).dense().reshape(-1) for some in names]
         flat = np.concatenate([np.zeros(0), *each])
@@ -53,7 +60,7 @@ class GatheredScores(FiniteScores):
 
     @staticmethod
     def serves(data: Any) -> bool:
-        return isinstance(data, Statistics) and data.max_parents is not None and data.whole
+        return isinstance(data, Statistics) and data.max_parents is not None and data.flat.whole
 
     def _counted_by(self, finite: Sequence[Finite]) -> Any:
         return GatheredTables(self.data, finite)
