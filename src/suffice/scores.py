@@ -31,12 +31,12 @@ class Score:
     `local` says how well a child goes with its parents, from what was seen of them: the table or the moments that their family
     needs, of rows of this weight. `bind` may fill in what the score leaves open, by all variables and the statistics of each.
 
-    >>> import suffice
+    >>> from suffice import search
     >>> class FewParents(Score):
     ...     def local(self, family, child, parents, seen, weight):
     ...         return family.log_likelihood(child, seen) - 3.0 * len(parents)
     >>> rows = {"rain": list("nnyy") * 8, "wet": list("nnyn") * 8, "moon": list("nf") * 4 + list("fn") * 12}
-    >>> suffice.search(rows, FewParents()).dag
+    >>> search(rows, FewParents()).dag
     Dag('moon; rain -> wet')
     """
 
@@ -54,13 +54,14 @@ class Penalised(Score):
     """The log-likelihood at its maximum, less a price per parameter. One of your own says the `price`, and is as fast as BIC.
 
     >>> from dataclasses import dataclass
-    >>> import math, suffice
+    >>> import math
+    >>> from suffice import search
     >>> @dataclass(frozen=True)
     ... class HannanQuinn(Penalised):
     ...     def price(self, weight):
     ...         return math.log(math.log(weight))
     >>> rows = {"rain": list("nnyy") * 8, "wet": list("nnyn") * 8, "moon": list("nf") * 4 + list("fn") * 12}
-    >>> suffice.search(rows, HannanQuinn()).dag
+    >>> search(rows, HannanQuinn()).dag
     Dag('moon -> wet; wet -> rain')
     """
 
