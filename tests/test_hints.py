@@ -28,6 +28,7 @@ SOURCES = Path(sf.__file__).parent
 SPOKEN = {
     "covariance": "LogisticNormal takes the covariance of 'y' from complete rows and a graph: give it, or choose it first, "
     "by_evidence(dag, complete_rows, LogisticNormal(correlated=True))",
+    "gathered": "search with max_parents=2, or gather them again, gather(data, max_parents=3)",
     "ask without best": "no path has a second one; ask without best",
     "missing": 'if that means a missing cell, say so: missing=["NA", "?"], or --missing NA --missing \'?\' on the command line',
     "missing of one": 'say so: missing=["NA"]',

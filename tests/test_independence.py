@@ -214,7 +214,6 @@ def test_states_that_never_occur_count_unless_adjusted() -> None:
         (("x", "z"), "no variable 'z'"),
         (("x", "x"), "different variables"),
         (("x", "y", ["y"]), "different variables"),
-        (("x", "n"), "no test of independence for finite and real variables together"),
         (("x", "y", (), FisherZ()), "FisherZ tests numbers, not finite variables such as 'x', 'y'"),
         (("n", "m", (), GSquared()), "GSquared tests finite variables, not numbers such as 'n', 'm'"),
         (("x", "y", (), "g2"), "a test is GSquared"),

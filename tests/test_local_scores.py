@@ -19,7 +19,8 @@ from suffice.engines.bits import BitLayout, CountTables, Groups, ScanTables, bit
 from suffice.engines.engine import Block
 from suffice.structure import finite_scores
 from suffice.structure.finite_scores import FiniteScores
-from suffice.structure.local_scores import FamilyScores, GaussianScores, LocalScores
+from suffice.structure.gaussian_scores import GaussianScores
+from suffice.structure.local_scores import FamilyScores, LocalScores
 from suffice.structure.parent_sets import lattice
 from suffice.structure.rules import Rules
 from tests.oracles import allowed_families, pruned

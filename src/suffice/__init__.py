@@ -89,7 +89,7 @@ _NAMES = {
     "recipes.resampling": "bootstrap",
     "recipes.stepwise": "Backward Both DevianceTest Forward Stepwise",
     "recipes.structural_em": "StructuralRun structural_em",
-    "scores": "AIC BIC Evidence LogLikelihood",
+    "scores": "AIC BIC CasteloSiebes Evidence GraphPosterior KollerFriedman LogLikelihood Penalised Score StructurePrior",
     "statistics": "Counts Moments Request Statistics",
     "structure.chow_liu": "ChowLiu TAN",
     "structure.constraints": "Adjacent Candidates Constraints Forbid MaxParents NotAncestor Require Tiers read_tiers",
@@ -98,7 +98,8 @@ _NAMES = {
     "structure.found_graph": "FoundGraph",
     "structure.ges": "GES",
     "structure.hill_climb": "HillClimb Tabu",
-    "structure.independence": "ChiSquared FisherZ GSquared MutualInformation independence_test",
+    "structure.independence": "ChiSquared FisherZ GSquared Independence IndependenceTest LikelihoodRatio MutualInformation"
+    " independence_test",
     "structure.local_scores": "LocalScores",
     "structure.methods.decomposable": "Decomposable",
     "structure.methods.graphical_lasso": "GraphicalLasso",
@@ -248,7 +249,18 @@ if TYPE_CHECKING:
         Stepwise as Stepwise,
     )
     from suffice.recipes.structural_em import StructuralRun as StructuralRun, structural_em as structural_em
-    from suffice.scores import AIC as AIC, BIC as BIC, Evidence as Evidence, LogLikelihood as LogLikelihood
+    from suffice.scores import (
+        AIC as AIC,
+        BIC as BIC,
+        CasteloSiebes as CasteloSiebes,
+        Evidence as Evidence,
+        GraphPosterior as GraphPosterior,
+        KollerFriedman as KollerFriedman,
+        LogLikelihood as LogLikelihood,
+        Penalised as Penalised,
+        Score as Score,
+        StructurePrior as StructurePrior,
+    )
     from suffice.statistics import Counts as Counts, Moments as Moments, Request as Request, Statistics as Statistics
     from suffice.structure.chow_liu import ChowLiu as ChowLiu, TAN as TAN
     from suffice.structure.constraints import (
@@ -271,6 +283,9 @@ if TYPE_CHECKING:
         ChiSquared as ChiSquared,
         FisherZ as FisherZ,
         GSquared as GSquared,
+        Independence as Independence,
+        IndependenceTest as IndependenceTest,
+        LikelihoodRatio as LikelihoodRatio,
         MutualInformation as MutualInformation,
         independence_test as independence_test,
     )

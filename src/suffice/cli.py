@@ -15,7 +15,7 @@ from typing import Annotated, Any, TextIO, cast
 import typer
 import typer.core
 
-from suffice import __version__, cli_fit, cli_learn, cli_predict, cli_query, cli_score, cli_sequences
+from suffice import __version__, cli_fit, cli_learn, cli_predict, cli_query, cli_score, cli_sequences, cli_statistics
 from suffice.cli_arguments import (
     AsJson,
     BinWords,
@@ -102,6 +102,8 @@ app.command()(cli_query.query)
 app.command("predict")(cli_predict.predict_command)
 app.command("impute")(cli_predict.impute_command)
 app.command()(cli_score.score)
+app.command()(cli_statistics.gather)
+app.command()(cli_statistics.merge)
 for command in (cli_sequences.decode, cli_sequences.smooth, cli_sequences.filter_command, cli_sequences.forecast):
     app.command(command.__name__.removesuffix("_command"))(command)
 

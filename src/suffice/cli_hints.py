@@ -56,6 +56,12 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"the nearest is ([A-Z]\w+)\((?:'([^']*)')?\)", _objective),
     (r"penalty=L([12])\(([0-9.]+)\)", r"--penalty l\1:\2"),
     (r"leave it out of hidden=", "leave it out of --hidden"),
+    (r"search with max_parents=(\d+)", r"search with --max-parents \1"),
+    (r"gather\(data, max_parents=(\d+)\)", r"suffice gather --max-parents \1"),
+    (r"score=EBIC\(1\)", "--score ebic:1"),
+    (r"\bRequire\(\.\.\.\) or Forbid\(\.\.\.\)", "--require or --forbid"),
+    (r"\(max_parents\)", "(--max-parents)"),
+    (r"\(memory_limit\)", "(--memory-limit)"),
     (
         r"give the graph, em\(dag, data, hidden=\[Real\('([^']*)'\)\]\), or factors\(data, k\) for all columns",
         r"give the graph, suffice fit DAG DATA --hidden \1:real",

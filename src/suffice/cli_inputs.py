@@ -249,6 +249,12 @@ def data_of(
     return left_out(rows, without) if without else rows
 
 
+def most_parents(rows: Any, method: Any) -> int | None:
+    """The number of parents that saved statistics were gathered for, if it is less than the method's own."""
+    gathered = rows.max_parents if isinstance(rows, Statistics) else None
+    return gathered if gathered and (method.max_parents is None or gathered < method.max_parents) else None
+
+
 def sequences_of(rows: Any, by: str | None, order: str | None, gaps: str = "refuse") -> Sequences:
     """Which rows belong together, and in which order, as the options say."""
     if isinstance(rows, Statistics):

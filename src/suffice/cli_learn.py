@@ -30,6 +30,7 @@ from suffice.cli_arguments import (
     Without,
 )
 from suffice.cli_chains import found_in_words, learn_template, refuse_options
+from suffice.cli_structure import believed, independence_of
 from suffice.cli_undirected import (
     check_graph_method,
     graph_in_words,
@@ -67,7 +68,18 @@ def learn(
     ] = None,
     score: Annotated[
         str | None,
-        typer.Option(help="bic (if not given), aic, loglik, k2, bdeu:1, bds:1, bge, or several priors: bdeu:1+bge"),
+        typer.Option(help="bic (if not given), ebic:1, aic, loglik, k2, bdeu:1, bds:1, bge, or several priors: bdeu:1+bge"),
+    ] = None,
+    structure_prior: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORD",
+            help="beside any score: koller-friedman (every number of parents equally probable), or castelo-siebes:0.1 (how "
+            "probable each direction of an edge is that no --belief is about)",
+        ),
+    ] = None,
+    belief: Annotated[
+        list[str] | None, typer.Option(metavar="A,B=P", help="how probable the edge A -> B is (may be repeated)")
     ] = None,
     max_parents: Annotated[int | None, typer.Option(help="at most so many parents", min=0)] = None,
     require: Annotated[list[str] | None, typer.Option(metavar="A,B", help="the edge A -> B must be there")] = None,
@@ -77,6 +89,10 @@ def learn(
     ] = None,
     restarts: Annotated[int | None, typer.Option(help="start so many times again (methods that can)", min=0)] = None,
     alpha: Annotated[float | None, typer.Option(help="the level of the independence tests (pc, mmhc)")] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(help="the test of pc and mmhc: g2, chi2, mi, fisher-z or likelihood-ratio (states and numbers together)"),
+    ] = None,
     prior: Annotated[str | None, typer.Option(help="for the parameters, as in fit; bdeu:1+nig if not given")] = None,
     family: FamilyWords = None,
     hidden: HiddenWords = None,
@@ -128,7 +144,7 @@ def learn(
         refuse_options(hidden=hidden, starts=starts, family=family)
     elif gaps != "refuse":
         raise SufficeError("--gaps is for sequences: give --order")
-    chosen_score = words.score_of(score or "bic")
+    chosen_score = believed(words.score_of(score or "bic"), structure_prior, belief or [])
     families = words.families_of(family or [])
     chosen_prior = None if prior is None else words.prior_of(prior)
     unseen = inputs.hidden_of(hidden or [])
@@ -142,7 +158,10 @@ def learn(
     incomplete = bool(unseen) or (hasattr(rows, "missing") and any(rows.missing.values()))
     method = method or ("hill-climb" if incomplete else "orders")
     in_method = words.takes(method, "max_parents")
+    if max_parents is None and in_method:  # a default of the method gives way to what statistics were gathered for
+        max_parents = inputs.most_parents(rows, words.method_of(method))
     chosen: dict[str, Any] = {"max_parents": max_parents if in_method else None, "restarts": restarts, "alpha": alpha}
+    chosen["test"] = independence_of(test)
     chosen |= {"penalty": words.strength_of(penalty), "select": words.selection_of(select)}
     how = words.method_of(method, **chosen)
     known = words.constraints_of(require or [], forbid or [], tiers, None if in_method else max_parents)

@@ -17,10 +17,11 @@ from suffice.families.family import Mean, Mode
 from suffice.graphs.text import Edge, read_directed
 from suffice.incomplete.first_slices import Diffuse, Free, Stationary
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
+from suffice.structure.methods.selection import EBIC
 from suffice.variables import Count, Finite, Real
 
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
-SCORES: dict[str, Any] = {"bic": BIC, "aic": AIC, "loglik": LogLikelihood}
+SCORES: dict[str, Any] = {"bic": BIC, "aic": AIC, "loglik": LogLikelihood, "ebic": EBIC}
 METHODS: dict[str, tuple[str, str, str | None]] = {
     "orders": ("structure.orders", "Orders", None),
     "hill-climb": ("structure.hill_climb", "HillClimb", None),
@@ -69,14 +70,19 @@ FIRST = {"free": Free(), "stationary": Stationary(), "diffuse": Diffuse()}
 
 
 def score_of(words: str) -> Any:
-    """`bic`, `aic`, `loglik`, or the evidence under a prior: `bdeu:1`, `k2`, `bge`, `bdeu:1+bge`.
+    """`bic`, `aic`, `loglik`, `ebic:0.5`, or the evidence under a prior: `bdeu:1`, `k2`, `bge`, `bdeu:1+bge`.
 
-    >>> score_of("bic"), score_of("bdeu:5")
-    (BIC(), Evidence(prior=BDeu(ess=5.0)))
+    >>> score_of("bic"), score_of("ebic:1"), score_of("bdeu:5")
+    (BIC(), EBIC(gamma=1.0), Evidence(prior=BDeu(ess=5.0)))
     """
     word = words.strip().lower()
     if word in SCORES:
         return SCORES[word]()
+    if word.startswith("ebic:"):
+        try:
+            return EBIC(float(word.partition(":")[2]))
+        except ValueError as error:
+            raise error if isinstance(error, SufficeError) else SufficeError(f"the score {words!r} has no number") from None
     try:
         return Evidence(prior_of(words))
     except SufficeError as error:

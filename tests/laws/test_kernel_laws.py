@@ -124,6 +124,9 @@ def independence() -> None:
     sf.search(table(300, 5, 3), method=sf.PC())
     sf.search(table(300, 4, 8), method=sf.PC())
     sf.search(numbers(200, 5), method=sf.PC())
+    mixed = {**table(120, 3, 3), **numbers(120, 3)}
+    for x, y, given in (("v0", "x0", ["v1", "x1"]), ("x0", "x1", ["v0", "x2"]), ("v0", "v1", ["v2", "x0"])):
+        sf.independence_test(mixed, x, y, given)
 
 
 def gaps() -> None:

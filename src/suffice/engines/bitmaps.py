@@ -87,6 +87,11 @@ class Bitmaps:
                 tables[g] = mine[at[i] : at[i + 1]]
         return np.concatenate(tables), offsets
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether all rows are in one place, so that a pass over them costs little."""
+        return self.bits.at_hand
+
     def few(self, q: int, ext: npt.NDArray[np.int32]) -> bool:
         """Whether tables of q cells with each of some columns are so little work that one call by one thread does it best."""
         if not self.bits.at_hand or 2 * q > FULL or not self.all_narrow or self.layout.wide:

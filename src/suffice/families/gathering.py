@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from suffice.engines.scan import scan
 from suffice.engines.sequences import Sequences
 from suffice.errors import DataError, FitError, MissingCells, nearest
 from suffice.families import family_of
+from suffice.families.every_family import GatheredSize, gather_every_family
 from suffice.graphs import Dag, Graph, Template
 from suffice.graphs.lagged import variable_and_lag
 from suffice.statistics import Counts, Moments, Request, Statistics
@@ -28,9 +29,33 @@ def requests(dag: Dag, variables: Mapping[str, Variable]) -> list[Request]:
     ]
 
 
+@overload
+def gather(
+    data: Any,
+    dag: Any = ...,
+    *,
+    max_parents: int | None = ...,
+    memory_limit: int | str | None = ...,
+    dry_run: Literal[False] = ...,
+) -> Statistics: ...
+@overload
+def gather(
+    data: Any, dag: None = ..., *, max_parents: int, memory_limit: int | str | None = ..., dry_run: Literal[True]
+) -> GatheredSize: ...
 @one_blas_thread
-def gather(data: Any, dag: Any) -> Statistics:
+def gather(
+    data: Any,
+    dag: Any = None,
+    *,
+    max_parents: int | None = None,
+    memory_limit: int | str | None = None,
+    dry_run: bool = False,
+) -> Statistics | GatheredSize:
     """All that the families of `dag` need to know about `data`, in one scan; it adds to what other data gives.
+
+    Without a graph, `max_parents=k` gathers what every family with up to k parents needs: `search` takes that instead of rows,
+    and finds the same graph. How large it is is known beforehand: more than `memory_limit` (2 GiB if not given) is refused, and
+    `dry_run=True` only says the size.
 
     Of an undirected graph or model, `"a -- b; b -- c"`, these are the tables of its cliques, of numbers their moments together.
 
@@ -41,9 +66,22 @@ def gather(data: Any, dag: Any) -> Statistics:
     >>> s.counts(["x", "y"]).values
     array([[1., 1.],
            [1., 0.]])
+    >>> from suffice import search
+    >>> every = gather({"x": list("aabb") * 5, "y": list("uuvu") * 5}, max_parents=1)
+    >>> search(every + every).dag
+    Dag('x -> y')
     """
     if isinstance(data, Statistics):
         return data
+    if max_parents is not None:
+        if dag is not None:
+            raise FitError("gather the statistics of a graph, or those of every family (max_parents=2), not both")
+        return gather_every_family(data, max_parents, memory_limit=memory_limit, dry_run=dry_run)
+    if dag is None or dry_run or memory_limit is not None:
+        raise FitError(
+            "say for which graph statistics are gathered, or for how many parents, gather(data, max_parents=2); "
+            "dry_run= and memory_limit= are of the latter"
+        )
     if isinstance(data, Sequences):
         return gather_steps(data, dag)
     if (scopes := _undirected(dag)) is not None:

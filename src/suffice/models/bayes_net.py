@@ -279,13 +279,18 @@ class BayesNet(Provenance, Tabular, Answering):
         return sample(self, n, seed)
 
     @one_blas_thread
-    def update(self, more: Any) -> BayesNet:
+    def update(self, more: Any, *, decay: float = 1.0) -> BayesNet:
         """The network that all rows together give, old and new, with the same prior.
+
+        With a `decay` below 1 the old rows weigh only so much of what they did, so that a network follows data that drift: 0.99
+        for each update, or 0.99 ** days.
 
         >>> from suffice import fit
         >>> bn = fit("x", {"x": ["a", "b"]})
         >>> bn.update({"x": ["b", "b"]})["x"].probs
         array([0.25, 0.75])
+        >>> bn.update({"x": ["b", "b"]}, decay=0.5)["x"].probs.round(4)
+        array([0.1667, 0.8333])
         """
         if self._incomplete:
             raise ModelError(
@@ -308,7 +313,8 @@ class BayesNet(Provenance, Tabular, Answering):
         new = more if isinstance(more, Statistics) else gather(self._read(more, declared), self._dag)
         from suffice.models.estimated import estimated
 
-        return estimated(self._dag, self._statistics + new, self._prior, self._estimate, bound=True, shared=self.shared)
+        seen = self._statistics.decay(decay) + new
+        return estimated(self._dag, seen, self._prior, self._estimate, bound=True, shared=self.shared)
 
     def moral(self) -> MarkovNet:
         """The same distribution as a Markov network on the moral graph, a factor for each node; tables only.

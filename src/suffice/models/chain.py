@@ -321,11 +321,11 @@ class Chain(Provenance, Tabular):
         return impute(self, sequences, draws, seed)
 
     @one_blas_thread
-    def update(self, more: Any) -> Chain:
-        """The chain that all sequences together give, old and new, with the same prior."""
+    def update(self, more: Any, *, decay: float = 1.0) -> Chain:
+        """The chain that all sequences together give, old and new, with the same prior; old ones keep `decay` of their weight."""
         from suffice.models.chain_estimated import updated
 
-        return updated(self, more)
+        return updated(self, more, decay)
 
     def follow(self, hidden: Iterable[str] | None = None) -> Following:
         """A filter that takes one row at a time: `following, answer = following.next({"y": 1.2})`."""

@@ -74,8 +74,8 @@ def _variable(name: str, known: Mapping[str, Variable], ready: Mapping[str, Cpd]
     return known[name] if name in known else ready[name].child
 
 
-def updated(chain: Chain, more: Any) -> Chain:
-    """The chain that old and new sequences together give."""
+def updated(chain: Chain, more: Any, decay: float = 1.0) -> Chain:
+    """The chain that old and new sequences together give, the old ones with `decay` of their weight."""
     if chain.incomplete:
         raise ModelError(
             "this chain was fitted from incomplete sequences, whose statistics are expected, not seen: call "
@@ -92,7 +92,7 @@ def updated(chain: Chain, more: Any) -> Chain:
     declared: Any = {**chain.variables, **dict.fromkeys(free, Finite)}
     new = more if isinstance(more, Statistics) else gather_steps(_read(more, declared), chain.template)
     how: dict[str, Any] = {"bound": True, "first": chain.first_slices}
-    return estimated_chain(chain.template, chain.statistics + new, chain.prior, chain.estimate, **how)
+    return estimated_chain(chain.template, chain.statistics.decay(decay) + new, chain.prior, chain.estimate, **how)
 
 
 def _read(sequences: Sequences, variables: Mapping[str, Any]) -> Sequences:

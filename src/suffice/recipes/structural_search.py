@@ -21,7 +21,7 @@ from suffice.learning.objective import Collapsed
 from suffice.learning.problem import ParameterProblem, problem_of
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
-from suffice.scores import Evidence
+from suffice.scores import Evidence, score_of_data
 from suffice.structure.chow_liu import TAN, ChowLiu
 from suffice.structure.found import Found
 from suffice.structure.hill_climb import HillClimb
@@ -93,7 +93,8 @@ class StructuralSearch:
         self.clock: Progress[Any] = problem.progress
         score = problem.score
         self.penalised = hasattr(score, "price")
-        own = score.prior if isinstance(score, Evidence) else None
+        plain = score_of_data(score)
+        own = plain.prior if isinstance(plain, Evidence) else None
         self.prior = None if isinstance(own, BDs) else own
         self.graphs: list[list[Round]] = []
         self.best: _State | None = None

@@ -140,6 +140,10 @@ class Counts:
         order = np.argsort(keys)
         return Counts(target, values[order], keys[order])
 
+    def weighing(self, share: float) -> Counts:
+        """The same counts, each weighing only so much of itself."""
+        return replace(self, values=share * self.values, background=share * self.background)
+
     def __add__(self, other: Counts) -> Counts:
         return self._combined(other, 1.0)
 

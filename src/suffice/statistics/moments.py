@@ -146,6 +146,12 @@ class Moments:
         order = np.argsort(keys)
         return self._of(target, keys[order], (part[order] for part in self._parts), self.background)
 
+    def weighing(self, share: float) -> Moments:
+        """The same moments of rows that weigh only so much each: means stay."""
+        background = None if self.background is None else self.background.weighing(share)
+        parts = share * self.count, self.mean, self.rest, share * self.scatter, share * self.df, share * self.log_base
+        return self._of(self.variables, self.keys, parts, background)
+
     def __add__(self, other: Moments) -> Moments:
         a, b, keys, background = self._paired(other, 1)
         parts = *merged(a.spread, b.spread), a.df + b.df, a.log_base + b.log_base

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import comb
 from os import PathLike
 from typing import Any
+
+import numpy as np
 
 from suffice.display import html_table
 from suffice.errors import StatisticsError, listed
 from suffice.statistics.configurations import agreed, n_configurations
 from suffice.statistics.counts import Counts
+from suffice.statistics.flat import FlatCounts
 from suffice.statistics.moments import Moments
 from suffice.statistics.request import Request
 from suffice.variables import Count, Finite, Real, Variable
@@ -29,12 +33,14 @@ class Statistics:
     array([6., 2.])
     """
 
-    __slots__ = ("_entries", "_variables", "_weight")
+    __slots__ = ("_entries", "_flat", "_most", "_variables", "_weight")
 
     def __init__(self, entries: Iterable[Entry], weight: float) -> None:
         self._entries: dict[tuple[frozenset[str], frozenset[str]], Entry] = {}
         self._variables: dict[str, Variable] = {}
         self._weight = float(weight)
+        self._flat: FlatCounts | None = None
+        self._most: tuple[int | None] | None = None
         for entry in entries:
             self._entries[entry.request.scope] = entry
             for v in entry.variables:
@@ -102,6 +108,53 @@ class Statistics:
                 smaller.append(entry.marginal(finite))
         return Statistics(smaller, self._weight)
 
+    @property
+    def max_parents(self) -> int | None:
+        """Up to how many parents every family can be scored from these statistics; None where some cannot even alone.
+
+        >>> a, b = Finite("a", ["u", "v"]), Finite("b", ["u", "v"])
+        >>> Statistics([Counts((a,), [1, 1]), Counts((b,), [2, 0])], 2).max_parents
+        0
+        """
+        if self._most is None:  # statistics never change
+            self._most = (self._largest(),)
+        return self._most[0]
+
+    def _largest(self) -> int | None:
+        finite = sum(isinstance(v, Finite) for v in self._variables.values())
+        numbers = frozenset(n for n, v in self._variables.items() if not isinstance(v, Finite))
+        everything = len(self._variables) - 1
+        tables = _largest_level(finite, [len(s[0]) for s in self._entries if not s[1]]) if finite else 0
+        most = [] if tables is None else [everything if tables == finite else tables - 1]
+        if numbers:
+            groups = _largest_level(finite, [len(s[0]) for s in self._entries if s[1] == numbers])
+            most += [] if groups is None else [everything if groups == finite else groups]
+        return min(most) if len(most) == 1 + bool(numbers) else None
+
+    @property
+    def flat(self) -> FlatCounts:
+        """All dense tables in one array."""
+        if self._flat is None:
+            self._flat = FlatCounts.of(self, self._variables)
+        return self._flat
+
+    def decay(self, factor: float, steps: float = 1.0) -> Statistics:
+        """The same, weighing `factor` as much, or that to the power of some steps: so that older rows fade as new ones are added.
+
+        `statistics.decay(0.99) + new` after each batch of rows, or `statistics.decay(0.99, days) + new` after some days. Rows
+        that came k steps ago then weigh 0.99ᵏ; without end, the weight tends to 1 / (1 − 0.99) batches.
+
+        >>> s = Statistics([Counts((Finite("x", ["a", "b"]),), [3, 1])], weight=4)
+        >>> (s.decay(0.5) + s).counts(["x"]).values
+        array([4.5, 1.5])
+        """
+        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0.0 < factor <= 1.0:
+            raise StatisticsError(f"decay is the share of its weight that a row keeps, above 0 and at most 1, not {factor!r}")
+        if isinstance(steps, bool) or not isinstance(steps, (int, float)) or not 0.0 <= steps < np.inf:
+            raise StatisticsError(f"the steps of a decay are a number of at least 0, not {steps!r}")
+        share = float(factor) ** float(steps)
+        return Statistics((entry.weighing(share) for entry in self), share * self._weight)
+
     def __add__(self, other: Statistics) -> Statistics:
         return self._combined(other, 1)
 
@@ -147,7 +200,9 @@ class Statistics:
             scope = min(differing, key=lambda s: (sorted(s[0]), sorted(s[1])))
             here = "first" if scope in self._entries else "second"
             what = listed(sorted(scope[0] | scope[1]))
-            raise StatisticsError(f"only the {here} of the two statistics speaks of {what}; gather both for the same graph")
+            raise StatisticsError(
+                f"only the {here} of the two statistics speaks of {what}; gather both for the same graph, or for as many parents"
+            )
 
     def _smallest(self, finite: frozenset[str], reals: frozenset[str]) -> Entry:
         """The entry about these variables, or the smallest whose marginal is."""
@@ -155,9 +210,10 @@ class Statistics:
             return own
         larger = [e for s, e in self._entries.items() if finite <= s[0] and reals <= s[1] and (bool(s[1]) or not reals)]
         if not larger:
-            raise StatisticsError(
-                f"these statistics do not say how {listed(sorted(finite | reals))} go together; gather them for this graph"
-            )
+            most = self.max_parents
+            of_sets = "" if most is None else f", only of any {most + 1} variables, as for searches with up to {most} parents"
+            asked = listed(sorted(finite | reals))
+            raise StatisticsError(f"these statistics do not say how {asked} go together{of_sets}; gather them for this graph")
         return min(larger, key=lambda e: (bool(e.request.real), n_configurations(e.variables), e.names))
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -184,3 +240,8 @@ class Statistics:
         ]
         lines += [f"  {entry!r}" for entry in list(self)[:8]]
         return "\n".join(lines + ([f"  … and {len(self) - 8} more"] if len(self) > 8 else []))
+
+
+def _largest_level(n: int, sizes: Sequence[int]) -> int | None:
+    """The largest number of variables, of n, of which every set is there: there are as many sets of that size as there can be."""
+    return max((size for size in set(sizes) if sizes.count(size) == comb(n, size)), default=None)

@@ -77,7 +77,7 @@ class FiniteScores(LocalScores):
         form, limit = form_of(self.score, self.weight), self.memory_limit
         assert form is not None
         finite = [v for v in self.variables if isinstance(v, Finite)]
-        self.bitmaps = Bitmaps(self.data, finite, threads=self.threads, memory_limit=limit)
+        self.bitmaps = self._counted_by(finite)
         self.sizes = self.bitmaps.sizes
         self.kind, self.alpha, self.price = form
         self.room = int(np.clip((limit or 2.0**31) / 16, 2**16, 16 * TABLES))  # cells for which a scan is made
@@ -88,6 +88,10 @@ class FiniteScores(LocalScores):
         c = np.arange(min(int(n) + 1, KNOWN), dtype=float)
         self.logs = np.round(c * np.log(np.maximum(c, 1.0)) * self.scale).astype(np.int64)
         self.form: Form = (*form, self.logs, self.scale)
+
+    def _counted_by(self, finite: Sequence[Finite]) -> Bitmaps:
+        """Who has the tables of sets of variables."""
+        return Bitmaps(self.data, finite, threads=self.threads, memory_limit=self.memory_limit)
 
     def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
         there = [c for c in candidates if c in parents]
@@ -283,7 +287,7 @@ class FiniteScores(LocalScores):
     def _parts(self, sets: Sets) -> list[slice]:
         """Ranges of sets whose tables fit into memory together."""
         cells = np.cumsum(self.bitmaps.cells(sets).clip(0, DENSE)) if len(sets) else np.zeros(0)
-        most = TABLES if self.bitmaps.bits.at_hand else self.room
+        most = TABLES if self.bitmaps.at_hand else self.room
         cuts = [0, *np.flatnonzero(np.diff(cells // most)).tolist(), len(sets)] if len(sets) else []
         return [slice(a, b) for a, b in pairwise(cuts) if b > a]
 

@@ -22,8 +22,8 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.families.regression import COLLINEAR, NO_RESIDUAL, too_large
-from suffice.scores import AIC, BIC, LogLikelihood
-from suffice.statistics import Moments, Request
+from suffice.scores import Penalised
+from suffice.statistics import Moments, Request, Statistics
 from suffice.structure.local_scores import FamilyScores, LocalScores, families_in, in_memory
 from suffice.structure.parent_sets import Ints, Level, Sets, lattice
 from suffice.structure.rules import Parents, Rules
@@ -75,12 +75,15 @@ class GroupedSums(Step[Array]):
 class ConfigurationMoments(NamedTuple):
     """Moments of all numbers, in units of their deviations, in the configurations that occur: weight (g,), mean (g, k), scatter.
 
-    The scatter is (g, k, k), or its diagonal (g, k). `mean` is 0 where the scatter was taken about the mean itself.
+    The scatter is (g, k, k), or its diagonal (g, k); `exact` where it was taken about the mean itself. `keys` are the flat
+    indices of the configurations, increasing.
     """
 
     weight: Array
     mean: Array
     scatter: Array
+    keys: npt.NDArray[np.int64]
+    exact: bool = False
 
     @property
     def size(self) -> int:
@@ -94,22 +97,33 @@ class ConfigurationMoments(NamedTuple):
     @staticmethod
     def of(sums: Array, k: int) -> ConfigurationMoments:
         """From the sums of each configuration."""
-        sums = sums[sums[:, 0] > 0]
+        keys = np.flatnonzero(sums[:, 0] > 0)
+        sums = sums[keys]
         weight, mean = np.ascontiguousarray(sums[:, 0]), sums[:, 1 : 1 + k] / sums[:, :1]
         diagonal = np.maximum(sums[:, 1 + k : 1 + 2 * k] - weight[:, None] * mean**2, 0.0)
-        if sums.shape[1] == 1 + 2 * k:
-            return ConfigurationMoments(weight, mean, diagonal)
+        if k > 1 and sums.shape[1] == 1 + 2 * k:
+            return ConfigurationMoments(weight, mean, diagonal, keys)
         a, b = np.tril_indices(k, -1)
         scatter = np.empty((len(sums), k, k))
         scatter[:, a, b] = scatter[:, b, a] = sums[:, 1 + 2 * k :] - weight[:, None] * mean[:, a] * mean[:, b]
         scatter[:, np.arange(k), np.arange(k)] = diagonal
-        return ConfigurationMoments(weight, mean, scatter)
+        return ConfigurationMoments(weight, mean, scatter, keys)
 
     @staticmethod
-    def about_own_means(moments: Moments, scale: Array) -> ConfigurationMoments:
+    def about_own_means(moments: Moments, centre: Array, scale: Array) -> ConfigurationMoments:
         there = moments.count > 0
         scatter = np.ascontiguousarray(moments.scatter[there] / scale[:, None] / scale)
-        return ConfigurationMoments(moments.count[there], np.zeros((int(there.sum()), len(scale))), scatter)
+        return ConfigurationMoments(
+            moments.count[there], (moments.mean[there] - centre) / scale, scatter, moments.keys[there], exact=True
+        )
+
+    @property
+    def blurred(self) -> bool:
+        """Whether digits were lost that a test could notice: some group lies 10,000 of its own deviations from the centre."""
+        if self.exact or not self.crossed:
+            return False
+        own = np.einsum("gii->gi", self.scatter)
+        return bool((self.weight[:, None] * self.mean**2 > 1e8 * own).any())
 
     def log_likelihoods(self, members: npt.NDArray[np.int32], total: float) -> tuple[Array, npt.NDArray[np.bool_]]:
         """Of families by their real members, the child last: the value, NaN without an estimate, and whether digits are lost."""
@@ -119,14 +133,13 @@ class ConfigurationMoments(NamedTuple):
         if not self.crossed:  # a child without real parents: its own variance is all there is, in a matrix of one
             columns, at = np.unique(members[:, 0], return_inverse=True)
             parts = [
-                ConfigurationMoments(self.weight, mean[:, [c]], scatter[:, [c], None]).log_likelihoods(ALONE, total)
-                for c in columns
+                self._replace(mean=mean[:, [c]], scatter=scatter[:, [c], None]).log_likelihoods(ALONE, total) for c in columns
             ]
             value, unsure = (np.concatenate(p) for p in zip(*parts, strict=True))
             return value[at], unsure[at]
         value, unsure = np.empty(len(members)), np.empty(len(members), np.bool_)
-        limits = np.array([COLLINEAR, NO_RESIDUAL, TOLERANCE * total])
-        group_likelihoods(self.weight, np.ascontiguousarray(mean), np.ascontiguousarray(scatter), members, limits, value, unsure)
+        limits, off = np.array([COLLINEAR, NO_RESIDUAL, TOLERANCE * total]), 0.0 * mean if self.exact else mean
+        group_likelihoods(self.weight, np.ascontiguousarray(off), np.ascontiguousarray(scatter), members, limits, value, unsure)
         return value, unsure
 
 
@@ -144,11 +157,12 @@ class Asked(NamedTuple):
 class HybridScores(LocalScores):
     """Log-likelihoods, less a price per parameter, of finite and real variables together."""
 
-    data: Data
+    data: Any
 
     @staticmethod
     def serves(data: Any, score: Any) -> bool:
-        return isinstance(data, Data) and type(score) in (LogLikelihood, AIC, BIC)
+        gathered = isinstance(data, Statistics) and data.max_parents is not None
+        return (isinstance(data, Data) or gathered) and isinstance(score, Penalised)
 
     def _prepare(self) -> None:
         finite = [i for i, v in enumerate(self.variables) if isinstance(v, Finite)]
@@ -249,11 +263,12 @@ class HybridScores(LocalScores):
 
     def _answer(self, asked: dict[Parents, list[Asked]]) -> None:
         """The scores of families of real children, from tables that are made in one pass over the rows."""
-        small = {p: a for p, a in asked.items() if self._configurations(p) <= CONFIGURATIONS}
-        tables = self._tables({p: _crossed(a) for p, a in small.items()})
+        rows = isinstance(self.data, Data)  # statistics hold moments about the groups' own means
+        small = {p: a for p, a in asked.items() if rows and self._configurations(p) <= CONFIGURATIONS}
+        tables = self.tables({p: _crossed(a) for p, a in small.items()})
         again = {p: [f for a in each for f in self._score(p, tables[p], a)] for p, each in small.items()}
         again = {p: families for p, families in again.items() if families} | {p: a for p, a in asked.items() if p not in small}
-        for p, moments in self._about_own_means(again):
+        for p, moments in self.about_own_means(again):
             for families in again[p]:
                 self._score(p, moments, families)
 
@@ -265,7 +280,7 @@ class HybridScores(LocalScores):
         asked.scores[asked.rows] = np.where(np.isnan(value), -np.inf, scores)
         return [Asked(asked.scores, asked.rows[unsure], asked.members[unsure])] if unsure.any() else []
 
-    def _tables(self, wanted: dict[Parents, bool]) -> dict[Parents, ConfigurationMoments]:
+    def tables(self, wanted: dict[Parents, bool]) -> dict[Parents, ConfigurationMoments]:
         """The moments within configurations of each set of finite parents, with products of columns where these are wanted."""
         new = [p for p, crossed in wanted.items() if p not in self._known or (crossed and not self._known[p].crossed)]
         tables = {p: self._known[p] for p in wanted if p in self._known}
@@ -278,6 +293,14 @@ class HybridScores(LocalScores):
                 tables[p] = ConfigurationMoments.of(sums[at : at + n * width].reshape(n, width), k)
                 at += n * width
             self._keep(tables)
+        return tables
+
+    def about(self, wanted: Sequence[Parents]) -> dict[Parents, ConfigurationMoments]:
+        """Moments, with products, with the digits that tests need: by one pass, and another for groups far from the centre."""
+        rows = isinstance(self.data, Data)
+        small = {p: True for p in wanted if rows and self._configurations(p) <= CONFIGURATIONS}
+        tables = {p: t for p, t in self.tables(small).items() if not t.blurred}
+        tables.update(self.about_own_means([p for p in wanted if p not in tables]))
         return tables
 
     def _step(self, sets: Sequence[Parents], crossed: Sequence[bool]) -> GroupedSums:
@@ -304,7 +327,7 @@ class HybridScores(LocalScores):
             if room < 0:
                 del self._known[p]
 
-    def _about_own_means(self, wanted: Iterable[Parents]) -> Iterator[tuple[Parents, ConfigurationMoments]]:
+    def about_own_means(self, wanted: Iterable[Parents]) -> Iterator[tuple[Parents, ConfigurationMoments]]:
         """Moments about the groups' own means, some sets of finite parents at a time."""
         squares = len(self._reals) ** 2
         for part in in_memory(wanted, lambda p: min(self._configurations(p), self.weight) * squares, NUMBERS):
@@ -312,7 +335,7 @@ class HybridScores(LocalScores):
             names = {p: tuple(self.names[i] for i in p) for p in part}
             seen = self.data.gather([Request(n, self._reals) for n in names.values()], threads=self.threads)
             for p, n in names.items():
-                yield p, ConfigurationMoments.about_own_means(seen.moments(n, self._reals), self._scale)
+                yield p, ConfigurationMoments.about_own_means(seen.moments(n, self._reals), self._centre, self._scale)
 
     def _tell(self, sets: Sets, axis: Ints, result: Array) -> None:
         """Say once why a family has no estimate; a child that has none even without parents is refused."""

@@ -6,10 +6,10 @@ least as large is if the two variables are independent given the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,15 +27,54 @@ Array = npt.NDArray[np.float64]
 
 
 class Independence(NamedTuple):
-    """The answer of a test. `df` is None where the statistic has no degrees of freedom (Fisher's z is normal)."""
+    """The answer of a test. `df` is None where the statistic has no degrees of freedom (Fisher's z is normal); those of
+    `LikelihoodRatio` need not be whole.
+
+    >>> Independence(statistic=3.84, df=1, p_value=0.05).df
+    1
+    """
 
     statistic: float
-    df: int | None
+    df: float | None
     p_value: float
 
 
+class IndependenceTest:
+    """What a test of x and y given others has to have: PC, MMHC and `independence_test` use one of your own like those here.
+
+    `needs` says which statistic it wants, `test` gives its answer from that. `bind` may look at what the variables are.
+
+    >>> class Never(IndependenceTest):
+    ...     def needs(self, x, y, given=()):
+    ...         return Request((*given, x, y))
+    ...     def test(self, statistics, x, y, given=()):
+    ...         return Independence(0.0, None, 1.0)
+    >>> independence_test({"x": ["a", "b"], "y": ["a", "b"]}, "x", "y", test=Never()).p_value
+    1.0
+    """
+
+    kinds: ClassVar[str] = ""
+    """Of which variables it is, in the words of a refusal."""
+
+    def suits(self, variable: Variable) -> bool:
+        """Whether it can test this variable."""
+        return True
+
+    def bind(self, variables: Mapping[str, Variable]) -> Any:
+        """The test of these variables."""
+        return self
+
+    def needs(self, x: str, y: str, given: Sequence[str] = ()) -> Request:
+        """The table of finite variables, or the moments of numbers within their configurations."""
+        raise NotImplementedError
+
+    def test(self, statistics: Statistics, x: str, y: str, given: Sequence[str] = ()) -> Independence:
+        """The statistic, its degrees of freedom if it has any, and the p-value."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class _TableTest:
+class TableTest(IndependenceTest):
     """What the tests of finite variables share: a contingency table of x and y within each configuration z of the given.
 
     The degrees of freedom are (r - 1)(c - 1)q over the declared states; `adjusted` counts only the rows and columns of each
@@ -43,9 +82,11 @@ class _TableTest:
     """
 
     adjusted: bool = False
-    finite: ClassVar[bool] = True
-    """Whether it is of finite variables, or else of numbers."""
+    kinds: ClassVar[str] = "finite variables, not numbers such as"
     pearson: ClassVar[bool] = False
+
+    def suits(self, variable: Variable) -> bool:
+        return isinstance(variable, Finite)
 
     def needs(self, x: str, y: str, given: Sequence[str] = ()) -> Request:
         """The table of all of them."""
@@ -54,7 +95,7 @@ class _TableTest:
     def test(self, statistics: Statistics, x: str, y: str, given: Sequence[str] = ()) -> Independence:
         """The statistic, its degrees of freedom and its p-value."""
         counts = statistics.counts(self.needs(x, y, given).finite)
-        statistic, df = _statistic(counts, self.pearson, self.adjusted)
+        statistic, df = table_statistic(counts, self.pearson, self.adjusted)
         return Independence(self._reported(statistic, counts), df, float(sc.chdtrc(df, statistic)) if df else 1.0)
 
     def _reported(self, statistic: float, counts: Counts) -> float:
@@ -62,7 +103,7 @@ class _TableTest:
 
 
 @dataclass(frozen=True)
-class GSquared(_TableTest):
+class GSquared(TableTest):
     """The likelihood ratio G² = 2 Σ n log(n n_z / (n_xz n_yz)), chi-square if independent (Wilks 1938).
 
     >>> from suffice import scan
@@ -74,7 +115,7 @@ class GSquared(_TableTest):
 
 
 @dataclass(frozen=True)
-class ChiSquared(_TableTest):
+class ChiSquared(TableTest):
     """Pearson's X² = Σ (n - e)²/e, with e = n_xz n_yz / n_z (Pearson 1900).
 
     >>> independence_test({"x": ["a", "a", "b", "b"] * 5, "y": ["u", "u", "v", "u"] * 5}, "x", "y", test=ChiSquared())
@@ -85,7 +126,7 @@ class ChiSquared(_TableTest):
 
 
 @dataclass(frozen=True)
-class MutualInformation(_TableTest):
+class MutualInformation(TableTest):
     """The conditional mutual information of x and y in nats: G² = 2N · MI, which gives its p-value.
 
     >>> independence_test({"x": ["a", "b"] * 9, "y": ["u", "v"] * 9}, "x", "y", test=MutualInformation()).statistic
@@ -98,7 +139,7 @@ class MutualInformation(_TableTest):
 
 
 @dataclass(frozen=True)
-class FisherZ:
+class FisherZ(IndependenceTest):
     """Fisher's z = atanh(r) · sqrt(N - |given| - 3) of the partial correlation r, normal if independent (Fisher 1921).
 
     Where nothing can be said, nothing speaks against independence: with N - |given| - 3 <= 0 rows left, and where x or y is
@@ -109,7 +150,10 @@ class FisherZ:
     Independence(statistic=1.696..., df=None, p_value=0.089...)
     """
 
-    finite: ClassVar[bool] = False
+    kinds: ClassVar[str] = "numbers, not finite variables such as"
+
+    def suits(self, variable: Variable) -> bool:
+        return not isinstance(variable, Finite)
 
     def needs(self, x: str, y: str, given: Sequence[str] = ()) -> Request:
         """The moments of all of them."""
@@ -124,8 +168,47 @@ class FisherZ:
         return Independence(z, None, float(2.0 * sc.ndtr(-abs(z))))
 
 
-IndependenceTest: TypeAlias = _TableTest | FisherZ
-"""A test of x and y given others, by name: what statistic it `needs`, and its answer, `test`."""
+@dataclass(frozen=True)
+class LikelihoodRatio(IndependenceTest):
+    """The likelihood ratio of conditional Gaussians, for finite and real variables together; the same for x, y and for y, x.
+
+    Within each configuration of the finite variables that are given: two numbers are tested by the ratio of two regressions, a
+    number and a finite variable by that of one regression for all states and one for each (intercept, slopes and variance; the
+    density of the states given the numbers, by Bayes' rule, has the same ratio). Its exact mean and variance under independence,
+    from residuals that are normal, give the degrees of freedom, which need not be whole: the level holds for few rows, too.
+    States with too few rows for a regression say nothing. Two finite variables given numbers are tested by the partial
+    correlations of their indicators (Pillai's trace), and without numbers by `GSquared(adjusted=True)`.
+
+    A number whose distribution within a configuration is not normal, because finite variables that matter are not given, may
+    have another level: the comparison of variances takes its kurtosis for normal.
+
+    >>> rows = {"dose": ["low", "low", "high", "high"] * 3, "mood": [1.0, 1.5, 3.1, 2.8, 1.2, 0.7, 2.9, 3.3, 1.1, 0.8, 3.0, 2.6]}
+    >>> answer = independence_test(rows, "dose", "mood", test=LikelihoodRatio())
+    >>> answer == independence_test(rows, "mood", "dose"), answer.p_value < 0.05
+    (True, True)
+    """
+
+    numbers: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    """Which variables are numbers: filled by `bind`."""
+
+    def bind(self, variables: Mapping[str, Variable]) -> LikelihoodRatio:
+        return LikelihoodRatio(frozenset(n for n, v in variables.items() if not isinstance(v, Finite)))
+
+    def needs(self, x: str, y: str, given: Sequence[str] = ()) -> Request:
+        """The table of the finite ones, those of the pair last, or the moments of the numbers in their configurations."""
+        names = *sorted(given), *sorted((x, y))
+        return Request(tuple(n for n in names if n not in self.numbers), tuple(n for n in names if n in self.numbers))
+
+    def test(self, statistics: Statistics, x: str, y: str, given: Sequence[str] = ()) -> Independence:
+        request = self.needs(x, y, given)
+        if not request.real:
+            return GSquared(adjusted=True).test(statistics, x, y, given)
+        from suffice.structure.mixed_judge import Strata
+
+        moments = statistics.moments(request.finite, request.real)
+        strata = Strata.of_moments(moments, [n for n in sorted((x, y)) if n not in self.numbers])
+        statistic, df, log_p = strata.answers(np.arange(len(request.real), dtype=np.int32)[None, :])[0].tolist()
+        return Independence(statistic, df, float(np.exp(log_p)))
 
 
 @one_blas_thread
@@ -135,7 +218,7 @@ def independence_test(
     """Whether x and y are independent given others: the statistic, its degrees of freedom and its p-value.
 
     `data` is anything that `scan` takes, or `Statistics`. Without a `test` finite variables are tested by `GSquared()`, numbers
-    by `FisherZ()`; mixed variables have no test yet.
+    by `FisherZ()`, both together by `LikelihoodRatio()`.
 
     >>> rows = {"rain": ["no", "no", "yes", "yes"] * 9, "wet": ["no", "no", "yes", "no"] * 9, "moon": ["new", "full"] * 18}
     >>> round(independence_test(rows, "rain", "wet").p_value, 6)
@@ -164,25 +247,21 @@ def independence_test(
 
 def suited(variables: Sequence[Variable], test: IndependenceTest | None, *, adjusted: bool = False) -> IndependenceTest:
     """The test that was asked for, if it is one for these variables, or else the one that suits them."""
-    finite = [v.name for v in variables if isinstance(v, Finite)]
-    numbers = [v.name for v in variables if not isinstance(v, Finite)]
+    finite = [isinstance(v, Finite) for v in variables]
     if test is None:
-        if finite and numbers:
-            raise FitError(
-                f"there is no test of independence for finite and real variables together ({listed(finite, 3)} and "
-                f"{listed(numbers, 3)}); cut the numbers into intervals (variables={{name: Bins(5)}}), or search by a score"
-            )
-        return FisherZ() if numbers else GSquared(adjusted)
-    if not isinstance(test, (_TableTest, FisherZ)):
-        raise FitError(f"a test is GSquared(), ChiSquared(), MutualInformation() or FisherZ(), not {test!r}")
-    wrong = numbers if test.finite else finite
-    if wrong:
-        kind = "finite variables, not numbers such as" if test.finite else "numbers, not finite variables such as"
-        raise FitError(f"{type(test).__name__} tests {kind} {listed(wrong, 3)}")
-    return test
+        test = GSquared(adjusted) if all(finite) else LikelihoodRatio() if any(finite) else FisherZ()
+    if not isinstance(test, IndependenceTest):
+        raise FitError(
+            f"a test is GSquared(), ChiSquared(), MutualInformation(), FisherZ() or LikelihoodRatio(), or derived from "
+            f"IndependenceTest, not {test!r}"
+        )
+    if wrong := [v.name for v in variables if not test.suits(v)]:
+        raise FitError(f"{type(test).__name__} tests {test.kinds} {listed(wrong, 3)}; LikelihoodRatio() tests both together")
+    bound: IndependenceTest = test.bind({v.name: v for v in variables})
+    return bound
 
 
-def _statistic(counts: Counts, pearson: bool, adjusted: bool) -> tuple[float, int]:
+def table_statistic(counts: Counts, pearson: bool, adjusted: bool) -> tuple[float, int]:
     """G² or X² of a table whose last two variables are x and y, from the cells that are not empty, and its degrees of freedom."""
     keys, n = counts.listed()
     sizes = [v.n_states for v in counts.variables]

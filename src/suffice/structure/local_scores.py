@@ -3,8 +3,7 @@
 Variables are numbered in the order of their names, parents are sorted numbers. Where the statistics come from (a scan of the
 rows, bitmaps in memory, one matrix of moments, statistics that were saved, or that incomplete rows are expected to have) is the
 business of a kind of `LocalScores`, chosen here once. `FamilyScores` serves any variables, any score and any engine, by the
-statistics of single families. `GaussianScores` takes every family from one matrix of moments; `ExpectedScores` from tables of any
-numbers; `FiniteScores` is in a file of its own.
+statistics of single families, `ExpectedScores` takes them from tables of any numbers; the others are in files of their own.
 """
 
 from __future__ import annotations
@@ -19,10 +18,8 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.errors import FitError, note
 from suffice.families import family_of, has_family
-from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.priors import K2, BDeu, BDs, Dirichlet, NormalWishart
-from suffice.families.regression import COLLINEAR, NO_RESIDUAL, ROUNDING, too_large
-from suffice.scores import AIC, BIC, Evidence, LogLikelihood
+from suffice.scores import Evidence, GraphPosterior, Penalised
 from suffice.statistics import Request, Statistics
 from suffice.structure.parent_sets import TIE, Ints, Level, ParentSets, Sets, chosen, lattice
 from suffice.structure.rules import Parents, Rules, toggled
@@ -213,15 +210,25 @@ def families_in(sets: Sets, axis: Ints) -> list[Family]:
 
 def _fastest(data: Any, variables: Sequence[Variable], score: Any) -> type[LocalScores]:
     """The fastest kind that can answer."""
+    if isinstance(score, GraphPosterior):
+        from suffice.structure.prior_scores import PriorScores
+
+        return PriorScores
     tables = form_of(score, data.weight) is not None
     finite = all(isinstance(v, Finite) and v.n_states < 2**16 for v in variables)
     if tables and finite and isinstance(data, Data) and (not data.weighted or data.whole_weights):
         from suffice.structure.finite_scores import FiniteScores
 
         return FiniteScores
+    if tables and finite and isinstance(data, Statistics):
+        from suffice.structure.gathered_scores import GatheredScores
+
+        return GatheredScores if GatheredScores.serves(data) else FamilyScores
     if tables and (hasattr(data, "tables") or (finite and isinstance(data, Data))):
         return ExpectedScores
     if all(isinstance(v, Real) for v in variables) and _gaussian(score):
+        from suffice.structure.gaussian_scores import GaussianScores
+
         return GaussianScores
     from suffice.structure.hybrid_scores import HybridScores
 
@@ -230,7 +237,7 @@ def _fastest(data: Any, variables: Sequence[Variable], score: Any) -> type[Local
 
 def form_of(score: Any, weight: float) -> tuple[int, float, float] | None:
     """A score of tables as the kernels know it: kind, imagined rows, price of a parameter; None for any other."""
-    if type(score) in (LogLikelihood, AIC, BIC):
+    if isinstance(score, Penalised):
         return 0, 0.0, score.price(weight)
     prior: Any = score.prior if type(score) is Evidence else None
     if type(prior) is BDeu:
@@ -246,7 +253,7 @@ def form_of(score: Any, weight: float) -> tuple[int, float, float] | None:
 
 def _gaussian(score: Any) -> bool:
     """Whether the score of real variables is a function of one matrix."""
-    return type(score) in (LogLikelihood, AIC, BIC) or (type(score) is Evidence and type(score.prior) is NormalWishart)
+    return isinstance(score, Penalised) or (type(score) is Evidence and type(score.prior) is NormalWishart)
 
 
 class FamilyScores(LocalScores):
@@ -382,76 +389,3 @@ class Barring(LocalScores):
 
     def _barred(self, child: int, parents: Parents) -> bool:
         return any(some <= set(parents) for some in self.barred[child])
-
-
-class GaussianScores(LocalScores):
-    """The moments of all variables, and the score: likelihood less a price per parameter, or BGe.
-
-    With s the child's residual scatter and p parents: ln L = −N/2 (ln(2π s/N) + 1), and p + 2 parameters; BGe as in
-    `suffice.families.conditional_gaussian`, from the scatter to which the prior's has been added.
-    """
-
-    def _prepare(self) -> None:
-        statistics = self.data.gather([Request((), self.names)], threads=self.threads)
-        moments = statistics.moments((), self.names)
-        self.score = self.score.bind({v.name: v for v in self.variables}, statistics)
-        self.prior: Any = getattr(self.score, "prior", None)
-        if self.prior is not None:
-            moments += self.prior.imagine(self.variables[-1], self.variables[:-1]).at(moments.keys)
-        self.scatter = moments.scatter[0]
-        if not np.isfinite(self.scatter).all():
-            raise too_large(self.names[int(np.argmin(np.isfinite(np.diag(self.scatter))))])
-        scale = np.sqrt(np.diag(self.scatter))
-        constant = [n for n, s in zip(self.names, scale, strict=True) if s == 0]
-        if constant or self.weight < 2:
-            raise FitError(
-                f"all values of {constant[0]!r} are the same, and a constant has no density: leave the column out"
-                if constant
-                else "one row has no variance: a Gaussian search needs more rows"
-            )
-        self.matrix = np.ascontiguousarray(self.scatter / scale[:, None] / scale)
-        np.fill_diagonal(self.matrix, 1.0)
-
-    def _of_sets(self, sets: Sets, axis: Ints) -> Array:
-        from suffice.kernels.gaussian import residuals
-
-        others = sets[np.arange(sets.shape[1]) != axis[:, None]].reshape(len(sets), -1)
-        members = np.column_stack([others, sets[np.arange(len(sets)), axis]])  # the child last
-        left, log_det = np.empty(len(members)), np.empty(len(members))
-        collinear = COLLINEAR if self.prior is None else ROUNDING
-        residuals(self.matrix, members, collinear, NO_RESIDUAL, left, log_det)
-        residual = left * np.diag(self.scatter)[members[:, -1]]
-        p = members.shape[1] - 1
-        if self.prior is None:
-            few = float(self.weight).is_integer() and self.weight < p + 2
-            if few:
-                left[:] = np.nan
-            scores = -0.5 * self.weight * (LOG_2PI + np.log(residual / self.weight) + 1.0)
-            scores -= self.score.price(self.weight) * (p + 2)
-        else:
-            log_det += np.log(np.diag(self.scatter))[members[:, :-1]].sum(1)
-            scores = self._evidence(residual, log_det, p)
-        lost = np.isnan(left)
-        if lost.any():
-            self._tell(members[int(np.argmax(lost))])
-            scores[lost] = -np.inf
-        return np.asarray(scores)
-
-    def _evidence(self, residual: Array, log_det: Array, p: int) -> Array:
-        from scipy.special import gammaln
-
-        prior = self.prior
-        nu, t, N = prior.df - prior.n + p + 1, prior.scale, self.weight
-        before = gammaln(nu / 2) - 0.5 * np.log(prior.count) - 0.5 * p * np.log(t) - 0.5 * nu * np.log(t / 2)
-        after = gammaln((nu + N) / 2) - 0.5 * np.log(prior.count + N) - 0.5 * log_det - 0.5 * (nu + N) * np.log(residual / 2)
-        return np.asarray(after - before - 0.5 * LOG_2PI * N)
-
-    def _tell(self, family: npt.NDArray[np.int32]) -> None:
-        if self._told:
-            return
-        self._told = True
-        *parents, child = (self.names[v] for v in family)
-        note(
-            f"parent sets without an estimate are left out of the search (copies or combinations of columns, or too few rows); "
-            f"the first: {child!r} given {', '.join(map(repr, parents))}"
-        )

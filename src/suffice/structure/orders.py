@@ -111,6 +111,8 @@ class Orders:
                     if best > problem.progress.score + problem.scores.tie(best):
                         problem.progress.better(f"order after {done + stretch} rounds", best, parents)
                 problem.progress.check(f"{done + stretch} of {rounds} rounds")
+                if best >= sets.bound - problem.scores.tie(best):  # every variable has its best parents: nothing is better
+                    break
                 agree = sum(c.total >= best - problem.scores.tie(best) for c in chains)
                 if self.rounds is None and quiet >= QUIET and agree == len(chains) > 1:
                     break

@@ -73,9 +73,9 @@ class PC:
     the surer one counts: the one whose middle is in the smaller share of the separating sets, then the one whose ends are
     separated with the larger p-value.
 
-    `test` is by default `GSquared(adjusted=True)` for finite variables, `FisherZ()` for numbers. No heuristic skips a test for
-    want of rows; a table too sparse to speak has few degrees of freedom left. A variable that others determine (a copy, a sum) is
-    independent of all else given those, so that its edges may be lost.
+    `test` is by default `GSquared(adjusted=True)` for finite variables, `FisherZ()` for numbers, `LikelihoodRatio()` for both.
+    No heuristic skips a test for want of rows; a table too sparse to speak has few degrees of freedom left. A variable that
+    others determine (a copy, a sum) is independent of all else given those, so that its edges may be lost.
 
     Constraints: an edge that is forbidden both ways is left out from the start, a required one is never tested, and one that is
     allowed in one direction only is directed so. More parents than allowed: no collider is made of them, and if the result needs

@@ -14,6 +14,7 @@ from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.parallel import used_memory
 from suffice.errors import TooLarge, bytes_in_words
+from suffice.scores import score_of_data
 from suffice.statistics import Statistics
 from suffice.structure.hybrid_scores import PER_NUMBER, HybridScores, most_families
 from suffice.structure.local_scores import SLOW
@@ -228,7 +229,7 @@ def _one_by_one(problem: Problem) -> bool:
 def _hybrid(problem: Problem) -> bool:
     """Whether finite and real variables are mixed, and one table of moments serves all families with the same finite parents."""
     mixed = len({isinstance(v, Finite) for v in problem.variables}) > 1
-    return mixed and HybridScores.serves(problem.data, problem.score)
+    return mixed and HybridScores.serves(problem.data, score_of_data(problem.score))
 
 
 def _exact(problem: Problem, rules: Rules, method: Any) -> Work:

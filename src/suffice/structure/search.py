@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -16,7 +16,8 @@ from suffice.engines.sources import checked_limit
 from suffice.errors import DataError, FitError, counted, listed, note, whole
 from suffice.families.named_families import for_search
 from suffice.iteration import OutOfTime, Progress, checked_seconds
-from suffice.scores import BIC
+from suffice.libraries import sc
+from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints import Constraints, Require
 from suffice.structure.directions import model_limit
@@ -25,11 +26,11 @@ from suffice.structure.found import Found
 from suffice.structure.found_graph import FoundGraph
 from suffice.structure.methods.graph_method import GraphMethod, is_directed
 from suffice.structure.orders import Orders
-from suffice.structure.plan import Plan, check
+from suffice.structure.plan import Plan, check, in_words
 from suffice.structure.problem import Method, Problem, outcome_so_far
 from suffice.structure.rules import Rules
 from suffice.structure.windows import Window
-from suffice.variables import Variable
+from suffice.variables import Finite, Variable
 
 
 @overload
@@ -134,6 +135,8 @@ def search(
         raise DataError(f"{type(chosen).__name__} finds graphs without directions, and steps of sequences have one: time's")
     problem = problem_of(rows, score, constraints, method=chosen, what=type(chosen).__name__, families=families, **budget)
     chosen, problem = with_most_parents(chosen, problem)
+    chosen = within_gathered(chosen, problem, asked=method is not None)
+    tell_of_few_rows(chosen, problem)
     if dry_run:
         return Plan.of(problem, chosen)
     if is_directed(chosen) and (limit := model_limit(problem.variables, problem.families)) is not None:
@@ -171,6 +174,44 @@ def with_most_parents(method: Method, problem: Problem) -> tuple[Method, Problem
     limits = [usual if most is None else most for most in asked]
     rules = replace(problem.rules, max_parents=np.minimum(problem.rules.max_parents, limits))
     return replace(method, max_parents=max(limits)), replace(problem, rules=rules)  # type: ignore[type-var]
+
+
+def within_gathered(method: Method, problem: Problem, *, asked: bool = True) -> Method:
+    """The method with no more parents than statistics were gathered for: a number that was asked for is refused instead."""
+    gathered = problem.data.max_parents if isinstance(problem.data, Statistics) else None
+    most = int(problem.rules_of(method).max_parents.max(initial=0))
+    if not gathered or most <= gathered or not _counts_parents(method):
+        return method
+    if asked and most < problem.n - 1:
+        raise FitError(
+            f"the statistics were gathered for up to {gathered} parents, and {in_words(method)} asks for up to {most}: "
+            f"search with max_parents={gathered}, or gather them again, gather(data, max_parents={most})"
+        )
+    note(f"at most {counted(gathered, 'parent')}: the statistics were gathered for no more")
+    return replace(method, max_parents=gathered)  # type: ignore[type-var]
+
+
+def tell_of_few_rows(method: Method, problem: Problem) -> None:
+    """Say so where the rows are so few that BIC would join each variable with about one other, all being independent.
+
+    By chance, two columns gain more than ½ d ln N with the probability that a chi-square of d degrees exceeds d ln N.
+    """
+    if not _counts_parents(method) or isinstance(problem.score, GraphPosterior) or problem.n < 2:
+        return
+    states = np.median([v.n_states if isinstance(v, Finite) else 2 for v in problem.variables])
+    df, weight = max(states - 1.0, 1.0) ** 2, max(problem.data.weight, 1.0)
+    pairs = 0.5 * problem.n * (problem.n - 1)
+    by_chance = pairs * float(sc.chdtrc(df, df * np.log(weight)))
+    if by_chance >= problem.n:
+        note(
+            f"{weight:,.10g} rows are few for {problem.n:,} variables: of columns that are all independent, BIC would join about "
+            f"{by_chance:,.0f} of {pairs:,.0f} pairs; score=EBIC(1) asks more of an edge the more variables there are"
+        )
+
+
+def _counts_parents(method: Method) -> bool:
+    """Whether a method searches by scores of parent sets, and so has a maximum of parents."""
+    return is_dataclass(method) and "max_parents" in {f.name for f in fields(method)}
 
 
 def found_by(method: Method, problem: Problem) -> Any:
@@ -322,7 +363,7 @@ def _refuse_left_out(named: Mapping[str, str], data: Data | Statistics) -> None:
             )
 
 
-SCORES = "a score is LogLikelihood(), AIC(), BIC() or Evidence(prior)"
+SCORES = "a score is LogLikelihood(), AIC(), BIC(), EBIC(1) or Evidence(prior)"
 
 COMPLETED = "structural_em(data) and learn(data) search with missing cells"
 """What to do about missing cells."""

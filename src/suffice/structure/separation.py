@@ -22,7 +22,15 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Bits
 from suffice.engines.parallel import in_order, n_threads
 from suffice.statistics import Request
-from suffice.structure.independence import FisherZ, IndependenceTest, correlations
+from suffice.structure.independence import (
+    ChiSquared,
+    FisherZ,
+    GSquared,
+    IndependenceTest,
+    LikelihoodRatio,
+    MutualInformation,
+    correlations,
+)
 from suffice.structure.local_scores import CELLS, in_memory
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Parents
@@ -260,7 +268,7 @@ class GatheringJudge:
             for (x, y), given in zip(pairs[owner].tolist(), sets.tolist(), strict=True)
         ]
         sizes, result = {v.name: v.n_states for v in self.problem.variables if isinstance(v, Finite)}, list[float]()
-        for some in in_memory(asked, lambda a: prod(sizes[v] for v in (a[0], a[1], *a[2])), CELLS):
+        for some in in_memory(asked, lambda a: prod(sizes.get(v, 2) for v in (a[0], a[1], *a[2])), CELLS):
             statistics = self.problem.data.gather([self.test.needs(*a) for a in some], threads=self.problem.threads)
             result += [self.test.test(statistics, *a).p_value for a in some]
             self.problem.progress.check()
@@ -271,10 +279,14 @@ class GatheringJudge:
 def judge_of(problem: Problem, test: IndependenceTest) -> Judge:
     """The fastest judge for this data."""
     data, names = problem.data, problem.names
-    if isinstance(test, FisherZ):
+    if type(test) is FisherZ:
         moments = data.gather([Request((), names)], threads=problem.threads).moments((), names)
         return CorrelationJudge(correlations(moments), moments.total, problem.threads)
-    if not isinstance(data, Data):
+    if isinstance(test, LikelihoodRatio):
+        from suffice.structure.mixed_judge import MixedJudge
+
+        return MixedJudge(problem)
+    if not isinstance(data, Data) or type(test) not in (GSquared, ChiSquared, MutualInformation):
         return GatheringJudge(problem, test)
     finite = [v for v in problem.variables if isinstance(v, Finite)]
     layout = BitLayout(names, tuple(v.n_states for v in finite), STATES)

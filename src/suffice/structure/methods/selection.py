@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -19,6 +19,7 @@ from suffice.engines.data import Data
 from suffice.engines.parallel import in_order
 from suffice.errors import DataError, FitError, note, whole
 from suffice.iteration import OutOfTime
+from suffice.scores import BIC, EdgePrice, GraphPosterior, StructurePrior
 from suffice.statistics import Statistics
 
 Array = npt.NDArray[np.float64]
@@ -87,17 +88,26 @@ class Judgement(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EBIC:
+class EBIC(GraphPosterior):
     """The penalty with the smallest −2 log L + E log n + 4 γ E log p, of E edges among p variables and n rows.
 
     γ = 0 is the BIC; γ = 0.5 asks for more where there are many variables (Foygel & Drton 2010, NIPS 23). It needs no rows but
     their moments.
 
+    As a score of searches, higher is better, it is −½ of that: log L − ½ k log n − 2 γ E log p, with k parameters; γ = 1 is for
+    more variables than rows.
+
     >>> EBIC()
     EBIC(gamma=0.5)
+    >>> from suffice import score
+    >>> rows = {"x": [1.0, 2.5, 3.0, 4.0, 5.5], "y": [2.0, 4.0, 3.5, 5.0, 4.5]}
+    >>> round(score("x -> y", rows, EBIC(0.0)) - score("x -> y", rows, EBIC(1.0)), 4)
+    1.3863
     """
 
     gamma: float = 0.5
+    score: Any = field(default=BIC(), init=False, repr=False)
+    prior: StructurePrior = field(default=EdgePrice(0.5), init=False, repr=False)
 
     @property
     def n_paths(self) -> int:
@@ -107,6 +117,7 @@ class EBIC:
     def __post_init__(self) -> None:
         if isinstance(self.gamma, bool) or not isinstance(self.gamma, (int, float)) or not 0.0 <= self.gamma < math.inf:
             raise FitError(f"the gamma of EBIC is a number of at least 0, mostly from 0 to 1, not {self.gamma!r}")
+        object.__setattr__(self, "prior", EdgePrice(float(self.gamma)))
 
     def value(self, fit: Fit, weight: float, n_variables: int) -> float:
         """The criterion of one graph: smaller is better."""
