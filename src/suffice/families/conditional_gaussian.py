@@ -48,6 +48,9 @@ class LinearGaussian:
     array([0.5])
     """
 
+    iterative: ClassVar[bool] = False
+    normal: ClassVar[bool] = True
+
     def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
         finite, reals = split(parents)
         return Request(tuple(p.name for p in finite), (*(p.name for p in reals), child.name))

@@ -139,6 +139,18 @@ class GlmCpd(Cpd):
         """Where the coefficients of a parent are."""
         return columns_of(self.regressors, parent)
 
+    def effects(self, parent: str) -> Array:
+        """What each state of a finite parent adds to the predictors (the first axis), those of its first state being 0."""
+        own = self.theta[self.layout.slopes[:, self.columns_of(parent)]].T
+        return np.concatenate([np.zeros((1, own.shape[1])), own])
+
+    def moved(self, parent: str, rng: np.random.Generator) -> Self:
+        """The same, with the effects of a finite parent's states moved apart a little, at random."""
+        layout, theta = self.layout, self.theta.copy()
+        own = layout.slopes[:, self.columns_of(parent)]
+        theta[own] += self.family.apart(theta[layout.levels]) * rng.standard_normal(own.shape)
+        return self._of(self.parents, self.family, theta)
+
     def predictor(self, columns: Columns, n: int) -> Array:
         """η of each of n rows; of a family that has several predictors, a row for each of them."""
         layout = self.layout

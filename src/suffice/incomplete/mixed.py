@@ -21,8 +21,9 @@ from suffice.engines.gather import Groups
 from suffice.engines.parallel import in_order
 from suffice.errors import FitError
 from suffice.families.family import flat_index
-from suffice.incomplete.completed_rows import Batch, NoProbability, ObservedRows, batches, completed, counted, observed_moments
+from suffice.incomplete.completed_rows import Batch, NoProbability, ObservedRows, batches, counted, observed_moments
 from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, Shown, Theta, log_likelihood
+from suffice.incomplete.integrated_rows import expected_rows
 from suffice.incomplete.normal import expected_moments, weighted_moments
 from suffice.incomplete.patterns import Array, Component, Key, PatternFinder
 from suffice.incomplete.units import Units
@@ -128,7 +129,7 @@ class _Again(Step[Expectation]):
     theta: Theta
 
     def of(self, block: Block) -> Expectation:
-        parts = (completed(batch, self.theta, self.step.units) for batch in self.step.needed(block))
+        parts = (expected_rows(batch, self.theta, self.step.units) for batch in self.step.needed(block))
         return summed(parts) or _nothing(self.theta)
 
 
@@ -150,7 +151,7 @@ class _FirstImpossible(Step[dict[int, int]]):
         for _, component, rows in self.step.components(block, missing):
             for batch in () if component.by_moments else batches(component, rows):
                 try:
-                    completed(batch, self.theta, self.step.units)
+                    expected_rows(batch, self.theta, self.step.units)
                 except NoProbability as impossible:
                     lost[impossible.row] = True
         lost &= block.weights > 0
@@ -211,7 +212,7 @@ class MixedComponents:
         for key, cases in self.reduced.cases.items():
             logs, moments = expected_moments(self.step.finder.component(key), cases, theta.lines)
             total = added(total, Expectation(logs, np.zeros_like(total.cells), moments, {}))
-        tasks = (partial(completed, batch, theta, self.step.units) for batch in self._batches)
+        tasks = (partial(expected_rows, batch, theta, self.step.units) for batch in self._batches)
         more = summed(in_order(tasks, self.threads if self._worth_threads else 1))
         total = total if more is None else added(total, more)
         return total if self.step.hold else added(total, self.data.fold(_Again(self.step, theta), threads=self.threads))

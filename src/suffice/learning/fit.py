@@ -192,16 +192,9 @@ def with_regressions(
 
 def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, Any]) -> BayesNet:
     """Rows with missing cells. A regression whose own columns are complete is a factor by itself: it is fitted by itself, and
-    the other nodes by EM as if it had no parents. One with gaps takes part in EM, if it can."""
+    the other nodes by EM as if it had no parents. One with gaps takes part in EM."""
     families = task.families
     whole = {n: f for n, f in families.items() if getattr(f, "iterative", False) and _complete(task, n)}
-    for name, family in families.items():
-        if getattr(family, "iterative", False) and name not in whole and not hasattr(family, "advance"):
-            gaps = [c for c in (name, *task.dag.parents(name)) if task.rows.missing[c]]
-            raise FitError(
-                f"{listed(gaps)} of the regression of {name!r} has missing cells, and {type(family).__name__} is fitted to "
-                "complete rows only (Logistic() may have gaps); fill them in, or leave the rows out yourself"
-            )
     if not whole:
         return _from_incomplete(dag, data, families=families, **options)
     cut = Dag({n: [] if n in whole else task.dag.parents(n) for n in task.dag.nodes})

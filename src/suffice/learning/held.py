@@ -121,7 +121,7 @@ def read_fixed(fixed: Any, nodes: Mapping[str, NodeFamily], known: Iterable[str]
         node = nodes.get(name)
         if node is None:
             raise FitError(f"fixed names {name!r}, which has no parameters here{nearest(str(name), list(known))}")
-        if not node.normal:
+        if not node.normal or node.regression:
             raise FitError(f"fixed names single entries of {name!r}, and only those of Gaussians can be: name it as a whole")
         held = Held.of(node, [said] if isinstance(said, str) else said)
         if held.whole(node):

@@ -23,7 +23,7 @@ from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, listed
 from suffice.families.design import Layout, are_numbers, expanded, predicted
 from suffice.families.family import Array, Columns
-from suffice.families.glm import Maximum, Regressors, Summary, Sums
+from suffice.families.glm_sums import Maximum, Regressors, Summary, Sums
 from suffice.families.regression import independent
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import sizes

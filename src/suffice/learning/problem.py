@@ -25,6 +25,7 @@ from suffice.errors import FitError, listed, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd, Mode
+from suffice.families.glm_steps import between
 from suffice.families.priors import Prior
 from suffice.incomplete.components import (
     Array,
@@ -38,11 +39,21 @@ from suffice.incomplete.components import (
     refuse_unanswerable,
 )
 from suffice.incomplete.finite import FiniteComponents
+from suffice.incomplete.gauss_hermite import error_of
 from suffice.incomplete.mixed import MixedComponents, scaled_moments
 from suffice.incomplete.units import Units, moments_by_column, no_groups, observed_cells
 from suffice.learning.held import Held, ratios
 from suffice.learning.incomplete import Task, task_of
-from suffice.learning.objective import free_parts, kept, like, log_prior_of_line, log_prior_of_rates, normal_of, with_parts
+from suffice.learning.objective import (
+    common_line_of,
+    free_parts,
+    kept,
+    like,
+    log_prior_of_line,
+    log_prior_of_rates,
+    normal_of,
+    with_parts,
+)
 from suffice.learning.starts import Starts
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import Tie, linked
@@ -167,6 +178,12 @@ class ParameterProblem(Task):
         others = {node.name: self._estimate(node, s) for node in self.others}
         return self._held(Theta(self.tables, self.tables.normalised(weights), others))
 
+    def shorter(self, before: Theta, after: Theta) -> Theta | None:
+        """Half of the way of the regressions whose steps may be too long; None where there are none."""
+        long = [node.name for node in self.others if node.iterative and not node.family.sure]
+        own = {n: between(before.others[n], after.others[n]) for n in long}
+        return replace(after, others={**after.others, **own}) if own else None
+
     def log_prior(self, theta: Theta) -> float:
         """What the prior adds to the objective: 0 without one; Σ α ln θ for means, Σ (α − 1) ln θ for modes of tables; of a
         Gaussian the logarithm that its estimate maximises (see `suffice.learning.objective`). A tie counts once."""
@@ -217,7 +234,13 @@ class ParameterProblem(Task):
         """
         variances = (cpd.variance for cpd in theta.others.values() if isinstance(cpd, ConditionalGaussian))
         least = (float(np.min(v, where=v > 0, initial=np.inf)) for v in variances)
-        return 1e-15 * self.weight * sum(1.0 / v for v in least)
+        return 1e-15 * self.weight * sum(1.0 / v for v in least) + self._integration * self.weight
+
+    @cached_property
+    def _integration(self) -> float:
+        """By how much ln p of a row may be off where missing numbers are integrated over points; 0 where none are."""
+        by_rows = (v for node in self.others if node.by_rows for v in node.parents if not isinstance(v, Finite))
+        return error_of(len({v.name for v in by_rows if self.rows.missing.get(v.name)}))
 
     def vector(self, theta: Theta) -> Array:
         """Coordinates to extrapolate in: of tables roots, since logarithms of vanishing probabilities run away."""
@@ -241,7 +264,7 @@ class ParameterProblem(Task):
         """The parameters as distributions by node."""
         tables = self.tables.cut(theta.cells)
         return {
-            n: Table(node.child, node.parents, tables[n]) if node.by_table else self._outward(theta.others[n])  # type: ignore[arg-type]
+            n: Table(node.child, node.parents, tables[n]) if node.by_table else self._outward(node, theta.others[n])  # type: ignore[arg-type]
             for n, node in self.nodes.items()
         }
 
@@ -249,6 +272,8 @@ class ParameterProblem(Task):
         """The parameters of these distributions; where tied nodes differ, one step on from them."""
 
         def scaled(node: NodeFamily, cpd: Any) -> Cpd:
+            if node.normal and node.regression:
+                cpd = node.family.opened(cpd).closed()
             return self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
 
         theta = Theta.of(self.nodes, self.tables, cpds, scaled)
@@ -309,6 +334,8 @@ class ParameterProblem(Task):
 
         What is only expected makes no posterior: its intervals would be too narrow.
         """
+        if node.regression:
+            return cpd  # type: ignore[no-any-return]
         if not node.normal and not node.by_table:
             return replace(cpd, imagined=None) if getattr(cpd, "imagined", None) is not None else cpd  # type: ignore[no-any-return]
         cpd = replace(cpd, imagined=self.said[node.name] if self._is_seen(node) else None)
@@ -333,8 +360,9 @@ class ParameterProblem(Task):
         """The nodes that are no tables."""
         return [node for node in self.nodes.values() if not node.by_table]
 
-    def _outward(self, cpd: Cpd) -> Cpd:
-        return self.shown.outward_cpd(cpd) if isinstance(cpd, ConditionalGaussian) else cpd
+    def _outward(self, node: NodeFamily, cpd: Any) -> Cpd:
+        own: Cpd = self.shown.outward_cpd(cpd) if node.normal else cpd
+        return node.family.opened(own) if node.normal and node.regression else own
 
     def _named(self, node: NodeFamily, statistic: Statistic, units: Units | None = None) -> Counts | Moments:
         if node.by_table:
@@ -379,14 +407,21 @@ class ParameterProblem(Task):
                 start: Any = None if self.start is None else self.start.others[node.name]
                 held, variance = self.entries[node.name], self.units.variance[node.name]
                 return held.estimate(node, groups, old, start, ratios(node, self.units), variance)
+            if node.regression:
+                return common_line_of(node, groups, old, self.offset_slopes(node), self.units.variance[node.name])
             return normal_of(node, groups, old, imagined, how, self.units.variance[node.name])
         new = node.family.estimate(node.child, node.parents, self._named(node, s), imagined, how)
         result: Cpd = kept(new, old, groups)
         return result
 
+    def offset_slopes(self, node: NodeFamily) -> dict[int, float]:
+        """The slope of the offset of a linear regression, by its place: 1, but that the columns are scaled."""
+        y = self.units.scale[node.name]
+        return {j: self.units.scale[r] / y for j, r in enumerate(node.reals[:-1]) if r == node.family.offset}
+
     def _log_prior(self, node: NodeFamily, cpd: Cpd) -> float:
         imagined, how = self.imagined[node.name], self.estimate
-        if hasattr(node.family, "log_prior"):
+        if node.iterative:
             return float(node.family.log_prior(cpd))
         if imagined is None:
             return 0.0
@@ -449,10 +484,10 @@ def problem_of(dag: Any, data: Any, **options: Any) -> ParameterProblem:
         )
     task = task_of(dag, data, **options)
     for name, family in task.families.items():
-        if getattr(family, "iterative", False) and not hasattr(family, "advance"):
+        if family.iterative and family.dispersed and family.ridge:
             raise FitError(
-                f"{type(family).__name__} of {name!r} is fitted to complete rows, by fit, and takes no part in EM (Logistic() "
-                "does); fit fits it by itself where its own columns are complete"
+                f"{name!r} has a dispersion, and the ridge of {type(family).__name__} is in its units: EM would have no one "
+                f"objective to climb; leave the ridge out, {type(family).__name__}(), or fit it to complete rows"
             )
     return ParameterProblem.of(task)
 
@@ -460,7 +495,7 @@ def problem_of(dag: Any, data: Any, **options: Any) -> ParameterProblem:
 def imagined_by(nodes: Mapping[str, NodeFamily], prior: Prior | None) -> dict[str, Any]:
     """What the prior imagines of each node; None where it says nothing, which is noted."""
     answers = {
-        n: None if prior is None or node.iterative else prior.imagine(node.child, node.parents) for n, node in nodes.items()
+        n: None if prior is None or node.regression else prior.imagine(node.child, node.parents) for n, node in nodes.items()
     }
     unspoken = [n for n, answer in answers.items() if answer is None]
     if prior is not None and unspoken:
