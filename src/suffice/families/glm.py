@@ -22,8 +22,8 @@ McCullagh & Nelder 1989, Generalized Linear Models, 2nd ed., ch. 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar
 
@@ -118,6 +118,10 @@ class Glm:
     def layout(self, child: Variable, columns: int) -> Layout:
         """Where θ has what, of a child and the columns of its regressors."""
         return Layout.of(self.n_predictors(child), columns, shared=self.ordered)
+
+    def renamed(self, names: Mapping[str, str]) -> Any:
+        """The same family of a node whose parents have other names."""
+        return self
 
     def regressors(self, parents: Sequence[Variable]) -> tuple[Variable, ...]:
         """The parents that have coefficients."""
@@ -369,6 +373,9 @@ class OnePredictor(Glm):
     kind: ClassVar[type] = Real
     single: ClassVar[bool] = True
     response: ClassVar[int]
+
+    def renamed(self, names: Mapping[str, str]) -> Any:
+        return self if self.offset is None else replace(self, offset=names[self.offset])
 
     def check_child(self, child: Variable) -> None:
         if not isinstance(child, Real):

@@ -225,6 +225,13 @@ class GlmCpd(Cpd):
         cpd: Self = family.cpd(self.child, variables, theta[order], self.dispersion, centre=self.centre[columns], fitted=fitted)
         return cpd
 
+    def renamed(self, child: Variable, parents: Sequence[Variable]) -> Self:
+        """The same numbers of another node, whose parents correspond in their order."""
+        names = dict(zip(self.parents, (p.name for p in parents), strict=True))
+        family, fields = self.family.renamed(names), {"centre": self.centre, "fitted": self.fitted}
+        cpd: Self = family.cpd(child, tuple(parents), self.theta, self.dispersion, **fields)
+        return cpd
+
     def same(self, other: GlmCpd) -> bool:
         """Whether two regressions of a node are the same numbers, whatever the order of the parents and the ridge they came by.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ from suffice.exponential.special import (
     ratio_excess,
     stirling_rest,
 )
-from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.design import codes_of, predicted
 from suffice.families.family import Array, Columns
 from suffice.families.glm import OfStates, OnePredictor, weighed
@@ -29,6 +30,7 @@ from suffice.families.glm_sums import Regressors, Summary, Sums
 from suffice.families.poisson import LARGEST, PoissonRates
 from suffice.families.regression_cpd import RegressionCpd
 from suffice.libraries import sc
+from suffice.statistics import Request
 from suffice.variables import Count, Finite, Variable
 
 
@@ -50,6 +52,9 @@ class Linear(OnePredictor):
     closes: ClassVar[bool] = True
     dispersed: ClassVar[bool] = True
     words: ClassVar[str] = "linear regression"
+
+    def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
+        return LinearGaussian().needs(child, parents)
 
     def spread_in_words(self, dispersion: float) -> str:
         return f", variance {dispersion:.6g}"
@@ -164,6 +169,10 @@ class BinomialLogit(_OfCounts):
     """
 
     trials: str | None = None
+
+    def renamed(self, names: Mapping[str, str]) -> Any:
+        own = super().renamed(names)
+        return own if self.trials is None else replace(own, trials=names[self.trials])
 
     response: ClassVar[int] = 1
     words: ClassVar[str] = "binomial regression, logit link"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 
 from suffice.blas import one_blas_thread
@@ -14,27 +14,25 @@ from suffice.families.family import Estimate, checked_estimate
 from suffice.families.gathering import gather
 from suffice.families.hierarchical import PartialPooling
 from suffice.families.priors import Several, as_prior
-from suffice.families.regression_cpd import needs_rows
 from suffice.graphs import Dag
 from suffice.learning.chain_fit import fit_chain, score_chain
 from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
 from suffice.learning.crf.fit import fit_linear_chain
 from suffice.learning.discriminative import fit_to_target
 from suffice.learning.incomplete import Task, checked_families, numbers_of, task_of
-from suffice.learning.irls import DistinctRows, fitted, maximised
 from suffice.learning.plates import Plate
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, ModelKind, prior_of
+from suffice.learning.tied_regressions import fitted_regressions, from_tables
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected, score_undirected
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated, free_nodes, replaced
 from suffice.models.features import is_undirected
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.regressions import families_of
-from suffice.models.sharing import Tie, agreeing, check_families, pooled, shared_in, shared_of, tied_prior
+from suffice.models.sharing import Tie, agreeing, alike, check_families, pooled, shared_in, shared_of, tied_prior
 from suffice.objectives import Bayes, Likelihood, as_penalties
 from suffice.scores import BIC, Evidence
 from suffice.statistics import Statistics
-from suffice.variables import Finite
 
 
 @one_blas_thread
@@ -154,7 +152,6 @@ def _asked(dag: Any, families: Mapping[str, Any] | None, shared: Any) -> tuple[D
     """The graph, its tied nodes, and the families of its regressions."""
     graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
     families = families_of(dag, families)
-    check_families(ties, families)
     return graph, ties, families
 
 
@@ -186,7 +183,7 @@ def with_regressions(
     nodes = {n: (v, [task.variables[p] for p in task.dag.parents(n)]) for n, v in task.variables.items()}
     chosen = {n: families.get(n) or family_of(*node) for n, node in nodes.items()}
     statistics = task.rows.gather([family.needs(*nodes[n]) for n, family in chosen.items()])
-    ready = {n: fitted(*nodes[n], task.rows, f) for n, f in chosen.items() if getattr(f, "iterative", False)}
+    ready = fitted_regressions(nodes, {n: f for n, f in chosen.items() if f.iterative}, task.rows, task.ties)
     return estimated(task.dag, statistics, task.prior, how, ready=ready, shared=[tie.nodes for tie in task.ties])
 
 
@@ -194,14 +191,21 @@ def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, An
     """Rows with missing cells. A regression whose own columns are complete is a factor by itself: it is fitted by itself, and
     the other nodes by EM as if it had no parents. One with gaps takes part in EM."""
     families = task.families
-    whole = {n: f for n, f in families.items() if getattr(f, "iterative", False) and _complete(task, n)}
+    whole = {n: f for n, f in families.items() if f.iterative and all(_complete(task, m) for m in _together(task, n))}
     if not whole:
         return _from_incomplete(dag, data, families=families, **options)
     cut = Dag({n: [] if n in whole else task.dag.parents(n) for n in task.dag.nodes})
     rest = {n: f for n, f in families.items() if n not in whole}
-    bn = _from_incomplete(cut, task.rows, families=rest, **{**options, "shared": [tie.nodes for tie in task.ties]})
+    ties = [tie for tie in task.ties if tie.nodes[0] in whole]
+    left = [tie.nodes for tie in task.ties if tie not in ties]
+    bn = _from_incomplete(cut, task.rows, families=rest, **{**options, "shared": left})
     nodes = {n: (task.variables[n], [task.variables[p] for p in task.dag.parents(n)]) for n in whole}
-    return replaced(bn, task.dag, {n: fitted(*nodes[n], task.rows, family) for n, family in whole.items()})
+    return replaced(bn, task.dag, fitted_regressions(nodes, whole, task.rows, ties), ties)
+
+
+def _together(task: Task, node: str) -> tuple[str, ...]:
+    """A node and those that share its parameters."""
+    return next((tie.nodes for tie in task.ties if node in tie.nodes), (node,))
 
 
 def _complete(task: Task, node: str) -> bool:
@@ -216,14 +220,12 @@ def _tabled_regressions(
     seen = _agreed(dag, graph, seen, ties)
     variables = seen.variables
     checked_families(families, graph, variables)
-    ready = {}
-    for name, family in families.items():
-        node = variables[name], [variables[p] for p in graph.parents(name)]
-        if not getattr(family, "iterative", False):
-            continue
-        if not all(isinstance(v, Finite) for v in (node[0], *node[1])):
-            raise needs_rows(node[0])
-        ready[name] = maximised(*node, DistinctRows(seen.counts([*graph.parents(name), name])), family)
+    check_families(ties, families)
+    ready: dict[str, Any] = {}
+    nodes = {n: (variables[n], [variables[p] for p in graph.parents(n)]) for n in families if families[n].iterative}
+    alone = [Tie(((n, *graph.parents(n)),)) for n in nodes if not any(n in tie.nodes for tie in ties)]
+    for tie in (*alone, *(tie for tie in ties if tie.nodes[0] in nodes)):
+        ready |= from_tables(tie, nodes, families[tie.nodes[0]], seen)
     return estimated(graph, seen, prior, how, ready=ready, shared=[tie.nodes for tie in ties])
 
 
@@ -273,7 +275,7 @@ def score(
         return score_chain(dag, data, chosen, by_node=by_node)
     graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
     if families := families_of(dag, families):
-        parts = _beside_regressions(dag, graph, data, chosen, families, [tie.nodes for tie in ties])
+        parts = _beside_regressions(dag, graph, data, chosen, families, ties)
         return parts if by_node else float(sum(parts.values()))
     statistics = _agreed(dag, graph, gather(data, graph), ties)
     variables = statistics.variables
@@ -289,7 +291,7 @@ def score(
 
 
 def _beside_regressions(
-    dag: Any, graph: Dag, data: Any, chosen: Any, families: Mapping[str, Any], shared: Any
+    dag: Any, graph: Dag, data: Any, chosen: Any, families: Mapping[str, Any], ties: Sequence[Tie]
 ) -> dict[str, float]:
     """The parts of all nodes. A regression has its log-likelihood at the estimate, where a ridge has moved it, less the price
     of its parameters; no evidence, for the flat prior of its intercept has no normalising constant. The other nodes are scored
@@ -302,20 +304,26 @@ def _beside_regressions(
             raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
     rows = rows.take(graph.nodes)
     rows.require_complete(graph.nodes)
-    variables, own = rows.schema, {}
+    rows = rows.with_variables(alike(ties, rows.schema))
+    variables = rows.schema
     checked_families(families, graph, variables)
+    check_families(ties, families)
     iterative = {n: f for n, f in families.items() if getattr(f, "iterative", False)}
     if iterative and (isinstance(chosen, Evidence) or not hasattr(chosen, "price")):
         raise FitError(
             f"{next(iter(iterative))!r} is a regression, and the flat prior of its intercept gives it no evidence: score it with "
             "BIC(), which approximates that"
         )
-    for name, family in iterative.items():
-        child, parents = variables[name], [variables[p] for p in graph.parents(name)]
-        found = fitted(child, parents, rows, family).fitted
-        own[name] = float(found.log_likelihood - chosen.price(rows.weight) * family.n_parameters(child, parents))
+    nodes = {n: (variables[n], [variables[p] for p in graph.parents(n)]) for n in iterative}
+    found: Mapping[str, Any] = fitted_regressions(nodes, iterative, rows, ties)
+    own = {n: cpd.fitted.log_likelihood - chosen.price(rows.weight) * cpd.n_parameters for n, cpd in found.items()}
+    for tie in (tie for tie in ties if tie.nodes[0] in own):
+        first, price = tie.nodes[0], chosen.price(rows.weight) * found[tie.nodes[0]].n_parameters
+        own[first] = sum(found[n].fitted.log_likelihood for n in tie.nodes) - price
+        own |= dict.fromkeys(tie.nodes[1:], 0.0)
     cut = Dag({n: [] if n in own else graph.parents(n) for n in graph.nodes})
-    return {**score(cut, rows, chosen, by_node=True, shared=shared), **own}
+    left = [tie.nodes for tie in ties if tie.nodes[0] not in own]
+    return {**score(cut, rows, chosen, by_node=True, shared=left), **own}
 
 
 def _local(graph: Dag, node: str, variables: Any, statistics: Statistics, chosen: Any, pooled: Any = None) -> float:

@@ -172,7 +172,8 @@ def free_parts(cpd: Any) -> list[Array]:
 
 def like(cpd: Any, other: Any) -> Any:
     """A distribution under its own names with the parameters of another of the same shape."""
-    return replace(cpd, **{n: getattr(other, n) for n in _names(cpd)})
+    own = {f.name for f in fields(cpd)}
+    return replace(cpd, **{n: getattr(other, n) for n in (*_names(cpd), "centre") if n in own})
 
 
 def with_parts(cpd: Any, parts: Sequence[Array]) -> Any:

@@ -433,7 +433,7 @@ class ParameterProblem(Task):
         """The statistic in which each tied node has the counts or moments of its whole tie, whose columns have the same units."""
         if not self.ties:
             return s
-        cells, moments, old = s.cells.copy(), dict(s.moments), dict(s.theta.others)
+        cells, moments, old, steps = s.cells.copy(), dict(s.moments), dict(s.theta.others), dict(s.steps)
         for tie in self.ties:
             if self.nodes[tie.nodes[0]].by_table:
                 total = sum(s.cells[self.tables.cells(node)] for node in tie.nodes)
@@ -442,9 +442,10 @@ class ParameterProblem(Task):
                 continue
             # what has no weight keeps its parameters: they must be shared, too
             old |= {node: like(old[node], old[tie.nodes[0]]) for node in tie.nodes[1:]}
-            own = [moments[node] for node in tie.nodes if node in moments]
-            moments |= dict.fromkeys(tie.nodes, reduce(added, own)) if own else {}
-        return s._replace(theta=replace(s.theta, others=old), cells=cells, moments=moments)
+            for seen in (moments, steps):
+                own = [seen[node] for node in tie.nodes if node in seen]
+                seen |= dict.fromkeys(tie.nodes, reduce(added, own)) if own else {}
+        return s._replace(theta=replace(s.theta, others=old), cells=cells, moments=moments, steps=steps)
 
     def _shares(self, theta: Theta) -> bool:
         """Whether tied nodes have the same parameters."""
@@ -460,6 +461,9 @@ class ParameterProblem(Task):
         """A step of EM leads from any parameters to shared ones; nodes that share none stay where they are."""
         if not self.ties:
             return theta
+        # sums of regressions add only where they are taken at the same parameters
+        first = {node: tie.nodes[0] for tie in self.ties for node in tie.nodes if self.nodes[node].iterative}
+        theta = replace(theta, others={**theta.others, **{n: like(theta.others[n], theta.others[m]) for n, m in first.items()}})
         shared = self.maximised(self.expected(theta).statistic)
         return self.with_nodes(theta, shared, [node for tie in self.ties for node in tie.nodes])
 
