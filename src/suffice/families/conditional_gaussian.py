@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,13 @@ if TYPE_CHECKING:
     from suffice.exponential import StudentT
 
 LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+class LineBelief(Protocol):
+    """What a prior holds of lines that is not conjugate, and so imagines no moments."""
+
+    def estimate(self, child: Variable, parents: Sequence[Variable], seen: Moments) -> ConditionalGaussian: ...
+    def log_evidence(self, child: Variable, seen: Moments) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -68,18 +75,22 @@ class LinearGaussian:
             total -= 0.5 * N * (LOG_2PI + np.log(r.residual / N) + 1.0)
         return float(total)
 
-    def log_evidence(self, child: Variable, seen: Moments, imagined: Moments) -> float:
+    def log_evidence(self, child: Variable, seen: Moments, imagined: Moments | LineBelief) -> float:
         """The log-probability of the child's data given the parents', with the parameters integrated out."""
+        if not isinstance(imagined, Moments):
+            return imagined.log_evidence(child, seen)
         before = imagined.at(seen.keys)
         after = seen + before
         Z_after, Z_before = (sum(_log_normaliser(s, g, r) for g, _, r in posteriors(child, s)) for s in (after, before))
         return float(Z_after - Z_before - 0.5 * LOG_2PI * seen.total)
 
     def estimate(
-        self, child: Variable, parents: Sequence[Variable], seen: Moments, imagined: Moments | None, how: Estimate
+        self, child: Variable, parents: Sequence[Variable], seen: Moments, imagined: Moments | LineBelief | None, how: Estimate
     ) -> ConditionalGaussian:
         finite, reals = split(parents)
         Q = checked_cells(finite, f"the table of {child.name!r}")
+        if imagined is not None and not isinstance(imagined, Moments):
+            return imagined.estimate(child, parents, seen)
         posterior = (seen if imagined is None else seen + imagined).at(np.arange(Q))
         intercept, coefficients, variance = np.full(Q, np.nan), np.full((Q, len(reals)), np.nan), np.full(Q, np.nan)
         for g, N, r in regressions(posterior) if imagined is None else posteriors(child, posterior):

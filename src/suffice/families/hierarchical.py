@@ -22,9 +22,10 @@ from suffice.errors import FitError, listed, nearest, note
 from suffice.families.family import Array, as_numbers
 from suffice.families.pooling import LOWEST, Pooled, checked_strength, common_strength, highest, pooled
 from suffice.families.priors import Node, Prior
+from suffice.families.random_effects import RandomEffects
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import checked_cells, n_configurations, sizes
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite, Real, Variable
 
 __all__ = ["LOWEST", "HierarchicalDirichlet", "PartialPooling", "Pool", "Pooled", "highest", "pooled"]
 
@@ -238,6 +239,8 @@ class PartialPooling(Prior):
     strength: float | None = None
     prior: Any = None
     found: Mapping[str, Common] = field(default_factory=dict)
+    slopes: tuple[str, ...] = ()
+    restricted: bool = False
 
     chooses: ClassVar[bool] = True
 
@@ -252,6 +255,10 @@ class PartialPooling(Prior):
             if not set(pool.nodes) <= set(seen):  # tied to another, of which the prior is asked
                 continue
             child, parents, _ = seen[pool.nodes[0]]
+            if isinstance(child, Real) and pool.group is not None:
+                continue  # a number has random effects, which are chosen with its lines
+            if self.slopes:
+                raise FitError(f"slopes are of numbers, and {child.name!r}, which is pooled in part, has none: leave them out")
             strength, mean = common(pool.counts(seen), self.strength)
             by = {p.name: finite(p, child.name) for p in parents}
             mean = mean.reshape(*sizes(by[p] for p in pool.others), mean.shape[-1])
@@ -266,10 +273,12 @@ class PartialPooling(Prior):
         pools = [pool for pool in self.pools if child.name in pool.nodes]
         if not pools:
             return None if self.prior is None else self.prior.believe(child, parents, seen)
+        if isinstance(child, Real) and (group := pools[0].group) is not None:
+            return RandomEffects(group, self.slopes, self.restricted)
         if child.name not in self.found:
             raise FitError(
                 f"Partial() learns from complete rows how much {child.name!r} differs between groups, and these are not; use "
-                "Separate() or Tied(), or fill the missing cells in before"
+                "Separate() or Pooled(), or fill the missing cells in before"
             )
         return self._imagined(pools[0], child, parents)
 
@@ -307,6 +316,6 @@ def finite(variable: Variable, child: str) -> Finite:
     if not isinstance(variable, Finite):
         of = f", a parent of {child!r}," if child and child != variable.name else ""
         raise FitError(
-            f"Partial() pools tables, and {variable.name!r}{of} is a number: use Separate() or Tied(), or cut it into Bins"
+            f"Partial() pools tables, and {variable.name!r}{of} is a number: use Separate() or Pooled(), or cut it into Bins"
         )
     return variable

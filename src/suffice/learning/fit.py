@@ -128,6 +128,8 @@ def fit(
     rows = data if isinstance(data, Statistics) else scan(data)
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
     graph, ties, families = _asked(dag, families, shared)
+    if isinstance(dag, Plate):
+        dag.check_families(families)
     if families:
         return with_regressions(dag, rows, as_prior(prior), how, families, shared)
     try:
