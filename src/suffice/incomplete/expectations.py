@@ -20,13 +20,13 @@ import numpy as np
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.engines.parallel import in_order, n_threads
-from suffice.errors import FitError, TooLarge, listed
+from suffice.errors import TooLarge, listed
 from suffice.families.family import Cpd
 from suffice.incomplete.completions import CodedRows, FiniteCompletions, Floats, Ints, ReduceRows, Watch, starts, theta_of
 from suffice.incomplete.expected_moments import ExpectedMoments, saturated
 from suffice.statistics import Counts, Request, Statistics
 from suffice.statistics.configurations import n_configurations, sizes
-from suffice.variables import Finite, Real, Variable
+from suffice.variables import Finite, Variable
 
 DENSE = 2**22
 """Cells up to which a table is dense."""
@@ -58,12 +58,6 @@ class IncompleteRows:
     """
 
     def __init__(self, data: Data, variables: Mapping[str, Variable], seed: int = 0) -> None:
-        for name, v in variables.items():
-            if not isinstance(v, (Finite, Real)):
-                raise FitError(
-                    f"{name!r} holds {type(v).__name__.lower()}s, and structural EM takes finite columns and numbers, so far; "
-                    f"declare it as one of them: variables={{{name!r}: Real}}"
-                )
         self._data, self._seed = data.take([n for n in variables if n in data.columns]), seed
         self._step = ReduceRows.over(tuple(variables.values()), self._data)
         lacking = any(v.name not in data.columns or data.missing[v.name] for v in self._step.variables)
@@ -84,8 +78,8 @@ class IncompleteRows:
         return ExpectedTables(self.rows, completions, self.watch)
 
     def first(self) -> ExpectedStatistics | Statistics | None:
-        """What is there to start with, before there is a network; None where finite columns and numbers are mixed."""
-        if (self._step.variables and self._step.reals) or self.rows is None:
+        """What is there to start with, before there is a network; None where finite columns and numbers are mixed, or counts."""
+        if (self._step.variables and self._step.reals) or self.rows is None or self._step.units.counted:
             return None
         return saturated(self.rows, self.watch) if self._step.reals else ExpectedTables(self.rows, None, self.watch)
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from dataclasses import replace
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -23,16 +24,17 @@ from suffice.engines.gather import Groups, table_of
 from suffice.errors import TooLarge, listed, note
 from suffice.families.family import Cpd, flat_index
 from suffice.graphs import Dag
-from suffice.incomplete.completed_rows import NoProbability, batches, log_weights, posterior, unknown_numbers
+from suffice.incomplete.completed_rows import NoProbability, batches, log_weights, other_columns, posterior, unknown_numbers
 from suffice.incomplete.completions import CodedRows, Floats, Ints, Small, Watch, factors_at, joint_draws, starts
 from suffice.incomplete.components import FlatTables, Theta, nodes_of
 from suffice.incomplete.mixed import ReduceMixed
 from suffice.incomplete.normal import solved, weighted_moments
 from suffice.incomplete.patterns import MAX_STATES, Component, PatternFinder, digits_of
+from suffice.libraries import sc
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import n_configurations, sizes
-from suffice.variables import Finite, Real, Variable
+from suffice.variables import Count, Finite, Real, Variable
 
 MOST = 2**24
 """Completed rows that are held."""
@@ -101,16 +103,18 @@ class ExpectedMoments:
     def __init__(self, cpds: Mapping[str, Cpd], rows: CodedRows, seed: int, watch: Watch) -> None:
         self.rows, self.weight, self._watch, self._seed = rows, rows.weight, watch, seed
         self._number = {v.name: i for i, v in enumerate(rows.variables)}
-        variables: Mapping[str, Variable] = {v.name: v for v in rows.variables} | {n: Real(n) for n in rows.reals}
+        numbers: list[Variable] = [Count(n) if n in rows.units.counted else Real(n) for n in rows.reals]
+        variables: Mapping[str, Variable] = {v.name: v for v in (*rows.variables, *numbers)}
         nodes = nodes_of(Dag({n: cpds[n].parents for n in variables}), variables, {})
         tables = FlatTables.of(rows.variables, [node.finite for node in nodes.values() if node.by_table])
-        self._theta = Theta.of(nodes, tables, cpds, lambda _, cpd: rows.units.inward_cpd(cpd))
+        self._theta = Theta.of(nodes, tables, cpds, lambda node, cpd: rows.units.inward_cpd(cpd) if node.normal else cpd)
         ways = np.where(rows.codes < 0, np.array(sizes(rows.variables))[:, None], 1).astype(float).prod(axis=0)
         finder = PatternFinder(nodes, tuple(variables), MOST if ways.sum() <= MOST else MAX_STATES)
         self._step = ReduceMixed(finder, tables, rows.units.plain, True)
         owner = self._complete_states(ways)
         self.numbers = rows.numbers[:, owner]
         self._left = self._complete_numbers()
+        self._log_base = {n: self._complete_counts(n) for n in rows.reals if n in rows.units.counted}
         self._pairs: dict[tuple[str, ...], Counts] = {}
 
     def _complete_states(self, ways: Floats) -> Ints:
@@ -178,7 +182,7 @@ class ExpectedMoments:
         for _, component, observed in self._step.components(block, self._step.finder.missing(block)):
             for batch in batches(component, observed) if component.states else ():
                 self._watch("completing missing states")
-                logs = log_weights(batch, self._theta, {})[0]
+                logs = log_weights(batch, self._theta, other_columns(batch, self._step.units))[0]
                 try:  # what has no estimate does not occur
                     p = posterior(np.where(np.isnan(logs), -np.inf, logs), batch.rows)[1]
                 except NoProbability as impossible:
@@ -191,7 +195,7 @@ class ExpectedMoments:
         block, column = self.rows.block(self.codes, self.numbers), {n: i for i, n in enumerate(self.rows.reals)}
         for _, component, observed in self._step.components(block, self._step.finder.missing(block)):
             unknown = [column[n] for n in component.unknown]
-            for batch in batches(component, observed):
+            for batch in batches(component, observed) if unknown else ():
                 self._watch("completing missing numbers")
                 here, row = unknown_numbers(batch, self._theta.lines), batch.rows.row
                 self.numbers[np.array(unknown)[:, None], row] = here.mean[:, 0]
@@ -200,6 +204,19 @@ class ExpectedMoments:
                     for j, b in enumerate(unknown[: i + 1]):
                         found[min(a, b), max(a, b)].append((row, left[:, i, j]))
         return {pair: (np.concatenate([r for r, _ in own]), np.concatenate([c for _, c in own])) for pair, own in found.items()}
+
+    def _complete_counts(self, name: str) -> Floats:
+        """Put means into the missing cells of a count, at the rates of its parents' states; ln x! of each row, or its mean."""
+        at = self.rows.reals.index(name)
+        gone, rates = np.isnan(self.numbers[at]), self._theta.others[name].rates
+        log_base = np.asarray(sc.gammaln(self.numbers[at] + 1.0), dtype=np.float64)
+        if gone.any():
+            finite = self._theta.others[name].finite_parents
+            codes = tuple(self.codes[self._number[v.name], gone] for v in finite)
+            which = np.ravel_multi_index(codes, sizes(finite)) if finite else np.zeros(int(gone.sum()), np.intp)
+            self.numbers[at, gone] = rates.reshape(-1)[which]
+            log_base[gone] = np.array([mean_log_factorial(r) for r in rates.reshape(-1).tolist()])[which]
+        return log_base
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """The expected tables and moments that are asked for; without finite variables, the moments of all numbers."""
@@ -250,9 +267,25 @@ class ExpectedMoments:
                 more = np.bincount(at, self.p[row] * left, len(groups.keys))
                 groups.spread.scatter[:, i, j] += more
                 groups.spread.scatter[:, j, i] += more if i != j else 0.0
+        bases = [
+            np.bincount(np.searchsorted(groups.keys, keys), self.p * self._log_base[r]) for r in reals if r in self._log_base
+        ]
+        groups = replace(groups, log_base=np.array(bases, dtype=np.float64).reshape(len(bases), -1).T) if bases else groups
         some = groups.spread.weight >= VANISHED * min(1.0, self.weight)
         spread = Spread(*(part[some] for part in groups.spread))
         return self.rows.units.outward_moments(members, reals, Groups(groups.keys[some], spread, groups.log_base[some]))
+
+
+@cache
+def mean_log_factorial(rate: float) -> float:
+    """E[ln x!] of a Poisson count.
+
+    >>> round(mean_log_factorial(1.0), 6), mean_log_factorial(0.0)
+    (0.304842, 0.0)
+    """
+    x = np.arange(max(0.0, np.floor(rate - 12.0 * np.sqrt(rate))), np.ceil(rate + 12.0 * np.sqrt(rate) + 30.0))
+    p = np.exp(sc.xlogy(x, rate) - rate - sc.gammaln(x + 1.0))
+    return float(p @ sc.gammaln(x + 1.0))
 
 
 def _combined(rows: CodedRows, owner: Ints, first: Ints, every: npt.NDArray[np.bool_]) -> Small:
