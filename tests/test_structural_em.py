@@ -23,6 +23,7 @@ from suffice.incomplete import completions, expected_moments
 from suffice.incomplete.completions import CodedRows, FiniteCompletions, ReduceRows, condensed, theta_of
 from suffice.incomplete.expectations import IncompleteRows, spread
 from suffice.iteration import Progress
+from suffice.learning.irls import Pass
 from suffice.learning.problem import problem_of
 from suffice.recipes.structural_em import StructuralRun, structural_em
 from suffice.statistics import Request
@@ -326,6 +327,36 @@ def test_expected_statistics_of_counts() -> None:
     drawn = np.array([poisson.pmf(x, r) @ gammaln(x + 1) for r in rates])
     logs = np.array([np.log(2.0), drawn[1]]) + np.log(120.0) * p + share * drawn
     np.testing.assert_allclose(moments.log_base[:, 0], logs, rtol=1e-9)
+
+
+def test_expected_rows_under_regressions() -> None:
+    """A current network with regressions: completed rows, weighed as enumeration weighs them, for any step."""
+    rng = np.random.default_rng(1)
+    u, y, k = sf.Finite("u", ["a", "b"]), sf.Finite("y", ["no", "yes"]), sf.Count("k")
+    x, codes, n = rng.normal(3.0, 2.0, 40), rng.integers(0, 2, 40), 40
+    shown, response, count = rng.random(n) < 0.6, rng.integers(0, 2, n), rng.poisson(3.0, n).astype(float)
+    data = sf.scan(
+        {"u": [s if ok else None for s, ok in zip(np.array(["a", "b"])[codes], shown, strict=True)], "x": x, "k": count}
+        | {"y": np.array(["no", "yes"])[response]},
+        variables={"u": u, "y": y, "k": k},
+    )
+    real = sf.Real("x")
+    cpds = {
+        "u": Table(u, (), [0.4, 0.6]),
+        "x": sf.Gaussian(3.0).bound(real, []),
+        "y": sf.Logistic().cpd(y, (real, u), np.array([-1.0, 0.4, 0.8])),
+        "k": sf.PoissonLog().cpd(k, (u, real), np.array([0.5, 0.7, 0.1])),
+    }
+    expected = IncompleteRows(data, {"u": u, "x": real, "y": y, "k": k}, whole=True).under(cpds)
+    log_p = np.array(
+        [sum(cpds[v].log_prob({"u": np.full(n, s), "x": x, "y": response, "k": count}) for v in ("u", "y", "k")) for s in (0, 1)]
+    )
+    log_p[:, shown] = np.where(np.arange(2)[:, None] == codes[shown], 0.0, -np.inf)
+    p = np.exp(log_p - np.logaddexp(*log_p))
+    np.testing.assert_allclose(expected.gather([Request(("u",))]).counts(["u"]).dense(), p.sum(axis=1), rtol=1e-10)
+    measured = expected.fold(Pass(sf.PoissonLog().summary, (k, (u, real))))
+    np.testing.assert_allclose(measured.columns, [p[1].sum(), x.sum()], rtol=1e-10)
+    assert measured.weight == pytest.approx(n)
 
 
 def test_complete_counts_are_scored_as_in_a_search() -> None:

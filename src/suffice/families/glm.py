@@ -35,7 +35,10 @@ from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed
 from suffice.families.design import CELLS, Layout, codes_of, filled, fixed, shrunk, terms
 from suffice.families.family import Array, Columns
 from suffice.families.glm_steps import APART, advanced, expected_sums, log_ridge, random_of, start_of
-from suffice.families.glm_sums import Maximum, Regressors, Summary, Sums
+from suffice.families.glm_sums import Maximum as Maximum
+from suffice.families.glm_sums import Regressors as Regressors
+from suffice.families.glm_sums import Summary as Summary
+from suffice.families.glm_sums import Sums as Sums
 from suffice.families.regression_cpd import Fitted, RegressionCpd, needs_rows
 from suffice.statistics import Request
 from suffice.variables import Finite, Real, Variable

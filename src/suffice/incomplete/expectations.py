@@ -20,7 +20,7 @@ import numpy as np
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.engines.parallel import in_order, n_threads
-from suffice.errors import TooLarge, listed
+from suffice.errors import FitError, TooLarge, listed
 from suffice.families.family import Cpd
 from suffice.incomplete.completions import CodedRows, FiniteCompletions, Floats, Ints, ReduceRows, Watch, starts, theta_of
 from suffice.incomplete.expected_moments import ExpectedMoments, saturated
@@ -57,9 +57,10 @@ class IncompleteRows:
            [0.   , 0.889]])
     """
 
-    def __init__(self, data: Data, variables: Mapping[str, Variable], seed: int = 0) -> None:
+    def __init__(self, data: Data, variables: Mapping[str, Variable], seed: int = 0, *, whole: bool = False) -> None:
+        """With `whole` no rows are summed up: networks with regressions, of which moments do not say all, need every row."""
         self._data, self._seed = data.take([n for n in variables if n in data.columns]), seed
-        self._step = ReduceRows.over(tuple(variables.values()), self._data)
+        self._step = ReduceRows.over(tuple(variables.values()), self._data, whole=whole)
         lacking = any(v.name not in data.columns or data.missing[v.name] for v in self._step.variables)
         elsewhere = lacking and self._step.reals and not data.engine.near
         self.rows = None if elsewhere else CodedRows.of(self._data, self._step)
@@ -70,6 +71,8 @@ class IncompleteRows:
 
     def under(self, cpds: Mapping[str, Cpd]) -> ExpectedStatistics:
         """What is expected under the network of these distributions."""
+        if self._step.reals and self._step.crowds and any(cpd.is_open for cpd in cpds.values()):
+            raise FitError("rows that were summed up do not say all of a regression: IncompleteRows(..., whole=True) keeps them")
         if self.rows is None:
             return ExpectedElsewhere(self._data, self._step, cpds, self._seed)
         if self.rows.reals:

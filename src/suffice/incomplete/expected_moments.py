@@ -14,19 +14,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.engine import Block, Step, added
 from suffice.engines.gather import Groups, table_of
-from suffice.errors import TooLarge, listed, note
+from suffice.errors import FitError, TooLarge, listed, note
 from suffice.families.family import Cpd, flat_index
 from suffice.graphs import Dag
 from suffice.incomplete.completed_rows import NoProbability, batches, log_weights, other_columns, posterior, unknown_numbers
 from suffice.incomplete.completions import CodedRows, Floats, Ints, Small, Watch, factors_at, joint_draws, starts
-from suffice.incomplete.components import FlatTables, Theta, nodes_of
+from suffice.incomplete.components import FlatTables, NodeFamily, Theta, nodes_of
 from suffice.incomplete.mixed import ReduceMixed
 from suffice.incomplete.normal import solved, weighted_moments
 from suffice.incomplete.patterns import MAX_STATES, Component, PatternFinder, digits_of
@@ -41,6 +42,9 @@ MOST = 2**24
 
 DRAWN = 2**18
 """Completed rows where draws stand for some of them, about."""
+
+BLOCK = 2**16
+"""Completed rows that a step sees at a time."""
 
 FEWEST, DRAWS = 20, 2_000
 """Draws for a row, between these."""
@@ -105,7 +109,9 @@ class ExpectedMoments:
         self._number = {v.name: i for i, v in enumerate(rows.variables)}
         numbers: list[Variable] = [Count(n) if n in rows.units.counted else Real(n) for n in rows.reals]
         variables: Mapping[str, Variable] = {v.name: v for v in (*rows.variables, *numbers)}
-        nodes = nodes_of(Dag({n: cpds[n].parents for n in variables}), variables, {})
+        regressions = {n: cpds[n].family for n in variables if cpds[n].is_regression}
+        nodes = nodes_of(Dag({n: cpds[n].parents for n in variables}), variables, regressions)
+        self._refuse_curved(nodes)
         tables = FlatTables.of(rows.variables, [node.finite for node in nodes.values() if node.by_table])
         self._theta = Theta.of(nodes, tables, cpds, lambda node, cpd: rows.units.inward_cpd(cpd) if node.normal else cpd)
         ways = np.where(rows.codes < 0, np.array(sizes(rows.variables))[:, None], 1).astype(float).prod(axis=0)
@@ -116,6 +122,33 @@ class ExpectedMoments:
         self._left = self._complete_numbers()
         self._log_base = {n: self._complete_counts(n) for n in rows.reals if n in rows.units.counted}
         self._pairs: dict[tuple[str, ...], Counts] = {}
+
+    def _refuse_curved(self, nodes: Mapping[str, NodeFamily]) -> None:
+        """Refuse missing numbers of regressions that are not normal: a mean and a covariance do not say all of them."""
+        lost = {n for n, x in zip(self.rows.reals, self.rows.numbers, strict=True) if np.isnan(x).any()}
+        for node in nodes.values():
+            for v in node.members if node.iterative else ():
+                if v.name in lost:
+                    raise FitError(
+                        f"cells of {v.name!r} are missing, and {node.name!r} is {type(node.family).__name__}: what rows are "
+                        "expected to be has means of numbers only; em integrates them, for a graph that is given"
+                    )
+
+    @property
+    def n_rows(self) -> int:
+        """The number of completed rows."""
+        return len(self.p)
+
+    def fold(self, step: Step[Any], *, threads: int | None = None, what: str | None = None) -> Any:
+        """A step over the completed rows, weighed by their probabilities, as an engine would do it: regressions are fitted so.
+        Missing numbers are at their means."""
+        numbers = {n: self.rows.units.outward(n, x) for n, x in zip(self.rows.reals, self.numbers, strict=True)}
+        whole = {**self.rows.block(self.codes, self.numbers).columns, **numbers}
+        parts = (
+            Block({n: c[i : i + BLOCK] for n, c in whole.items()}, self.p[i : i + BLOCK], i // BLOCK)
+            for i in range(0, max(1, len(self.p)), BLOCK)
+        )
+        return reduce(added, map(step.of, parts))
 
     def _complete_states(self, ways: Floats) -> Ints:
         """Rows with every combination of states of their missing cells, or draws of them, and their weights; whose each is."""
@@ -161,6 +194,11 @@ class ExpectedMoments:
         """How many completed rows stand for the combinations of states of each row, and whether they are drawn."""
         if ways.sum() <= MOST:
             return ways.astype(np.int64), np.zeros(len(ways), bool)
+        if any(node.iterative for node in self._step.finder.nodes.values()):
+            raise TooLarge(
+                f"the missing finite cells of all rows have {ways.sum():.3g} combinations of states, and beside regressions they "
+                f"may have {MOST:,}; leave out what is most often missing"
+            )
         rows, draws = self.rows, int(np.clip(DRAWN // len(ways), FEWEST, DRAWS))
         times = np.minimum(ways, draws).astype(np.int64)
         if times.sum() > MOST:
@@ -182,7 +220,7 @@ class ExpectedMoments:
         for _, component, observed in self._step.components(block, self._step.finder.missing(block)):
             for batch in batches(component, observed) if component.states else ():
                 self._watch("completing missing states")
-                logs = log_weights(batch, self._theta, other_columns(batch, self._step.units))[0]
+                logs = log_weights(batch, self._theta, other_columns(batch, self.rows.units))[0]
                 try:  # what has no estimate does not occur
                     p = posterior(np.where(np.isnan(logs), -np.inf, logs), batch.rows)[1]
                 except NoProbability as impossible:
@@ -208,10 +246,10 @@ class ExpectedMoments:
     def _complete_counts(self, name: str) -> Floats:
         """Put means into the missing cells of a count, at the rates of its parents' states; ln x! of each row, or its mean."""
         at = self.rows.reals.index(name)
-        gone, rates = np.isnan(self.numbers[at]), self._theta.others[name].rates
+        gone = np.isnan(self.numbers[at])
         log_base = np.asarray(sc.gammaln(self.numbers[at] + 1.0), dtype=np.float64)
         if gone.any():
-            finite = self._theta.others[name].finite_parents
+            rates, finite = self._theta.others[name].rates, self._theta.others[name].finite_parents
             codes = tuple(self.codes[self._number[v.name], gone] for v in finite)
             which = np.ravel_multi_index(codes, sizes(finite)) if finite else np.zeros(int(gone.sum()), np.intp)
             self.numbers[at, gone] = rates.reshape(-1)[which]
