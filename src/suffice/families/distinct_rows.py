@@ -1,7 +1,9 @@
-"""The rows behind a contingency table, as a pass over rows sees them."""
+"""A pass over rows, as iterative families make it, and the rows behind a contingency table, as such a pass sees them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,18 @@ import numpy as np
 from suffice.engines.engine import Block, Step
 from suffice.statistics import Counts
 from suffice.statistics.configurations import sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Pass(Step[Any]):
+    """What a function, such as a method of a family, says of the columns and weights of some rows."""
+
+    says: Callable[..., Any]
+    about: tuple[Any, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, block: Block) -> Any:
+        return self.says(*self.about, block.columns, block.weight, **self.options)
 
 
 class DistinctRows:

@@ -10,30 +10,18 @@ log-likelihood in what is kept, too (log-likelihood, deviance, Pearson's sum). A
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.engines.engine import Block, Step
 from suffice.errors import FitError
+from suffice.families.distinct_rows import Pass
 from suffice.families.family import Array
 from suffice.families.glm_sums import Maximum, Regressors, Summary, Sums
 
 STEPS, SETTLED = 100, 1e-10
 """Newton steps at most, and the standard errors that the last of them is shorter than."""
-
-
-@dataclass(frozen=True, eq=False)
-class Measured(Step[Any]):
-    """What a family says of the rows of each block: its summary, or its sums at θ."""
-
-    says: Any
-    about: tuple[Any, ...]
-    options: Mapping[str, float]
-
-    def of(self, block: Block) -> Any:
-        return self.says(*self.about, block.columns, block.weight, **self.options)
 
 
 class Quadratic(NamedTuple):
@@ -61,7 +49,7 @@ def after_more_rows(cpd: Any, rows: Any) -> Any:
     before = Quadratic(
         layout.shifted(cpd.theta, cpd.centre), np.linalg.inv(layout.around(old.covariance / old.dispersion, cpd.centre))
     )
-    new: Summary = rows.fold(Measured(family.summary, (cpd.child, cpd.parent_variables), {}))
+    new: Summary = rows.fold(Pass(family.summary, (cpd.child, cpd.parent_variables)))
     found = _ascended(family, at, before, before.mean, rows, family.told(cpd))
     loss = -2.0 * before.value(found.theta)
     s = found.sums
@@ -74,7 +62,7 @@ def after_more_rows(cpd: Any, rows: Any) -> Any:
     done = family.finished(at, cpd.parent_variables, found._replace(sums=both), summary, cpd.dispersion)
     if not family.profiled:
         return done
-    own = float(rows.fold(Measured(family.of_shape, (family.log_likelihood_of, at, found.theta, 1.0 / cpd.dispersion), {})))
+    own = float(rows.fold(Pass(family.of_shape, (family.log_likelihood_of, at, found.theta, 1.0 / cpd.dispersion))))
     return replace(done, fitted=replace(done.fitted, log_likelihood=old.log_likelihood + own - 0.5 * loss))
 
 
@@ -89,11 +77,11 @@ def _base(cpd: Any) -> float:
 def refitted(cpd: Any, rows: Any) -> Any:
     """The regression fitted again to all rows, from where it was: what a fit to them from the beginning gives."""
     family, at = cpd.family, Regressors(cpd.child, cpd.regressors, cpd.centre)
-    summary: Summary = rows.fold(Measured(family.summary, (cpd.child, cpd.parent_variables), {}))
+    summary: Summary = rows.fold(Pass(family.summary, (cpd.child, cpd.parent_variables)))
     theta = cpd.layout.shifted(cpd.theta, cpd.centre)
     found = _ascended(family, at, Quadratic(np.zeros(len(theta)), family.penalty(at)), theta, rows, {})
     if not family.canonical:  # the covariance is that of the expected curvature
-        s = rows.fold(Measured(family.measure, (at, found.theta), {"expected": True}))
+        s = rows.fold(Pass(family.measure, (at, found.theta), {"expected": True}))
         found = found._replace(covariance=np.linalg.inv(s.hessian + family.penalty(at)))
     return family.finished(at, cpd.parent_variables, found, summary)
 
@@ -102,7 +90,7 @@ def _ascended(family: Any, at: Regressors, before: Quadratic, theta: Array, rows
     """Newton steps from a start, halved where they lower the objective."""
 
     def measured(theta: Array) -> Sums:
-        sums: Sums = rows.fold(Measured(family.measure, (at, theta), told))
+        sums: Sums = rows.fold(Pass(family.measure, (at, theta), told))
         return sums
 
     s = measured(theta)

@@ -72,7 +72,7 @@ class IncompleteRows:
     def under(self, cpds: Mapping[str, Cpd]) -> ExpectedStatistics:
         """What is expected under the network of these distributions."""
         if self._step.reals and self._step.crowds and any(cpd.is_open for cpd in cpds.values()):
-            raise FitError("rows that were summed up do not say all of a regression: IncompleteRows(..., whole=True) keeps them")
+            raise FitError("rows that were summed up do not say all of a regression: they must be kept whole")
         if self.rows is None:
             return ExpectedElsewhere(self._data, self._step, cpds, self._seed)
         if self.rows.reals:

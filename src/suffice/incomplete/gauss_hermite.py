@@ -11,13 +11,13 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 POINTS = {1: 33, 2: 15, 3: 9}
-"""Points for each of one, two or three numbers that are missing together: 33, 15² and 9³ in all."""
+"""HermitePoints for each of one, two or three numbers that are missing together: 33, 15² and 9³ in all."""
 
 DRAWS, SEED = 2_000, 0
 """Draws that stand for more numbers, half of them the others with the opposite sign."""
 
 
-class Points(NamedTuple):
+class HermitePoints(NamedTuple):
     """Standard normal points (number, point), their log-weights, and how near the points lie to each other; 0 of draws."""
 
     z: Array
@@ -35,7 +35,7 @@ def n_points(d: int) -> int:
 
 
 @cache
-def points(d: int) -> Points:
+def points(d: int) -> HermitePoints:
     """The points for d numbers.
 
     >>> at = points(2)
@@ -44,11 +44,11 @@ def points(d: int) -> Points:
     """
     if d not in POINTS:
         half = np.random.default_rng(SEED).standard_normal((d, DRAWS // 2))
-        return Points(np.concatenate([half, -half], axis=1), np.full(DRAWS, -np.log(DRAWS)), 0.0)
+        return HermitePoints(np.concatenate([half, -half], axis=1), np.full(DRAWS, -np.log(DRAWS)), 0.0)
     x, w = np.polynomial.hermite_e.hermegauss(POINTS[d])
     z = np.stack(np.meshgrid(*[x] * d, indexing="ij")).reshape(d, -1)
     weight = np.stack(np.meshgrid(*[np.log(w) - 0.5 * np.log(2.0 * np.pi)] * d, indexing="ij")).reshape(d, -1)
-    return Points(z, weight.sum(axis=0), float(np.diff(x).min()))
+    return HermitePoints(z, weight.sum(axis=0), float(np.diff(x).min()))
 
 
 def error_of(d: int) -> float:

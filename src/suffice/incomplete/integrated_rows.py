@@ -28,7 +28,7 @@ from suffice.incomplete.completed_rows import (
     posterior,
 )
 from suffice.incomplete.components import Expectation, Theta
-from suffice.incomplete.gauss_hermite import Points, points
+from suffice.incomplete.gauss_hermite import HermitePoints, points
 from suffice.incomplete.patterns import Array, Member, digits_of
 from suffice.incomplete.units import Units
 
@@ -97,7 +97,7 @@ class _Integral(NamedTuple):
                 break
         return self._shares(at, middle, root)
 
-    def _shares(self, at: Points, middle: Array, root: Array) -> tuple[Array, Array]:
+    def _shares(self, at: HermitePoints, middle: Array, root: Array) -> tuple[Array, Array]:
         v = middle[:, :, None] + np.einsum("ijsn,jk->iskn", root, at.z)
         scale = np.log(np.prod([root[i, i] for i in range(len(root))], axis=0))
         moved = 0.5 * (at.z**2).sum(axis=0)[:, None] - 0.5 * (v**2).sum(axis=0)

@@ -144,7 +144,7 @@ def check_families(ties: Iterable[Tie], families: Mapping[str, Any] | None) -> N
                 has = "no family of its own" if own is None else f"the family {own!r}"
                 raise FitError(
                     f"{first!r} and {node!r} are to share their parameters, but {first!r} has the family {known[first]!r} and "
-                    f"{node!r} has {has}: give it {wanted!r}, or leave it out of shared="
+                    f"{node!r} has {has}: name one for all of them, or leave it out of shared=, or of families="
                 )
 
 
