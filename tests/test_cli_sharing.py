@@ -171,3 +171,39 @@ def test_help_speaks_of_them(run: Any) -> None:
     said = " ".join(out.split())
     for words in ("--shared A,B,C", "bdeu:auto", "hierarchical", "by EM, of which Ctrl-C takes the best so far"):
         assert words in said
+
+
+def test_groups_with_random_effects_on_the_command_line(run: Any) -> None:
+    rng = np.random.default_rng(0)
+    level, slope, hours = np.repeat(rng.normal(size=8), 10), np.repeat(rng.normal(size=8), 10), rng.normal(size=80)
+    mark = 5.0 + level + (2.0 + slope) * hours + rng.normal(size=80)
+    write_csv("marks.csv", {"school": np.repeat([f"s{i}" for i in range(8)], 10), "hours": hours, "mark": mark})
+    asked = ["fit", "hours -> mark", "marks.csv", "-o", "mixed.json", "--group", "school", "--inside", "mark"]
+    code, _, err = run(*asked, "--pooling", "partial:hours")
+    assert code == 0, err
+    plate = sf.Plate("hours -> mark", group="school", inside=["mark"], pooling=sf.Partial(slopes=["hours"]))
+    fitted = sf.fit(plate, "marks.csv")["mark"]
+    np.testing.assert_allclose(sf.read("mixed.json")["mark"].coefficients, fitted.coefficients, rtol=1e-9)
+    for words, said in (
+        ([*asked, "--pooling", "some"], "--pooling is separate, pooled, partial"),
+        ([*asked, "--family", "mark=linear"], "--group has no part beside --family"),
+        ([*asked[:5], "--pooling", "partial"], "name the column that makes them, --group COLUMN"),
+    ):
+        code, _, err = run(*words)
+        assert (code, said in err) == (1, True), err
+
+
+def test_tied_regressions_with_gaps_on_the_command_line(run: Any) -> None:
+    rng = np.random.default_rng(1)
+    columns: dict[str, Any] = {}
+    for j in range(2):
+        x, g = rng.normal(size=120), rng.choice(["a", "b"], 120)
+        y = np.where(rng.random(120) < 1 / (1 + np.exp(-x)), "yes", "no")
+        columns |= {f"x{j}": x, f"g{j}": np.where(rng.random(120) < 0.1, "", g), f"y{j}": y}
+    write_csv("rows.csv", columns)
+    families = ("--family", "y0=probit", "--family", "y1=probit", "--shared", "y0,y1")
+    code, _, err = run("fit", "x0 -> y0; g0 -> y0; x1 -> y1; g1 -> y1", "rows.csv", "-o", "tied.json", *families)
+    assert code == 0, err
+    bn = sf.read("tied.json")
+    assert np.array_equal(bn["y0"].theta, bn["y1"].theta)
+    assert bn.shared == (("y0", "y1"),)

@@ -184,6 +184,18 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
         lambda d: logs(sf.fit("a -- b -- c -- a; a -- l", d, objective=sf.Conditional("a"), penalty=sf.L2(1))),
     ),
     "logistic": (some(WHOLE, "l", "x"), lambda d: numbers(sf.fit("x -> l", d, families={"l": sf.Logistic()}))),
+    "tied linear": (
+        some(WHOLE, "x", "y"),
+        lambda d: numbers(sf.fit("x; y", d, families={"x": sf.Linear(), "y": sf.Linear()}, shared=[("x", "y")])),
+    ),
+    "logistic after more rows": (
+        some(WHOLE, "l", "x"),
+        lambda d: numbers(sf.fit("x -> l", some(WHOLE, "l", "x"), families={"l": sf.Logistic()}).update(d)),
+    ),
+    "probit with gaps in numbers": (
+        {**some(WHOLE, "l"), **some(HOLED, "x")},
+        lambda d: numbers(sf.em("x -> l", d, families={"l": sf.Probit()}, max_iter=5).model),
+    ),
     "Poisson": (some(WHOLE, "k", "x"), lambda d: numbers(sf.fit("x -> k", d, families={"k": sf.PoissonLog()}))),
     "negative binomial": (
         some(WHOLE, "k", "x"),

@@ -255,8 +255,9 @@ def test_strengths_are_positive_numbers(strength: Any) -> None:
 def test_partial_pooling_needs_tables_of_complete_rows() -> None:
     plate = Plate("treatment -> outcome", group="hospital", inside=["outcome"], pooling=Partial())
     rows = {k: list(v) for k, v in hospitals().items()}
-    with pytest.raises(FitError, match="'outcome' is a number"):
-        sf.fit(plate, {**rows, "outcome": np.arange(len(rows["outcome"])) + 0.5})
+    copies = Plate("skill -> answer", columns={"answer": QUESTIONS}, pooling=Partial())
+    with pytest.raises(FitError, match=r"'q1' is a number: use Separate\(\) or Pooled\(\)"):
+        sf.fit(copies, {"skill": list("ab") * 20} | {q: np.arange(40) + 0.5 for q in QUESTIONS})
     rows["outcome"][0] = None
     with pytest.raises(FitError, match=r"Partial\(\) learns from complete rows"):
         sf.fit(plate, rows)

@@ -11,14 +11,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
+from scipy.stats import poisson
 
 import suffice as sf
 from suffice.engines.data import Data
 from suffice.errors import SufficeNote
+from suffice.families.categorical import Table
+from suffice.families.poisson import PoissonRates
 from suffice.incomplete import completions, expected_moments
 from suffice.incomplete.completions import CodedRows, FiniteCompletions, ReduceRows, condensed, theta_of
 from suffice.incomplete.expectations import IncompleteRows, spread
 from suffice.iteration import Progress
+from suffice.learning.irls import Pass
 from suffice.learning.problem import problem_of
 from suffice.recipes.structural_em import StructuralRun, structural_em
 from suffice.statistics import Request
@@ -284,8 +289,90 @@ def test_states_and_numbers_together() -> None:
     assert "fixed by the kind of model" in repr(run)
     assert pickle.loads(pickle.dumps(run)).directions == run.directions
     assert [r.score for r in run.graphs] == sorted(r.score for r in run.graphs)
-    with pytest.raises(sf.SufficeError, match="'n' holds counts"):
-        structural_em(sf.scan({"n": [1, 2, 3], "x": ["a", "b", None]}, variables={"n": sf.Count}))
+
+
+def counted_rows(n: int = 900, lost: float = 0.15) -> sf.Data:
+    """u -> c, u -> w, w -> m, c -> y: c and m are counts; cells of u, w, m and y are missing."""
+    rng = np.random.default_rng(0)
+    u = rng.integers(0, 2, n)
+    w = np.where(rng.random(n) < 0.85, u, 1 - u)
+    c, m = rng.poisson(1.0 + 3.0 * u).astype(float), rng.poisson(2.0 + 2.0 * w).astype(float)
+    y = 0.5 * c + rng.normal(size=n)
+    states = {"u": np.array(["a", "b"])[u], "w": np.array(["p", "q"])[w]}
+    gaps = {k: np.where(rng.random(n) < lost, None, v) for k, v in {**states, "m": m, "y": y}.items()}
+    return sf.scan({**gaps, "c": c}, variables={"c": sf.Count, "m": sf.Count})
+
+
+def test_counts_in_structural_em() -> None:
+    """Rates by finite parents, counts above numbers; the observed score is that of EM on the graph it found."""
+    with pytest.warns(SufficeNote, match="counts of which cells are missing have no children: 'm'"):
+        run = structural_em(counted_rows())
+    assert set(run.cpdag.directed) == {("u", "c"), ("w", "m"), ("c", "y")}
+    assert {frozenset(e) for e in run.cpdag.undirected} == {frozenset("uw")}
+    assert [r.score for r in run.graphs] == sorted(r.score for r in run.graphs)
+    again = sf.em(run.dag, counted_rows(), tol=1e-9)
+    assert run.log_likelihood == pytest.approx(again.log_likelihood, abs=1e-3)
+
+
+def test_expected_statistics_of_counts() -> None:
+    """Against the sum over the states that a row lacks; a missing count has the mean and E[ln x!] of its rate."""
+    u, n = sf.Finite("u", ["a", "b"]), sf.Count("n")
+    data = sf.scan({"u": ["a", None, "b", None, "b"], "n": [2.0, 5.0, 1.0, None, None]}, variables=[u, n])
+    share, rates = np.array([0.3, 0.7]), np.array([1.5, 4.0])
+    cpds = {"u": Table(u, (), share), "n": PoissonRates(n, (u,), rates)}
+    found = IncompleteRows(data, {"u": u, "n": n}).under(cpds).gather([Request(("u",), ("n",)), Request(("u",))])
+    p = share * poisson.pmf(5, rates)
+    p /= p.sum()
+    counts = np.array([1.0, 2.0]) + p + share
+    np.testing.assert_allclose(found.counts(["u"]).dense(), counts, rtol=1e-12)
+    moments, x = found.moments(["u"], ["n"]), np.arange(80)
+    sums = np.array([2.0, 1.0 + 4.0]) + 5.0 * p + share * rates
+    np.testing.assert_allclose(moments.count * moments.mean[:, 0], sums, rtol=1e-12)
+    drawn = np.array([poisson.pmf(x, r) @ gammaln(x + 1) for r in rates])
+    logs = np.array([np.log(2.0), drawn[1]]) + np.log(120.0) * p + share * drawn
+    np.testing.assert_allclose(moments.log_base[:, 0], logs, rtol=1e-9)
+
+
+def test_expected_rows_under_regressions() -> None:
+    """A current network with regressions: completed rows, weighed as enumeration weighs them, for any step."""
+    rng = np.random.default_rng(1)
+    u, y, k = sf.Finite("u", ["a", "b"]), sf.Finite("y", ["no", "yes"]), sf.Count("k")
+    x, codes, n = rng.normal(3.0, 2.0, 40), rng.integers(0, 2, 40), 40
+    shown, response, count = rng.random(n) < 0.6, rng.integers(0, 2, n), rng.poisson(3.0, n).astype(float)
+    data = sf.scan(
+        {"u": [s if ok else None for s, ok in zip(np.array(["a", "b"])[codes], shown, strict=True)], "x": x, "k": count}
+        | {"y": np.array(["no", "yes"])[response]},
+        variables={"u": u, "y": y, "k": k},
+    )
+    real = sf.Real("x")
+    cpds = {
+        "u": Table(u, (), [0.4, 0.6]),
+        "x": sf.Gaussian(3.0).bound(real, []),
+        "y": sf.Logistic().cpd(y, (real, u), np.array([-1.0, 0.4, 0.8])),
+        "k": sf.PoissonLog().cpd(k, (u, real), np.array([0.5, 0.7, 0.1])),
+    }
+    expected = IncompleteRows(data, {"u": u, "x": real, "y": y, "k": k}, whole=True).under(cpds)
+    log_p = np.array(
+        [sum(cpds[v].log_prob({"u": np.full(n, s), "x": x, "y": response, "k": count}) for v in ("u", "y", "k")) for s in (0, 1)]
+    )
+    log_p[:, shown] = np.where(np.arange(2)[:, None] == codes[shown], 0.0, -np.inf)
+    p = np.exp(log_p - np.logaddexp(*log_p))
+    np.testing.assert_allclose(expected.gather([Request(("u",))]).counts(["u"]).dense(), p.sum(axis=1), rtol=1e-10)
+    measured = expected.fold(Pass(sf.PoissonLog().summary, (k, (u, real))))
+    np.testing.assert_allclose(measured.columns, [p[1].sum(), x.sum()], rtol=1e-10)
+    assert measured.weight == pytest.approx(n)
+
+
+def test_complete_counts_are_scored_as_in_a_search() -> None:
+    """A table of which one cell is missing: the graph, and nearly the score, of the search without that row."""
+    rows = counted_rows(lost=0.0)
+    whole = {n: c.tolist() for n, c in rows.sample(rows.n_rows, 0).columns.items()}
+    table = {**whole, "u": ["ab"[k] for k in whole["u"]], "w": ["pq"[k] for k in whole["w"]]}
+    found = sf.search(sf.scan(table, variables={"c": sf.Count, "m": sf.Count}), method=sf.HillClimb())
+    table["u"][0] = None
+    run = structural_em(sf.scan(table, variables={"c": sf.Count, "m": sf.Count}))
+    assert run.cpdag == found.cpdag
+    assert run.score == pytest.approx(found.score, abs=5.0)
 
 
 @pytest.fixture(scope="module")

@@ -51,6 +51,22 @@ SharedWords = Annotated[
         help="these nodes have one parameter set; their parents correspond in the order of the graph (may be repeated)",
     ),
 ]
+GroupWord = Annotated[
+    str | None,
+    typer.Option("--group", metavar="COLUMN", help="nodes have distributions of their own in each group of this column"),
+]
+InsideWords = Annotated[
+    str | None, typer.Option("--inside", metavar="A,B", help="of --group: these nodes only; all, if not given")
+]
+PoolingWord = Annotated[
+    str | None,
+    typer.Option(
+        "--pooling",
+        metavar="WORD",
+        help="of --group: separate (if not given), pooled, or partial; partial:10 is a strength of 10 rows; partial:dose also "
+        "gives numbers random slopes of dose, and reml, reml:dose is the same by restricted likelihood",
+    ),
+]
 HiddenWords = Annotated[
     list[str] | None,
     typer.Option(

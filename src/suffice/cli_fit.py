@@ -20,10 +20,13 @@ from suffice.cli_arguments import (
     First,
     FixedWords,
     Gaps,
+    GroupWord,
     HiddenWords,
+    InsideWords,
     Integers,
     Missing,
     Order,
+    PoolingWord,
     RealWords,
     Separator,
     SharedWords,
@@ -120,6 +123,9 @@ def fit(
     ] = None,
     family: FamilyWords = None,
     shared: SharedWords = None,
+    group: GroupWord = None,
+    inside: InsideWords = None,
+    pooling: PoolingWord = None,
     hidden: HiddenWords = None,
     starts: Starts = None,
     start: StartModel = None,
@@ -202,6 +208,11 @@ def fit(
     told, prior = prior_words(objective, prior)
     best = {"objective": objective_of(told), "penalty": penalty_of(penalty)}
     dag, bn = inputs.graph_of(graph)
+    plate = words.plate_of(dag, group, inside, pooling)
+    if plate is not dag:
+        if family or hidden:
+            raise SufficeError("--group has no part beside --family or --hidden: leave one of them out")
+        dag = plate.dag
     families = words.families_of(family or [])
     given = {"starts": starts, "seed": seed, "max_iter": max_iter, "tol": tol, "time_limit": time_limit}
     climbing: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
@@ -234,7 +245,7 @@ def fit(
         return inputs.written(fit_model(dag, known, **asked, **best), out, f"{time.perf_counter() - begun:.2f} s")
     if penalty is not None:
         raise SufficeError("--penalty is for undirected models, for labels, and for --objective conditional:NAME or margin:NAME")
-    model = _fitted(dag, known, unseen, asked | {"families": families_of(bn, families)}, climbing, statistics)
+    model = _fitted(plate, known, unseen, asked | {"families": families_of(bn, families)}, climbing, statistics)
     return inputs.written(model, out, f"{time.perf_counter() - begun:.2f} s")
 
 

@@ -162,6 +162,40 @@ def strength_of(words: str | None) -> float | None:
         raise SufficeError(f"--penalty of a search is one number, as in --penalty 0.1; not {words!r}") from None
 
 
+def plate_of(dag: Any, group: str | None, inside: str | None, pooling: str | None) -> Any:
+    """The graph, or the plate that repeats it over the groups of a column.
+
+    >>> from suffice import Dag
+    >>> plate_of(Dag("dose -> y"), "clinic", "y", "partial:dose").pooling
+    Partial(strength=None, slopes=('dose',))
+    """
+    from suffice.learning.plates import Partial, Plate, Pooled, Separate
+
+    if group is None:
+        for option, value in (("--inside", inside), ("--pooling", pooling)):
+            if value is not None:
+                raise SufficeError(f"{option} is of groups: name the column that makes them, --group COLUMN")
+        return dag
+    word, _, rest = (pooling or "separate").partition(":")
+    if word not in ("separate", "pooled", "partial", "reml") or (rest and word in ("separate", "pooled")):
+        raise SufficeError(
+            f"--pooling is separate, pooled, partial, partial:10, partial:dose, reml or reml:dose, not {pooling!r}"
+        )
+    chosen: Any = Separate() if word == "separate" else Pooled()
+    if word in ("partial", "reml"):
+        number = _number(rest)
+        slopes = fields(rest) if number is None else ()
+        chosen = Partial(number, slopes, restricted=word == "reml")
+    return Plate(dag, group=group, inside=None if inside is None else fields(inside), pooling=chosen)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 def families_of(words: Sequence[str]) -> dict[str, Any]:
     """Regressions of nodes: `y=logistic`, with a ridge `y=logistic:1`, with parents in a role of their own
     `n=poisson,offset=log_time` and `ill=binomial,trials=n`.

@@ -48,6 +48,9 @@ class Categorical:
            [0.  , 1.  ]])
     """
 
+    iterative: ClassVar[bool] = False
+    normal: ClassVar[bool] = False
+
     def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
         return Request((*(p.name for p in parents), child.name))
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,13 @@ if TYPE_CHECKING:
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 
+class LineBelief(Protocol):
+    """What a prior holds of lines that is not conjugate, and so imagines no moments."""
+
+    def estimate(self, child: Variable, parents: Sequence[Variable], seen: Moments) -> ConditionalGaussian: ...
+    def log_evidence(self, child: Variable, seen: Moments) -> float: ...
+
+
 @dataclass(frozen=True)
 class LinearGaussian:
     """The family of linear and conditional Gaussians.
@@ -48,6 +55,9 @@ class LinearGaussian:
     >>> LinearGaussian().estimate(Real("y"), [Real("x")], s, None, Mean()).coefficients
     array([0.5])
     """
+
+    iterative: ClassVar[bool] = False
+    normal: ClassVar[bool] = True
 
     def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
         finite, reals = split(parents)
@@ -66,17 +76,24 @@ class LinearGaussian:
             total -= 0.5 * N * (LOG_2PI + np.log(r.residual / N) + 1.0)
         return float(total)
 
-    def log_evidence(self, child: Variable, seen: Moments, imagined: Moments | MeanBelief) -> float:
+    def log_evidence(self, child: Variable, seen: Moments, imagined: Moments | MeanBelief | LineBelief) -> float:
         """The log-probability of the child's data given the parents', with the parameters integrated out."""
         if isinstance(imagined, MeanBelief):
             return imagined.log_evidence(seen)
+        if not isinstance(imagined, Moments):
+            return imagined.log_evidence(child, seen)
         before = imagined.at(seen.keys)
         after = seen + before
         Z_after, Z_before = (sum(_log_normaliser(s, g, r) for g, _, r in posteriors(child, s)) for s in (after, before))
         return float(Z_after - Z_before - 0.5 * LOG_2PI * seen.total)
 
     def estimate(
-        self, child: Variable, parents: Sequence[Variable], seen: Moments, imagined: Moments | MeanBelief | None, how: Estimate
+        self,
+        child: Variable,
+        parents: Sequence[Variable],
+        seen: Moments,
+        imagined: Moments | MeanBelief | LineBelief | None,
+        how: Estimate,
     ) -> ConditionalGaussian:
         finite, reals = split(parents)
         Q = checked_cells(finite, f"the table of {child.name!r}")
@@ -84,6 +101,8 @@ class LinearGaussian:
             shape, means = sizes(finite), imagined.posterior(seen, Q)[0]
             known = means.reshape(shape), np.zeros((*shape, 0)), np.full(shape, imagined.variance)
             return ConditionalGaussian(child, tuple(parents), *known, seen, imagined)
+        if imagined is not None and not isinstance(imagined, Moments):
+            return imagined.estimate(child, parents, seen)
         posterior = (seen if imagined is None else seen + imagined).at(np.arange(Q))
         intercept, coefficients, variance = np.full(Q, np.nan), np.full((Q, len(reals)), np.nan), np.full(Q, np.nan)
         for g, N, r in regressions(posterior) if imagined is None else posteriors(child, posterior):

@@ -243,8 +243,16 @@ S = TypeVar("S", bound=Statistic, contravariant=True)
 
 
 class Family(Protocol[S]):
-    """A kind of p(child | parents), without parameters."""
+    """A kind of p(child | parents), without parameters.
 
+    An `iterative` one is a regression, with one set of parameters for all states of its parents; the child of a `normal` one is
+    normal around a line, so that moments say all.
+    """
+
+    @property
+    def iterative(self) -> bool: ...
+    @property
+    def normal(self) -> bool: ...
     def needs(self, child: Variable, parents: Sequence[Variable]) -> Request: ...
     def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int: ...
     def log_likelihood(self, child: Variable, seen: S) -> float: ...

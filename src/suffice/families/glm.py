@@ -22,10 +22,10 @@ McCullagh & Nelder 1989, Generalized Linear Models, 2nd ed., ch. 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,58 +34,17 @@ from suffice.engines.engine import added
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest, note
 from suffice.families.design import CELLS, Layout, codes_of, filled, fixed, shrunk, terms
 from suffice.families.family import Array, Columns
+from suffice.families.glm_steps import APART, advanced, expected_sums, log_ridge, random_of, start_of
+from suffice.families.glm_sums import Maximum as Maximum
+from suffice.families.glm_sums import Regressors as Regressors
+from suffice.families.glm_sums import Summary as Summary
+from suffice.families.glm_sums import Sums as Sums
 from suffice.families.regression_cpd import Fitted, RegressionCpd, needs_rows
 from suffice.statistics import Request
 from suffice.variables import Finite, Real, Variable
 
 MAX_PARAMETERS = 4096
 """No regression has more parameters than this: its Hessian is 128 MiB."""
-
-
-class Sums(NamedTuple):
-    """What one pass over rows says at some parameters: Σ w ℓ, its gradient, its curvature, Σ w (y − μ)²/V(μ), Σ w.
-
-    ℓ is the log-likelihood of a row at dispersion 1 less that where a row has a predictor of its own: −½ of its deviance.
-    """
-
-    log_likelihood: float
-    gradient: Array
-    hessian: Array
-    pearson: float
-    weight: float
-
-
-class Summary(NamedTuple):
-    """What is known before the first iteration: Σ w, Σ w x of the columns, Σ w y (by state of a finite child), Σ w (offset),
-    Σ w n (trials), and Σ w `base`, what a log-likelihood has beside −½ of the deviance."""
-
-    weight: float
-    columns: Array
-    child: Array
-    offset: float
-    trials: float
-    base: float
-
-
-class Maximum(NamedTuple):
-    """Where the iterations ended: θ, the sums there, the inverse of the curvature at dispersion 1, and the passes it took."""
-
-    theta: Array
-    sums: Sums
-    covariance: Array
-    iterations: int
-
-
-class Regressors(NamedTuple):
-    """A child, the parents that are columns of its regression, and the centre that their numbers are taken from."""
-
-    child: Variable
-    parents: tuple[Variable, ...]
-    centre: Array
-
-    @property
-    def terms(self) -> tuple[str, ...]:
-        return terms(self.parents)
 
 
 class Glm:
@@ -103,6 +62,10 @@ class Glm:
     single: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
     linear: ClassVar[bool] = False
+    normal: ClassVar[bool] = False
+    """Whether its child is normal around the predictor: then moments say all, and EM has closed forms."""
+    sure: ClassVar[bool] = False
+    """Whether `advance` is known never to lower what it should raise; else EM looks, and halves its steps."""
     closes: ClassVar[bool] = False
     """Whether it has a closed form, `closed`, once its numbers are known."""
     offset: Any = None
@@ -163,6 +126,10 @@ class Glm:
     def roles(self) -> tuple[str, ...]:
         """The parents that it must have, for they have no coefficients: offset and trials."""
         return tuple(name for name in (self.offset, self.trials) if name is not None)
+
+    def renamed(self, names: Mapping[str, str]) -> Any:
+        """The same family of a node whose parents have other names."""
+        return self
 
     def regressors(self, parents: Sequence[Variable]) -> tuple[Variable, ...]:
         """The parents that have coefficients."""
@@ -319,6 +286,46 @@ class Glm:
         """The CPD of these parameters; the rest are its `centre` and what is `fitted`."""
         raise NotImplementedError
 
+    def start(self, child: Variable, parents: Sequence[Variable], known: Summary) -> Any:
+        """Where EM starts: at the level of what is known of the child, without effects."""
+        return start_of(self, child, parents, known)
+
+    def random(self, child: Variable, parents: Sequence[Variable], rng: np.random.Generator, known: Summary) -> Any:
+        """A start where some of the variables are hidden."""
+        return random_of(self, child, parents, rng, known)
+
+    def apart(self, levels: Array) -> float:
+        """The deviation of effects of states at a random start."""
+        return APART
+
+    def step(self, cpd: Any, columns: Columns, weights: Array | None = None) -> Any:
+        """What a pass over completed rows says at the parameters of `cpd`: it adds."""
+        return expected_sums(self, cpd, columns, weights)
+
+    def advance(self, cpd: Any, statistic: tuple[Any, ...]) -> Any:
+        """The parameters after one Newton step from what a pass said."""
+        return advanced(self, cpd, statistic)
+
+    def log_prior(self, cpd: Any) -> float:
+        """What the ridge adds to the objective of EM."""
+        return log_ridge(self, cpd)
+
+    def told(self, cpd: Any) -> dict[str, float]:
+        """What a pass is told besides θ."""
+        return {}
+
+    def shape_slopes(self, at: Regressors, theta: Array, dispersion: float, columns: Columns, weights: Array | None) -> Array:
+        """The derivatives by the logarithm of a shape, of a family that has one to climb to."""
+        return np.zeros(0)
+
+    def allowed(self, layout: Layout, theta: Array, ahead: Array) -> Array:
+        """Parameters ahead, or as far on the way to them as parameters may be."""
+        return ahead
+
+    def dispersion_at(self, cpd: Any, s: Sums, shape: Array) -> float:
+        """The dispersion of the next step: the best one at the parameters where the sums are from."""
+        return self.scale(s, max(-2.0 * s.log_likelihood, 0.0)) if self.dispersed else 1.0
+
     def log_probs(self, eta: Array) -> Array:
         """ln p of each state of a finite child (the first axis) at η."""
         raise NotImplementedError
@@ -378,6 +385,9 @@ class OnePredictor(Glm):
     kind: ClassVar[type] = Real
     single: ClassVar[bool] = True
     response: ClassVar[int]
+
+    def renamed(self, names: Mapping[str, str]) -> Any:
+        return self if self.offset is None else replace(self, offset=names[self.offset])
 
     def check_child(self, child: Variable) -> None:
         if not isinstance(child, Real):

@@ -23,9 +23,10 @@ from suffice.families.family import Array
 from suffice.families.pooling import LOWEST, Pooled, checked_strength, common_strength, highest, pooled
 from suffice.families.prior import Node, Prior, all_finite, in_order
 from suffice.families.priors import same_rows
+from suffice.families.random_effects import RandomEffects
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import checked_cells, n_configurations, sizes
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite, Real, Variable
 
 __all__ = ["LOWEST", "HierarchicalDirichlet", "PartialPooling", "Pool", "Pooled", "highest", "pooled"]
 
@@ -207,6 +208,8 @@ class PartialPooling(Prior):
     strength: float | None = None
     prior: Any = None
     found: Mapping[str, Common] = field(default_factory=dict)
+    slopes: tuple[str, ...] = ()
+    restricted: bool = False
 
     chooses: ClassVar[bool] = True
 
@@ -221,6 +224,10 @@ class PartialPooling(Prior):
             if not set(pool.nodes) <= set(seen):  # tied to another, of which the prior is asked
                 continue
             child, parents, _ = seen[pool.nodes[0]]
+            if isinstance(child, Real) and pool.group is not None:
+                continue  # a number has random effects, which are chosen with its lines
+            if self.slopes:
+                raise FitError(f"slopes are of numbers, and {child.name!r}, which is pooled in part, has none: leave them out")
             strength, mean = common(pool.counts(seen), self.strength)
             by = {p.name: finite(p, child.name) for p in parents}
             mean = mean.reshape(*sizes(by[p] for p in pool.others), mean.shape[-1])
@@ -235,6 +242,8 @@ class PartialPooling(Prior):
         pools = [pool for pool in self.pools if child.name in pool.nodes]
         if not pools:
             return None if self.prior is None else self.prior.believe(child, parents, seen)
+        if isinstance(child, Real) and (group := pools[0].group) is not None:
+            return RandomEffects(group, self.slopes, self.restricted)
         if child.name not in self.found:
             raise FitError(
                 f"Partial() learns from complete rows how much {child.name!r} differs between groups, and these are not; use "

@@ -42,7 +42,8 @@ import numpy.typing as npt
 from suffice.engines.data import added
 from suffice.families.design import are_numbers, fixed, shrunk
 from suffice.families.family import Array, Columns
-from suffice.families.glm import OfStates, Regressors, Summary, Sums, one_predictor
+from suffice.families.glm import OfStates, one_predictor
+from suffice.families.glm_sums import Regressors, Summary, Sums
 from suffice.families.laplace import log_softmax
 from suffice.families.regression import independent
 from suffice.families.regression_cpd import Fitted, GlmCpd, coefficient_table
@@ -101,11 +102,6 @@ class LogisticCpd(GlmCpd):
     def numbers(self) -> Array:
         return np.concatenate([self.intercept[:, None], self.coefficients], axis=1)
 
-    def effects(self, parent: str) -> Array:
-        """The log-odds that each state of a finite parent adds (the first axis), those of its first state being 0."""
-        own = self.coefficients[:, self.columns_of(parent)].T
-        return np.concatenate([np.zeros((1, own.shape[1])), own])
-
     def _n_rows(self) -> int:
         return len(self.intercept) if self.fitted is None else self.n_parameters
 
@@ -136,14 +132,17 @@ class Logistic(OfStates):
 
     lost: ClassVar[str] = "its log-odds would be infinite; leave the state out"
     words: ClassVar[str] = "logistic regression"
+    sure: ClassVar[bool] = True
     response: ClassVar[int] = 1
 
-    def start(self, child: Variable, parents: Sequence[Variable]) -> LogisticCpd:
-        """No effects: every state as probable as the others."""
+    def start(self, child: Variable, parents: Sequence[Variable], known: Summary | None = None) -> LogisticCpd:
+        """No effects: every state as probable as the others, whatever is known."""
         self.check(child, parents)
         return self.cpd(child, tuple(parents), np.zeros(self.n_parameters(child, parents)))
 
-    def random(self, child: Variable, parents: Sequence[Variable], rng: np.random.Generator) -> LogisticCpd:
+    def random(
+        self, child: Variable, parents: Sequence[Variable], rng: np.random.Generator, known: Summary | None = None
+    ) -> LogisticCpd:
         """Standard normal intercepts and effects of states, no effects of numbers (whose scale is not known): a start where
         some of the variables are hidden and equal effects would stay equal."""
         cpd = self.start(child, parents)

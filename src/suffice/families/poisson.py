@@ -43,6 +43,9 @@ class Poisson:
     array(2.5)
     """
 
+    iterative: ClassVar[bool] = False
+    normal: ClassVar[bool] = False
+
     def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
         return Request(tuple(p.name for p in parents), (child.name,))
 

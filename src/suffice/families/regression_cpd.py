@@ -139,6 +139,18 @@ class GlmCpd(Cpd):
         """Where the coefficients of a parent are."""
         return columns_of(self.regressors, parent)
 
+    def effects(self, parent: str) -> Array:
+        """What each state of a finite parent adds to the predictors (the first axis), those of its first state being 0."""
+        own = self.theta[self.layout.slopes[:, self.columns_of(parent)]].T
+        return np.concatenate([np.zeros((1, own.shape[1])), own])
+
+    def moved(self, parent: str, rng: np.random.Generator) -> Self:
+        """The same, with the effects of a finite parent's states moved apart a little, at random."""
+        layout, theta = self.layout, self.theta.copy()
+        own = layout.slopes[:, self.columns_of(parent)]
+        theta[own] += self.family.apart(theta[layout.levels]) * rng.standard_normal(own.shape)
+        return self._of(self.parents, self.family, theta)
+
     def predictor(self, columns: Columns, n: int) -> Array:
         """η of each of n rows; of a family that has several predictors, a row for each of them."""
         layout = self.layout
@@ -211,6 +223,13 @@ class GlmCpd(Cpd):
         whole = fitted is not None and set(parents) == set(self.parents)
         fitted = replace(fitted, covariance=fitted.covariance[np.ix_(order, order)]) if whole and fitted else None
         cpd: Self = family.cpd(self.child, variables, theta[order], self.dispersion, centre=self.centre[columns], fitted=fitted)
+        return cpd
+
+    def renamed(self, child: Variable, parents: Sequence[Variable]) -> Self:
+        """The same numbers of another node, whose parents correspond in their order."""
+        names = dict(zip(self.parents, (p.name for p in parents), strict=True))
+        family, fields = self.family.renamed(names), {"centre": self.centre, "fitted": self.fitted}
+        cpd: Self = family.cpd(child, tuple(parents), self.theta, self.dispersion, **fields)
         return cpd
 
     def same(self, other: GlmCpd) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar
 
@@ -21,13 +22,15 @@ from suffice.exponential.special import (
     ratio_excess,
     stirling_rest,
 )
-from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.design import codes_of, predicted
 from suffice.families.family import Array, Columns
-from suffice.families.glm import OfStates, OnePredictor, Regressors, Summary, Sums, weighed
+from suffice.families.glm import OfStates, OnePredictor, weighed
+from suffice.families.glm_sums import Regressors, Summary, Sums
 from suffice.families.poisson import LARGEST, PoissonRates
 from suffice.families.regression_cpd import RegressionCpd
 from suffice.libraries import sc
+from suffice.statistics import Request
 from suffice.variables import Count, Finite, Variable
 
 
@@ -45,9 +48,13 @@ class Linear(OnePredictor):
 
     response: ClassVar[int] = 0
     linear: ClassVar[bool] = True
+    normal: ClassVar[bool] = True
     closes: ClassVar[bool] = True
     dispersed: ClassVar[bool] = True
     words: ClassVar[str] = "linear regression"
+
+    def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
+        return LinearGaussian().needs(child, parents)
 
     def spread_in_words(self, dispersion: float) -> str:
         return f", variance {dispersion:.6g}"
@@ -79,6 +86,17 @@ class Linear(OnePredictor):
 
     def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.norm(eta, np.sqrt(dispersion))
+
+    def opened(self, line: ConditionalGaussian) -> RegressionCpd:
+        """Back from it: the effect of a state is what it changes where all other parents are in their first state."""
+        at_first = (0,) * len(line.finite_parents)
+        level, slopes = line.intercept[at_first], line.coefficients[at_first]
+        effects = {v.name: np.moveaxis(line.intercept, i, 0) for i, v in enumerate(line.finite_parents)}
+        steps = {p: effect.reshape(len(effect), -1)[1:, 0] - level for p, effect in effects.items()}
+        numbers = {p: slopes[[j]] for j, p in enumerate(line.real_parents)}
+        own = [(steps | numbers)[p.name] for p in self.regressors(line.parent_variables)]
+        theta = np.concatenate([[level], *own])
+        return self.cpd(line.child, line.parent_variables, theta, float(line.variance[at_first]))
 
     def closed(self, cpd: RegressionCpd) -> ConditionalGaussian:
         """A conditional Gaussian: its intercepts are η in each configuration of the finite parents, the numbers being 0."""
@@ -123,6 +141,10 @@ class Probit(OfStates, OnePredictor):
         return (rng.standard_normal(len(eta)) < eta).astype(np.int32)
 
 
+NO_SPREAD = 1e-7
+"""A negative binomial of a smaller dispersion than this cannot be told from a Poisson."""
+
+
 class _OfCounts(OnePredictor):
     """Whole numbers from 0 up."""
 
@@ -147,6 +169,10 @@ class BinomialLogit(_OfCounts):
     """
 
     trials: str | None = None
+
+    def renamed(self, names: Mapping[str, str]) -> Any:
+        own = super().renamed(names)
+        return own if self.trials is None else replace(own, trials=names[self.trials])
 
     response: ClassVar[int] = 1
     words: ClassVar[str] = "binomial regression, logit link"
@@ -284,6 +310,18 @@ class NegativeBinomialLog(_Counts):
         offset = self.exposed(columns)[1]
         return what(y, eta + offset if offset.size else eta, np.ones(len(y)) if weights is None else weights, shape)
 
+    def told(self, cpd: Any) -> dict[str, float]:
+        return {"dispersion": cpd.dispersion}
+
+    def shape_slopes(self, at: Regressors, theta: Array, dispersion: float, columns: Columns, weights: Array | None) -> Array:
+        return np.asarray(self.of_shape(self.spread, at, theta, 1.0 / dispersion, columns, weights))
+
+    def dispersion_at(self, cpd: Any, s: Sums, shape: Array) -> float:
+        """After a Newton step in the logarithm of the shape, of at most a factor of e²; no further than where a Poisson is."""
+        slope, curve = shape
+        step = float(np.clip(-slope / curve if curve < 0 else np.sign(slope), -2.0, 2.0))
+        return float(np.clip(cpd.dispersion * np.exp(-step), NO_SPREAD, 1.0 / NO_SPREAD))
+
     def spread(self, y: Array, eta: Array, w: Array, shape: float) -> Array:
         """The first and second derivatives of Σ w ln p(y | η) by ln(shape)."""
         mu = self.mean(eta)
@@ -395,6 +433,10 @@ class GammaInverse(_Gamma):
 
     def unit(self, s: Sums) -> float:
         return float(np.sqrt(s.weight / s.hessian[0, 0]))
+
+    def apart(self, levels: Array) -> float:
+        """So that every mean stays above 0."""
+        return 0.3 * float(np.abs(levels).min())
 
 
 def log_poisson_peak(y: Array) -> Array:

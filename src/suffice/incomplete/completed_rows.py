@@ -77,7 +77,7 @@ class Batch:
 
 def batches(component: Component, rows: ObservedRows) -> Iterator[Batch]:
     """Rows in batches of bounded size."""
-    size = max(1, min(ROWS, CELLS // component.n_states))
+    size = max(1, min(ROWS, CELLS // component.n_completions))
     for start in range(0, len(rows.weight), size):
         part = rows.take(slice(start, start + size))
         if not component.unknown:
@@ -120,7 +120,7 @@ def gathered(batch: Batch, theta: Theta, columns: Mapping[str, Any], joint: Unkn
         else:
             total.moments[local.node.name] = observed_moments(local, rows, local.gathered(weight))
     if joint is not None:
-        _add_unknown(batch, joint, weight.reshape(component.n_states, -1), total)
+        add_unknown(batch, joint, weight.reshape(component.n_states, -1), total)
     return total
 
 
@@ -248,7 +248,8 @@ def _by_group(local: Member, component: Component, codes: npt.NDArray[Any]) -> I
     return np.asarray(np.broadcast_to(wide.reshape(component.n_states, -1), (component.n_states, codes.shape[1])).T)
 
 
-def _add_unknown(batch: Batch, joint: UnknownNumbers, weight: Array, total: Expectation) -> None:
+def add_unknown(batch: Batch, joint: UnknownNumbers, weight: Array, total: Expectation) -> None:
+    """Add the moments of normal nodes with unknown numbers, by the weights of states and rows."""
     component, rows = batch.component, batch.rows
     n_groups = len(batch.bounds) - 1
     group = np.repeat(np.arange(n_groups), np.diff(batch.bounds))

@@ -110,15 +110,16 @@ class ReduceRows(Step["_Reduced"]):
     crowds: bool
 
     @classmethod
-    def over(cls, variables: Sequence[Variable], data: Data) -> ReduceRows:
-        """What reduces rows of these variables, of which those that are no column are hidden."""
+    def over(cls, variables: Sequence[Variable], data: Data, *, whole: bool = False) -> ReduceRows:
+        """What reduces rows of these variables, of which those that are no column are hidden; with `whole` none are summed up."""
         finite = tuple(v for v in variables if isinstance(v, Finite))
         reals = {v.name: v for v in variables if not isinstance(v, Finite)}
         units = Units.of(observed_cells(data.take(reals), tuple(reals)), reals)
         for name in reals:
-            if not units.variance[name] > 0:
+            if not units.variance[name] > 0 and name not in units.counted:
                 raise DataError(f"all values of {name!r} are the same, and a constant has no density: leave the column out")
-        return cls(finite, tuple(reals), units, all(v.name in data.columns for v in finite))
+        # of counts the sum of ln x! is needed, too, which few rows in the place of many would not keep
+        return cls(finite, tuple(reals), units, all(v.name in data.columns for v in finite) and not units.counted and not whole)
 
     def of(self, block: Block) -> _Reduced:
         scaled = {n: self.units.inward(n, block.columns[n]) for n in self.reals}
@@ -209,7 +210,7 @@ def condensed(x: Floats, w: Floats) -> tuple[Floats, Floats]:
 
 def theta_of(cpds: Mapping[str, Cpd], variables: Sequence[Finite]) -> Theta:
     """The tables of these variables, in their order."""
-    own: list[Any] = [cpds[v.name] for v in variables]
+    own: list[Any] = [cpds[v.name].closed() for v in variables]
     tables = FlatTables.of(variables, [(*cpd.parent_variables, v) for v, cpd in zip(variables, own, strict=True)])
     return Theta(tables, np.concatenate([cpd.probs.reshape(-1) for cpd in own]))
 

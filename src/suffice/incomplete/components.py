@@ -17,12 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.gather import Groups
-from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listed
+from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listed, note
 from suffice.families import family_of
 from suffice.families.categorical import Categorical, Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.family import Cpd
 from suffice.graphs import Dag
+from suffice.incomplete.gauss_hermite import in_words
 from suffice.statistics.configurations import checked_cells, described, sizes
 from suffice.variables import Count, Finite, Variable
 
@@ -161,7 +162,12 @@ class NodeFamily:
 
     @cached_property
     def normal(self) -> bool:
-        return isinstance(self.family, LinearGaussian)
+        return bool(self.family.normal)
+
+    @cached_property
+    def regression(self) -> bool:
+        """Whether it is a regression, whose parameters are one set for all states of its parents."""
+        return bool(self.family.iterative)
 
     @cached_property
     def by_rows(self) -> bool:
@@ -170,7 +176,8 @@ class NodeFamily:
 
     @cached_property
     def iterative(self) -> bool:
-        return bool(getattr(self.family, "iterative", False))
+        """Whether it takes steps of its own: a normal regression needs none, moments say all."""
+        return self.regression and not self.normal
 
     @cached_property
     def counted(self) -> tuple[str, ...]:
@@ -201,19 +208,20 @@ class NodeFamily:
                 states = listed(getattr(other, "states", ()))
                 raise ModelError(f"{v.name!r} has the states {states} in the start and {listed(v.states)} in the data")
         kind = Table if self.by_table else ConditionalGaussian
-        if not self.by_rows and not isinstance(cpd, kind):
+        if not self.by_rows and not isinstance(cpd if cpd.is_open else cpd.closed(), kind):
             raise ModelError(f"the start has a {type(cpd).__name__} of {self.name!r}, which needs a {kind.__name__}")
         if self.by_rows:
             return cpd
-        turned = cpd.arranged(wanted)
+        turned = cpd.closed().arranged(wanted)
         return kind(self.child, self.parents, *(getattr(turned, a) for a in kind.arrays))  # type: ignore[arg-type]
 
 
 def node_family(child: Variable, parents: tuple[Variable, ...], family: Any) -> NodeFamily:
     """A variable, its parents and their family, with what its statistic is of."""
-    if getattr(family, "iterative", False):
+    if family.iterative and not family.normal:
         return NodeFamily(child, parents, family, (), ())
-    request, members = family.needs(child, parents), {v.name: v for v in (*parents, child)}
+    request = (LinearGaussian() if family.normal else family).needs(child, parents)
+    members = {v.name: v for v in (*parents, child)}
     return NodeFamily(child, parents, family, tuple(members[n] for n in request.finite), request.real)  # type: ignore[misc]
 
 
@@ -227,17 +235,17 @@ def nodes_of(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str,
 
 
 def refuse_unanswerable(missing: Mapping[str, int], dag: Dag, nodes: Mapping[str, NodeFamily]) -> None:
-    """Refuse missing numbers in families that are not normal: there is no closed form to sum them out."""
+    """Refuse missing numbers that are not normal and have children. Normal ones under regressions are integrated over points,
+    which is said."""
     for node in nodes.values():
-        for v in node.members if node.by_rows else ():
-            if isinstance(v, Finite) or not missing.get(v.name):
-                continue
-            if v.name == node.name and not dag.children(v.name):
-                continue
+        if node.by_rows and not isinstance(node.child, Finite) and missing.get(node.name) and dag.children(node.name):
             raise FitError(
-                f"cells of {v.name!r} are missing, and {node.name!r} is not Gaussian in it but "
-                f"{type(node.family).__name__}: such numbers cannot be summed out; fill them, or cut {v.name!r} into Bins(...)"
+                f"cells of {node.name!r} are missing, which is not Gaussian but {type(node.family).__name__} and has children: "
+                f"such numbers cannot be summed out; fill them, or cut {node.name!r} into Bins(...)"
             )
+    under = {v.name: node.name for node in nodes.values() if node.by_rows for v in node.parents if missing.get(v.name)}
+    if numbers := {v: child for v, child in under.items() if not isinstance(nodes[v].child, Finite)}:
+        note(f"missing numbers of {listed(list(numbers))} under regressions are integrated by {in_words()}")
 
 
 class Line(NamedTuple):

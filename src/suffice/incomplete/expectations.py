@@ -26,7 +26,7 @@ from suffice.incomplete.completions import CodedRows, FiniteCompletions, Floats,
 from suffice.incomplete.expected_moments import ExpectedMoments, saturated
 from suffice.statistics import Counts, Request, Statistics
 from suffice.statistics.configurations import n_configurations, sizes
-from suffice.variables import Finite, Real, Variable
+from suffice.variables import Finite, Variable
 
 DENSE = 2**22
 """Cells up to which a table is dense."""
@@ -57,15 +57,10 @@ class IncompleteRows:
            [0.   , 0.889]])
     """
 
-    def __init__(self, data: Data, variables: Mapping[str, Variable], seed: int = 0) -> None:
-        for name, v in variables.items():
-            if not isinstance(v, (Finite, Real)):
-                raise FitError(
-                    f"{name!r} holds {type(v).__name__.lower()}s, and structural EM takes finite columns and numbers, so far; "
-                    f"declare it as one of them: variables={{{name!r}: Real}}"
-                )
+    def __init__(self, data: Data, variables: Mapping[str, Variable], seed: int = 0, *, whole: bool = False) -> None:
+        """With `whole` no rows are summed up: networks with regressions, of which moments do not say all, need every row."""
         self._data, self._seed = data.take([n for n in variables if n in data.columns]), seed
-        self._step = ReduceRows.over(tuple(variables.values()), self._data)
+        self._step = ReduceRows.over(tuple(variables.values()), self._data, whole=whole)
         lacking = any(v.name not in data.columns or data.missing[v.name] for v in self._step.variables)
         elsewhere = lacking and self._step.reals and not data.engine.near
         self.rows = None if elsewhere else CodedRows.of(self._data, self._step)
@@ -76,6 +71,8 @@ class IncompleteRows:
 
     def under(self, cpds: Mapping[str, Cpd]) -> ExpectedStatistics:
         """What is expected under the network of these distributions."""
+        if self._step.reals and self._step.crowds and any(cpd.is_open for cpd in cpds.values()):
+            raise FitError("rows that were summed up do not say all of a regression: they must be kept whole")
         if self.rows is None:
             return ExpectedElsewhere(self._data, self._step, cpds, self._seed)
         if self.rows.reals:
@@ -84,8 +81,8 @@ class IncompleteRows:
         return ExpectedTables(self.rows, completions, self.watch)
 
     def first(self) -> ExpectedStatistics | Statistics | None:
-        """What is there to start with, before there is a network; None where finite columns and numbers are mixed."""
-        if (self._step.variables and self._step.reals) or self.rows is None:
+        """What is there to start with, before there is a network; None where finite columns and numbers are mixed, or counts."""
+        if (self._step.variables and self._step.reals) or self.rows is None or self._step.units.counted:
             return None
         return saturated(self.rows, self.watch) if self._step.reals else ExpectedTables(self.rows, None, self.watch)
 

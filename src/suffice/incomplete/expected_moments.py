@@ -13,32 +13,38 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from dataclasses import replace
+from functools import cache, cached_property, reduce
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.engine import Block, Step, added
 from suffice.engines.gather import Groups, table_of
-from suffice.errors import TooLarge, listed, note
+from suffice.errors import FitError, TooLarge, listed, note
 from suffice.families.family import Cpd, flat_index
 from suffice.graphs import Dag
-from suffice.incomplete.completed_rows import NoProbability, batches, log_weights, posterior, unknown_numbers
+from suffice.incomplete.completed_rows import NoProbability, batches, log_weights, other_columns, posterior, unknown_numbers
 from suffice.incomplete.completions import CodedRows, Floats, Ints, Small, Watch, factors_at, joint_draws, starts
-from suffice.incomplete.components import FlatTables, Theta, nodes_of
+from suffice.incomplete.components import FlatTables, NodeFamily, Theta, nodes_of
 from suffice.incomplete.mixed import ReduceMixed
 from suffice.incomplete.normal import solved, weighted_moments
 from suffice.incomplete.patterns import MAX_STATES, Component, PatternFinder, digits_of
+from suffice.libraries import sc
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import n_configurations, sizes
-from suffice.variables import Finite, Real, Variable
+from suffice.variables import Count, Finite, Real, Variable
 
 MOST = 2**24
 """Completed rows that are held."""
 
 DRAWN = 2**18
 """Completed rows where draws stand for some of them, about."""
+
+BLOCK = 2**16
+"""Completed rows that a step sees at a time."""
 
 FEWEST, DRAWS = 20, 2_000
 """Draws for a row, between these."""
@@ -101,17 +107,48 @@ class ExpectedMoments:
     def __init__(self, cpds: Mapping[str, Cpd], rows: CodedRows, seed: int, watch: Watch) -> None:
         self.rows, self.weight, self._watch, self._seed = rows, rows.weight, watch, seed
         self._number = {v.name: i for i, v in enumerate(rows.variables)}
-        variables: Mapping[str, Variable] = {v.name: v for v in rows.variables} | {n: Real(n) for n in rows.reals}
-        nodes = nodes_of(Dag({n: cpds[n].parents for n in variables}), variables, {})
+        numbers: list[Variable] = [Count(n) if n in rows.units.counted else Real(n) for n in rows.reals]
+        variables: Mapping[str, Variable] = {v.name: v for v in (*rows.variables, *numbers)}
+        regressions = {n: cpds[n].family for n in variables if cpds[n].is_regression}
+        nodes = nodes_of(Dag({n: cpds[n].parents for n in variables}), variables, regressions)
+        self._refuse_curved(nodes)
         tables = FlatTables.of(rows.variables, [node.finite for node in nodes.values() if node.by_table])
-        self._theta = Theta.of(nodes, tables, cpds, lambda _, cpd: rows.units.inward_cpd(cpd))
+        self._theta = Theta.of(nodes, tables, cpds, lambda node, cpd: rows.units.inward_cpd(cpd) if node.normal else cpd)
         ways = np.where(rows.codes < 0, np.array(sizes(rows.variables))[:, None], 1).astype(float).prod(axis=0)
         finder = PatternFinder(nodes, tuple(variables), MOST if ways.sum() <= MOST else MAX_STATES)
         self._step = ReduceMixed(finder, tables, rows.units.plain, True)
         owner = self._complete_states(ways)
         self.numbers = rows.numbers[:, owner]
         self._left = self._complete_numbers()
+        self._log_base = {n: self._complete_counts(n) for n in rows.reals if n in rows.units.counted}
         self._pairs: dict[tuple[str, ...], Counts] = {}
+
+    def _refuse_curved(self, nodes: Mapping[str, NodeFamily]) -> None:
+        """Refuse missing numbers of regressions that are not normal: a mean and a covariance do not say all of them."""
+        lost = {n for n, x in zip(self.rows.reals, self.rows.numbers, strict=True) if np.isnan(x).any()}
+        for node in nodes.values():
+            for v in node.members if node.iterative else ():
+                if v.name in lost:
+                    raise FitError(
+                        f"cells of {v.name!r} are missing, and {node.name!r} is {type(node.family).__name__}: what rows are "
+                        "expected to be has means of numbers only; em integrates them, for a graph that is given"
+                    )
+
+    @property
+    def n_rows(self) -> int:
+        """The number of completed rows."""
+        return len(self.p)
+
+    def fold(self, step: Step[Any], *, threads: int | None = None, what: str | None = None) -> Any:
+        """A step over the completed rows, weighed by their probabilities, as an engine would do it: regressions are fitted so.
+        Missing numbers are at their means."""
+        numbers = {n: self.rows.units.outward(n, x) for n, x in zip(self.rows.reals, self.numbers, strict=True)}
+        whole = {**self.rows.block(self.codes, self.numbers).columns, **numbers}
+        parts = (
+            Block({n: c[i : i + BLOCK] for n, c in whole.items()}, self.p[i : i + BLOCK], i // BLOCK)
+            for i in range(0, max(1, len(self.p)), BLOCK)
+        )
+        return reduce(added, map(step.of, parts))
 
     def _complete_states(self, ways: Floats) -> Ints:
         """Rows with every combination of states of their missing cells, or draws of them, and their weights; whose each is."""
@@ -157,6 +194,11 @@ class ExpectedMoments:
         """How many completed rows stand for the combinations of states of each row, and whether they are drawn."""
         if ways.sum() <= MOST:
             return ways.astype(np.int64), np.zeros(len(ways), bool)
+        if any(node.iterative for node in self._step.finder.nodes.values()):
+            raise TooLarge(
+                f"the missing finite cells of all rows have {ways.sum():.3g} combinations of states, and beside regressions they "
+                f"may have {MOST:,}; leave out what is most often missing"
+            )
         rows, draws = self.rows, int(np.clip(DRAWN // len(ways), FEWEST, DRAWS))
         times = np.minimum(ways, draws).astype(np.int64)
         if times.sum() > MOST:
@@ -178,7 +220,7 @@ class ExpectedMoments:
         for _, component, observed in self._step.components(block, self._step.finder.missing(block)):
             for batch in batches(component, observed) if component.states else ():
                 self._watch("completing missing states")
-                logs = log_weights(batch, self._theta, {})[0]
+                logs = log_weights(batch, self._theta, other_columns(batch, self.rows.units))[0]
                 try:  # what has no estimate does not occur
                     p = posterior(np.where(np.isnan(logs), -np.inf, logs), batch.rows)[1]
                 except NoProbability as impossible:
@@ -191,7 +233,7 @@ class ExpectedMoments:
         block, column = self.rows.block(self.codes, self.numbers), {n: i for i, n in enumerate(self.rows.reals)}
         for _, component, observed in self._step.components(block, self._step.finder.missing(block)):
             unknown = [column[n] for n in component.unknown]
-            for batch in batches(component, observed):
+            for batch in batches(component, observed) if unknown else ():
                 self._watch("completing missing numbers")
                 here, row = unknown_numbers(batch, self._theta.lines), batch.rows.row
                 self.numbers[np.array(unknown)[:, None], row] = here.mean[:, 0]
@@ -200,6 +242,19 @@ class ExpectedMoments:
                     for j, b in enumerate(unknown[: i + 1]):
                         found[min(a, b), max(a, b)].append((row, left[:, i, j]))
         return {pair: (np.concatenate([r for r, _ in own]), np.concatenate([c for _, c in own])) for pair, own in found.items()}
+
+    def _complete_counts(self, name: str) -> Floats:
+        """Put means into the missing cells of a count, at the rates of its parents' states; ln x! of each row, or its mean."""
+        at = self.rows.reals.index(name)
+        gone = np.isnan(self.numbers[at])
+        log_base = np.asarray(sc.gammaln(self.numbers[at] + 1.0), dtype=np.float64)
+        if gone.any():
+            rates, finite = self._theta.others[name].rates, self._theta.others[name].finite_parents
+            codes = tuple(self.codes[self._number[v.name], gone] for v in finite)
+            which = np.ravel_multi_index(codes, sizes(finite)) if finite else np.zeros(int(gone.sum()), np.intp)
+            self.numbers[at, gone] = rates.reshape(-1)[which]
+            log_base[gone] = np.array([mean_log_factorial(r) for r in rates.reshape(-1).tolist()])[which]
+        return log_base
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """The expected tables and moments that are asked for; without finite variables, the moments of all numbers."""
@@ -250,9 +305,25 @@ class ExpectedMoments:
                 more = np.bincount(at, self.p[row] * left, len(groups.keys))
                 groups.spread.scatter[:, i, j] += more
                 groups.spread.scatter[:, j, i] += more if i != j else 0.0
+        bases = [
+            np.bincount(np.searchsorted(groups.keys, keys), self.p * self._log_base[r]) for r in reals if r in self._log_base
+        ]
+        groups = replace(groups, log_base=np.array(bases, dtype=np.float64).reshape(len(bases), -1).T) if bases else groups
         some = groups.spread.weight >= VANISHED * min(1.0, self.weight)
         spread = Spread(*(part[some] for part in groups.spread))
         return self.rows.units.outward_moments(members, reals, Groups(groups.keys[some], spread, groups.log_base[some]))
+
+
+@cache
+def mean_log_factorial(rate: float) -> float:
+    """E[ln x!] of a Poisson count.
+
+    >>> round(mean_log_factorial(1.0), 6), mean_log_factorial(0.0)
+    (0.304842, 0.0)
+    """
+    x = np.arange(max(0.0, np.floor(rate - 12.0 * np.sqrt(rate))), np.ceil(rate + 12.0 * np.sqrt(rate) + 30.0))
+    p = np.exp(sc.xlogy(x, rate) - rate - sc.gammaln(x + 1.0))
+    return float(p @ sc.gammaln(x + 1.0))
 
 
 def _combined(rows: CodedRows, owner: Ints, first: Ints, every: npt.NDArray[np.bool_]) -> Small:

@@ -21,8 +21,9 @@ from suffice.engines.gather import Groups
 from suffice.engines.parallel import in_order
 from suffice.errors import FitError
 from suffice.families.family import flat_index
-from suffice.incomplete.completed_rows import Batch, NoProbability, ObservedRows, batches, completed, counted, observed_moments
+from suffice.incomplete.completed_rows import Batch, NoProbability, ObservedRows, batches, counted, observed_moments
 from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, Shown, Theta, log_likelihood
+from suffice.incomplete.integrated_rows import expected_rows
 from suffice.incomplete.normal import weighted_moments
 from suffice.incomplete.pattern_batches import PatternBatch, pattern_batches
 from suffice.incomplete.patterns import Array, Component, Key, PatternFinder
@@ -130,7 +131,7 @@ class _Again(Step[Expectation]):
     theta: Theta
 
     def of(self, block: Block) -> Expectation:
-        parts = (completed(batch, self.theta, self.step.units) for batch in self.step.needed(block))
+        parts = (expected_rows(batch, self.theta, self.step.units) for batch in self.step.needed(block))
         return summed(parts) or _nothing(self.theta)
 
 
@@ -152,7 +153,7 @@ class _FirstImpossible(Step[dict[int, int]]):
         for _, component, rows in self.step.components(block, missing):
             for batch in () if component.by_moments else batches(component, rows):
                 try:
-                    completed(batch, self.theta, self.step.units)
+                    expected_rows(batch, self.theta, self.step.units)
                 except NoProbability as impossible:
                     lost[impossible.row] = True
         lost &= block.weights > 0
@@ -217,7 +218,7 @@ class MixedComponents:
         for batch in self._patterns:
             logs, moments = batch.expected(theta.lines)
             total = added(total, Expectation(logs, np.zeros_like(total.cells), moments, {}))
-        tasks = (partial(completed, rows, theta, self.step.units) for rows in self._batches)
+        tasks = (partial(expected_rows, batch, theta, self.step.units) for batch in self._batches)
         more = summed(in_order(tasks, self.threads if self._worth_threads else 1))
         total = total if more is None else added(total, more)
         return total if self.step.hold else added(total, self.data.fold(_Again(self.step, theta), threads=self.threads))

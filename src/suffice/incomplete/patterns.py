@@ -19,6 +19,7 @@ import numpy.typing as npt
 from suffice.engines.engine import Block, is_missing
 from suffice.errors import TooLarge, listed
 from suffice.incomplete.components import NodeFamily
+from suffice.incomplete.gauss_hermite import n_points
 from suffice.statistics.configurations import alike, n_configurations, sizes
 from suffice.variables import Count, Finite
 
@@ -44,6 +45,11 @@ class Member:
     columns: tuple[int, ...]
     sources: Mapping[str, tuple[str, int]]
 
+    @property
+    def lacks(self) -> bool:
+        """Whether numbers of it are missing."""
+        return any(kind == "unknown" for kind, _ in self.sources.values())
+
     def index(self, codes: npt.NDArray[Any]) -> Index:
         """The configuration of each local state (first axis) and row (last axis); one column if all rows have the same."""
         base = np.zeros((1, 1), np.int64)
@@ -66,7 +72,8 @@ class Component:
     """Missing variables that hang together: finite ones, whose joint `states` are enumerated, and `unknown` numbers.
 
     `codes` and `reals` are the observed columns around them. Of the nodes that touch it, `lines` are normal with all their
-    numbers observed, `joint` are normal with numbers missing, `others` are neither tables nor normal.
+    numbers observed, `joint` are normal with numbers missing, `others` are neither tables nor normal, `curved` such with numbers
+    missing among their parents.
     """
 
     states: tuple[Finite, ...]
@@ -77,6 +84,7 @@ class Component:
     lines: tuple[Member, ...]
     joint: tuple[Member, ...]
     others: tuple[Member, ...]
+    curved: tuple[Member, ...]
     mergeable: bool
 
     @cached_property
@@ -90,12 +98,22 @@ class Component:
     @property
     def trivial(self) -> bool:
         """Whether no node is left that touches it."""
-        return not (self.tables or self.lines or self.joint or self.others)
+        return not (self.tables or self.lines or self.joint or self.others or self.curved)
 
     @property
     def by_moments(self) -> bool:
         """Whether moments of the observed numbers say all: there is nothing to enumerate."""
-        return not self.states and bool(self.unknown)
+        return not self.states and bool(self.unknown) and not self.curved
+
+    @cached_property
+    def gridded(self) -> tuple[int, ...]:
+        """The unknown numbers, by their places, that are put on points: those under curved nodes."""
+        return tuple(sorted({at for x in self.curved for kind, at in x.sources.values() if kind == "unknown"}))
+
+    @cached_property
+    def n_completions(self) -> int:
+        """In how many ways a row is completed."""
+        return self.n_states * (n_points(len(self.gridded)) if self.gridded else 1)
 
     @cached_property
     def pools(self) -> tuple[tuple[Member, ...], ...]:
@@ -129,16 +147,17 @@ class Component:
         codes = tuple(n for n, v in sorted(members.items()) if n not in missing and isinstance(v, Finite))
         reals = tuple(n for n, v in sorted(members.items()) if n not in missing and not isinstance(v, Finite))
         local = [_local(n, states, unknown, codes, reals) for n in touched]
-        normal = [x for x in local if x.node.normal]
+        normal, by_rows = [x for x in local if x.node.normal], [x for x in local if x.node.by_rows]
         return Component(
             states,
             unknown,
             codes,
             reals,
             tuple(x for x in local if x.node.by_table),
-            tuple(x for x in normal if not any(kind == "unknown" for kind, _ in x.sources.values())),
-            tuple(x for x in normal if any(kind == "unknown" for kind, _ in x.sources.values())),
-            tuple(x for x in local if x.node.by_rows),
+            tuple(x for x in normal if not x.lacks),
+            tuple(x for x in normal if x.lacks),
+            tuple(x for x in by_rows if not x.lacks),
+            tuple(x for x in by_rows if x.lacks),
             all(isinstance(members[r], Count) for r in reals),
         )
 

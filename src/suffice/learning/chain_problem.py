@@ -300,7 +300,7 @@ def _counted(task: ChainTask, phases: tuple[Phase, ...], finite: list[str], numb
 
 def _refuse_iterative(phases: tuple[Phase, ...]) -> None:
     for name, node in phases[-1].nodes.items():
-        if node.iterative and not hasattr(node.family, "advance"):
+        if node.regression and not node.family.sure:
             raise FitError(
                 f"{type(node.family).__name__} of {name!r} is fitted to complete steps, by fit, and takes no part in EM "
                 "(Logistic() does)"

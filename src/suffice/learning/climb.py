@@ -17,6 +17,10 @@ ROUNDING = 1e-10
 """A fall of the objective by a smaller share of it than this is rounding."""
 
 
+HALVINGS = 40
+"""So often a step is halved that lowers the objective."""
+
+
 class Point(NamedTuple):
     """Parameters, what is expected under them, and how good they are; `plain`: reached by a step of EM."""
 
@@ -45,6 +49,9 @@ class Problem(Protocol):
 
     def rounding(self, parameters: Any) -> float:
         """By how much ln p may be off since digits are lost at these parameters."""
+
+    def shorter(self, before: Any, after: Any) -> Any:
+        """Half of the way of an M-step, where families took steps that may be too long; None where none did."""
 
 
 class FellError(SufficeError):
@@ -186,8 +193,25 @@ def steps_of(problem: Any, begin: Point, accelerate: Squarem | None = None, batc
 def plain(problem: Problem, point: Point) -> Iterator[Point]:
     """θ ← M(E(θ))."""
     while True:
-        point = evaluated(problem, problem.maximised(point.statistic))
+        point = stepped(problem, point)
         yield point
+
+
+def stepped(problem: Problem, point: Point) -> Point:
+    """The point after a step of EM. Where families take steps of their own that may be too long, it is one that does not lower
+    the objective: half of the way, half of that, and so on."""
+    parameters = problem.maximised(point.statistic)
+    for _ in range(HALVINGS):
+        shorter = problem.shorter(point.parameters, parameters)
+        try:
+            new = evaluated(problem, parameters)
+            if shorter is None or new.objective >= point.objective - slack_of(problem, new):
+                return new
+        except (FitError, ModelError):  # beyond what the family allows
+            if shorter is None:
+                raise
+        parameters = shorter
+    return evaluated(problem, parameters)
 
 
 def accelerated(problem: Any, point: Point) -> Iterator[Point]:
@@ -196,7 +220,7 @@ def accelerated(problem: Any, point: Point) -> Iterator[Point]:
     while True:
         here = [point]
         for _ in range(2):
-            here.append(after or evaluated(problem, problem.maximised(here[-1].statistic)))
+            here.append(after or stepped(problem, here[-1]))
             after = None
             yield here[-1]
         point = here[-1]
@@ -219,7 +243,7 @@ def _further(problem: Any, parameters: list[Any], objective: float) -> tuple[Poi
             point = evaluated(problem, ahead, plain=False)
             if not point.objective > objective:
                 return None
-            after = evaluated(problem, problem.maximised(point.statistic))
+            after = stepped(problem, point)
     except (FitError, ModelError, ArithmeticError, np.linalg.LinAlgError):  # beyond what the model allows: stay
         return None
     return (point, after) if after.objective >= point.objective - slack_of(problem, point) else None

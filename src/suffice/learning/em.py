@@ -20,7 +20,6 @@ from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError, listed, nearest, note, whole
 from suffice.families.design import are_numbers
 from suffice.families.family import Estimate
-from suffice.families.logistic import LogisticCpd
 from suffice.iteration import Progress, Run, checked_seconds
 from suffice.learning.chain_problem import chain_problem_of
 from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
@@ -168,9 +167,10 @@ def em(
     `max_iter` iterations, at the time limit, or on Ctrl-C: then the best so far is returned.
 
     `accelerate=Squarem()` extrapolates; `batches=10` takes an M-step after each tenth of the data (incremental EM: the trace has
-    the free energy, a bound on the objective). `families` names other families of nodes, such as `{"y": Logistic()}`, whose
-    M-step has no closed form: they take one step that raises what it should maximise (generalised EM, `m_step="gradient"`).
-    `shared` ties nodes as in `fit`: the M-step adds what is expected of them.
+    the free energy, a bound on the objective). `families` names other families of nodes, such as `{"y": PoissonLog()}`, whose
+    M-step has no closed form (but for `Linear()`): they take one Newton step of IRLS on the completed rows, which is halved if
+    it lowers the objective (generalised EM, `m_step="gradient"`). Missing numbers under them are integrated over points of
+    Gauss–Hermite, which a note states. `shared` ties nodes as in `fit`: the M-step adds what is expected of them.
 
     >>> rows = {"a": ["x", "x", "y", None] * 5, "b": ["u", "u", "v", "v"] * 5}
     >>> run = em("a -> b", rows)
@@ -280,10 +280,11 @@ def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool
             note(f"no rows are left for {listed(gone)} of the hidden variable {name!r}: fewer states would do as well")
     for text in doubts(problem, best.point.parameters, best.point.statistic):
         note(text)
-    for name, effects in _endless(cpds):
+    for cpd, effects in _endless(cpds):
+        what = "states" if isinstance(cpd.child, Finite) else "values"
         note(
-            f"the coefficients of {name!r} may grow without end: {listed(effects)} all but separates its states; use "
-            "Logistic(ridge=1)"
+            f"the coefficients of {cpd.child.name!r} may grow without end: {listed(effects)} all but separates its {what}; use "
+            f"{type(cpd.family).__name__}(ridge=1)"
         )
     if stopped:
         note("EM was stopped before its end; this is the best so far")
@@ -315,11 +316,11 @@ def _info(problem: ParameterProblem, climb: Climb, optima: tuple[Optimum, ...]) 
     return f"fitted from {', '.join([*parts, by, how])}"
 
 
-def _endless(cpds: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+def _endless(cpds: Mapping[str, Any]) -> Iterator[tuple[Any, list[str]]]:
     """Regressions without a ridge in which states of a parent have effects beyond what any number of rows could show."""
-    for name, cpd in cpds.items():
-        if isinstance(cpd, LogisticCpd) and not cpd.ridge:
-            states = ~are_numbers(cpd.parent_variables)
-            large = states & (np.abs(cpd.coefficients).max(axis=0, initial=0.0) > ENDLESS)
+    for cpd in cpds.values():
+        if cpd.is_regression and not cpd.family.ridge and not cpd.family.dispersed:
+            states = ~are_numbers(cpd.regressors)
+            large = states & (np.abs(cpd.theta[cpd.layout.slopes]).max(axis=0, initial=0.0) > ENDLESS)
             if large.any():
-                yield name, [t for t, far in zip(cpd.terms, large, strict=True) if far]
+                yield cpd, [t for t, far in zip(cpd.terms, large, strict=True) if far]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 
 from suffice.blas import one_blas_thread
@@ -14,7 +14,6 @@ from suffice.families.family import Estimate, checked_estimate
 from suffice.families.gathering import gather
 from suffice.families.hierarchical import PartialPooling
 from suffice.families.priors import Several, as_prior
-from suffice.families.regression_cpd import needs_rows
 from suffice.families.regression_suprema import Supremum, supremum_of
 from suffice.graphs import Dag
 from suffice.learning.chain_fit import fit_chain, score_chain
@@ -22,20 +21,19 @@ from suffice.learning.chain_task import of_sequences, refuse_first, refuse_share
 from suffice.learning.crf.fit import fit_linear_chain
 from suffice.learning.discriminative import fit_to_target
 from suffice.learning.incomplete import Task, checked_families, numbers_of, task_of
-from suffice.learning.irls import DistinctRows, fitted, maximised
 from suffice.learning.plates import Plate
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, ModelKind, prior_of
+from suffice.learning.tied_regressions import fitted_regressions, from_tables
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected, score_undirected
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated, free_nodes, replaced
 from suffice.models.features import is_undirected
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.regressions import families_of
-from suffice.models.sharing import Tie, agreeing, check_families, pooled, shared_in, shared_of, tied_prior
+from suffice.models.sharing import Tie, agreeing, alike, check_families, pooled, shared_in, shared_of, tied_prior
 from suffice.objectives import Bayes, Likelihood, as_penalties
 from suffice.scores import BIC, Evidence
 from suffice.statistics import Statistics
-from suffice.variables import Finite
 
 
 @one_blas_thread
@@ -131,6 +129,8 @@ def fit(
     rows = data if isinstance(data, Statistics) else scan(data)
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
     graph, ties, families = _asked(dag, families, shared)
+    if isinstance(dag, Plate):
+        dag.check_families(families)
     if families:
         return with_regressions(dag, rows, as_prior(prior), how, families, shared)
     try:
@@ -155,7 +155,6 @@ def _asked(dag: Any, families: Mapping[str, Any] | None, shared: Any) -> tuple[D
     """The graph, its tied nodes, and the families of its regressions."""
     graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
     families = families_of(dag, families)
-    check_families(ties, families)
     return graph, ties, families
 
 
@@ -187,29 +186,29 @@ def with_regressions(
     nodes = {n: (v, [task.variables[p] for p in task.dag.parents(n)]) for n, v in task.variables.items()}
     chosen = {n: families.get(n) or family_of(*node) for n, node in nodes.items()}
     statistics = task.rows.gather([family.needs(*nodes[n]) for n, family in chosen.items()])
-    ready = {n: fitted(*nodes[n], task.rows, f) for n, f in chosen.items() if getattr(f, "iterative", False)}
+    ready = fitted_regressions(nodes, {n: f for n, f in chosen.items() if f.iterative}, task.rows, task.ties)
     return estimated(task.dag, statistics, task.prior, how, ready=ready, shared=[tie.nodes for tie in task.ties])
 
 
 def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, Any]) -> BayesNet:
     """Rows with missing cells. A regression whose own columns are complete is a factor by itself: it is fitted by itself, and
-    the other nodes by EM as if it had no parents. One with gaps takes part in EM, if it can."""
+    the other nodes by EM as if it had no parents. One with gaps takes part in EM."""
     families = task.families
-    whole = {n: f for n, f in families.items() if getattr(f, "iterative", False) and _complete(task, n)}
-    for name, family in families.items():
-        if getattr(family, "iterative", False) and name not in whole and not hasattr(family, "advance"):
-            gaps = [c for c in (name, *task.dag.parents(name)) if task.rows.missing[c]]
-            raise FitError(
-                f"{listed(gaps)} of the regression of {name!r} has missing cells, and {type(family).__name__} is fitted to "
-                "complete rows only (Logistic() may have gaps); fill them in, or leave the rows out yourself"
-            )
+    whole = {n: f for n, f in families.items() if f.iterative and all(_complete(task, m) for m in _together(task, n))}
     if not whole:
         return _from_incomplete(dag, data, families=families, **options)
     cut = Dag({n: [] if n in whole else task.dag.parents(n) for n in task.dag.nodes})
     rest = {n: f for n, f in families.items() if n not in whole}
-    bn = _from_incomplete(cut, task.rows, families=rest, **{**options, "shared": [tie.nodes for tie in task.ties]})
+    ties = [tie for tie in task.ties if tie.nodes[0] in whole]
+    left = [tie.nodes for tie in task.ties if tie not in ties]
+    bn = _from_incomplete(cut, task.rows, families=rest, **{**options, "shared": left})
     nodes = {n: (task.variables[n], [task.variables[p] for p in task.dag.parents(n)]) for n in whole}
-    return replaced(bn, task.dag, {n: fitted(*nodes[n], task.rows, family) for n, family in whole.items()})
+    return replaced(bn, task.dag, fitted_regressions(nodes, whole, task.rows, ties), ties)
+
+
+def _together(task: Task, node: str) -> tuple[str, ...]:
+    """A node and those that share its parameters."""
+    return next((tie.nodes for tie in task.ties if node in tie.nodes), (node,))
 
 
 def _complete(task: Task, node: str) -> bool:
@@ -224,14 +223,12 @@ def _tabled_regressions(
     seen = _agreed(dag, graph, seen, ties)
     variables = seen.variables
     checked_families(families, graph, variables)
-    ready = {}
-    for name, family in families.items():
-        node = variables[name], [variables[p] for p in graph.parents(name)]
-        if not getattr(family, "iterative", False):
-            continue
-        if not all(isinstance(v, Finite) for v in (node[0], *node[1])):
-            raise needs_rows(node[0])
-        ready[name] = maximised(*node, DistinctRows(seen.counts([*graph.parents(name), name])), family)
+    check_families(ties, families)
+    ready: dict[str, Any] = {}
+    nodes = {n: (variables[n], [variables[p] for p in graph.parents(n)]) for n in families if families[n].iterative}
+    alone = [Tie(((n, *graph.parents(n)),)) for n in nodes if not any(n in tie.nodes for tie in ties)]
+    for tie in (*alone, *(tie for tie in ties if tie.nodes[0] in nodes)):
+        ready |= from_tables(tie, nodes, families[tie.nodes[0]], seen)
     return estimated(graph, seen, prior, how, ready=ready, shared=[tie.nodes for tie in ties])
 
 
@@ -281,7 +278,7 @@ def score(
         return score_chain(dag, data, chosen, by_node=by_node)
     graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
     if families := families_of(dag, families):
-        parts = _beside_regressions(dag, graph, data, chosen, families, [tie.nodes for tie in ties])
+        parts = _beside_regressions(dag, graph, data, chosen, families, ties)
         return parts if by_node else float(sum(parts.values()))
     statistics = _agreed(dag, graph, gather(data, graph), ties)
     variables = statistics.variables
@@ -297,7 +294,7 @@ def score(
 
 
 def _beside_regressions(
-    dag: Any, graph: Dag, data: Any, chosen: Any, families: Mapping[str, Any], shared: Any
+    dag: Any, graph: Dag, data: Any, chosen: Any, families: Mapping[str, Any], ties: Sequence[Tie]
 ) -> dict[str, float]:
     """The parts of all nodes. A regression has its log-likelihood at the estimate, where a ridge has moved it, less the price
     of its parameters; or Laplace's approximation of its evidence, up to the constant of its flat intercept. The
@@ -310,20 +307,29 @@ def _beside_regressions(
             raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
     rows = rows.take(graph.nodes)
     rows.require_complete(graph.nodes)
-    variables, own = rows.schema, {}
+    rows = rows.with_variables(alike(ties, rows.schema))
+    variables = rows.schema
     checked_families(families, graph, variables)
+    check_families(ties, families)
     iterative = {n: f for n, f in families.items() if getattr(f, "iterative", False)}
     if iterative and not hasattr(chosen, "of_regression"):
         raise FitError(f"{next(iter(iterative))!r} is a regression, which {chosen!r} says nothing of: score it with BIC()")
-    for name, family in iterative.items():
-        child, parents = variables[name], [variables[p] for p in graph.parents(name)]
-        if isinstance(chosen, Evidence):
-            found = supremum_of(rows, family, child, parents)
-        else:
-            found = Supremum.of(fitted(child, parents, rows, family))
-        own[name] = chosen.of_regression(family, child, parents, found, rows.weight)
+    nodes = {n: (variables[n], [variables[p] for p in graph.parents(n)]) for n in iterative}
+    tied = [tie for tie in ties if tie.nodes[0] in iterative]
+    if isinstance(chosen, Evidence):
+        if tied:
+            raise FitError(f"{tied[0].nodes[0]!r} is a tied regression, whose evidence is not known: score it with BIC()")
+        found = {n: supremum_of(rows, family, *nodes[n]) for n, family in iterative.items()}
+    else:
+        found = {n: Supremum.of(cpd) for n, cpd in fitted_regressions(nodes, iterative, rows, ties).items()}
+    own = {n: chosen.of_regression(family, *nodes[n], found[n], rows.weight) for n, family in iterative.items()}
+    for tie in tied:  # parameters of all of them are paid for once
+        price = sum(found[n].log_likelihood - own[n] for n in tie.nodes[1:])
+        own[tie.nodes[0]] += sum(own[n] for n in tie.nodes[1:]) + price
+        own |= dict.fromkeys(tie.nodes[1:], 0.0)
     cut = Dag({n: [] if n in own else graph.parents(n) for n in graph.nodes})
-    return {**score(cut, rows, chosen, by_node=True, shared=shared), **own}
+    left = [tie.nodes for tie in ties if tie.nodes[0] not in own]
+    return {**score(cut, rows, chosen, by_node=True, shared=left), **own}
 
 
 def _local(graph: Dag, node: str, variables: Any, statistics: Statistics, chosen: Any, pooled: Any = None) -> float:

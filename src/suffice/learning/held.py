@@ -131,7 +131,7 @@ def read_fixed(fixed: Any, nodes: Mapping[str, NodeFamily], known: Iterable[str]
         if said is True:
             whole.append(name)
             continue
-        if not node.normal:
+        if not node.normal or node.regression:
             raise FitError(
                 f"fixed names single entries of {name!r}, and only those of Gaussians can be: {{{name!r}: True}} is all of it"
             )

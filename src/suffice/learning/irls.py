@@ -12,21 +12,21 @@ An estimate need not exist: columns that the rows do not tell apart (collinear),
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, listed
 from suffice.families.design import Layout, are_numbers, expanded, predicted
+from suffice.families.distinct_rows import DistinctRows as DistinctRows
+from suffice.families.distinct_rows import Pass as Pass
 from suffice.families.family import Array, Columns
-from suffice.families.glm import Maximum, Regressors, Summary, Sums
+from suffice.families.glm_sums import Maximum, Regressors, Summary, Sums
 from suffice.families.regression import independent
-from suffice.statistics import Counts, Request
-from suffice.statistics.configurations import sizes
+from suffice.statistics import Request
 from suffice.variables import Finite, Variable
 
 CONVERGED = 1e-9
@@ -47,32 +47,6 @@ LOOK = 8
 SAMPLE = 2**14
 MANY = 2**17
 """From so many rows on a sample of them gives the start: it takes no time, and saves passes over all rows."""
-
-
-@dataclass(frozen=True, eq=False)
-class Pass(Step[Any]):
-    """What a function, such as a method of a family, says of the columns and weights of some rows."""
-
-    says: Callable[..., Any]
-    about: tuple[Any, ...]
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def of(self, block: Block) -> Any:
-        return self.says(*self.about, block.columns, block.weight, **self.options)
-
-
-class DistinctRows:
-    """The distinct rows of a contingency table, weighted by how often they occur: all that a fold needs to see of them."""
-
-    def __init__(self, counts: Counts) -> None:
-        keys, weight = counts.listed()
-        codes = np.unravel_index(keys, sizes(counts.variables)) if counts.variables else ()
-        columns = {v.name: c.astype(np.intp) for v, c in zip(counts.variables, codes, strict=True)}
-        self.block = Block(columns, np.asarray(weight, dtype=np.float64))
-        self.n_rows = self.block.n_rows
-
-    def fold(self, step: Step[Any], *, threads: int | None = None, what: str | None = None) -> Any:
-        return step.of(self.block)
 
 
 @dataclass(frozen=True)

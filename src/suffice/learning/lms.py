@@ -22,7 +22,7 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, nearest
 from suffice.families.design import are_numbers, filled, fixed
 from suffice.families.family import Array
-from suffice.families.glm import Regressors
+from suffice.families.glm_sums import Regressors
 from suffice.families.logistic import Logistic
 from suffice.families.regression_cpd import GlmCpd
 from suffice.families.responses import BinomialLogit, Linear, PoissonLog

@@ -12,8 +12,8 @@ To be extrapolated, distributions are numbers without bounds: logarithms of rate
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from suffice.engines.gather import Groups
 from suffice.errors import FitError, listed
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.family import Estimate, Mean
+from suffice.families.linear_moments import common_line
 from suffice.families.regression import NO_RESIDUAL, Regression, regress, too_large
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.mixed import scaled_moments
@@ -93,6 +94,27 @@ def normal_of(
     )
 
 
+def common_line_of(
+    node: NodeFamily, groups: Groups | None, old: ConditionalGaussian, known: Mapping[int, float], variance: float
+) -> ConditionalGaussian:
+    """The linear regression that expected moments give: one line for all configurations, but for their levels. Slopes that are
+    `known`, by their place, are those of an offset."""
+    if groups is None or not groups.spread.weight.sum() > 0:
+        return old
+    found = common_line(node.finite, groups.keys, groups.spread, known)
+    if found.collinear is not None:
+        raise Collapsed(node.name, "", f"its parent {node.reals[found.collinear]!r} is a combination of the others, or constant")
+    refuse_collapse(node, None, found.regression, found.weight, variance, found.scatter)
+    shape = sizes(node.finite)
+    return ConditionalGaussian(
+        node.child,
+        node.parents,
+        found.levels.reshape(shape),
+        np.broadcast_to(found.slopes, (*shape, len(found.slopes))),
+        np.full(shape, found.regression.residual / found.weight),
+    )
+
+
 def refuse_collapse(node: NodeFamily, key: int | None, r: Regression, N: float, variance: float, scatter: Array) -> None:
     """Refuse a variance that falls to zero; `variance` is that of the child's observed cells."""
     # of tied columns that lie far apart the scatter may be much larger than that of each
@@ -149,8 +171,8 @@ def kept(new: Any, old: Any, groups: Groups | None) -> Any:
     return replace(new, rates=np.where(known, new.rates, old.rates))
 
 
-LOGARITHMS = ("rates", "variance")
-PARTS = ("rates", "intercept", "coefficients", "variance")
+LOGARITHMS = ("rates", "variance", "dispersion")
+PARTS = ("rates", "intercept", "cut_points", "coefficients", "variance", "dispersion")
 
 
 def free_parts(cpd: Any) -> list[Array]:
@@ -161,7 +183,8 @@ def free_parts(cpd: Any) -> list[Array]:
 
 def like(cpd: Any, other: Any) -> Any:
     """A distribution under its own names with the parameters of another of the same shape."""
-    return replace(cpd, **{n: getattr(other, n) for n in _names(cpd)})
+    own = {f.name for f in fields(cpd)}
+    return replace(cpd, **{n: getattr(other, n) for n in (*_names(cpd), "centre") if n in own})
 
 
 def with_parts(cpd: Any, parts: Sequence[Array]) -> Any:
@@ -173,7 +196,8 @@ def with_parts(cpd: Any, parts: Sequence[Array]) -> Any:
 
 
 def _names(cpd: Any) -> list[str]:
-    names = [n for n in PARTS if hasattr(cpd, n)]
+    own = {f.name for f in fields(cpd)}
+    names = [n for n in PARTS if n in own]
     if not names:
         raise FitError(f"the parameters of {cpd.child.name!r}, a {type(cpd).__name__}, cannot be extrapolated")
     return names

@@ -39,7 +39,7 @@ class Separate:
     """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Partial:
     """Partial pooling of tables: each copy, or group, has distributions of its own, drawn around a common mean.
 
@@ -47,16 +47,31 @@ class Partial:
     by the evidence, the strength once for each node, where it is not given. Small groups are drawn towards the mean, large ones
     hardly. Intervals take mean and strength as known.
 
+    A number in the groups of rows has random effects: each group has a line of its own, drawn around a common one, with one
+    variance of what is left (a linear mixed model, by maximum likelihood). Its intercepts differ, and the `slopes` of the parents
+    that are named; `restricted=True` is REML. `bn["y"].effects` has the common line, its errors, and how far groups differ.
+
     >>> Partial(strength=10)
     Partial(strength=10)
+    >>> Partial(slopes=["dose"])
+    Partial(strength=None, slopes=('dose',))
     """
 
     strength: float | None = None
+    slopes: Sequence[str] = ()
+    restricted: bool = False
 
     def __post_init__(self) -> None:
+        own = (self.slopes,) if isinstance(self.slopes, str) else tuple(self.slopes)
+        object.__setattr__(self, "slopes", own)
         s = self.strength
         if s is not None and (isinstance(s, bool) or not isinstance(s, (int, float)) or not 0.0 < s < float("inf")):
             raise FitError(f"the strength of Partial is a positive number of rows, or left out, not {s!r}")
+
+    def __repr__(self) -> str:
+        more = [f"slopes={self.slopes!r}"] if self.slopes else []
+        more += ["restricted=True"] if self.restricted else []
+        return f"Partial({', '.join([f'strength={self.strength!r}', *more])})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,6 +171,16 @@ class Plate:
         nodes = [copy for node in self.inside or () for copy in self._copies[node]]
         return tuple(Pool(((n, *self.dag.parents(n)),), self.group) for n in nodes)
 
+    def check_families(self, families: Mapping[str, Any] | None) -> None:
+        """Refuse regressions of nodes that are pooled in part: numbers have random effects as they are."""
+        known = families or {}
+        for name in (n for pool in self.pools for n in pool.nodes if n in known):
+            raise FitError(
+                f"{name!r} is inside of a plate with Partial() and has the family {known[name]!r}: a number is pooled by random "
+                "effects without a family, and other regressions have no partial pooling yet; leave its family out, or use "
+                "Separate() or Pooled()"
+            )
+
     def expand(self, columns: Mapping[str, Sequence[str]]) -> Plate:
         """The same plate over other columns.
 
@@ -170,7 +195,8 @@ class Plate:
         if not pools:
             return prior
         assert isinstance(self.pooling, Partial)
-        return PartialPooling(pools, self.pooling.strength, prior)
+        own = self.pooling
+        return PartialPooling(pools, own.strength, prior, slopes=tuple(own.slopes), restricted=own.restricted)
 
     def __repr__(self) -> str:
         parts = [repr(_arrows(self.graph))]

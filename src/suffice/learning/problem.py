@@ -25,6 +25,7 @@ from suffice.errors import FitError, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd, Mode
+from suffice.families.glm_steps import between
 from suffice.incomplete.components import (
     Array,
     Components,
@@ -37,13 +38,23 @@ from suffice.incomplete.components import (
     refuse_unanswerable,
 )
 from suffice.incomplete.finite import FiniteComponents
+from suffice.incomplete.gauss_hermite import error_of
 from suffice.incomplete.hidden_units import with_hidden
 from suffice.incomplete.mixed import MixedComponents, scaled_moments
 from suffice.incomplete.units import Units, moments_by_column, no_groups, observed_cells
 from suffice.learning.held import Held, ratios
 from suffice.learning.hidden_numbers import Conventions, refuse_unlinked, standard_moments
 from suffice.learning.incomplete import Task, task_of
-from suffice.learning.objective import free_parts, kept, like, log_prior_of_line, log_prior_of_rates, normal_of, with_parts
+from suffice.learning.objective import (
+    common_line_of,
+    free_parts,
+    kept,
+    like,
+    log_prior_of_line,
+    log_prior_of_rates,
+    normal_of,
+    with_parts,
+)
 from suffice.learning.said import beliefs_of_tables, imagined_by, refuse_constants, with_known
 from suffice.learning.starts import Starts
 from suffice.models.bayes_net import BayesNet
@@ -194,6 +205,12 @@ class ParameterProblem(Task):
             settled = self.conventions.standardise(settled, self.expected(settled).statistic.moments)
         return settled if np.isclose(self.log_prior(settled), self.log_prior(theta), rtol=1e-12, atol=1e-9) else theta
 
+    def shorter(self, before: Theta, after: Theta) -> Theta | None:
+        """Half of the way of the regressions whose steps may be too long; None where there are none."""
+        long = [node.name for node in self.others if node.iterative and not node.family.sure]
+        own = {n: between(before.others[n], after.others[n]) for n in long}
+        return replace(after, others={**after.others, **own}) if own else None
+
     def log_prior(self, theta: Theta) -> float:
         """What the prior adds to the objective: 0 without one; Σ α ln θ for means, Σ (α − 1) ln θ for modes of tables; of a
         Gaussian the logarithm that its estimate maximises (see `suffice.learning.objective`). A tie counts once."""
@@ -248,7 +265,13 @@ class ParameterProblem(Task):
         """
         variances = (cpd.variance for cpd in theta.others.values() if isinstance(cpd, ConditionalGaussian))
         least = (float(np.min(v, where=v > 0, initial=np.inf)) for v in variances)
-        return 1e-15 * self.weight * sum(1.0 / v for v in least)
+        return 1e-15 * self.weight * sum(1.0 / v for v in least) + self._integration * self.weight
+
+    @cached_property
+    def _integration(self) -> float:
+        """By how much ln p of a row may be off where missing numbers are integrated over points; 0 where none are."""
+        by_rows = (v for node in self.others if node.by_rows for v in node.parents if not isinstance(v, Finite))
+        return error_of(len({v.name for v in by_rows if self.rows.missing.get(v.name)}))
 
     def vector(self, theta: Theta) -> Array:
         """Coordinates to extrapolate in: of tables roots, since logarithms of vanishing probabilities run away."""
@@ -272,7 +295,7 @@ class ParameterProblem(Task):
         """The parameters as distributions by node."""
         tables = self.tables.cut(theta.cells)
         return {
-            n: Table(node.child, node.parents, tables[n]) if node.by_table else self._outward(theta.others[n])  # type: ignore[arg-type]
+            n: Table(node.child, node.parents, tables[n]) if node.by_table else self._outward(node, theta.others[n])  # type: ignore[arg-type]
             for n, node in self.nodes.items()
         }
 
@@ -280,6 +303,8 @@ class ParameterProblem(Task):
         """The parameters of these distributions; where tied nodes differ, one step on from them."""
 
         def scaled(node: NodeFamily, cpd: Any) -> Cpd:
+            if node.normal and node.regression:
+                cpd = node.family.opened(cpd).closed()
             return self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
 
         theta = with_known(self.nodes, self.imagined, Theta.of(self.nodes, self.tables, cpds, scaled))
@@ -341,6 +366,8 @@ class ParameterProblem(Task):
 
         What is only expected makes no posterior: its intervals would be too narrow.
         """
+        if node.regression:
+            return cpd  # type: ignore[no-any-return]
         if not node.normal and not node.by_table:
             return replace(cpd, imagined=None) if getattr(cpd, "imagined", None) is not None else cpd  # type: ignore[no-any-return]
         cpd = replace(cpd, imagined=self.said[node.name] if self._is_seen(node) else None)
@@ -365,8 +392,9 @@ class ParameterProblem(Task):
         """The nodes that are no tables."""
         return [node for node in self.nodes.values() if not node.by_table]
 
-    def _outward(self, cpd: Cpd) -> Cpd:
-        return self.shown.outward_cpd(cpd) if isinstance(cpd, ConditionalGaussian) else cpd
+    def _outward(self, node: NodeFamily, cpd: Any) -> Cpd:
+        own: Cpd = self.shown.outward_cpd(cpd) if node.normal else cpd
+        return node.family.opened(own) if node.normal and node.regression else own
 
     def _named(self, node: NodeFamily, statistic: Statistic, units: Units | None = None) -> Counts | Moments:
         if node.by_table:
@@ -416,14 +444,21 @@ class ParameterProblem(Task):
                 start: Any = None if self.start is None else self.start.others[node.name]
                 held, variance = self.entries[node.name], self.units.variance[node.name]
                 return held.estimate(node, groups, old, start, ratios(node, self.units), variance)
+            if node.regression:
+                return common_line_of(node, groups, old, self.offset_slopes(node), self.units.variance[node.name])
             return normal_of(node, groups, old, imagined, how, self.units.variance[node.name], self.conventions.floor(node))
         new = node.family.estimate(node.child, node.parents, self._named(node, s), imagined, how)
         result: Cpd = kept(new, old, groups)
         return result
 
+    def offset_slopes(self, node: NodeFamily) -> dict[int, float]:
+        """The slope of the offset of a linear regression, by its place: 1, but that the columns are scaled."""
+        y = self.units.scale[node.name]
+        return {j: self.units.scale[r] / y for j, r in enumerate(node.reals[:-1]) if r == node.family.offset}
+
     def _log_prior(self, node: NodeFamily, cpd: Cpd) -> float:
         imagined, how = self.imagined[node.name], self.estimate
-        if hasattr(node.family, "log_prior"):
+        if node.iterative:
             return float(node.family.log_prior(cpd))
         if imagined is None:
             return 0.0
@@ -435,7 +470,7 @@ class ParameterProblem(Task):
         """The statistic in which each tied node has the counts or moments of its whole tie, whose columns have the same units."""
         if not self.ties:
             return s
-        cells, moments, old = s.cells.copy(), dict(s.moments), dict(s.theta.others)
+        cells, moments, old, steps = s.cells.copy(), dict(s.moments), dict(s.theta.others), dict(s.steps)
         for tie in self.ties:
             if self.nodes[tie.nodes[0]].by_table:
                 total = sum(s.cells[self.tables.cells(node)] for node in tie.nodes)
@@ -444,9 +479,10 @@ class ParameterProblem(Task):
                 continue
             # what has no weight keeps its parameters: they must be shared, too
             old |= {node: like(old[node], old[tie.nodes[0]]) for node in tie.nodes[1:]}
-            own = [moments[node] for node in tie.nodes if node in moments]
-            moments |= dict.fromkeys(tie.nodes, reduce(added, own)) if own else {}
-        return s._replace(theta=replace(s.theta, others=old), cells=cells, moments=moments)
+            for seen in (moments, steps):
+                own = [seen[node] for node in tie.nodes if node in seen]
+                seen |= dict.fromkeys(tie.nodes, reduce(added, own)) if own else {}
+        return s._replace(theta=replace(s.theta, others=old), cells=cells, moments=moments, steps=steps)
 
     def _shares(self, theta: Theta) -> bool:
         """Whether tied nodes have the same parameters."""
@@ -462,6 +498,9 @@ class ParameterProblem(Task):
         """A step of EM leads from any parameters to shared ones; nodes that share none stay where they are."""
         if not self.ties:
             return theta
+        # sums of regressions add only where they are taken at the same parameters
+        first = {node: tie.nodes[0] for tie in self.ties for node in tie.nodes if self.nodes[node].iterative}
+        theta = replace(theta, others={**theta.others, **{n: like(theta.others[n], theta.others[m]) for n, m in first.items()}})
         shared = self.maximised(self.expected(theta).statistic)
         return self.with_nodes(theta, shared, [node for tie in self.ties for node in tie.nodes])
 
@@ -487,9 +526,9 @@ def problem_of(dag: Any, data: Any, **options: Any) -> ParameterProblem:
         )
     task = task_of(dag, data, **options)
     for name, family in task.families.items():
-        if getattr(family, "iterative", False) and not hasattr(family, "advance"):
+        if family.iterative and family.dispersed and family.ridge:
             raise FitError(
-                f"{type(family).__name__} of {name!r} is fitted to complete rows, by fit, and takes no part in EM (Logistic() "
-                "does); fit fits it by itself where its own columns are complete"
+                f"{name!r} has a dispersion, and the ridge of {type(family).__name__} is in its units: EM would have no one "
+                f"objective to climb; leave the ridge out, {type(family).__name__}(), or fit it to complete rows"
             )
     return ParameterProblem.of(task)

@@ -23,13 +23,14 @@ from suffice.engines.gather import Groups
 from suffice.errors import listed, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.design import expanded
 from suffice.families.family import Cpd, Mean
-from suffice.families.logistic import LogisticCpd
+from suffice.families.glm_sums import Summary
 from suffice.graphs import Dag
 from suffice.incomplete.components import Array, NodeFamily, Theta
 from suffice.incomplete.units import Units
 from suffice.learning.number_starts import drawn_line
-from suffice.learning.objective import normal_of
+from suffice.learning.objective import common_line_of, normal_of
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics import Statistics
 from suffice.statistics.chan import Spread
@@ -109,8 +110,8 @@ class Starts:
         chosen: dict[tuple[str, ...], Any] = {}
         others: dict[str, Cpd] = {}
         for node in self.problem.others:
-            if node.iterative and self._hidden(node) and hasattr(node.family, "random"):
-                others[node.name] = node.family.random(node.child, node.parents, rng)
+            if node.iterative and self._hidden(node):
+                others[node.name] = node.family.random(node.child, node.parents, rng, self._known(node))
                 continue
             hidden = tuple(v.name for v in node.finite if v.name in self.problem.hidden_names)
             if node.normal and any(r in self.problem.hidden_names for r in node.reals):
@@ -159,7 +160,7 @@ class Starts:
     def _cpd(self, node: NodeFamily, centres: Array) -> Cpd:
         """A distribution from complete rows and one imagined row for each configuration."""
         if node.iterative:
-            cpd: Cpd = node.family.start(node.child, node.parents)
+            cpd: Cpd = node.family.start(node.child, node.parents, self._known(node))
             return cpd
         groups = self._imagined(node, centres)
         if (seen := self.problem.components.shown.moments.get(node.name)) is not None:
@@ -167,10 +168,25 @@ class Starts:
         if node.normal:
             q = sizes(node.finite)
             blank = ConditionalGaussian(node.child, node.parents, np.zeros(q), np.zeros((*q, len(node.reals) - 1)), np.ones(q))
+            if node.regression:
+                return common_line_of(node, groups, blank, self.problem.offset_slopes(node), 0.0)
             return normal_of(node, groups, blank, None, Mean(), 0.0)
         moments = self.problem.units.outward_moments(node.finite, node.reals, groups)
         other: Cpd = node.family.estimate(node.child, node.parents, moments, None, Mean())
         return other
+
+    def _known(self, node: NodeFamily) -> Summary:
+        """What the observed cells say of a regression: the means of its columns, and the states of a finite child, one row more
+        of each."""
+        own: Any = node.family
+        mean = {n: float(self.units.outward(n, np.array(m))) for n, m in self.units.mean.items()}
+        columns = [0.0 if state is not None else mean[v.name] for v, state in expanded(own.regressors(node.parents))]
+        if isinstance(node.child, Finite):
+            shown = self.problem.components.shown.states.get(node.name, np.zeros(node.child.n_states)) + 1.0
+            child = shown / shown.sum()
+        else:
+            child = np.array([mean[node.name]])
+        return Summary(1.0, np.array(columns), child, mean.get(own.offset, 0.0), mean.get(own.trials, 1.0), 0.0)
 
     def _imagined(self, node: NodeFamily, centres: Array) -> Groups:
         """One row for each configuration, at these centres, with the variances of the whole columns and no correlation."""
@@ -267,7 +283,7 @@ def _numbers(cpd: Any, parent: str) -> list[tuple[Array, int]]:
         spread = np.sqrt(np.nanmean(cpd.variance)) or 1.0
         scaled = ((cpd.intercept / spread, axis), (cpd.coefficients, axis), (np.log(cpd.variance), axis))
         return [(np.nan_to_num(a), i) for a, i in scaled]
-    if isinstance(cpd, LogisticCpd):
+    if cpd.is_regression:
         return [(cpd.effects(parent), 0)]
     return [(np.asarray(getattr(cpd, a)), cpd.parents.index(parent)) for a in cpd.arrays]
 
@@ -283,10 +299,8 @@ def broken(dag: Dag, hidden: str, cpds: Mapping[str, Cpd], rng: np.random.Genera
         elif isinstance(cpd, ConditionalGaussian):
             moved = cpd.intercept + 0.5 * np.sqrt(cpd.variance) * rng.standard_normal(cpd.intercept.shape)
             result[child] = replace(cpd, intercept=moved)
-        elif isinstance(cpd, LogisticCpd):
-            b = cpd.coefficients.copy()
-            b[:, cpd.columns_of(hidden)] += 0.5 * rng.standard_normal((len(b), len(cpd.effects(hidden)) - 1))
-            result[child] = replace(cpd, coefficients=b)
+        elif cpd.is_regression:
+            result[child] = cpd.moved(hidden, rng)
         elif hasattr(cpd, "rates"):
             result[child] = replace(cpd, rates=cpd.rates * rng.uniform(0.7, 1.4, cpd.rates.shape))
     return result

@@ -285,6 +285,9 @@ class BayesNet(Provenance, Tabular, Answering):
         With a `decay` below 1 the old rows weigh only so much of what they did, so that a network follows data that drift: 0.99
         for each update, or 0.99 ** days.
 
+        A regression on numbers has no finite statistic, unless it is linear: then what is known of its parameters, a normal
+        distribution around the estimate (Laplace), is the prior of the new rows, and a note says so.
+
         >>> from suffice import fit
         >>> bn = fit("x", {"x": ["a", "b"]})
         >>> bn.update({"x": ["b", "b"]})["x"].probs
@@ -303,10 +306,9 @@ class BayesNet(Provenance, Tabular, Answering):
                 "the old and the new, or take it as a prior of the new ones, fit(dag, rows, prior=BDe(bn, ess))"
             )
         if self._regressions:
-            raise ModelError(
-                f"{self._regressions[0]!r} is a regression, which needs all rows at once: call fit(bn, all_rows), with the old "
-                "rows and the new"
-            )
+            from suffice.models.updated import with_more_rows
+
+            return with_more_rows(self, self._statistics, more)
         # inferred states may still widen
         free = {n: v for n, v in self._variables.items() if isinstance(v, Finite) and v.inferred and v.cuts is None}
         declared = self._variables | dict.fromkeys(free, Finite)

@@ -40,11 +40,12 @@ def estimated(
     if not statistics.weight > 0:
         raise DataError("there are no rows to learn from")
     statistics = agreeing(statistics, ties)
+    plain = [tie for tie in ties if tie.nodes[0] not in (ready or {})]
     variables = {n: statistics.variables[n] for n in dag.nodes}
     if prior is not None and not bound:
-        nodes = free_nodes(dag, variables, statistics, ties, ready or ())
-        prior = tied_prior(prior.choose(variables, nodes, statistics), ties).bind(variables, statistics)
-    together = seen_together(ties, statistics, variables)
+        nodes = free_nodes(dag, variables, statistics, plain, ready or ())
+        prior = tied_prior(prior.choose(variables, nodes, statistics), tuple(plain)).bind(variables, statistics)
+    together = seen_together(plain, statistics, variables)
     nodes_and_parents = {n: (variables[n], [variables[p] for p in dag.parents(n)]) for n in dag.nodes}
     cpds, unspoken = estimated_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together)
     by = "maximum likelihood" if len(unspoken) == len(dag) or prior is None else f"posterior {type(how).__name__.lower()}"
@@ -93,9 +94,9 @@ def free_nodes(
             yield child, parents, seen
 
 
-def replaced(bn: BayesNet, dag: Dag, cpds: Mapping[str, Cpd]) -> BayesNet:
+def replaced(bn: BayesNet, dag: Dag, cpds: Mapping[str, Cpd], ties: Sequence[Tie] = ()) -> BayesNet:
     """A network learned from incomplete rows with some of its distributions, and their edges, put in the place of others."""
     kept = {n: cpds.get(n) or bn[n] for n in dag.nodes}
     info = f"{bn.fit_info} with {listed(list(cpds))} as if without parents, whose regression was fitted by itself"
     options: dict[str, Any] = {"prior": bn.prior, "estimate": bn.estimate, "fit_info": info, "hidden": bn.hidden}
-    return BayesNet.of(dag, dict(bn.variables), kept, incomplete=bn.incomplete, ties=bn._ties, **options)
+    return BayesNet.of(dag, dict(bn.variables), kept, incomplete=bn.incomplete, ties=(*bn._ties, *ties), **options)

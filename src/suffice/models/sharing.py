@@ -132,13 +132,19 @@ def _check_parents(tie: Tie) -> None:
 
 
 def check_families(ties: Iterable[Tie], families: Mapping[str, Any] | None) -> None:
-    """Refuse ties of nodes with families of their own: a regression has no statistic that adds before it is fitted."""
+    """Refuse ties of nodes whose families differ; an offset or trials are those of each node."""
+    known = families or {}
     for tie in ties:
-        for node in tie.nodes:
-            if node in (families or {}):
+        named = [node for node in tie.nodes if node in known and known[node].iterative]
+        for node in tie.nodes if named else ():
+            first = named[0]
+            names = dict(zip(tie.family(first)[1:], tie.family(node)[1:], strict=True))
+            own, wanted = known.get(node), known[first].renamed(names)
+            if own != wanted:
+                has = "no family of its own" if own is None else f"the family {own!r}"
                 raise FitError(
-                    f"{node!r} has a family of its own, {families[node]!r}, and cannot share its parameters yet: "  # type: ignore[index]
-                    "leave it out of shared=, or of families="
+                    f"{first!r} and {node!r} are to share their parameters, but {first!r} has the family {known[first]!r} and "
+                    f"{node!r} has {has}: name one for all of them, or leave it out of shared=, or of families="
                 )
 
 

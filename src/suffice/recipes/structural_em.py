@@ -35,7 +35,7 @@ from suffice.models.bayes_net import BayesNet
 from suffice.recipes.structural_search import Options, Round, StructuralSearch
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.moments import nothing
-from suffice.structure.constraints import Constraints
+from suffice.structure.constraints import Constraints, Forbid
 from suffice.structure.directions import directions
 from suffice.structure.explanations import Explanation, spelled
 from suffice.structure.found import N_SHOWN, Found, roots_of
@@ -43,7 +43,7 @@ from suffice.structure.hill_climb import HillClimb, check_number
 from suffice.structure.pc import MMHC, PC
 from suffice.structure.problem import Method, Problem
 from suffice.structure.search import problem_of as search_problem
-from suffice.variables import Finite, Real
+from suffice.variables import Count, Finite, Real
 
 EDGES = ["edge", "direction"]
 HEADER = ["round", "edges", "score", "log-likelihood", "seconds"]
@@ -84,9 +84,10 @@ class StructuralRun(Run[BayesNet]):
 
     @cached_property
     def cpdag(self) -> Cpdag:
-        """The equivalence class of the graph; edges from states to numbers have no other direction in this kind of model."""
-        number = {n: isinstance(v, Finite) for n, v in self.model.variables.items()}
-        return self.dag.cpdag([(b, a) for a, b in self.dag.edges if number[a] and not number[b]])
+        """The equivalence class of the graph; edges from states to counts and numbers, and from counts to numbers,
+        have no other direction in this kind of model."""
+        kinds = {n: (Finite, Count, Real).index(type(v)) for n, v in self.model.variables.items()}
+        return self.dag.cpdag([(b, a) for a, b in self.dag.edges if kinds[a] < kinds[b]])
 
     @cached_property
     def found(self) -> Found:
@@ -232,7 +233,7 @@ def structural_em(
     problem = search_problem(
         _blank(task),
         score,
-        constraints,
+        _without_lost_counts(task, constraints),
         seed=seed,
         time_limit=time_limit,
         threads=threads,
@@ -297,9 +298,24 @@ def said_once() -> Iterator[None]:
         yield
 
 
+def _without_lost_counts(task: Task, constraints: Constraints | None) -> Constraints | None:
+    """The constraints, and that counts of which cells are missing have no children: there is no closed form to sum them out."""
+    lost = [n for n, v in task.variables.items() if isinstance(v, Count) and task.rows.missing.get(n)]
+    below = [n for n, v in task.variables.items() if isinstance(v, Real)]
+    if not lost or not below:
+        return constraints
+    note(f"counts of which cells are missing have no children: {listed(lost)}")
+    own = Forbid(*((count, number) for count in lost for number in below))
+    return own if constraints is None else constraints + own
+
+
 def _blank(task: Task) -> Statistics:
     """Statistics that speak of the variables, and say nothing: what is expected takes their place in each round."""
-    blank = [Counts((v,), np.zeros(v.n_states)) if isinstance(v, Finite) else nothing([n]) for n, v in task.variables.items()]
+    counts = [n for n, v in task.variables.items() if isinstance(v, Count)]
+    blank = [
+        Counts((v,), np.zeros(v.n_states)) if isinstance(v, Finite) else nothing([n]).counting([n] if n in counts else [])
+        for n, v in task.variables.items()
+    ]
     return Statistics(blank, task.rows.weight)
 
 

@@ -1,0 +1,199 @@
+"""Regressions that several nodes share (`shared=`), and regressions after more rows (`bn.update`).
+
+The reference numbers of tied regressions are statsmodels 0.14's, one GLM on the stacked rows:
+
+    D = np.column_stack([np.ones(180), X, G == 1, G == 2])        # X, G, Y: the columns of the three nodes, one after another
+    sm.GLM(Y, D, family=sm.families.Poisson()).fit(tol=1e-14)     # and of Y > 6, family=sm.families.Binomial()
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import suffice as sf
+from suffice import Count, Finite
+from suffice.errors import FitError, ModelError, SufficeNote
+
+ROW = np.arange(60)
+X = [np.sin(1.7 * ROW + j) for j in range(3)]
+G = [(ROW * (j + 2)) % 3 for j in range(3)]
+Y = [np.floor(2 + 2 * np.exp(0.5 * X[j]) + (ROW * 7 + j * 3) % 4 + (G[j] == 1)) for j in range(3)]
+TIE = [("y0", "y1", "y2")]
+GRAPH = "; ".join(f"x{j} -> y{j}; g{j} -> y{j}" for j in range(3))
+POISSON = ([1.639759227202, 0.2132887651248, 0.1696545171429, 0.0005304138978278], -340.07791771209725)
+POISSON_ERRORS = [0.044066553153, 0.045717164416, 0.07697778012, 0.082019815127]
+BINOMIAL = ([-2.118664283233, 2.353197712704, 1.468904983614, -0.001448314168368], -70.81906591469016)
+
+
+def rows(y: list[Any], kind: Any, missing: float = 0.0) -> Any:
+    rng = np.random.default_rng(5)
+    columns: dict[str, Any] = {}
+    for j in range(3):
+        gone = rng.random(60) < missing
+        states = [None if lost else "abc"[k] for k, lost in zip(G[j], gone, strict=True)]
+        columns |= {f"x{j}": X[j], f"g{j}": states, f"y{j}": y[j]}
+    return sf.scan(columns, variables={v.name: v for j in range(3) for v in (kind(f"y{j}"), Finite(f"g{j}", list("abc")))})
+
+
+def high(y: Any) -> Any:
+    return [["yes" if v > 6 else "no" for v in column] for column in y]
+
+
+def two(name: str) -> Finite:
+    return Finite(name, ["no", "yes"])
+
+
+def families(family: Any) -> dict[str, Any]:
+    return {f"y{j}": family for j in range(3)}
+
+
+def test_a_tied_poisson_regression_is_statsmodels_glm_on_stacked_rows():
+    bn = sf.fit(GRAPH, rows(Y, Count), families=families(sf.PoissonLog()), shared=TIE)
+    for j in range(3):
+        np.testing.assert_allclose(bn[f"y{j}"].theta, POISSON[0], rtol=1e-9)
+        np.testing.assert_allclose(bn[f"y{j}"].standard_errors, POISSON_ERRORS, rtol=1e-6)
+    assert sum(bn[f"y{j}"].fitted.log_likelihood for j in range(3)) == pytest.approx(POISSON[1], abs=1e-8)
+    parts = sf.score(GRAPH, rows(Y, Count), sf.AIC(), families=families(sf.PoissonLog()), shared=TIE, by_node=True)
+    assert parts["y0"] == pytest.approx(POISSON[1] - 4, abs=1e-8)
+    assert parts["y1"] == parts["y2"] == 0.0
+    assert bn.n_parameters == 3 * (2 + 2) + 4
+
+
+def test_a_tied_logistic_regression_is_statsmodels_glm_on_stacked_rows():
+    bn = sf.fit(GRAPH, rows(high(Y), two), families=families(sf.Logistic()), shared=TIE)
+    np.testing.assert_allclose(bn["y2"].theta, BINOMIAL[0], rtol=1e-7)
+    assert bn.log_likelihood() == pytest.approx(bn.log_prob(rows(high(Y), two)).sum(), rel=1e-10)
+
+
+@pytest.mark.parametrize("family", [sf.PoissonLog(), sf.NegativeBinomialLog(), sf.Linear()], ids=lambda f: type(f).__name__)
+def test_ties_in_em(family):
+    """One coefficient vector in every iteration; with nothing missing that of the fit; an ascent."""
+    kind = sf.Real if isinstance(family, sf.Linear) else Count
+    y = [v + 3.0 * np.sin(ROW * ROW) for v in Y] if kind is sf.Real else [v + 9 * (ROW % 5 == 0) for v in Y]
+    how: dict[str, Any] = {"families": families(family), "shared": TIE, "tol": 1e-12}
+    run = sf.em(GRAPH, rows(y, kind), **how)
+    np.testing.assert_allclose(run.model["y0"].theta, sf.fit(GRAPH, rows(y, kind), **{**how, "tol": None})["y0"].theta, atol=1e-6)
+    gaps = sf.em(GRAPH, rows(y, kind, 0.3), **how)
+    assert np.array_equal(gaps.model["y0"].theta, gaps.model["y2"].theta)
+    assert all(b.objective >= a.objective - 1e-9 for a, b in pairwise(gaps.trace))
+
+
+def test_ties_of_finite_regressions_from_statistics():
+    """Where all is finite the tables of the nodes add: the same as from rows."""
+    graph = "; ".join(f"g{j} -> y{j}" for j in range(3))
+    how = {"families": families(sf.Logistic()), "shared": TIE}
+    from_rows, statistics = sf.fit(graph, rows(high(Y), two), **how), sf.gather(rows(high(Y), two), graph)
+    np.testing.assert_allclose(sf.fit(graph, statistics, **how)["y1"].theta, from_rows["y1"].theta, atol=1e-10)
+
+
+def test_ties_of_other_families_are_refused():
+    data = rows(Y, Count)
+    with pytest.raises(
+        FitError, match=r"'y0' and 'y1' are to share their parameters, but 'y0' has the family PoissonLog\(.* no family"
+    ):
+        sf.fit(GRAPH, data, families={"y0": sf.PoissonLog()}, shared=TIE)
+    with pytest.raises(FitError, match=r"'y1' has the family NegativeBinomialLog"):
+        sf.fit(GRAPH, data, families={**families(sf.PoissonLog()), "y1": sf.NegativeBinomialLog()}, shared=TIE)
+
+
+def test_offsets_of_tied_nodes_are_their_own():
+    data = sf.scan(
+        {f"{n}{j}": c[j] for n, c in (("x", X), ("e", [0.1 * x for x in X[::-1]]), ("y", Y)) for j in range(3)},
+        variables={f"y{j}": Count(f"y{j}") for j in range(3)},
+    )
+    graph = "; ".join(f"x{j} -> y{j}; e{j} -> y{j}" for j in range(3))
+    bn = sf.fit(graph, data, families={f"y{j}": sf.PoissonLog(offset=f"e{j}") for j in range(3)}, shared=TIE)
+    stacked = {n: np.concatenate([data.sample(60, 0).columns[f"{n}{j}"] for j in range(3)]) for n in "xey"}
+    one = sf.fit("x -> y; e -> y", sf.scan(stacked, variables={"y": Count("y")}), families={"y": sf.PoissonLog(offset="e")})
+    np.testing.assert_allclose(bn["y1"].theta, one["y"].theta, rtol=1e-10)
+
+
+def halves(graph: str, columns: dict[str, Any], variables: Any, family: Any) -> tuple[Any, Any, Any]:
+    """A fit to some rows, the same after the others, and the fit to all."""
+    n = len(columns["y"])
+    parts = [sf.scan({k: c[s] for k, c in columns.items()}, variables=variables) for s in (slice(0, n // 2), slice(n // 2, n))]
+    first = sf.fit(graph, parts[0], families={"y": family})
+    return first, parts[1], sf.fit(graph, sf.scan(columns, variables=variables), families={"y": family})
+
+
+RNG = np.random.default_rng(2)
+N = 400
+A, H = RNG.normal(3.0, 1.0, N), RNG.integers(0, 3, N)
+ETA = 0.4 * A - 1.0 + 0.5 * (H == 1)
+
+
+@pytest.mark.parametrize(
+    ("graph", "family", "y"),
+    [
+        ("a -> y; h -> y", sf.Linear(), ETA + RNG.normal(size=N)),
+        ("a -> y; h -> y", sf.Linear(ridge=2.0), ETA + RNG.normal(size=N)),
+        ("h -> y", sf.Logistic(), np.where(RNG.random(N) < 0.3 + 0.2 * (H == 1), "n", "y")),
+        ("h -> y", sf.Probit(), np.where(RNG.random(N) < 0.3 + 0.2 * (H == 1), "n", "y")),
+        ("h -> y", sf.ProportionalOdds(ridge=1.0), np.array(list("123"))[np.digitize(RNG.logistic(size=N) + (H == 1), [-1, 1])]),
+    ],
+    ids=["linear", "ridge", "logistic", "probit", "ordinal"],
+)
+def test_an_update_is_exact_where_the_statistic_is_finite(graph, family, y):
+    columns = {"a": A, "h": [str(h) for h in H], "y": y} if "a ->" in graph else {"h": [str(h) for h in H], "y": y}
+    first, more, whole = halves(graph, columns, None, family)
+    after = first.update(more)
+    np.testing.assert_allclose(after["y"].theta, whole["y"].theta, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(after["y"].standard_errors, whole["y"].standard_errors, rtol=1e-7)
+    assert after["y"].fitted.log_likelihood == pytest.approx(whole["y"].fitted.log_likelihood, abs=1e-8)
+    assert after["y"].dispersion == pytest.approx(whole["y"].dispersion)
+    np.testing.assert_allclose(after["h"].probs, whole["h"].probs)
+
+
+@pytest.mark.parametrize(
+    ("family", "y", "kind"),
+    [
+        (sf.Logistic(), np.where(RNG.random(N) < 1 / (1 + np.exp(-ETA)), "n", "y"), None),
+        (sf.Logistic(ridge=1.0), np.where(RNG.random(N) < 1 / (1 + np.exp(-ETA)), "n", "y"), None),
+        (sf.PoissonLog(), RNG.poisson(np.exp(ETA)), {"y": Count("y")}),
+        (sf.NegativeBinomialLog(), RNG.poisson(np.exp(ETA) * RNG.gamma(2, 0.5, N)), {"y": Count("y")}),
+        (sf.GammaLog(), RNG.gamma(2, np.exp(ETA)), None),
+    ],
+    ids=["logistic", "ridge", "poisson", "negative binomial", "gamma"],
+)
+def test_else_the_laplace_posterior_is_the_prior(family, y, kind):
+    """Half the rows stand for themselves as a normal distribution: within a fifth of a standard error of the fit to all."""
+    first, more, whole = halves("a -> y; h -> y", {"a": A, "h": [str(h) for h in H], "y": y}, kind, family)
+    with pytest.warns(SufficeNote, match=r"'y' were fitted to are known by their normal approximation only \(Laplace\)"):
+        after = first.update(more)
+    assert np.all(np.abs(after["y"].theta - whole["y"].theta) < 0.2 * whole["y"].standard_errors.reshape(-1))
+    np.testing.assert_allclose(after["y"].standard_errors, whole["y"].standard_errors, rtol=0.1)
+    assert after["y"].fitted.weight == N
+    assert after["y"].fitted.log_likelihood == pytest.approx(whole["y"].fitted.log_likelihood, abs=1.0)
+
+
+def test_the_laplace_update_maximises_what_it_says():
+    """Against scipy on the new rows' log-likelihood and the quadratic of the old ones."""
+    from scipy.optimize import minimize
+
+    y = RNG.poisson(np.exp(ETA)).astype(float)
+    first, more, _ = halves("a -> y", {"a": A, "y": y}, {"y": Count("y")}, sf.PoissonLog())
+    with pytest.warns(SufficeNote, match="Laplace"):
+        after = first.update(more)["y"]
+    old, a, n = first["y"], A[N // 2 :], y[N // 2 :]
+    precision = np.linalg.inv(old.fitted.covariance)
+
+    def loss(t: Any) -> float:
+        eta = t[0] + t[1] * a
+        return float(-(n * eta - np.exp(eta)).sum() + 0.5 * (t - old.theta) @ precision @ (t - old.theta))
+
+    found = minimize(loss, old.theta, tol=1e-12, method="Nelder-Mead", options={"maxiter": 4000, "xatol": 1e-9, "fatol": 1e-11})
+    np.testing.assert_allclose(after.theta, found.x, atol=1e-6)
+
+
+def test_updates_that_are_refused():
+    tied = sf.fit(GRAPH, rows(Y, Count), families=families(sf.PoissonLog()), shared=TIE)
+    with pytest.raises(ModelError, match=r"'y0', 'y1', 'y2' share the parameters of a regression, which needs all rows at once"):
+        tied.update(rows(Y, Count))
+    graph, columns = "a -> y", {"a": A, "y": np.where(RNG.random(N) < 0.5, "n", "y")}
+    bn = sf.fit(graph, columns, families={"y": sf.Logistic()})
+    with pytest.raises(FitError, match="'y' is a regression, whose likelihood is not a function of counts and moments"):
+        bn.update(bn.summary(columns))
