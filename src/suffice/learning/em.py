@@ -38,6 +38,7 @@ ENDLESS = 12.0
 
 if TYPE_CHECKING:
     from suffice.learning.information import Information
+    from suffice.models.parameter_covariance import ParameterCovariance
 
 SAME = 1e-3
 """Optima whose objectives differ by at most this are the same."""
@@ -81,11 +82,12 @@ class EmRun(Run[BayesNet]):
         from suffice.learning.information import observed_information
 
         self._require_rows()
-        if self.problem.ties:
-            raise FitError("the observed information of shared parameters is not known yet; resample rows for their errors")
-        if self.problem.entries:
-            raise FitError("the observed information with single entries fixed is not known yet; fix whole nodes, or none")
         return observed_information(self.problem, self.point.parameters)
+
+    def with_covariance(self, now: bool) -> EmRun:
+        """The same run, whose network has the covariance of its parameters, or finds it when it is needed."""
+        found = partial(_covariance, self.problem, self.point.parameters)
+        return replace(self, model=self.model.with_covariance(found() if now else found))
 
     def _require_rows(self) -> None:
         if self.problem is None:
@@ -147,6 +149,7 @@ def em(
     m_step: str | None = None,
     accelerate: Squarem | None = None,
     batches: int | None = None,
+    information: bool | None = None,
     time_limit: float | None = None,
     threads: int | None = None,
     progress: bool | None = None,
@@ -168,11 +171,18 @@ def em(
     M-step has no closed form: they take one step that raises what it should maximise (generalised EM, `m_step="gradient"`).
     `shared` ties nodes as in `fit`: the M-step adds what is expected of them.
 
+    Intervals of answers, `run.model.query("x", interval=0.95)`, come from the observed information at the estimates: two E-steps
+    for each parameter, and a covariance of 8 n² bytes for n that hang together. It is found when the first interval is asked for,
+    from the reduced rows, which the network keeps in memory until then. `information=True` finds it now, so that files and
+    pickles have it; `False` keeps neither rows nor information.
+
     >>> rows = {"a": ["x", "x", "y", None] * 5, "b": ["u", "u", "v", "v"] * 5}
     >>> run = em("a -> b", rows)
     >>> run.converged, run.model["a"].probs.round(3)
     (True, array([0.5, 0.5]))
     """
+    if not isinstance(information, (bool, type(None))):
+        raise FitError(f"information is True, False or left out, not {information!r}")
     tol, max_iter, seed, starts, batches = checked_numbers(tol, max_iter, seed, starts, batches)
     if m_step not in (None, "gradient"):
         raise FitError(f'm_step is "gradient" or left out, not {m_step!r}')
@@ -182,6 +192,9 @@ def em(
     how: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "start": start, "threads": threads}
     if of_sequences(dag, data):
         refuse_shared(shared)
+        if information:
+            raise FitError("information= is for networks of rows; of a chain, em(...).information() has the standard errors")
+        information = False
         problem: ParameterProblem = chain_problem_of(dag, data, hidden=hidden, first=first, **how)
     else:
         refuse_first(first)
@@ -197,7 +210,8 @@ def em(
 
     thetas = beginnings(problem, start, n, seed)
     climbs, stopped = from_starts(thetas, n, shown, lambda theta: Climb(problem, evaluated(problem, theta)), climb)
-    return _finished(problem, climbs, n, stopped, tol)
+    run = _finished(problem, climbs, n, stopped, tol)
+    return run if information is False else run.with_covariance(bool(information))
 
 
 def _holding(problem: ParameterProblem, said: Any, start: BayesNet | None) -> ParameterProblem:
@@ -283,6 +297,12 @@ def _finished(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: b
         note(f"EM did not converge in {len(best.trace):,} iterations; allow more with max_iter=, or accelerate=Squarem()")
     model = problem.network(best.point.parameters, best.point.statistic, _info(problem, best, optima))
     return EmRun(model, tuple(best.trace), best.converged and not best.stopped, optima, problem, best.point)
+
+
+def _covariance(problem: ParameterProblem, parameters: Any) -> ParameterCovariance:
+    from suffice.learning.information import observed_information
+
+    return observed_information(problem, parameters).parameter_covariance
 
 
 def _optimum(problem: ParameterProblem, number: int, climb: Climb, best: Climb, cpds: Mapping[str, Any]) -> Optimum:

@@ -51,6 +51,7 @@ def fit(
     penalty: Any = None,
     method: Any = None,
     base: Any = None,
+    information: bool | None = None,
     start: Any = None,
     tol: float | None = None,
     max_iter: int | None = None,
@@ -91,6 +92,7 @@ def fit(
     `penalty=L2(x)`. Which model takes which is in docs/principles.md.
 
     Rows with missing cells are learned from by `em`, with its defaults, and a note says so; `bn.fit_info` has the details.
+    Intervals of its answers come from the observed information; `information` says when that is found, as in `em`.
 
     >>> from suffice import BDeu
     >>> bn = fit("rain -> wet", {"rain": ["no", "yes", "yes"], "wet": ["no", "yes", "yes"]}, prior=BDeu(1))
@@ -131,11 +133,11 @@ def fit(
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
     graph, ties, families = _asked(dag, families, shared)
     if families:
-        return with_regressions(dag, rows, as_prior(prior), how, families, shared)
+        return with_regressions(dag, rows, as_prior(prior), how, families, shared, information=information)
     try:
         seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
     except MissingCells:
-        return _from_incomplete(dag, rows, prior=prior, estimate=how, shared=shared)
+        return _from_incomplete(dag, rows, prior=prior, estimate=how, shared=shared, information=information)
     seen = agreeing(seen, getattr(dag, "alike", ()))
     return estimated(graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
 

@@ -43,7 +43,8 @@ class Answering:
 
         Likelihoods are a mapping with every state, or one number per state. `interval=0.95` adds the credible interval that the
         posterior of the parameters gives the answer, from `draws` draws. `seed` is for these and for `method`. A regression is
-        drawn by the normal approximation of its posterior, N(estimate, covariance), dispersions held at their estimates.
+        drawn by the normal approximation of its posterior, N(estimate, covariance), dispersions held at their estimates; after
+        EM the parameters are drawn together, by the inverse of the observed information, without fitting again (`how` says so).
 
         >>> import suffice as sf
         >>> asia = sf.load("asia")
