@@ -86,8 +86,12 @@ class TableChart:
         return _log_odds(_rows(cpd), self.reference)[self.free]
 
     def at(self, vector: Array) -> Table:
-        theta = self.lines_at(vector[None])[0]
-        return Table(self.cpd.child, self.cpd.parent_variables, theta.reshape(self.cpd.probs.shape))
+        return self.with_lines(self.lines_at(vector[None]))[0]
+
+    def with_lines(self, lines: Array) -> list[Table]:
+        """The table at each of many settings of the parameters, as `lines_at` has them."""
+        own, shape = (self.cpd.child, self.cpd.parent_variables), self.cpd.probs.shape
+        return [Table(*own, theta.reshape(shape)) for theta in lines]
 
     def lines_at(self, vectors: Array) -> Array:
         """The parameters at many vectors, a line for each configuration: [vectors, configurations, parameters]."""
@@ -196,8 +200,11 @@ class GaussianChart:
         return np.column_stack([centred, b, np.log(v)]).reshape(-1)
 
     def at(self, vector: Array) -> ConditionalGaussian:
-        own = self.lines_at(vector[None])[0]
-        return replace(self.cpd, seen=None, imagined=None, **self.shaped(own))  # type: ignore[arg-type]
+        return self.with_lines(self.lines_at(vector[None]))[0]
+
+    def with_lines(self, lines: Array) -> list[ConditionalGaussian]:
+        """The Gaussian at each of many settings of the parameters, as `lines_at` has them."""
+        return [replace(self.cpd, seen=None, imagined=None, **self.shaped(own)) for own in lines]  # type: ignore[arg-type]
 
     def lines_at(self, vectors: Array) -> Array:
         """The parameters at many vectors, a line for each configuration: [vectors, configurations, parameters]."""

@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.blas import one_blas_thread
-from suffice.errors import FitError, ModelError, TooLarge, counted, listed
+from suffice.errors import FitError, ModelError, TooLarge, counted, listed, note
 from suffice.families.categorical import Table
 from suffice.families.family import Interval, Mean, checked_level
 from suffice.incomplete.rows import posteriors_over_tables
 from suffice.inference.gaussian import Gaussians
 from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network
 from suffice.inference.sampling import checked_seed
+from suffice.models import question as asking
+from suffice.models.answers import Marginals
 from suffice.models.draws import DRAW, DrawnGaussian, DrawnLinear, DrawnNode, DrawnRegression, DrawnTable
 from suffice.models.evidence import Observed, impossible
 from suffice.models.parameter_covariance import ParameterCovariance, drawn_together
@@ -60,7 +62,7 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float
     for name in question.nodes:
         check_drawable(bn[name], question.observed)
     size = len(question.reals) or n_configurations(question.finite)
-    _check_draws(draws, size)
+    check_draws(draws, size)
     redrawn = Redrawn(question, np.random.SeedSequence(checked_seed(seed)))
     point: Any = _at_means(bn, question).query(targets, evidence.given)
     answers = redrawn.answers(draws, size)
@@ -74,6 +76,27 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float
         return replace(point, mean_interval=Interval(*(end[0] if one else end for end in interval)), how=how)
     shape = point.probs.shape
     return replace(point, interval=Interval(*(end.reshape(shape) for end in interval)), how=how)
+
+
+def marginals(bn: BayesNet, evidence: Observed, level: float, draws: int = FEWEST, seed: int = 0) -> Marginals:
+    """p(x | evidence) of every node, each with the interval that `query` gives it; what is observed has no width.
+
+    A node whose answer can have no interval is told without one, with a note; if none can, the reason is refused.
+    """
+    checked_level(level)
+    found = asking.marginals(bn, evidence)
+    answers, refused = {}, {}
+    for name, answer in found.items():
+        try:
+            seen = asking.is_observed(bn, name, evidence)
+            answers[name] = answer.certain() if seen else query(bn, [name], evidence, level, draws, seed)
+        except (ModelError, FitError) as error:
+            answers[name], refused[name] = answer, error
+    if refused and len(refused) == sum(not asking.is_observed(bn, name, evidence) for name in found):
+        raise next(iter(refused.values()))
+    if refused:
+        note(f"{listed(refused)} told without an interval: {next(iter(refused.values()))}")
+    return found.with_answers(answers)
 
 
 def _ends(answers: Array, tail: float) -> tuple[Interval, float]:
@@ -119,7 +142,8 @@ def _at_means(bn: BayesNet, question: Question) -> BayesNet:
     return BayesNet.of(bn.dag, bn.variables, cpds, interventions=bn.interventions)
 
 
-def _check_draws(draws: object, size: int) -> None:
+def check_draws(draws: object, size: int) -> None:
+    """Refuse too few draws, and more numbers than may be held."""
     if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < FEWEST:
         raise ModelError(f"the ends of an interval need at least {FEWEST:,} draws of the parameters, not {draws!r}")
     if draws * size > MAX_NUMBERS:

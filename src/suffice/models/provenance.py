@@ -48,6 +48,11 @@ class Provenance:
         return self._fit_info
 
     @property
+    def is_fitted(self) -> bool:
+        """Whether its parameters were estimated from rows, and not given."""
+        return self._incomplete or self._statistics is not None
+
+    @property
     def incomplete(self) -> bool:
         """Whether it was fitted from data with missing cells or hidden variables."""
         return self._incomplete
