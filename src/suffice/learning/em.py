@@ -26,10 +26,11 @@ from suffice.learning.chain_problem import chain_problem_of
 from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
 from suffice.learning.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
 from suffice.learning.held import read_fixed
+from suffice.learning.missing_mechanism import with_mechanism
 from suffice.learning.problem import ParameterProblem, problem_of
 from suffice.learning.starts import beginnings, collapsed, hidden_states, relabelled
 from suffice.models.bayes_net import BayesNet
-from suffice.models.sharing import shared_in_words
+from suffice.models.sharing import shared_in_words, shared_of
 from suffice.statistics import Statistics
 from suffice.variables import Finite
 
@@ -150,6 +151,7 @@ def em(
     accelerate: Squarem | None = None,
     batches: int | None = None,
     information: bool | None = None,
+    missing_depends_on: Mapping[str, Any] | None = None,
     time_limit: float | None = None,
     threads: int | None = None,
     progress: bool | None = None,
@@ -159,6 +161,8 @@ def em(
     `hidden` declares variables that no row shows: `[Finite("ill", ["no", "cold", "flu"])]`. Without a prior the estimates are of
     maximum likelihood; with one they are posterior means, or modes with `estimate=Mode()`. Cells are taken to be missing at
     random: whether a cell is missing may depend on what the row shows, not on what it hides (`missingness` looks into that).
+    `missing_depends_on={"income": ["income", "age"]}` says otherwise: an observed node `income_missing` with these parents
+    becomes part of the model. What the graph does not identify is refused (docs/missing_cells.md).
 
     EM finds a local optimum. With hidden variables there are 10 `starts`, drawn by `seed`; the best is kept, and `run.optima` has
     them all. `start`, a network, is one to begin with; `fixed` names nodes whose distributions there are known, and stay; of
@@ -189,6 +193,10 @@ def em(
     if accelerate is not None and not isinstance(accelerate, Squarem):
         raise FitError(f"accelerate is Squarem() or left out, not {accelerate!r}")
     threads = None if threads is None else whole(threads, "threads", 1)
+    if missing_depends_on is not None:
+        told = with_mechanism(dag, data, missing_depends_on, hidden, families)
+        shared = shared_of(dag, shared)
+        dag, data, families = told.dag, told.rows, told.families
     how: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "start": start, "threads": threads}
     if of_sequences(dag, data):
         refuse_shared(shared)

@@ -52,6 +52,7 @@ def fit(
     method: Any = None,
     base: Any = None,
     information: bool | None = None,
+    missing_depends_on: Mapping[str, Any] | None = None,
     start: Any = None,
     tol: float | None = None,
     max_iter: int | None = None,
@@ -92,7 +93,8 @@ def fit(
     `penalty=L2(x)`. Which model takes which is in docs/principles.md.
 
     Rows with missing cells are learned from by `em`, with its defaults, and a note says so; `bn.fit_info` has the details.
-    Intervals of its answers come from the observed information; `information` says when that is found, as in `em`.
+    Intervals of its answers come from the observed information; `information` says when that is found, as in `em`. Gaps are taken
+    to be at random; `missing_depends_on={"income": ["income", "age"]}` makes what they depend on part of the model, as in `em`.
 
     >>> from suffice import BDeu
     >>> bn = fit("rain -> wet", {"rain": ["no", "yes", "yes"], "wet": ["no", "yes", "yes"]}, prior=BDeu(1))
@@ -132,6 +134,9 @@ def fit(
     rows = data if isinstance(data, Statistics) else scan(data)
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
     graph, ties, families = _asked(dag, families, shared)
+    if missing_depends_on is not None:
+        about = {"information": information, "missing_depends_on": missing_depends_on}
+        return _from_incomplete(dag, rows, prior=prior, estimate=how, families=families, shared=shared, **about)
     if families:
         return with_regressions(dag, rows, as_prior(prior), how, families, shared, information=information)
     try:
