@@ -244,9 +244,9 @@ def _tabled_regressions(
 def _from_incomplete(dag: Any, rows: Any, **options: Any) -> BayesNet:
     from suffice.learning.em import em
 
-    run = em(dag, rows, **options)
-    note(f"there are missing cells: {run.model.fit_info}")
-    return run.model
+    model: BayesNet = em(dag, rows, **options).model
+    note(f"there are missing cells: {model.fit_info}")
+    return model
 
 
 @overload

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.errors import FitError, bytes_in_words, counted, listed
+from suffice.errors import FitError, ModelError, bytes_in_words, counted, listed
 from suffice.families.charts import Array, Chart
 from suffice.models.draws import semidefinite_root
 
@@ -131,7 +131,7 @@ def drawn_together(bn: BayesNet, names: Iterable[str]) -> ParameterCovariance | 
     lacking = [n for n in names if n not in bn.intervened and not bn[n].has_posterior and not bn[n].is_regression]
     known = bn.parameter_covariance if lacking else None
     if lacking and known is None and bn.incomplete:
-        raise FitError(
+        raise ModelError(
             f"{listed(lacking)}: learned from incomplete rows, and this network does not have the observed information that an "
             "interval needs, since it was read from a file or a pickle without it, or learned with information=False; learn it "
             "with information=True"
