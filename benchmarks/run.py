@@ -30,6 +30,7 @@ SCRIPTS = [
     "missing_cells.py",
     "glm.py",
     "calibration.py",
+    "em_intervals.py",
     "sequences.py",
     "crf.py",
 ]
