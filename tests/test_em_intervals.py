@@ -300,3 +300,12 @@ def test_damaged_files_are_refused(run: sf.EmRun, tmp_path: Any, damage: str) ->
     (tmp_path / "net.json").write_text(json.dumps(content))
     with pytest.raises(sf.SufficeError):
         sf.read(tmp_path / "net.json")
+
+
+def test_a_learned_graph_has_intervals_and_other_models_say_why_not() -> None:
+    found = sf.structural_em(gappy()).model
+    answer = found.query("a", interval=0.9)
+    assert np.all(answer.interval.lower < answer.probs)
+    classes = sf.mixture({"x": [1.0, 1.2, 0.9, 5.1, 4.8, 5.3]}, 2, sf.Diagonal()).model
+    with pytest.raises(ModelError, match="not by EM of a graph"):
+        classes.query("x", interval=0.9)

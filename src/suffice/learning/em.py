@@ -163,13 +163,15 @@ def em(
     if accelerate is not None and not isinstance(accelerate, Squarem):
         raise FitError(f"accelerate is Squarem() or left out, not {accelerate!r}")
     threads = None if threads is None else whole(threads, "threads", 1)
-    if missing_depends_on is not None:
+    if missing_depends_on is not None and not of_sequences(dag, data):
         told = with_mechanism(dag, data, missing_depends_on, hidden, families)
         shared = shared_of(dag, shared)
         dag, data, families = told.dag, told.rows, told.families
     how: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "start": start, "threads": threads}
     if of_sequences(dag, data):
         refuse_shared(shared)
+        if missing_depends_on is not None:
+            raise FitError("missing_depends_on= is for networks of rows, not for sequences")
         if information:
             raise FitError("information= is for networks of rows; of a chain, em(...).information() has the standard errors")
         information = False

@@ -67,8 +67,8 @@ class EmRun(Run[BayesNet]):
 
     def with_covariance(self, now: bool) -> EmRun:
         """The same run, whose network has the covariance of its parameters, or finds it when it is needed."""
-        found = partial(_covariance, self.problem, self.point.parameters)
-        return replace(self, model=self.model.with_covariance(found() if now else found))
+        model = finding_covariance(self.model, self.problem, self.point.parameters)
+        return replace(self, model=model.with_covariance(model.parameter_covariance) if now else model)
 
     def _require_rows(self) -> None:
         if self.problem is None:
@@ -108,6 +108,11 @@ def spread(optima: tuple[Optimum, ...]) -> str:
     return f"{same} of {len(optima)} starts led to the best optimum; the objectives lie between {lowest:,.4f} and {best:,.4f}" + (
         f"; {lost} ended early" if lost else ""
     )
+
+
+def finding_covariance(model: BayesNet, problem: ParameterProblem, parameters: Any) -> BayesNet:
+    """The network, which finds the covariance of its parameters when it is first needed; it keeps the reduced rows until then."""
+    return model.with_covariance(partial(_covariance, problem, parameters))
 
 
 def _covariance(problem: ParameterProblem, parameters: Any) -> ParameterCovariance:

@@ -104,11 +104,14 @@ def fit(
     """
     given = {"start": start, "tol": tol, "max_iter": max_iter, "time_limit": time_limit, "progress": progress, "threads": threads}
     climbing = {name: value for name, value in given.items() if value is not None}
+    about_gaps = {"information": information, "missing_depends_on": missing_depends_on}
     if isinstance(dag, LinearChain):
+        refuse_directed(**about_gaps)
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first, prior=prior, base=base)
         _check_objective(CHAIN, objective, dag.label)
         return fit_linear_chain(dag, data, objective=objective, penalty=penalty, method=method, **climbing)
     if is_undirected(dag):
+        refuse_directed(**about_gaps)
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
         _refuse_climbing({n: v for n, v in climbing.items() if n not in ("time_limit", "progress")}, "an undirected model")
         how_undirected = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
@@ -119,6 +122,8 @@ def fit(
     refuse_undirected(method=method, base=base)
     prior = prior_of(objective, prior)
     asked: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families}
+    if missing_depends_on is not None and (slices or not isinstance(objective, (Likelihood, Bayes, type(None)))):
+        raise FitError("missing_depends_on= is for networks of rows that are fitted by likelihood, or with a prior")
     if not isinstance(objective, (Likelihood, Bayes, type(None))):
         refuse_first(first)
         return fit_to_target(fit(dag, data, shared=shared, **asked), data, objective, as_penalties(penalty))
@@ -135,8 +140,7 @@ def fit(
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
     graph, ties, families = _asked(dag, families, shared)
     if missing_depends_on is not None:
-        about = {"information": information, "missing_depends_on": missing_depends_on}
-        return _from_incomplete(dag, rows, prior=prior, estimate=how, families=families, shared=shared, **about)
+        return _from_incomplete(dag, rows, prior=prior, estimate=how, families=families, shared=shared, **about_gaps)
     if families:
         return with_regressions(dag, rows, as_prior(prior), how, families, shared, information=information)
     try:

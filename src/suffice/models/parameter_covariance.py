@@ -133,8 +133,8 @@ def drawn_together(bn: BayesNet, names: Iterable[str]) -> ParameterCovariance | 
     if lacking and known is None and bn.incomplete:
         raise ModelError(
             f"{listed(lacking)}: learned from incomplete rows, and this network does not have the observed information that an "
-            "interval needs, since it was read from a file or a pickle without it, or learned with information=False; learn it "
-            "with information=True"
+            "interval needs: it was read from a file or a pickle without it, learned with information=False, or not by EM of a "
+            "graph; em(dag, data, start=bn, information=True) finds it"
         )
     if known is None or not (together := [n for n in lacking if n in known.charts]):
         return None
