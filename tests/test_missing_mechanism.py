@@ -10,7 +10,6 @@ import pytest
 
 import suffice as sf
 from suffice.engines.data import Data
-from suffice.engines.indicators import Indicating
 from suffice.errors import DataError, FitError
 
 GRAPH = "age -> income; age -> spending; income -> spending"
@@ -137,7 +136,7 @@ def test_indicators_on_every_engine(tmp_path: Any) -> None:
     frame = pd.DataFrame({"x": ["a", None, "b", None], "y": [1.0, 2.0, None, 4.0]})
     frame.to_csv(tmp_path / "rows.csv", index=False)
     for data in (sf.scan(frame), sf.scan(tmp_path / "rows.csv"), sf.scan(frame).hold()):
-        rows = Data(Indicating(data.engine, {"x_missing": "x"}), ("x", "y", "x_missing"))
+        rows = data.with_indicators({"x_missing": "x"})
         assert dict(rows.missing) == {"x": 2, "y": 1, "x_missing": 0}
         assert rows.take(["x_missing"]).gather([sf.Request(("x_missing",))]).counts(["x_missing"]).values.tolist() == [2.0, 2.0]
         assert rows.hold().take(["x_missing", "y"]).n_rows == 4

@@ -33,11 +33,8 @@ class Indicating(Viewed):
     """An engine with a column "no" or "yes" for each of some columns, whether its cell is missing.
 
     >>> from suffice import scan
-    >>> from suffice.engines.data import Data
-    >>> data = scan({"x": ["a", None, "b"]})
-    >>> rows = Data(Indicating(data.engine, {"x_missing": "x"}), ("x", "x_missing"))
-    >>> rows.schema["x_missing"], rows.distinct().columns["x_missing"]
-    (Finite('x_missing', ['no', 'yes']), array([0, 1, 0], dtype=uint8))
+    >>> Indicating(scan({"x": ["a", None, "b"]}).engine, {"x_missing": "x"}).names
+    ('x', 'x_missing')
     """
 
     def __init__(self, engine: Engine, marked: Mapping[str, str]) -> None:

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.indicators import Indicating
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, TooLarge, listed, nearest, note
 from suffice.families.logistic import Logistic
@@ -75,8 +74,7 @@ def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families
             own[names[column]] = Logistic()
     whole = Dag({**{n: graph.parents(n) for n in graph.nodes}, **{names[c]: list(parents) for c, parents in said.items()}})
     _say(said, names, rows.take(columns).missing)
-    marked = Indicating(rows.engine, {name: column for column, name in names.items()})
-    return WithMechanism(whole, Data(marked, (*rows.columns, *names.values())), own)
+    return WithMechanism(whole, rows.with_indicators({name: column for column, name in names.items()}), own)
 
 
 def _checked(depends: Any, graph: Dag, rows: Data, hidden: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
