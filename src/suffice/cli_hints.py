@@ -126,10 +126,7 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"cut (it|'[^']*') (?:with|into) Bins\(\.\.\.\)", r"cut \1 with --bins NAME=5"),
     (r"(a prior such as|a prior,) NormalInverseGamma\(\)", r"\1 --prior nig"),
     (r"; after EM, em\(\.\.\.\)\.information\(\) has intervals of parameters, and query\(.*\) of answers", ""),
-    (
-        r"or a pickle without it, or learned with information=False; learn it with information=True",
-        "without it; fit it with --information",
-    ),
+    (r"or a pickle without it, learned with .*", "without it; fit it with --information"),
     (r"missing_depends_on=? (names|does|is|has)", r"--missing-depends-on \1"),
     (r"are in missing_depends_on:", "are in --missing-depends-on:"),
     (r"; or leave redraw out", "; or leave --redraw out"),

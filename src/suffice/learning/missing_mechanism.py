@@ -53,7 +53,7 @@ def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families
     >>> rows = {"sick": ["no", "yes", None, "no", None], "cough": ["no", "yes", "yes", "no", "no"]}
     >>> task = with_mechanism("sick -> cough", rows, {"sick": ["cough"]})
     >>> task.dag, task.rows.schema["sick_missing"]
-    (Dag('cough -> sick_missing; sick -> cough'), Finite('sick_missing', ['no', 'yes']))
+    (Dag('sick -> cough; cough -> sick_missing'), Finite('sick_missing', ['no', 'yes']))
     """
     if not isinstance(dag, (BayesNet, Dag, str)) and not isinstance(dag, (Mapping, list, tuple)):
         raise FitError(f"missing_depends_on= is for a graph or a network, not for a {type(dag).__name__}")

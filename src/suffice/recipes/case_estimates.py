@@ -41,8 +41,9 @@ class CaseEstimates(OneTable):
 
     >>> from suffice import missingness
     >>> rows = {"a": ["x"] * 6 + ["y"] * 6, "b": ["u"] * 4 + [None] * 2 + ["u"] + ["v"] * 3 + [None] * 2}
-    >>> missingness(rows, compare="a -> b").compared.rows[2]
-    CaseEstimate(column='b', what='u', complete=0.625, available=0.625, em=0.625)
+    >>> found = missingness(rows, compare="a -> b").compared.rows[2]
+    >>> found.column, found.what, found.complete, found.available, round(found.em, 4)
+    ('b', 'u', 0.625, 0.625, 0.625)
     """
 
     dag: Dag
