@@ -32,6 +32,7 @@ SCRIPTS = [
     "glm.py",
     "glm_search.py",
     "calibration.py",
+    "em_intervals.py",
     "sequences.py",
     "crf.py",
 ]

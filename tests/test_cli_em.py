@@ -136,3 +136,67 @@ def test_learn_explains_and_resamples_incomplete_rows(run, visits) -> None:
     facts = json.loads(out)
     assert len(facts["explanations"]) == len(facts["edges"])
     assert facts["bootstrap"]["n_done"] == 2
+
+
+def test_intervals_after_em(run, visits) -> None:
+    code, _, err = run("fit", "smoke -> lung; smoke -> bronc", visits, "-o", "model.json")
+    assert code == 0, err
+    code, out, err = run("query", "model.json", "P(lung=yes | bronc=yes)", "--interval", "0.9", "--json")
+    assert code == 0, err
+    found = json.loads(out)["probabilities"][0]
+    assert found["lower"] < found["probability"] < found["upper"]
+    code, out, err = run("query", "model.json", "bronc=yes", "--all", "--interval", "0.9", "--json")
+    assert json.loads(out)["marginals"]["lung"]["probabilities"][0]["lower"] > 0, err
+    code, out, err = run("predict", "model.json", visits, "--target", "lung", "--interval", "0.9")
+    assert code == 0, err
+    assert out.splitlines()[0].startswith("lung,P(lung=no),P(lung=yes),P(lung=no) lower,P(lung=no) upper")
+    run("fit", "smoke -> lung; smoke -> bronc", visits, "-o", "bare.json", "--no-information")
+    code, _, err = run("query", "bare.json", "P(lung)", "--interval", "0.9")
+    assert code == 1
+    assert "fit it with --information" in err
+    assert "bdeu" not in err
+    code, _, err = run("fit", "smoke -> lung", visits, "-o", "model.bif", "--information")
+    assert "kept in .json files only" in err
+
+
+def test_a_mechanism_of_missing_cells(run, visits) -> None:
+    graph = "smoke -> lung; smoke -> bronc; lung -> xray"
+    code, _, err = run("fit", graph, visits, "-o", "m.json", "--missing-depends-on", "lung=lung,smoke")
+    assert code == 0, err
+    assert "identified given 'smoke' only as far as 'xray'" in err
+    assert "lung_missing" in sf.read("m.json")
+    for words, message in {
+        "lung": "--missing-depends-on is COLUMN=NAME,NAME",
+        "lun=lung": "--missing-depends-on names 'lun', which is not in the graph",
+    }.items():
+        code, _, err = run("fit", graph, visits, "-o", "m.json", "--missing-depends-on", words)
+        assert code != 0
+        assert message in err
+    code, _, err = run("fit", "a -- b", visits, "-o", "m.json", "--missing-depends-on", "lung=lung")
+    assert "--missing-depends-on is for networks of rows" in err
+
+
+def test_forecasts_and_comparisons(run, visits) -> None:
+    code, out, err = run("fit", "smoke -> lung", visits, "-o", "m.json", "--dry-run")
+    assert code == 0, err
+    assert "an iteration" in out
+    assert not Path("m.json").exists()
+    code, out, err = run("missing", visits, "--compare", "--graph", "smoke -> lung")
+    assert code == 0, err
+    assert "available cases" in out
+    code, _, err = run("missing", visits, "--graph", "smoke -> lung")
+    assert "--graph is for --compare" in err
+    sf.load("asia").sample(50, seed=0).to_pandas().to_csv("whole.csv", index=False)
+    code, out, err = run("learn", "whole.csv", "--dry-run", "--bootstrap", 9)
+    assert code == 0, err
+    assert "9 × " in out
+    code, _, err = run("fit", "smoke -> lung", "whole.csv", "-o", "m.json", "--dry-run")
+    assert "--dry-run is for EM" in err
+
+
+def test_imputation_holds_or_draws_the_parameters(run, visits) -> None:
+    run("fit", "smoke -> lung; smoke -> bronc", visits, "-o", "model.json")
+    tables = [run("impute", "model.json", visits, "--draws", 2, option)[1] for option in ("--redraw", "--no-redraw")]
+    assert tables[0] != tables[1]
+    _, _, err = run("impute", "model.json", visits, "--redraw")
+    assert "--redraw is for --draws" in err

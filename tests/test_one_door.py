@@ -298,6 +298,10 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
         ],
     ),
     "missingness": (some(HOLED, *FINITE, *REAL), lambda d: sf.missingness(d).missing),
+    "cases compared": (
+        some(HOLED, *FINITE, *REAL),
+        lambda d: [row.complete for row in sf.missingness(d, compare="a; b; x").compared.rows],
+    ),
     "bins": (some(WHOLE, *REAL), lambda d: sf.scan(d, {"x": sf.Bins(4), "y": sf.Bins(3, method="width")}).schema["x"].cuts),
     "bootstrap": (some(WHOLE, *FINITE), lambda d: sf.bootstrap(d, sf.HillClimb(), n=5).strength("a", "b") > 0.5),
     "cross-validation": (some(WHOLE, *FINITE), lambda d: sf.cross_validate(d, "a -> b -> c; l", folds=3).folds[0].n_edges),

@@ -187,6 +187,12 @@ def missing_command(
     real: RealWords = None,
     bins: BinWords = None,
     without: Without = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="estimates by complete rows, by the cells that are there and by EM, side by side")
+    ] = False,
+    graph: Annotated[
+        str | None, typer.Option(help="of --compare: 'a -> b', the graph for EM; found by structural EM if not given")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Report what is missing in data: by column and pattern, and whether it may be missing completely at random."""
@@ -196,7 +202,9 @@ def missing_command(
     declared = inputs.declarations(finite, real, bins)
     path = inputs.text_path(data, separator, decimal, encoding)
     rows = inputs.data_of(path, declared, weights=weights, missing=missing, integers=integers, without=without)
-    report = missingness(rows)
+    if graph is not None and not compare:
+        raise SufficeError("--graph is for --compare: give both, or none")
+    report = missingness(rows, compare=inputs.graph_of(graph)[0] if graph is not None else compare)
     print(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else report)
 
 

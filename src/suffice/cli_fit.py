@@ -34,7 +34,8 @@ from suffice.cli_arguments import (
     Starts,
     Weights,
 )
-from suffice.cli_chains import SequenceWords, fit_template, is_template, only_of_em, refuse_options, refuse_statistics
+from suffice.cli_chains import SequenceWords, fit_template, is_template, refuse_options, refuse_statistics
+from suffice.cli_incomplete import IncompleteWords
 from suffice.cli_labels import LabelWords, fit_labels
 from suffice.cli_objectives import check_template, objective_of, penalty_of, prior_words, refuse_beside
 from suffice.cli_undirected import (
@@ -44,8 +45,7 @@ from suffice.cli_undirected import (
     is_undirected,
     refuse_directed_options,
 )
-from suffice.errors import MissingCells, SufficeError
-from suffice.terminal import say
+from suffice.errors import SufficeError
 
 
 def fit(
@@ -142,6 +142,18 @@ def fit(
     time_limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="of EM, --rbm, cd and pcd: stop, take the best so far")
     ] = None,
+    information: Annotated[
+        bool | None,
+        typer.Option(help="after EM: the file holds what intervals need; up to 100 parameters if not given"),
+    ] = None,
+    missing_depends_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A=A,B",
+            help="gaps of A depend on A and B, which becomes part of the model (may be repeated)",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what EM would cost; nothing is written")] = False,
     weights: Weights = None,
     missing: Missing = None,
     separator: Separator = None,
@@ -177,6 +189,7 @@ def fit(
             f"the statistics cannot be written to {statistics}: give a file of their own in a directory that exists"
         )
     begun = time.perf_counter()
+    about_gaps = IncompleteWords(information, words.mechanism_of(missing_depends_on), dry_run)
     declared = inputs.declarations(finite, real, bins, count)
     read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers}
     about_edges = UndirectedWords(undirected, objective, interactions, penalty, rbm, epochs)
@@ -189,12 +202,14 @@ def fit(
         holds_kind(out, "crf")
         limits = {name: value for name, value in (("max_iter", max_iter), ("time_limit", time_limit)) if value is not None}
         asked_of_labels: dict[str, Any] = {"by": by, "order": order, "about": about_labels, "read": read, "limits": limits}
+        about_gaps.refuse("a chain of labels")
         crf = fit_labels(chain, features, data, objective=objective, penalty=penalty, **asked_of_labels)
         return inputs.written(crf, out, f"{time.perf_counter() - begun:.2f} s")
     about_labels.refuse()
     if is_undirected(graph, about_edges):
         refuse_directed_options(by=by, order=order, first=first, family=family, shared=shared, hidden=hidden, starts=starts)
         refuse_directed_options(statistics=statistics, max_iter=max_iter, tol=tol, start=start, fixed=fixed)
+        about_gaps.refuse("an undirected model")
         asked_of: dict[str, Any] = {"declared": declared, "read": read, "seed": seed}
         holds_kind(out, "markov_net" if rbm is None else "rbm")
         asked_of["time_limit"] = time_limit
@@ -220,6 +235,7 @@ def fit(
     about = SequenceWords(by, order, gaps, first)
     if is_template(dag, data, about):
         check_template(**best)
+        about_gaps.refuse("a model of sequences")
         holds_chains(out)
         refuse_options(shared=shared)
         more: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "climbing": climbing}
@@ -241,12 +257,14 @@ def fit(
     holds(out, [v for n, v in columns.items() if n in dag])
     asked: dict[str, Any] = {"prior": chosen_prior, "estimate": how, "shared": shared_of(bn, words.ties_of(shared))}
     if not isinstance(best["objective"], (Likelihood, type(None))):
+        about_gaps.refuse(f"--objective {told}")
         refuse_beside(str(told), family=family, hidden=hidden, statistics=statistics, **climbing)
         return inputs.written(fit_model(dag, known, **asked, **best), out, f"{time.perf_counter() - begun:.2f} s")
     if penalty is not None:
         raise SufficeError("--penalty is for undirected models, for labels, and for --objective conditional:NAME or margin:NAME")
-    model = _fitted(plate, known, unseen, asked | {"families": families_of(bn, families)}, climbing, statistics)
-    return inputs.written(model, out, f"{time.perf_counter() - begun:.2f} s")
+    asked["families"] = families_of(bn, families)
+    model = about_gaps.fitted(plate, known, unseen, asked, climbing, statistics, out)
+    return print(model) if dry_run else inputs.written(model, out, f"{time.perf_counter() - begun:.2f} s")
 
 
 def _beginning(start: str | None, fixed: dict[str, Any], known: Any) -> dict[str, Any]:
@@ -268,48 +286,3 @@ def _graph_and_data(graph: str, data: str | None, *, alone: str | None) -> tuple
     if data is None:
         raise SufficeError("give a graph and data: suffice fit GRAPH DATA -o MODEL")
     return graph, data
-
-
-def _fitted(dag: Any, rows: Any, hidden: Any, asked: dict[str, Any], climbing: dict[str, Any], statistics: str | None) -> Any:
-    """The network that complete rows, or statistics, give at once, and incomplete ones by EM."""
-    from suffice.families.gathering import gather
-    from suffice.learning.em import em, spread
-    from suffice.learning.fit import fit as fitted
-
-    if asked["families"] and statistics:
-        raise SufficeError("--statistics say nothing of regressions, which need the rows: leave it out, or --family")
-    complete = not hidden and "fixed" not in climbing  # what is fixed is so for complete rows, too
-    if asked["families"] and complete:
-        return _with_regressions(dag, rows, asked, climbing)
-    if complete:
-        try:
-            gathered = gather(rows, dag)
-        except MissingCells:
-            pass
-        else:
-            only_of_em(climbing, "complete rows need none")
-            if statistics:
-                gathered.save(statistics)
-            return fitted(dag, gathered, **asked)
-    if statistics:
-        raise SufficeError(
-            "--statistics are of complete rows: with missing cells or hidden variables there are only expected ones"
-        )
-    run = em(dag, rows, hidden=hidden, **asked, **climbing)
-    if len(run.optima) > 1:
-        say(f"note: {spread(run.optima)}")
-    return run.model
-
-
-def _with_regressions(dag: Any, rows: Any, asked: dict[str, Any], climbing: dict[str, Any]) -> Any:
-    """The same where some nodes are regressions, which are fitted by themselves unless their own columns have gaps."""
-    from suffice.families.priors import as_prior
-    from suffice.learning.fit import with_regressions
-
-    columns = getattr(rows, "columns", ())
-    if not any(rows.select([n for n in dag.nodes if n in columns]).missing.values() if columns else ()):
-        only_of_em(climbing, "complete rows need none, and regressions run to their end")
-    elif "time_limit" in climbing:
-        say("note: --time-limit is for EM; regressions whose own columns are complete run to their end")
-    prior, how, families, shared = (asked[key] for key in ("prior", "estimate", "families", "shared"))
-    return with_regressions(dag, rows, as_prior(prior), how, families, shared, **climbing)

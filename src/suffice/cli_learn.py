@@ -107,7 +107,7 @@ def learn(
     ] = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same graph", min=0)] = 0,
     threads: Annotated[int | None, typer.Option(help="how many threads; all that there are if not given", min=1)] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what the search would cost")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what search or --bootstrap would cost")] = False,
     weights: Weights = None,
     missing: Missing = None,
     separator: Separator = None,
@@ -194,7 +194,8 @@ def learn(
     if bootstrap is not None and not hasattr(rows, "resample"):
         raise SufficeError("--bootstrap resamples rows, and saved statistics have none")
     if dry_run:
-        plan = search(rows, method=how, dry_run=True, threads=threads, memory_limit=memory_limit, **asked)
+        wanted: dict[str, Any] = {"dry_run": True, "threads": threads, "memory_limit": memory_limit, **asked}
+        plan = search(rows, method=how, **wanted) if bootstrap is None else resampled(rows, how, bootstrap, **wanted)
         return print(json.dumps(plan.to_dict(), ensure_ascii=False) if as_json else plan)
     found = search(rows, method=how, time_limit=time_limit, memory_limit=memory_limit, threads=threads, **asked)
     if not found.finished:

@@ -36,6 +36,11 @@ def predict_command(
     method: Annotated[
         str, typer.Option(help="exact, or lw:10000: rows without a formula, where a regression lacks a number, are drawn for")
     ] = "exact",
+    interval: Annotated[
+        float | None,
+        typer.Option(metavar="LEVEL", help="0.95: with credible intervals of the probabilities, or of the mean, in each row"),
+    ] = None,
+    draws: Annotated[int, typer.Option(help="draws of the parameters for --interval, at least 1000", min=1000)] = 1000,
     seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
     missing: Missing = None,
     unknown: Unknown = "refuse",
@@ -46,8 +51,9 @@ def predict_command(
     """Predict a variable in every row of a file, with its probabilities, in the order of the rows.
 
     The columns are NAME, the most probable state, and P(NAME=state) for each state; of a real variable NAME, its mean, and
-    Var(NAME). They are empty where the cells of a row are impossible under the network. Of a restricted Boltzmann machine, the
-    columns are the probabilities of its hidden units; of a conditional random field, the labels of each step of sequences.
+    Var(NAME). With --interval each has the columns "lower" and "upper" beside it. They are empty where the cells of a row are
+    impossible under the network. Of a restricted Boltzmann machine, the columns are the probabilities of its hidden units; of a
+    conditional random field, the labels of each step of sequences.
     """
     from suffice import cli_inputs as inputs
     from suffice import cli_words as words
@@ -61,6 +67,8 @@ def predict_command(
     strange = words.chosen(words.GAPS, unknown, "--unknown")
     if unknown != "refuse" and inputs.kind_of(opened) in inputs.NO_ANSWERS:
         raise SufficeError("--unknown is for networks: leave it out")
+    if interval is not None and inputs.kind_of(opened) in inputs.NO_ANSWERS:
+        raise SufficeError("--interval is for networks: leave it out")
     if inputs.kind_of(opened) == "crf":
         return _labelled(opened, data, target, out, by=by, order=order, keep=keep, missing=missing)
     if by is not None or order is not None:
@@ -73,9 +81,10 @@ def predict_command(
     bn = inputs.network_of(model, "suffice decode, smooth or filter infer what it hides, suffice forecast what comes next")
     measures(bn, target)
     rows = rows_of(data, missing=inputs.missing_words(missing))
-    kept = inputs.kept_columns(keep, rows.columns, _names(bn, target), "the prediction")
-    tables = (_table(bn, target, found) for found in predictions(bn, rows, target, kept, how, seed, strange))
-    n_rows = write_stream(chain([next(tables, _empty(bn, target, kept))], tables), out)
+    kept = inputs.kept_columns(keep, rows.columns, _names(bn, target, interval), "the prediction")
+    asked = predictions(bn, rows, target, kept, how, seed, strange, interval, draws)
+    tables = (_table(bn, target, found) for found in asked)
+    n_rows = write_stream(chain([next(tables, _empty(bn, target, kept, interval))], tables), out)
     if out is not None:
         say(f"{target} predicted in {counted(n_rows, 'row')}; written to {out}")
     return None
@@ -93,6 +102,10 @@ def impute_command(
         typer.Option(
             metavar="N", help="multiple imputation: N filled tables, one after another, numbered in the column draw", min=1
         ),
+    ] = None,
+    redraw: Annotated[
+        bool | None,
+        typer.Option(help="of --draws: the parameters are drawn anew for each table, or held; where they can be if not given"),
     ] = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
     missing: Missing = None,
@@ -118,7 +131,7 @@ def impute_command(
     if draws is not None and DRAW in rows.columns:
         raise SufficeError(f"the rows have a column {DRAW!r}, and so the draws cannot be numbered in one: leave --draws out")
     with working("filling rows"):
-        found = bn.impute(rows, joint=joint, draws=draws, seed=seed, unknown=strange)
+        found = bn.impute(rows, joint=joint, draws=draws, redraw=redraw, seed=seed, unknown=strange)
     tables = [found] if draws is None else [_numbered(table, i) for i, table in enumerate(found, 1)]
     n_rows = write_stream([_plain_table(table) for table in tables], out)
     if out is not None:
@@ -164,13 +177,15 @@ def _transformed(machine: Any, data: str, target: str | None, out: str | None, k
         say(f"{rows.num_columns:,} hidden units in {counted(rows.num_rows, 'row')}; written to {out}")
 
 
-def _names(bn: BayesNet, target: str) -> list[str]:
+def _names(bn: BayesNet, target: str, interval: float | None = None) -> list[str]:
     """The names of the columns of a prediction."""
     from suffice.models.rows.predict import measures
     from suffice.variables import Finite
 
     finite = isinstance(bn.variables[target], Finite)
-    return [target, *([f"P({target}={state})" for state in measures(bn, target)] if finite else [f"Var({target})"])]
+    probabilities = [f"P({target}={state})" for state in measures(bn, target)] if finite else []
+    ends = [f"{name} {end}" for name in (probabilities or [target]) for end in ("lower", "upper")]
+    return [target, *(probabilities or [f"Var({target})"]), *(ends if interval is not None else [])]
 
 
 def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
@@ -184,8 +199,11 @@ def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
         codes = best(found.measures).astype("int32")
         states = pa.array(variable.states, pa.string())
         numbers.insert(0, pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), states))
+    if found.ends is not None:
+        numbers += [pa.array(column, from_pandas=True) for column in found.ends.T.copy()]
     kept = {n: _plain(cells) for n, cells in found.kept.items()}
-    return pa.table({**kept, **dict(zip(_names(bn, target), numbers, strict=True))})
+    names = _names(bn, target, None if found.ends is None else 1.0)
+    return pa.table({**kept, **dict(zip(names, numbers, strict=True))})
 
 
 def _plain(cells: Any) -> Any:
@@ -193,11 +211,13 @@ def _plain(cells: Any) -> Any:
     return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
 
 
-def _empty(bn: BayesNet, target: str, kept: Sequence[str]) -> pa.Table:
+def _empty(bn: BayesNet, target: str, kept: Sequence[str], interval: float | None) -> pa.Table:
     """What is written where there are no rows: the header."""
     import numpy as np
 
     from suffice.models.rows.predict import Prediction, measures
 
     none = {n: pa.array([], pa.string()) for n in kept}
-    return _table(bn, target, Prediction(np.empty((0, len(measures(bn, target)))), np.empty(0), kept=none))
+    width = len(_names(bn, target, interval)) - len(_names(bn, target))
+    ends = np.empty((0, width)) if width else None
+    return _table(bn, target, Prediction(np.empty((0, len(measures(bn, target)))), np.empty(0), kept=none, ends=ends))

@@ -53,7 +53,8 @@ def query(
     how = words.sampler_of(method)
     if interval is not None:
         checked_level(interval)
-    _check_options(mpe=mpe, all=marginals, interval=interval is not None, method=how is not None)
+    _check_options(mpe=mpe, all=marginals, method=how is not None)
+    _check_options(mpe=mpe, interval=interval is not None, method=how is not None)
     asked = _asked(question, mpe=mpe, marginals=marginals)
     bn = inputs.network_of(model, "suffice decode, smooth, filter and forecast ask it about sequences")
     set_to = inputs.interventions_of(bn, do or [])
@@ -65,7 +66,7 @@ def query(
     answers.check_states(bn, asked.targets, asked.states)
     with working("asking"), _hinting(model, mpe=mpe):
         if marginals:
-            answer: Any = bn.marginals(given)
+            answer: Any = bn.marginals(given, interval=interval, draws=draws, seed=seed)
         elif mpe:
             answer = bn.most_probable(given, targets=asked.targets or None)
         else:

@@ -279,6 +279,23 @@ def fixed_of(words: Sequence[str] | None) -> dict[str, Any]:
     return result
 
 
+def mechanism_of(words: Sequence[str] | None) -> dict[str, list[str]] | None:
+    """What the gaps of columns depend on; None where it is not said.
+
+    >>> mechanism_of(["income=income,age", "age="])
+    {'income': ['income', 'age'], 'age': []}
+    """
+    if not words:
+        return None
+    result = {}
+    for text in words:
+        column, equals, on = text.partition("=")
+        if not equals or not column.strip():
+            raise SufficeError(f"--missing-depends-on is COLUMN=NAME,NAME, as in income=income,age; not {text!r}")
+        result[column.strip()] = [name.strip() for name in fields(on)] if on.strip() else []
+    return result
+
+
 def sampler_of(words: str) -> Any:
     """How a question is answered: `exact` (None), or by draws, as in `lw`, `lw:10000` or `gibbs:5000`.
 

@@ -121,6 +121,18 @@ class Data:
         engine = self.engine.declared(variables)
         return Data(engine if unknown is None else engine.with_unknown(unknown), self.columns)
 
+    def with_indicators(self, marked: Mapping[str, str]) -> Data:
+        """The same rows with a column "no" or "yes" for each name, whether the cell of the column that it marks is missing.
+
+        >>> from suffice import scan
+        >>> rows = scan({"x": ["a", None, "b"]}).with_indicators({"x_missing": "x"})
+        >>> rows.schema["x_missing"], rows.distinct().columns["x_missing"]
+        (Finite('x_missing', ['no', 'yes']), array([0, 1, 0], dtype=uint8))
+        """
+        from suffice.engines.indicators import Indicating
+
+        return Data(Indicating(self.engine, marked), (*self.columns, *marked))
+
     def with_numbers(self, names: Iterable[str]) -> Data:
         """The same rows, where numbers in these columns are numbers, however few values they have; what is declared stays.
 

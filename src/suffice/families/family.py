@@ -160,9 +160,14 @@ class Cpd(Tabular):
     def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
         raise NotImplementedError
 
+    @property
+    def has_posterior(self) -> bool:
+        """Whether what was seen and imagined of it is known."""
+        return self.imagined is not None and self.seen is not None
+
     def posterior(self) -> Any:
         """What was seen and imagined together."""
-        if self.imagined is None or self.seen is None:
+        if not self.has_posterior:
             raise no_posterior(self.child)
         return self.seen + self.imagined
 
@@ -290,7 +295,8 @@ def no_posterior(child: Variable) -> FitError:
     return FitError(
         f"{child.name!r} has no posterior, and so no interval and no predictive: it was fitted without a prior, read from a "
         "file that holds none, or has a parent that do(...) set to a number; fit it with one, for instance prior=BDeu(1) or "
-        "prior=NormalInverseGamma(); after EM, em(...).information() has intervals from the observed information"
+        "prior=NormalInverseGamma(); after EM, em(...).information() has intervals of parameters, and query(..., interval=0.95) "
+        "of answers"
     )
 
 

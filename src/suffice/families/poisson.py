@@ -189,6 +189,11 @@ class PoissonRates(Cpd):
         """One row per configuration of the parents: its states, the rate, its 95 % interval where there is one."""
         return self._frame("rate", self.rates, self.parent_variables)
 
+    def drawn_rates(self, n: int, rng: np.random.Generator) -> Array:
+        """n draws of the rates from their posterior, a line each."""
+        rows, events = self._posterior()
+        return np.asarray((rng.standard_gamma(events, (n, len(events))) / rows).reshape(n, *self.rates.shape))
+
     def _posterior(self) -> tuple[Array, Array]:
         return _rows_and_events(self.posterior().at(np.arange(self.rates.size)))
 

@@ -120,6 +120,11 @@ class GlmCpd(Cpd):
         return self.family.closed(self)
 
     @property
+    def has_covariance(self) -> bool:
+        """Whether a fit left a finite covariance of the parameters behind."""
+        return self.fitted is not None and bool(np.isfinite(self.fitted.covariance).all())
+
+    @property
     def standard_errors(self) -> Array:
         """Of the intercept (or the cut points), then of the coefficients; of several predictors, a row for each."""
         return self._fitted().standard_errors.reshape(self.numbers.shape)

@@ -6,7 +6,9 @@
      "cpds": {node: {"type": "table", "probs": [...]} | {"type": "gaussian", "intercept", "coefficients", "variance", "own"}
                     | {"type": "poisson", "rates": [...]} | a regression},
      "prior": null | {"type", …}, "statistics": null | {"weight", "entries": [{"finite", "real", …}]},
-     "shared": [[nodes with one parameter set], …] (left out where there are none)}
+     "shared": [[nodes with one parameter set], …] (left out where there are none),
+     "covariance": {"charts": {node: {"free"} | {"known", "centre"}}, "blocks": [{"places", "values"}], "unidentified",
+                    "posterior"} (of parameters learned from incomplete rows, if it was found; a block is a lower triangle)}
 
 Arrays are flat and row-major, child last; null stands for a number that does not exist (an unseen configuration of a Gaussian
 or Poisson node). Moments of counts also hold "log_base", Σ ln x! of each count. "own" is the number of parameters of a Gaussian
@@ -35,6 +37,7 @@ from suffice.families.hierarchical import Common, HierarchicalDirichlet, Partial
 from suffice.families.known_variance import KnownVariance
 from suffice.families.logistic_normal import LogisticNormal
 from suffice.families.priors import K2, BDeu, Dirichlet, Gamma, NormalInverseGamma, NormalWishart, Prior, PriorsByNode, Several
+from suffice.formats.json_covariance import covariance_from_dict, covariance_to_dict
 from suffice.formats.json_parts import (
     VERSION,
     array_of,
@@ -80,6 +83,7 @@ def _model(bn: BayesNet) -> dict[str, Any]:
         "prior": None if bn.prior is None else prior_to_dict(bn.prior),
         "statistics": None if bn.statistics is None else statistics_to_dict(bn.statistics),
         **({"incomplete": True, "hidden": sorted(bn.hidden)} if bn.incomplete else {}),
+        **({} if bn.incomplete is False else covariance_to_dict(bn)),
         **({"shared": [list(nodes) for nodes in bn.shared]} if bn.shared else {}),
     }
 
@@ -97,7 +101,8 @@ def _network(d: dict[str, Any]) -> BayesNet:
     how = ESTIMATES[d["estimate"]]
     fitted: dict[str, Any] = {"statistics": statistics, "prior": prior, "estimate": how, "fit_info": str(d["fit_info"])}
     hidden = [name for name in d.get("hidden", []) if name in variables]
-    return BayesNet.of(dag, variables, cpds, **fitted, incomplete=bool(d.get("incomplete")), hidden=hidden, ties=ties)
+    fitted |= {"incomplete": bool(d.get("incomplete")), "hidden": hidden, "ties": ties}
+    return BayesNet.of(dag, variables, cpds, **fitted, covariance=covariance_from_dict(d.get("covariance"), cpds))
 
 
 def prior_to_dict(prior: Any) -> dict[str, Any]:

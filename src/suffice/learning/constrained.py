@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from suffice.errors import FitError
+from suffice.families.charts import Array
 from suffice.incomplete.components import Theta
-from suffice.learning.coordinates import Array, Atlas
+from suffice.learning.coordinates import Atlas
 from suffice.learning.identified import means_and_covariance, numbers_near
 
 STEP = 1e-5

@@ -1,7 +1,6 @@
 """A network's parameters as one unconstrained vector η, and derivatives by η from expected statistics alone.
 
-    tables       η = ln θ[u, x] − ln θ[u, x₀]     x₀ the largest entry of its row; cells on the boundary stay where they are
-    Gaussians    a + b·c, b, ln v                 for each configuration u; c the mean of the real parents there
+The coordinates of one node are its chart (`suffice.families.charts`).
 
 Fisher's identity: the gradient of ln p(observed | θ) is the expected gradient of the complete rows' log-likelihood. For a table
 
@@ -9,247 +8,20 @@ Fisher's identity: the gradient of ln p(observed | θ) is the expected gradient 
 
 (Russell, Binder, Koller & Kanazawa 1995, IJCAI, pp. 1146–1152; Mitchell 1997, Machine Learning, §6.11.5), which chained
 through the softmax is N[u, x] − N[u] θ[u, x]. A prior adds what it imagines to N, or to the moments of a Gaussian.
-The intercept is taken at the mean c, so that a parent with mean 1e9 does not make intercept and coefficient one parameter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from suffice.errors import FitError
-from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.charts import Array, chart_of
 from suffice.families.family import Cpd, Mode
 from suffice.learning.problem import ParameterProblem
-from suffice.statistics import Counts, Moments
-
-Array = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Natural = Array | dict[str, Array]
-"""One number for each parameter of a node: an array of the shape of its table, or intercept, coefficients and variance."""
-
-
-ROWS = 1e4
-"""A cell with so many times the boundary of expected rows is on it: 1e-4 rows for 1e-8."""
-
-
-@dataclass(frozen=True, eq=False)
-class TableChart:
-    """The coordinates of a table around `cpd`: log-odds against the reference state of each row; those in `free` move."""
-
-    cpd: Table
-    log_odds: Array
-    free: Flags
-    reference: npt.NDArray[np.intp]
-    imagined: Array | float
-    belief: Any = None
-    """What a prior holds of the rows that imagines no counts."""
-
-    @classmethod
-    def of(cls, cpd: Table, seen: Counts, imagined: Any, mode: bool, boundary: float) -> TableChart:
-        """`boundary`: cells of at most this probability are fixed; so are rows that no weight speaks for, if it is above 0."""
-        theta = _rows(cpd)
-        reference = theta.argmax(axis=1)
-        free = theta > boundary
-        free[np.arange(len(theta)), reference] = False
-        counts = isinstance(imagined, Counts)
-        extra = imagined.dense().reshape(theta.shape) - (1.0 if mode else 0.0) if counts else 0.0
-        chart = cls(cpd, _log_odds(theta, reference), free, reference, extra, None if counts else imagined)
-        if boundary > 0.0:
-            weighed = chart.weighed(seen)
-            free[weighed.sum(axis=1) <= boundary] = False
-            free[weighed <= ROWS * boundary] = False  # a cell on its way to 0 that EM has not followed to the end
-        return chart
-
-    @property
-    def size(self) -> int:
-        return int(self.free.sum())
-
-    @property
-    def sizes(self) -> npt.NDArray[np.intp]:
-        """The number of coordinates of each configuration of the parents: they follow one another in the vector."""
-        return np.asarray(self.free.sum(axis=1))
-
-    @property
-    def unit(self) -> Array:
-        """What is neither a small nor a large step of each coordinate."""
-        return np.ones(self.size)
-
-    def vector(self, cpd: Table) -> Array:
-        return _log_odds(_rows(cpd), self.reference)[self.free]
-
-    def at(self, vector: Array) -> Table:
-        eta = self.log_odds.copy()
-        eta[self.free] = vector
-        theta = np.exp(eta - eta.max(axis=1, keepdims=True))
-        theta /= theta.sum(axis=1, keepdims=True)
-        return Table(self.cpd.child, self.cpd.parent_variables, theta.reshape(self.cpd.probs.shape))
-
-    def weighed(self, seen: Counts) -> Array:
-        return np.asarray(seen.dense().reshape(self.free.shape) + self.imagined)
-
-    def score(self, cpd: Table, N: Array) -> Array:
-        """N[u, x] − N[u] θ[u, x]."""
-        pull = 0.0 if self.belief is None else self.belief.slope(cpd.probs)
-        return np.asarray((N - N.sum(axis=1, keepdims=True) * _rows(cpd) + pull)[self.free])
-
-    def curvature(self, cpd: Table, N: Array) -> Array:
-        """The diagonal of the complete rows' information: N[u] θ (1 − θ)."""
-        theta = _rows(cpd)
-        held = 0.0 if self.belief is None else np.diag(self.belief.curvature)
-        return np.asarray((N.sum(axis=1, keepdims=True) * theta * (1.0 - theta) + held)[self.free])
-
-    def information(self, cpd: Table, N: Array) -> Iterator[Array]:
-        """For each configuration that has coordinates: N[u] (diag θ − θ θᵀ)."""
-        for theta, free, total in zip(_rows(cpd), self.free, N.sum(axis=1), strict=True):
-            if free.any():
-                held = 0.0 if self.belief is None else self.belief.curvature[np.ix_(free, free)]
-                yield total * (np.diag(theta[free]) - np.outer(theta[free], theta[free])) + held
-
-    def derivatives(self, cpd: Table) -> Iterator[Array]:
-        """For each configuration: ∂ parameters / ∂ its coordinates; NaN for a cell that is fixed."""
-        for theta, free, known in zip(_rows(cpd), self.free, self.moving, strict=True):
-            J = np.diag(theta)[:, free] - np.outer(theta, theta[free])
-            J[~known] = np.nan
-            yield J
-
-    @property
-    def moving(self) -> Flags:
-        """The cells that the coordinates move: the free ones, and the reference state of a row that has some."""
-        moving = self.free.copy()
-        moving[np.arange(len(moving)), self.reference] = self.free.any(axis=1)
-        return moving
-
-    def lines(self, cpd: Table) -> Array:
-        """The parameters, one line for each configuration."""
-        return _rows(cpd)
-
-    def shaped(self, values: Array) -> Natural:
-        """One number for each configuration and parameter, in the shape of the parameters."""
-        return values.reshape(self.cpd.probs.shape)
-
-
-@dataclass(frozen=True, eq=False)
-class GaussianChart:
-    """The coordinates of a Gaussian around `cpd`: one row for each configuration in `known`, its intercept at `centre`."""
-
-    cpd: ConditionalGaussian
-    known: Flags
-    centre: Array
-    spread: Array
-    imagined: Moments | None
-    extra: float
-
-    @classmethod
-    def of(cls, cpd: ConditionalGaussian, seen: Moments, imagined: Any, mode: bool, boundary: float) -> GaussianChart:
-        """The rows behind a posterior mean of v are ν − 2, behind a mode ν + 2 + d: see `families.conditional_gaussian`."""
-        if imagined is not None and not isinstance(imagined, Moments):
-            raise FitError(f"the variance of {cpd.child.name!r} is known, and gradients and information move it: use em alone")
-        Q, k = cpd.variance.size, cpd.coefficients.shape[-1]
-        extra = 0.0 if imagined is None else 3.0 + k if mode else -2.0
-        moments = (seen if imagined is None else seen + imagined).at(np.arange(Q))
-        diagonal = np.einsum("gii->gi", moments.scatter)[:, :-1]
-        spread = np.sqrt(diagonal / np.where(moments.count > 0, moments.count, 1.0)[:, None])
-        centre = moments.mean[:, :-1]
-        known = ~np.isnan(cpd.variance.reshape(-1)) & (moments.count > boundary)
-        return cls(cpd, known, centre, np.where(spread > 0, spread, np.maximum(np.abs(centre), 1.0)), imagined, extra)
-
-    @property
-    def size(self) -> int:
-        return int(self.sizes.sum())
-
-    @property
-    def sizes(self) -> npt.NDArray[np.intp]:
-        return np.asarray(self.known * (2 + self.centre.shape[1]))
-
-    @property
-    def unit(self) -> Array:
-        """One standard deviation of the child; a factor of e of its variance."""
-        sigma = np.sqrt(self.cpd.variance.reshape(-1, 1)[self.known])
-        return np.hstack([sigma, sigma / self.spread[self.known], np.ones_like(sigma)]).reshape(-1)
-
-    def vector(self, cpd: ConditionalGaussian) -> Array:
-        a, b, v = self._parts(cpd)
-        centred = a + np.einsum("gi,gi->g", b, self.centre[self.known])
-        return np.column_stack([centred, b, np.log(v)]).reshape(-1)
-
-    def at(self, vector: Array) -> ConditionalGaussian:
-        new, own = vector.reshape(-1, 2 + self.centre.shape[1]), self.lines(self.cpd)
-        centred = new[:, :1] - np.einsum("gi,gi->g", new[:, 1:-1], self.centre[self.known])[:, None]
-        own[self.known] = np.hstack([centred, new[:, 1:-1], np.exp(new[:, -1:])])
-        return replace(self.cpd, seen=None, imagined=None, **self.shaped(own))  # type: ignore[arg-type]
-
-    def weighed(self, seen: Moments) -> Moments:
-        """Moments at every configuration; the rows behind its variances are seen and imagined ones."""
-        moments = (seen if self.imagined is None else seen + self.imagined).at(np.flatnonzero(self.known))
-        return replace(moments, df=moments.df + self.extra)
-
-    def score(self, cpd: ConditionalGaussian, s: Moments) -> Array:
-        """Σ r z / v for the coefficients, −N/2 + Σ r² / 2v for ln v: r the residuals, z = (1, x − c)."""
-        _, _, v = self._parts(cpd)
-        rz, rr, _ = self._sums(cpd, s)
-        return np.column_stack([rz / v[:, None], 0.5 * (rr / v - s.df)]).reshape(-1)
-
-    def curvature(self, cpd: ConditionalGaussian, s: Moments) -> Array:
-        """The diagonal of `information`."""
-        return np.concatenate([np.zeros(0), *(np.diag(block) for block in self.information(cpd, s))])
-
-    def information(self, cpd: ConditionalGaussian, s: Moments) -> Iterator[Array]:
-        """For each configuration that has coordinates: [[Σ z zᵀ, Σ r z], [Σ r zᵀ, Σ r² / 2]] / v."""
-        rz, rr, zz = self._sums(cpd, s)
-        for g, v in enumerate(self._parts(cpd)[2]):
-            yield np.block([[zz[g], rz[g][:, None]], [rz[g][None], np.array([[0.5 * rr[g]]])]]) / v
-
-    def derivatives(self, cpd: ConditionalGaussian) -> Iterator[Array]:
-        """∂ (a, b, v) / ∂ (a + b·c, b, ln v)."""
-        k = self.centre.shape[1]
-        for centre, v, known in zip(self.centre, cpd.variance.reshape(-1), self.known, strict=True):
-            J = np.diag([1.0] * (1 + k) + [v])
-            J[0, 1 : 1 + k] = -centre
-            yield J if known else np.full((2 + k, 0), np.nan)
-
-    @property
-    def moving(self) -> Flags:
-        return np.repeat(self.known[:, None], 2 + self.centre.shape[1], axis=1)
-
-    def lines(self, cpd: ConditionalGaussian) -> Array:
-        b = cpd.coefficients.reshape(len(self.known), -1)
-        return np.column_stack([cpd.intercept.reshape(-1), b, cpd.variance.reshape(-1)])
-
-    def shaped(self, values: Array) -> dict[str, Array]:
-        cpd = self.cpd
-        return {
-            "intercept": values[:, 0].reshape(cpd.intercept.shape),
-            "coefficients": values[:, 1:-1].reshape(cpd.coefficients.shape),
-            "variance": values[:, -1].reshape(cpd.variance.shape),
-        }
-
-    def _parts(self, cpd: ConditionalGaussian) -> tuple[Array, Array, Array]:
-        own = self.lines(cpd)[self.known]
-        return own[:, 0], own[:, 1:-1], own[:, -1]
-
-    def _sums(self, cpd: ConditionalGaussian, s: Moments) -> tuple[Array, Array, Array]:
-        """Σ r z, Σ r² and Σ z zᵀ of each configuration, from centred moments."""
-        own = self.vector(cpd).reshape(-1, 2 + self.centre.shape[1])
-        x = s.mean[:, :-1] - self.centre[self.known]
-        c = np.column_stack([-own[:, 1:-1], np.ones(len(own))])
-        off = s.mean[:, -1] - own[:, 0] - np.einsum("gi,gi->g", own[:, 1:-1], x)
-        Sc = np.einsum("gij,gj->gi", s.scatter, c)
-        z = np.column_stack([np.ones(len(own)), x])
-        zz = s.count[:, None, None] * np.einsum("gi,gj->gij", z, z)
-        zz[:, 1:, 1:] += s.scatter[:, :-1, :-1]
-        rz = (s.count * off)[:, None] * z
-        rz[:, 1:] += Sc[:, :-1]
-        return rz, np.einsum("gi,gi->g", c, Sc) + s.count * off**2, zz
-
-
-Chart = TableChart | GaussianChart
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +48,7 @@ class Atlas:
         for name, cpd in cpds.items():
             if name not in fixed:
                 answer: Any = seen.answer(cpd.family.needs(cpd.child, cpd.parent_variables))
-                charts[name] = _kind(cpd).of(cpd, answer, problem.imagined_of(name), mode, boundary)
+                charts[name] = chart_of(cpd).of(cpd, answer, problem.imagined_of(name), mode, boundary)
         return cls(problem, charts)
 
     @property
@@ -306,6 +78,7 @@ class Atlas:
         """The gradient of the complete rows' objective at `cpds`, given their statistic; of all nodes, or of `names`. With the
         statistic that is expected under them it is that of ln L and of what the prior adds.
 
+        >>> from suffice.families.categorical import Table
         >>> from suffice.learning.problem import problem_of
         >>> problem = problem_of("x", {"x": ["a", "b", "b", "b", None]})
         >>> cpds = {"x": Table(problem.variables["x"], (), [0.5, 0.5])}
@@ -334,21 +107,3 @@ class Atlas:
 
     def _joined(self, parts: Mapping[str, Array]) -> Array:
         return np.concatenate([np.zeros(0), *parts.values()])
-
-
-def _kind(cpd: Cpd) -> Any:
-    if isinstance(cpd, Table):
-        return TableChart
-    if isinstance(cpd, ConditionalGaussian):
-        return GaussianChart
-    raise FitError(f"{cpd.child.name!r} is a {type(cpd).__name__}; gradients and information are of tables and Gaussians: use em")
-
-
-def _rows(cpd: Table) -> Array:
-    return np.asarray(cpd.probs.reshape(-1, cpd.child.n_states))
-
-
-def _log_odds(theta: Array, reference: npt.NDArray[np.intp]) -> Array:
-    with np.errstate(divide="ignore"):
-        logs = np.log(theta)
-    return np.asarray(logs - np.take_along_axis(logs, reference[:, None], axis=1))

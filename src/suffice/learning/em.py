@@ -9,125 +9,95 @@ What never falls, whatever the estimate: maximum likelihood: ln L. Posterior mea
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
-from suffice.errors import FitError, ModelError, listed, nearest, note, whole
+from suffice.errors import FitError, listed, nearest, note, whole
 from suffice.families.design import are_numbers
 from suffice.families.family import Estimate
-from suffice.iteration import Progress, Run, checked_seconds
+from suffice.iteration import Progress, checked_seconds
 from suffice.learning.chain_problem import chain_problem_of
 from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
 from suffice.learning.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
+from suffice.learning.em_plan import EmPlan
+from suffice.learning.em_run import EmRun as EmRun
+from suffice.learning.em_run import Optimum as Optimum
+from suffice.learning.em_run import spread as spread
 from suffice.learning.held import read_fixed
 from suffice.learning.identified import doubts
+from suffice.learning.missing_mechanism import with_mechanism
 from suffice.learning.problem import ParameterProblem, problem_of
 from suffice.learning.starts import beginnings, collapsed, hidden_states, relabelled
 from suffice.models.bayes_net import BayesNet
 from suffice.models.hidden_numbers import conventions_in_words
-from suffice.models.sharing import shared_in_words
-from suffice.statistics import Statistics
+from suffice.models.sharing import shared_in_words, shared_of
 from suffice.variables import Finite
 
 ENDLESS = 12.0
 """Log-odds of a state of a parent that 100,000 rows could hardly tell from infinite ones."""
 
 if TYPE_CHECKING:
-    from suffice.learning.information import Information
-
-SAME = 1e-3
-"""Optima whose objectives differ by at most this are the same."""
+    pass
 
 
-class Optimum(NamedTuple):
-    """Where a start led to. `labels`: the hidden states have other places than in the best; `stopped`: why it ended early."""
-
-    start: int
-    objective: float
-    log_likelihood: float
-    iterations: int
-    converged: bool
-    labels: bool = False
-    stopped: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class EmRun(Run[BayesNet]):
-    """What `em` returns: the best network, its trace, whether it converged, and where every start led to, the best first."""
-
-    optima: tuple[Optimum, ...] = ()
-    problem: Any = field(default=None, repr=False)
-    point: Any = field(default=None, repr=False)
-
-    @property
-    def expected(self) -> Statistics:
-        """The statistics that the data is expected to have under the model: fractional counts, moments of what is missing."""
-        self._require_rows()
-        statistics: Statistics = self.problem.statistics(self.point.statistic)
-        return statistics
-
-    @one_blas_thread
-    def information(self) -> Information:
-        """Standard errors, intervals and the fraction of missing information, from the observed information.
-
-        >>> run = em("x -> y", {"x": ["a", "b", "b", "a"] * 9, "y": ["u", None, "v", "v"] * 9})
-        >>> run.information().standard_errors["x"].round(4)
-        array([0.0833, 0.0833])
-        """
-        from suffice.learning.information import observed_information
-
-        self._require_rows()
-        if self.problem.ties:
-            raise FitError("the observed information of shared parameters is not known yet; resample rows for their errors")
-        if self.problem.entries:
-            raise FitError("the observed information with single entries fixed is not known yet; fix whole nodes, or none")
-        return observed_information(self.problem, self.point.parameters)
-
-    def _require_rows(self) -> None:
-        if self.problem is None:
-            raise ModelError("a run that was pickled has left its data behind: ask for information() or expected before")
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "problem": None, "point": None}
-
-    def __repr__(self) -> str:
-        lines = [f"EM {self.headline()}"]
-        if len(self.optima) > 1:
-            lines += [spread(self.optima), text_table(*self._table())]
-        return "\n".join([*lines, self.model._headline()])
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table(), caption=f"EM {self.headline()}") + self.model._repr_html_()
-
-    def _table(self) -> tuple[list[str], list[list[object]]]:
-        rows: list[list[object]] = [
-            [o.start + 1, f"{o.objective:,.4f}", o.iterations, "yes" if o.converged else o.stopped or "no", _labels(o)]
-            for o in self.optima
-        ]
-        return ["start", "objective", "iterations", "converged", "labels"], rows
-
-
-def _labels(optimum: Optimum) -> str:
-    return "other places" if optimum.labels else ""
-
-
-def spread(optima: tuple[Optimum, ...]) -> str:
-    """How far apart the optima of several starts are, in a sentence."""
-    ended = [o for o in optima if np.isfinite(o.objective)]
-    best = ended[0].objective
-    same = sum(best - o.objective <= SAME * (1.0 + 1e-6 * abs(best)) for o in ended)
-    lowest = min(o.objective for o in ended)
-    lost = len(optima) - len(ended)
-    return f"{same} of {len(optima)} starts led to the best optimum; the objectives lie between {lowest:,.4f} and {best:,.4f}" + (
-        f"; {lost} ended early" if lost else ""
-    )
-
-
+@overload
+def em(
+    dag: Any,
+    data: Any,
+    hidden: Any = ...,
+    prior: Any = ...,
+    estimate: Estimate | None = ...,
+    starts: int | None = ...,
+    start: BayesNet | None = ...,
+    seed: int = ...,
+    tol: float = ...,
+    max_iter: int = ...,
+    *,
+    fixed: Sequence[str] | Mapping[str, Any] = ...,
+    families: Mapping[str, Any] | None = ...,
+    shared: Any = ...,
+    first: Any = ...,
+    m_step: str | None = ...,
+    accelerate: Squarem | None = ...,
+    batches: int | None = ...,
+    information: bool | None = ...,
+    missing_depends_on: Mapping[str, Any] | None = ...,
+    dry_run: Literal[False] = ...,
+    time_limit: float | None = ...,
+    threads: int | None = ...,
+    progress: bool | None = ...,
+) -> EmRun: ...
+@overload
+def em(
+    dag: Any,
+    data: Any,
+    hidden: Any = ...,
+    prior: Any = ...,
+    estimate: Estimate | None = ...,
+    starts: int | None = ...,
+    start: BayesNet | None = ...,
+    seed: int = ...,
+    tol: float = ...,
+    max_iter: int = ...,
+    *,
+    fixed: Sequence[str] | Mapping[str, Any] = ...,
+    families: Mapping[str, Any] | None = ...,
+    shared: Any = ...,
+    first: Any = ...,
+    m_step: str | None = ...,
+    accelerate: Squarem | None = ...,
+    batches: int | None = ...,
+    information: bool | None = ...,
+    missing_depends_on: Mapping[str, Any] | None = ...,
+    dry_run: Literal[True],
+    time_limit: float | None = ...,
+    threads: int | None = ...,
+    progress: bool | None = ...,
+) -> EmPlan: ...
 @one_blas_thread
 def em(
     dag: Any,
@@ -148,10 +118,13 @@ def em(
     m_step: str | None = None,
     accelerate: Squarem | None = None,
     batches: int | None = None,
+    information: bool | None = None,
+    missing_depends_on: Mapping[str, Any] | None = None,
+    dry_run: bool = False,
     time_limit: float | None = None,
     threads: int | None = None,
     progress: bool | None = None,
-) -> EmRun:
+) -> Any:
     """The network of this graph that incomplete data gives: cells may be missing anywhere, and `hidden` variables everywhere.
 
     `hidden` declares variables that no row shows: `[Finite("ill", ["no", "cold", "flu"])]`, or numbers, `[Real("ability")]`,
@@ -159,6 +132,8 @@ def em(
     for graphs in which all of them explain all columns). Without a prior the estimates are of
     maximum likelihood; with one they are posterior means, or modes with `estimate=Mode()`. Cells are taken to be missing at
     random: whether a cell is missing may depend on what the row shows, not on what it hides (`missingness` looks into that).
+    `missing_depends_on={"income": ["income", "age"]}` says otherwise: an observed node `income_missing` with these parents
+    becomes part of the model. What the graph does not identify is refused (docs/missing_cells.md).
 
     EM finds a local optimum. With hidden variables there are 10 `starts`, drawn by `seed`; the best is kept, and `run.optima` has
     them all. `start`, a network, is one to begin with; `fixed` names nodes whose distributions there are known, and stay; of
@@ -172,20 +147,38 @@ def em(
     it lowers the objective (generalised EM, `m_step="gradient"`). Missing numbers under them are integrated over points of
     Gauss–Hermite, which a note states. `shared` ties nodes as in `fit`: the M-step adds what is expected of them.
 
+    Intervals of answers, `run.model.query("x", interval=0.95)`, come from the observed information at the estimates: two E-steps
+    for each parameter, and a covariance of 8 n² bytes for n that hang together. It is found when the first interval is asked for,
+    from the reduced rows, which the network keeps in memory until then. `information=True` finds it now, so that files and
+    pickles have it; `False` keeps neither rows nor information.
+
+    `dry_run=True` reduces the rows, takes one step and says what the run would cost: an `EmPlan`.
+
     >>> rows = {"a": ["x", "x", "y", None] * 5, "b": ["u", "u", "v", "v"] * 5}
     >>> run = em("a -> b", rows)
     >>> run.converged, run.model["a"].probs.round(3)
     (True, array([0.5, 0.5]))
     """
+    if not isinstance(information, (bool, type(None))):
+        raise FitError(f"information is True, False or left out, not {information!r}")
     tol, max_iter, seed, starts, batches = checked_numbers(tol, max_iter, seed, starts, batches)
     if m_step not in (None, "gradient"):
         raise FitError(f'm_step is "gradient" or left out, not {m_step!r}')
     if accelerate is not None and not isinstance(accelerate, Squarem):
         raise FitError(f"accelerate is Squarem() or left out, not {accelerate!r}")
     threads = None if threads is None else whole(threads, "threads", 1)
+    if missing_depends_on is not None and not of_sequences(dag, data):
+        told = with_mechanism(dag, data, missing_depends_on, hidden, families)
+        shared = shared_of(dag, shared)
+        dag, data, families = told.dag, told.rows, told.families
     how: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "start": start, "threads": threads}
     if of_sequences(dag, data):
         refuse_shared(shared)
+        if missing_depends_on is not None:
+            raise FitError("missing_depends_on= is for networks of rows, not for sequences")
+        if information:
+            raise FitError("information= is for networks of rows; of a chain, em(...).information() has the standard errors")
+        information = False
         problem: ParameterProblem = chain_problem_of(dag, data, hidden=hidden, first=first, **how)
     else:
         refuse_first(first)
@@ -193,6 +186,8 @@ def em(
     problem = _holding(problem, fixed, start)
     shown: Progress[Climb] = Progress("EM", checked_seconds(time_limit), progress)
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
+    if dry_run:
+        return EmPlan.of(problem, n, max_iter)
 
     def climb(i: int, way: Climb) -> None:
         way.run(steps_of(problem, way.point, accelerate, batches), tol, max_iter, partial(_watch, shown, i, n, tol, max_iter))
@@ -201,7 +196,8 @@ def em(
 
     thetas = beginnings(problem, start, n, seed)
     climbs, stopped = from_starts(thetas, n, shown, lambda theta: Climb(problem, evaluated(problem, theta)), climb)
-    return run_of(problem, climbs, n, stopped, tol)
+    run = run_of(problem, climbs, n, stopped, tol)
+    return run if information is False else run.with_covariance(bool(information))
 
 
 def _holding(problem: ParameterProblem, said: Any, start: BayesNet | None) -> ParameterProblem:

@@ -50,6 +50,8 @@ def fit(
     penalty: Any = None,
     method: Any = None,
     base: Any = None,
+    information: bool | None = None,
+    missing_depends_on: Mapping[str, Any] | None = None,
     start: Any = None,
     tol: float | None = None,
     max_iter: int | None = None,
@@ -90,6 +92,8 @@ def fit(
     `penalty=L2(x)`. Which model takes which is in docs/principles.md.
 
     Rows with missing cells are learned from by `em`, with its defaults, and a note says so; `bn.fit_info` has the details.
+    Intervals of its answers come from the observed information; `information` says when that is found, as in `em`. Gaps are taken
+    to be at random; `missing_depends_on={"income": ["income", "age"]}` makes what they depend on part of the model, as in `em`.
 
     >>> from suffice import BDeu
     >>> bn = fit("rain -> wet", {"rain": ["no", "yes", "yes"], "wet": ["no", "yes", "yes"]}, prior=BDeu(1))
@@ -99,11 +103,14 @@ def fit(
     """
     given = {"start": start, "tol": tol, "max_iter": max_iter, "time_limit": time_limit, "progress": progress, "threads": threads}
     climbing = {name: value for name, value in given.items() if value is not None}
+    about_gaps = {"information": information, "missing_depends_on": missing_depends_on}
     if isinstance(dag, LinearChain):
+        refuse_directed(**about_gaps)
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first, prior=prior, base=base)
         _check_objective(CHAIN, objective, dag.label)
         return fit_linear_chain(dag, data, objective=objective, penalty=penalty, method=method, **climbing)
     if is_undirected(dag):
+        refuse_directed(**about_gaps)
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
         _refuse_climbing({n: v for n, v in climbing.items() if n not in ("time_limit", "progress")}, "an undirected model")
         how_undirected = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
@@ -114,6 +121,8 @@ def fit(
     refuse_undirected(method=method, base=base)
     prior = prior_of(objective, prior)
     asked: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families}
+    if missing_depends_on is not None and (slices or not isinstance(objective, (Likelihood, Bayes, type(None)))):
+        raise FitError("missing_depends_on= is for networks of rows that are fitted by likelihood, or with a prior")
     if not isinstance(objective, (Likelihood, Bayes, type(None))):
         refuse_first(first)
         return fit_to_target(fit(dag, data, shared=shared, **asked), data, objective, as_penalties(penalty))
@@ -129,14 +138,16 @@ def fit(
     rows = data if isinstance(data, Statistics) else scan(data)
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
     graph, ties, families = _asked(dag, families, shared)
+    if missing_depends_on is not None:
+        return _from_incomplete(dag, rows, prior=prior, estimate=how, families=families, shared=shared, **about_gaps)
     if isinstance(dag, Plate):
         dag.check_families(families)
     if families:
-        return with_regressions(dag, rows, as_prior(prior), how, families, shared)
+        return with_regressions(dag, rows, as_prior(prior), how, families, shared, information=information)
     try:
         seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
     except MissingCells:
-        return _from_incomplete(dag, rows, prior=prior, estimate=how, shared=shared)
+        return _from_incomplete(dag, rows, prior=prior, estimate=how, shared=shared, information=information)
     seen = agreeing(seen, getattr(dag, "alike", ()))
     return estimated(graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
 
@@ -235,9 +246,9 @@ def _tabled_regressions(
 def _from_incomplete(dag: Any, rows: Any, **options: Any) -> BayesNet:
     from suffice.learning.em import em
 
-    run = em(dag, rows, **options)
-    note(f"there are missing cells: {run.model.fit_info}")
-    return run.model
+    model: BayesNet = em(dag, rows, **options).model
+    note(f"there are missing cells: {model.fit_info}")
+    return model
 
 
 @overload

@@ -25,12 +25,14 @@ from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listed, nearest, note
 from suffice.families.categorical import Table
+from suffice.families.charts import Array, Chart, Natural, still
 from suffice.families.family import Cpd, Interval, checked_level, frame
 from suffice.iteration import Progress
 from suffice.learning.constrained import projection, refuse_classes_above
-from suffice.learning.coordinates import Array, Atlas, Chart, Natural
+from suffice.learning.coordinates import Atlas
 from suffice.learning.problem import ParameterProblem
 from suffice.libraries import sc
+from suffice.models.parameter_covariance import ParameterCovariance
 from suffice.statistics.configurations import described, sizes
 
 MOST = 5_000
@@ -179,6 +181,19 @@ class Information:
             raise ModelError(f"the distribution of {name!r} was fixed: it is taken to be known, and has no interval")
         return name
 
+    @property
+    def parameter_covariance(self) -> ParameterCovariance:
+        """The covariance of the coordinates in the units of the columns, as a network keeps it for intervals of its answers."""
+        charts: dict[str, Chart] = {}
+        larger = [np.zeros(0)]
+        for name, chart in self.atlas.charts.items():
+            charts[name], scale = chart.outward(self.points[name], self.outward[name])
+            larger.append(scale)
+        by = np.concatenate(larger)
+        charts |= still({name: cpd for name, cpd in self.points.items() if name not in charts})
+        unknown = [name for name, (variance, _) in self._variances.items() if np.isinf(variance).any()]
+        return ParameterCovariance.of(charts, self.covariance * by[:, None] * by, unknown, self.posterior)
+
     def to_frame(self, level: float = 0.95) -> Any:
         """One row per free parameter: its node and name, estimate, standard error, interval, fraction of missing information."""
         header, rows = self._table(level)
@@ -231,6 +246,10 @@ def observed_information(problem: ParameterProblem, parameters: Any, *, progress
     >>> information.interval("x").lower.round(3)
     array([0.133, 0.71 ])
     """
+    if problem.ties:
+        raise FitError("the observed information of shared parameters is not known yet; resample rows for their errors")
+    if problem.entries:
+        raise FitError("the observed information with single entries fixed is not known yet; fix whole nodes, or none")
     points, problem = problem.cpds(parameters), problem.scaled
     expected = problem.expected(parameters)
     atlas = Atlas.around(problem, parameters, expected.statistic, BOUNDARY, problem.still)

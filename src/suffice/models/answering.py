@@ -43,7 +43,8 @@ class Answering:
 
         Likelihoods are a mapping with every state, or one number per state. `interval=0.95` adds the credible interval that the
         posterior of the parameters gives the answer, from `draws` draws. `seed` is for these and for `method`. A regression is
-        drawn by the normal approximation of its posterior, N(estimate, covariance), dispersions held at their estimates.
+        drawn by the normal approximation of its posterior, N(estimate, covariance), dispersions held at their estimates; after
+        EM the parameters are drawn together, by the inverse of the observed information, without fitting again (`how` says so).
 
         >>> import suffice as sf
         >>> asia = sf.load("asia")
@@ -75,14 +76,21 @@ class Answering:
             return relevant
         return hybrid.query(small, names, known)
 
-    def marginals(self, given: Given = None) -> Marginals:
+    def marginals(self, given: Given = None, *, interval: float | None = None, draws: int = 1000, seed: int = 0) -> Marginals:
         """p(x | given) of every node x, all at once through the junction tree.
+
+        `interval=0.95` adds to each node the credible interval that `query` gives it, from `draws` draws of the parameters; nodes
+        that can have none are told without one, with a note.
 
         >>> import suffice as sf
         >>> round(sf.load("asia").marginals({"xray": "yes"})["tub"]["yes"], 6)
         0.092411
         """
         bn = _network(self)
+        if interval is not None:
+            from suffice.models import intervals
+
+            return intervals.marginals(bn, observed(bn, given), interval, draws, seed)
         drawn = "draw one node at a time with query(node, ..., method=LikelihoodWeighting())"
         with advising(lambda refused: f"observe {listed(refused.lacking)}, too, or {drawn}"):
             return question.marginals(bn, observed(bn, given))
@@ -125,6 +133,8 @@ class Answering:
         target: str,
         *,
         method: LikelihoodWeighting | None = None,
+        interval: float | None = None,
+        draws: int = 1000,
         seed: int = 0,
         unknown: Refuse | Missing = REFUSE,
     ) -> Any:
@@ -134,13 +144,16 @@ class Answering:
         where a regression lacks a number, are refused; `method=LikelihoodWeighting(n)` draws for them, and leaves others exact.
         So are states that the network does not know; `unknown=Missing()` takes their cells for missing, with a note.
 
+        `interval=0.95` adds the ends of a credible interval of each probability, from `draws` draws of the parameters.
+
         >>> import suffice as sf
         >>> sf.load("asia").predict_proba({"xray": ["yes", None]}, "lung")["yes"].round(6)
         array([0.488711, 0.055   ])
         """
         from suffice.models.rows.predict import predict_proba
 
-        return predict_proba(_network(self), rows, target, method=method, seed=seed, unknown=unknown)
+        how: dict[str, Any] = {"method": method, "interval": interval, "draws": draws, "seed": seed, "unknown": unknown}
+        return predict_proba(_network(self), rows, target, **how)
 
     @one_blas_thread
     def predict(
@@ -171,13 +184,15 @@ class Answering:
         *,
         joint: bool = False,
         draws: int | None = None,
+        redraw: bool | None = None,
         seed: int = 0,
         unknown: Refuse | Missing = REFUSE,
     ) -> Any:
         """The rows with each missing cell filled by what is most probable given the row's observed cells, or by its mean.
 
         `joint=True` fills all the missing cells of a row by the states that are most probable together. `draws=5` gives a list
-        of five filled frames, the missing cells of a row drawn together from their posterior: multiple imputation.
+        of five filled frames, the missing cells of a row drawn together from their posterior: multiple imputation. For each frame
+        the parameters of a network that was fitted are drawn anew; `redraw=False` holds them at their estimates.
         `unknown=Missing()` fills cells with states that the network does not know, too; else they are refused.
 
         >>> import suffice as sf
@@ -188,7 +203,7 @@ class Answering:
         """
         from suffice.models.rows.impute import impute
 
-        return impute(_network(self), rows, joint=joint, draws=draws, seed=seed, unknown=unknown)
+        return impute(_network(self), rows, joint=joint, draws=draws, redraw=redraw, seed=seed, unknown=unknown)
 
     def do(self, interventions: Mapping[str, object]) -> BayesNet:
         """The network after setting variables from outside: nothing causes them any more, what they cause stays.

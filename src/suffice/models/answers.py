@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice, product
 from math import exp
 from typing import Any
@@ -80,6 +80,10 @@ class Distribution(Answer):
         probs.flags.writeable = False
         answer.__dict__.update(variables=(variable,), probs=probs, given=given)
         return answer
+
+    def certain(self) -> Distribution:
+        """The same with intervals that have no width: what is observed needs no parameters."""
+        return replace(self, interval=Interval(self.probs, self.probs))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -241,6 +245,12 @@ class Marginals(ByNode):
         result._nodes = kept
         return result
 
+    def with_answers(self, answers: Mapping[str, Any]) -> Marginals:
+        """The same nodes with these answers, which have intervals."""
+        result = Marginals({}, self._probs, self._start, self.log_prob_of_evidence, self._given, answers)
+        result._nodes = dict(self._nodes)
+        return result
+
     def __getitem__(self, name: str) -> Any:
         if name in self._reals:
             return self._reals[name]
@@ -250,18 +260,26 @@ class Marginals(ByNode):
         return Distribution.made(self._variables[name], self._probs[self._start[i] : self._start[i + 1]], self._given)
 
     def to_frame(self) -> Any:
-        """One row per node and state with its probability; a real node has one row, with its mean and sd.
+        """One row per node and state with its probability; a real node has one row, with its mean and sd. The ends of intervals,
+        if there are any, are those of the probability or the mean.
 
         >>> Marginals({"x": Finite("x", ["a"])}, np.ones(1), np.array([0, 1]), 0.0).to_frame().values.tolist()
         [['x', 'a', 1.0]]
         """
         nan = float("nan")
-        rows: list[tuple[Any, ...]] = []
+        rows: list[dict[str, Any]] = []
         for name, answer in self.items():
-            finite = isinstance(answer, Distribution)
-            rows += [(name, s, p, nan, nan) for s, p in answer.items()] if finite else [(name, None, nan, answer.mean, answer.sd)]
-        header = ("node", "state", "probability", "mean", "sd")[: 5 if self._reals else 3]
-        return frame({h: [row[i] for row in rows] for i, h in enumerate(header)})
+            if isinstance(answer, Distribution):
+                ends = answer.interval or Interval(*np.full((2, len(answer)), nan))
+                each = zip(answer.items(), *ends, strict=True)
+                rows += [{"node": name, "state": s, "probability": p, "lower": a, "upper": b} for (s, p), a, b in each]
+            else:
+                lower, upper = answer.mean_interval or (nan, nan)
+                rows.append({"node": name, "mean": answer.mean, "sd": answer.sd, "lower": lower, "upper": upper})
+        header = ["node", "state", "probability"]
+        header += ["mean", "sd"] if any("mean" in row for row in rows) else []
+        header += ["lower", "upper"] if any(not np.isnan(row["lower"]) for row in rows) else []
+        return frame({h: [row.get(h, None if h == "state" else nan) for row in rows] for h in header})
 
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
         rows = [(n, in_a_line(self[n], 6)) for n in islice(self, limit)]
@@ -281,12 +299,18 @@ def in_a_line(answer: Any, limit: int | None = None) -> str:
     'c 0.75, a 0.25, … and 1 more'
     """
     if not isinstance(answer, Distribution):
-        return f"mean {number(answer.mean)}, sd {number(answer.sd)}"
+        ends = _in_brackets(*answer.mean_interval) if answer.mean_interval else ""
+        return f"mean {number(answer.mean)}{ends}, sd {number(answer.sd)}"
     probs, states = answer.probs, answer.variables[0].states
-    if limit is None or len(states) <= limit:
-        return ", ".join(f"{s} {number(p)}" for s, p in zip(states, probs.tolist(), strict=True))
-    best = np.argsort(-probs, kind="stable")[:limit]
-    return ", ".join([*(f"{states[i]} {number(float(probs[i]))}" for i in best), f"… and {len(states) - limit:,} more"])
+    few = limit is None or len(states) <= limit
+    best = range(len(states)) if few else np.argsort(-probs, kind="stable")[:limit].tolist()
+    widths = ["" if answer.interval is None else _in_brackets(*(end[i] for end in answer.interval)) for i in range(len(states))]
+    said = [f"{states[i]} {number(float(probs[i]))}{widths[i]}" for i in best]
+    return ", ".join(said if few else [*said, f"… and {len(states) - len(said):,} more"])
+
+
+def _in_brackets(lower: Any, upper: Any) -> str:
+    return f" ({number(float(lower))}–{number(float(upper))})"
 
 
 class MostProbable(ByNode):

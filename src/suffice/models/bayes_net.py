@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from suffice.models.compiled import Compiled
     from suffice.models.markov_net import MarkovNet
+    from suffice.models.provenance import CovarianceSource
 
 
 class BayesNet(Provenance, Tabular, Answering):
@@ -85,11 +86,12 @@ class BayesNet(Provenance, Tabular, Answering):
         incomplete: bool = False,
         hidden: Iterable[str] = (),
         ties: Iterable[Tie] = (),
+        covariance: CovarianceSource = None,
     ) -> None:
         self._dag, self._variables, self._cpds = dag, dict(variables), {n: cpds[n] for n in variables}
         self._statistics, self._prior, self._estimate, self._fit_info = statistics, prior, estimate or Mean(), fit_info
         self._interventions, self._incomplete, self._hidden = dict(interventions), incomplete, frozenset(hidden)
-        self._ties = tuple(ties)
+        self._ties, self._known_parameters = tuple(ties), covariance
 
     @classmethod
     def of(cls, dag: Dag, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> BayesNet:
@@ -181,7 +183,8 @@ class BayesNet(Provenance, Tabular, Answering):
         return name in self._cpds
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "compiled"}
+        # the rows that a covariance would be found from stay behind
+        return {k: v for k, v in self.__dict__.items() if k != "compiled"} | {"_known_parameters": self.found_covariance}
 
     @cached_property
     def compiled(self) -> Compiled:

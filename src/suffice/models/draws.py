@@ -97,6 +97,10 @@ class DrawnTable:
         """How many more parameters a draw has than are left."""
         return int(self._probs.size) - math.prod(self.shape) if self._whole else 0
 
+    def cut(self, lines: Array) -> Array:
+        """Tables that were drawn before, [n, rows, states], as this factor has them: [n, cells]."""
+        return lines[:, self._rows][:, :, self._state].reshape(len(lines), -1)
+
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """n tables, flat: [n, cells]."""
         if self._alpha is None:
@@ -107,7 +111,7 @@ class DrawnTable:
             drawn = dirichlet(self._alpha, n, rng)
             empty = self._alpha.sum(axis=1) <= 0.0
             drawn[:, empty] = self._probs[empty]
-        return drawn[:, self._rows][:, :, self._state].reshape(n, -1)
+        return self.cut(drawn)
 
 
 class DrawnNode:
@@ -123,6 +127,10 @@ class DrawnNode:
     def n_numbers(self) -> int:
         """How many parameters a draw has."""
         return math.prod(self._shape) * (2 + len(self._reals))
+
+    def cut(self, lines: Array) -> GaussianNode:
+        """The node of parameters that were drawn before: [n, configurations, intercept, coefficients and variance]."""
+        return self._node(lines[:, :, 0], lines[:, :, 1:-1], lines[:, :, -1])
 
     def _node(self, intercept: Array, coefficients: Array, variance: Array) -> GaussianNode:
         """The node, from arrays with an axis for the draws and one for all configurations of the finite parents."""
@@ -187,7 +195,7 @@ class Coefficients:
         assert cpd.fitted is not None
         self._child, self._df = cpd.child.name, cpd.fitted.df
         self._estimate, self._covariance = cpd.theta, cpd.fitted.covariance
-        self._root = _semidefinite_root(self._covariance)
+        self._root = semidefinite_root(self._covariance)
 
     def drawn(self, rows: Array, n: int, rng: np.random.Generator) -> Array:
         """rows · parameters at n draws: [n, rows]."""
@@ -268,7 +276,7 @@ def _root(inverse: Array) -> Array:
     return np.asarray(scale[:, None] * np.linalg.cholesky(inverse / scale[:, None] / scale)) if len(scale) else inverse
 
 
-def _semidefinite_root(covariance: Array) -> Array:
+def semidefinite_root(covariance: Array) -> Array:
     """L with L Lᵀ = covariance, scaled to unit diagonal before; what rounding makes negative is 0."""
     scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     scale = np.where(scale > 0, scale, 1.0)

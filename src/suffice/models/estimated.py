@@ -99,4 +99,6 @@ def replaced(bn: BayesNet, dag: Dag, cpds: Mapping[str, Cpd], ties: Sequence[Tie
     kept = {n: cpds.get(n) or bn[n] for n in dag.nodes}
     info = f"{bn.fit_info} with {listed(list(cpds))} as if without parents, whose regression was fitted by itself"
     options: dict[str, Any] = {"prior": bn.prior, "estimate": bn.estimate, "fit_info": info, "hidden": bn.hidden}
-    return BayesNet.of(dag, dict(bn.variables), kept, incomplete=bn.incomplete, ties=(*bn._ties, *ties), **options)
+    left = [n for n in kept if n not in cpds]  # a complete family shares no missing cell, and its parameters depend on no others
+    options |= {"incomplete": bn.incomplete, "ties": (*bn._ties, *ties), "covariance": bn.covariance_of(left)}
+    return BayesNet.of(dag, dict(bn.variables), kept, **options)

@@ -3,6 +3,9 @@
 The point is the answer at the posterior means of the parameters; the interval's ends are quantiles of the answers at the
 draws. Parameters that cannot change the answer are not drawn, and what the evidence says is cut out of the tables before.
 
+Parameters that were learned from incomplete rows are drawn together, from a normal distribution of their coordinates whose
+covariance is the inverse of the observed information (`parameter_covariance`). The point is at their estimates.
+
 Regressions that were fitted are drawn by the normal approximation of their posterior, N(estimate, covariance), with dispersions
 and the variance of a linear regression held at their estimates (`draws`); the point is at their estimates.
 """
@@ -17,15 +20,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.blas import one_blas_thread
-from suffice.errors import FitError, ModelError, TooLarge, listed
+from suffice.errors import FitError, ModelError, TooLarge, counted, listed, note
 from suffice.families.categorical import Table
 from suffice.families.family import Interval, Mean, checked_level
 from suffice.incomplete.rows import posteriors_over_tables
 from suffice.inference.gaussian import Gaussians
 from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network
 from suffice.inference.sampling import checked_seed
-from suffice.models.draws import DRAW, DrawnGaussian, DrawnLinear, DrawnRegression, DrawnTable
+from suffice.models import question as asking
+from suffice.models.answers import Marginals
+from suffice.models.draws import DRAW, DrawnGaussian, DrawnLinear, DrawnNode, DrawnRegression, DrawnTable
 from suffice.models.evidence import Observed, impossible
+from suffice.models.parameter_covariance import ParameterCovariance, drawn_together
 from suffice.models.question import Question
 from suffice.models.regressions import NoFormula, words
 from suffice.statistics.configurations import n_configurations, sizes
@@ -54,9 +60,9 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float
     tail = (1.0 - checked_level(level)) / 2.0
     question = Question.of(bn, targets, evidence)
     for name in question.nodes:
-        _check_drawable(bn[name], question.observed)
+        check_drawable(bn[name], question.observed)
     size = len(question.reals) or n_configurations(question.finite)
-    _check_draws(draws, size)
+    check_draws(draws, size)
     redrawn = Redrawn(question, np.random.SeedSequence(checked_seed(seed)))
     point: Any = _at_means(bn, question).query(targets, evidence.given)
     answers = redrawn.answers(draws, size)
@@ -64,12 +70,33 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float
     if not len(possible):
         raise impossible(evidence)
     interval, error = _ends(possible, tail)
-    how = _how(question, level, draws, draws - len(possible), error)
+    how = _how(question, level, draws, draws - len(possible), error, redrawn.joint)
     if question.reals:
         one = len(question.reals) == 1
         return replace(point, mean_interval=Interval(*(end[0] if one else end for end in interval)), how=how)
     shape = point.probs.shape
     return replace(point, interval=Interval(*(end.reshape(shape) for end in interval)), how=how)
+
+
+def marginals(bn: BayesNet, evidence: Observed, level: float, draws: int = FEWEST, seed: int = 0) -> Marginals:
+    """p(x | evidence) of every node, each with the interval that `query` gives it; what is observed has no width.
+
+    A node whose answer can have no interval is told without one, with a note; if none can, the reason is refused.
+    """
+    checked_level(level)
+    found = asking.marginals(bn, evidence)
+    answers, refused = {}, {}
+    for name, answer in found.items():
+        try:
+            seen = asking.is_observed(bn, name, evidence)
+            answers[name] = answer.certain() if seen else query(bn, [name], evidence, level, draws, seed)
+        except (ModelError, FitError) as error:
+            answers[name], refused[name] = answer, error
+    if refused and len(refused) == sum(not asking.is_observed(bn, name, evidence) for name in found):
+        raise next(iter(refused.values()))
+    if refused:
+        note(f"{listed(refused)} told without an interval: {next(iter(refused.values()))}")
+    return found.with_answers(answers)
 
 
 def _ends(answers: Array, tail: float) -> tuple[Interval, float]:
@@ -86,16 +113,19 @@ def _ends(answers: Array, tail: float) -> tuple[Interval, float]:
     return Interval(low[1], high[1]), error
 
 
-def _how(question: Question, level: float, draws: int, lost: int, error: float) -> str:
+def _how(question: Question, level: float, draws: int, lost: int, error: float, joint: ParameterCovariance | None) -> str:
     bn = question.bn
     regressions = [bn[n].is_regression for n in question.nodes]
-    if regressions and all(regressions):
+    if joint is not None or (regressions and all(regressions)):
         point = "exact at the estimates"
     else:
         modes = "" if isinstance(bn.estimate, Mean) else " (not the modes, which the network has)"
         point = f"exact at the posterior means{modes}" + (" and the estimates of regressions" if any(regressions) else "")
     without = f" less {lost:,} that rule the evidence out" if lost else ""
-    return f"{point}; {100 * level:.10g} % interval from {draws:,} draws{without} (Monte-Carlo error of its ends {error:.2g})"
+    normal = "" if joint is None else f" of normal parameters, by the {joint.how}"
+    held = f"; {counted(joint.n_held, 'parameter')} at 0, or that no row speaks for, held" if joint and joint.n_held else ""
+    drawn = f"{draws:,} draws{normal}{without}{held}"
+    return f"{point}; {100 * level:.10g} % interval from {drawn} (Monte-Carlo error of its ends {error:.2g})"
 
 
 def _at_means(bn: BayesNet, question: Question) -> BayesNet:
@@ -112,14 +142,15 @@ def _at_means(bn: BayesNet, question: Question) -> BayesNet:
     return BayesNet.of(bn.dag, bn.variables, cpds, interventions=bn.interventions)
 
 
-def _check_draws(draws: object, size: int) -> None:
+def check_draws(draws: object, size: int) -> None:
+    """Refuse too few draws, and more numbers than may be held."""
     if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < FEWEST:
         raise ModelError(f"the ends of an interval need at least {FEWEST:,} draws of the parameters, not {draws!r}")
     if draws * size > MAX_NUMBERS:
         raise TooLarge(f"{draws:,} draws of an answer of {size:,} numbers are {draws * size:,}; the limit is {MAX_NUMBERS:,}")
 
 
-def _check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
+def check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
     """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula."""
     name, without = cpd.child.name, "ask without interval="
     if isinstance(cpd.child, Count) and not cpd.is_regression:
@@ -200,19 +231,22 @@ class Redrawn:
         self._question = question
         together = {node: tie.nodes[0] for tie in bn.ties for node in tie.nodes}
         cpds: dict[str, Any] = {n: bn[n] for n in question.nodes}
+        self.joint = drawn_together(bn, question.nodes)
+        joined = () if self.joint is None else self.joint.charts
         table_nodes = [n for n in question.nodes if isinstance(bn[n], Table)]
         self._tables: list[Any] = [
-            DrawnTable(cpds[n], self._number, known, n in bn.intervened, n in together) for n in table_nodes
+            DrawnTable(cpds[n], self._number, known, n in bn.intervened or n in joined, n in together or n in joined)
+            for n in table_nodes
         ]
         self._tables += [DrawnRegression(cpds[n], self._number, known) for n in factors]
-        self._gaussians = [
-            (DrawnLinear if bn[n].is_regression else DrawnGaussian)(cpds[n], self._number, self._real_number) for n in real_nodes
-        ]
+        kinds = {n: DrawnLinear if bn[n].is_regression else DrawnNode if n in joined else DrawnGaussian for n in real_nodes}
+        self._gaussians: list[Any] = [kind(cpds[n], self._number, self._real_number) for n, kind in kinds.items()]
         self._groups = self._grouped(real_nodes)
         names = [*table_nodes, *factors, *real_nodes]
         own = dict(zip(names, seeds.spawn(len(names)), strict=True))
         first = {together.get(n, n): n for n in reversed(names)}  # of the nodes that share their parameters, one gives the seed
-        self._rngs = [np.random.default_rng(own[first[together.get(n, n)]]) for n in names]
+        self._rngs = {n: np.random.default_rng(own[first[together.get(n, n)]]) for n in names}
+        self._joint_rng = np.random.default_rng(seeds.spawn(1)[0])
         self._likelihoods = [((self._number[n],), NONE, likelihood) for n, likelihood in question.soft.items()]
         self._network = self._as_network([1] * len(self._groups))
 
@@ -258,8 +292,10 @@ class Redrawn:
         return result
 
     def _answered(self, n: int) -> Array:
-        drawn = [family.draw(n, rng) for family, rng in zip(self._tables, self._rngs, strict=False)]
-        nodes = [family.draw(n, rng) for family, rng in zip(self._gaussians, self._rngs[len(self._tables) :], strict=True)]
+        joint = {} if self.joint is None else self.joint.drawn(n, self._joint_rng)
+        families = zip([*self._tables, *self._gaussians], self._rngs.items(), strict=True)
+        every = [family.cut(joint[name]) if name in joint else family.draw(n, rng) for family, (name, rng) in families]
+        drawn, nodes = every[: len(self._tables)], every[len(self._tables) :]
         means: dict[int, Array] = {}
         pieces = []
         for group in self._groups:

@@ -55,6 +55,7 @@ def do(bn: BayesNet, interventions: Mapping[str, Any]) -> BayesNet:
         estimate=bn.estimate,
         fit_info=f"{bn.fit_info}; then do({in_words(interventions)})",
         interventions={**bn.interventions, **interventions},
+        covariance=bn.covariance_of(untouched),
         ties=[tie for tie in (tie.only(untouched) for tie in bn.ties) if len(tie.nodes) > 1],
     )
 

@@ -6,7 +6,7 @@ What such an answer tells of one target follows from the weights of its componen
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +38,11 @@ class NumberAnswer(Answer):
 
     finite: Distribution | None = None
     asked: tuple[str, ...] = ()
+    mean_interval: Interval | None = None
+
+    def certain(self) -> NumberAnswer:
+        """The same with an interval that has no width: what is observed needs no parameters."""
+        return self
 
     @property
     def sd(self) -> Any:
@@ -222,6 +227,9 @@ class Mixture(ComponentMixture):
     how: str = "exact"
     given: Mapping[str, object] = field(default_factory=dict)
     asked: tuple[str, ...] = ()
+
+    def certain(self) -> Mixture:
+        return replace(self, mean_interval=Interval(self.mean, self.mean))
 
     def __post_init__(self) -> None:
         names = (self.names,) if isinstance(self.names, str) else tuple(self.names)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Collection, Mapping
+from copy import copy
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from suffice.families.family import Estimate
 from suffice.families.priors import Prior
 from suffice.statistics import Statistics
+
+if TYPE_CHECKING:
+    from suffice.models.parameter_covariance import ParameterCovariance
+
+    CovarianceSource: TypeAlias = ParameterCovariance | Callable[[], ParameterCovariance] | None
+    """How well parameters are known, or how to find out."""
 
 ASKED_OF_ROWS = {
     "predict": "decode(sequences) has the most probable path, posterior_decode the most probable state of each cell",
@@ -33,6 +40,7 @@ class Provenance:
     _estimate: Estimate
     _fit_info: str
     _incomplete: bool
+    _known_parameters: CovarianceSource = None
     _elsewhere: ClassVar[Mapping[str, str]] = {}
     """What is asked of other kinds of models, and how this kind is asked it."""
 
@@ -63,6 +71,52 @@ class Provenance:
         return self._fit_info
 
     @property
+    def is_fitted(self) -> bool:
+        """Whether its parameters were estimated from rows, and not given."""
+        return self._incomplete or self._statistics is not None
+
+    @property
     def incomplete(self) -> bool:
         """Whether it was fitted from data with missing cells or hidden variables."""
         return self._incomplete
+
+    @property
+    def parameter_covariance(self) -> ParameterCovariance | None:
+        """How well parameters learned from incomplete rows are known, which intervals of answers need; else None.
+
+        It is found when it is first asked for, from the rows as EM reduced them, which the network keeps until then. A file or a
+        pickle has it if it was found before: `em(..., information=True)`.
+        """
+        if callable(self._known_parameters):
+            self._known_parameters = self._known_parameters()
+        return self._known_parameters
+
+    @property
+    def found_covariance(self) -> ParameterCovariance | None:
+        """The same if it was found before, which is what files and pickles hold."""
+        return None if callable(self._known_parameters) else self._known_parameters
+
+    def covariance_of(self, names: Collection[str]) -> CovarianceSource:
+        """That of some nodes, or how to find it."""
+        if self._known_parameters is None:
+            return None
+        known = self.found_covariance
+        return (lambda: _only(self, names)) if known is None else known.only(names)
+
+    def with_covariance(self, covariance: CovarianceSource) -> Self:
+        """The same model, which knows how well its parameters are known, or how to find out.
+
+        >>> from suffice import fit
+        >>> bn = fit("x", {"x": ["a", "b", None]})
+        >>> bn.with_covariance(None).parameter_covariance is None
+        True
+        """
+        result = copy(self)
+        result._known_parameters = covariance
+        return result
+
+
+def _only(model: Provenance, names: Collection[str]) -> ParameterCovariance:
+    known = model.parameter_covariance
+    assert known is not None
+    return known.only(names)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
@@ -16,6 +16,9 @@ from suffice.recipes.mcar import LEVEL, Dependence, McarTest, mcar_test
 from suffice.recipes.missing_cells import MAX_PATTERNS, MAX_STATES, Columns, LookAtMissing, MissingCells, unpacked
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real
+
+if TYPE_CHECKING:
+    from suffice.recipes.case_estimates import CaseEstimates
 
 SHOWN = 10
 """Patterns and dependences that are printed; all are kept."""
@@ -50,11 +53,15 @@ def missingness(
     integers: type[Real] | type[Finite] | None = None,
     memory_limit: int | str | None = None,
     warn: bool = False,
+    compare: Any = False,
 ) -> Missingness:
     """What is missing in data, in which patterns, and whether it may be missing completely at random (MCAR).
 
     The data, and what may be said of them, are as in `scan`; weights count. `warn=True` notes the report's warning, if it has
     one, so that it is seen where the report is not printed. One pass over the rows, on any engine.
+
+    `compare=True` estimates each column by complete rows, by the cells that are there, and by EM, side by side (`.compared`):
+    along the graph that structural EM finds, which takes its time, or along one that is given, `compare="smoke -> cough"`.
 
     >>> rows = {"smoke": ["no", "yes"] * 50, "cough": [None if i % 4 == 1 else "no" for i in range(100)]}
     >>> missingness(rows)
@@ -82,7 +89,12 @@ def missingness(
         raise DataError("a report on missing cells needs rows, and statistics have none; give the data itself")
     rows = scan(data, variables, weights=weights, missing=missing, integers=integers, memory_limit=memory_limit)
     columns = Columns.of(rows)
-    report = _report(rows, columns, rows.fold(LookAtMissing(columns), what="looking at missing cells"))
+    found = rows.fold(LookAtMissing(columns), what="looking at missing cells")
+    report = _report(rows, columns, found)
+    if compare is not False and compare is not None:
+        from suffice.recipes.case_estimates import case_estimates
+
+        report = replace(report, compared=case_estimates(rows, columns, found, compare))
     if warn and report.warning:
         note(report.warning)
     return report
@@ -115,6 +127,8 @@ class Missingness:
     """Pairs of columns that are dependent at the level 0.01, corrected for all pairs; the most telling first."""
     notes: tuple[str, ...] = ()
     """What was left out."""
+    compared: CaseEstimates | None = None
+    """Estimates by complete rows, by cells that are there, and by EM, if they were asked for."""
 
     @property
     def incomplete(self) -> float:
@@ -145,7 +159,8 @@ class Missingness:
 
     def to_dict(self) -> dict[str, Any]:
         """All of the report as numbers, texts, lists and dicts, for JSON."""
-        facts = {name: _plain(value) for name, value in self.__dict__.items()}
+        facts = {name: _plain(value) for name, value in self.__dict__.items() if name != "compared"}
+        facts |= {} if self.compared is None else {"compared": self.compared.to_dict()}
         more = {"incomplete": self.incomplete, "complete_share": self.complete_share, "warning": self.warning}
         return facts | more
 
@@ -184,14 +199,16 @@ class Missingness:
         head = "\n".join([f"Missingness: {self._headline()}", *self._facts()])
         gaps, together, depends = (f"{text_table(h, rows)}\n{cut}".rstrip() if rows else "" for h, rows, cut in self._tables())
         test, warning = _wrapped(f"MCAR: {self.mcar}"), _wrapped(f"warning: {self.warning}") if self.warning else ""
-        return "\n\n".join(part for part in (head, gaps, together, test, depends, warning) if part)
+        compared = "" if self.compared is None else f"along {self.compared.dag}:\n{self.compared!r}"
+        return "\n\n".join(part for part in (head, gaps, together, test, depends, warning, compared) if part)
 
     def _repr_html_(self) -> str:
         from html import escape
 
         lines = "".join(f"<p>{escape(line)}</p>" for line in [*self._facts(), f"MCAR: {self.mcar}", self.warning or ""] if line)
         tables = "".join(html_table(h, rows) + (f"<p>{cut}</p>" if cut else "") for h, rows, cut in self._tables() if rows)
-        return f"<p><b>{escape(self._headline())}</b></p>{lines}{tables}"
+        compared = "" if self.compared is None else self.compared._repr_html_()
+        return f"<p><b>{escape(self._headline())}</b></p>{lines}{tables}{compared}"
 
 
 def _report(rows: Data, columns: Columns, found: MissingCells) -> Missingness:

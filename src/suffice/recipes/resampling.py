@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +28,10 @@ from suffice.structure.constraints import Constraints
 from suffice.structure.found import Found
 from suffice.structure.found_graph import FoundGraph
 from suffice.structure.methods.graph_method import is_directed
+from suffice.structure.orders import Orders
+from suffice.structure.plan import PER_CELL, Plan
 from suffice.structure.problem import Problem
-from suffice.structure.search import problem_of, search, window_of
+from suffice.structure.search import problem_of, search, window_of, with_most_parents
 from suffice.structure.windows import Window
 
 Floats = npt.NDArray[np.float64]
@@ -47,6 +49,38 @@ class Strength(NamedTuple):
     direction: float
 
 
+@overload
+def bootstrap(
+    data: Any,
+    method: Any = ...,
+    n: int = ...,
+    *,
+    score: Any = ...,
+    constraints: Constraints | None = ...,
+    lags: Any = ...,
+    dry_run: Literal[False] = ...,
+    seed: int = ...,
+    time_limit: float | None = ...,
+    memory_limit: int | str | None = ...,
+    threads: int | None = ...,
+    progress: bool | None = ...,
+) -> Bootstrap: ...
+@overload
+def bootstrap(
+    data: Any,
+    method: Any = ...,
+    n: int = ...,
+    *,
+    score: Any = ...,
+    constraints: Constraints | None = ...,
+    lags: Any = ...,
+    dry_run: Literal[True],
+    seed: int = ...,
+    time_limit: float | None = ...,
+    memory_limit: int | str | None = ...,
+    threads: int | None = ...,
+    progress: bool | None = ...,
+) -> Plan: ...
 @one_blas_thread
 def bootstrap(
     data: Any,
@@ -57,12 +91,13 @@ def bootstrap(
     constraints: Constraints | None = None,
     lags: Any = None,
     families: Mapping[str, Any] | None = None,
+    dry_run: bool = False,
     seed: int = 0,
     time_limit: float | None = None,
     memory_limit: int | str | None = None,
     threads: int | None = None,
     progress: bool | None = None,
-) -> Bootstrap:
+) -> Any:
     """How often each edge is found when the rows are resampled `n` times (Friedman, Goldszmidt & Wyner 1999).
 
     Each replicate draws as many rows with replacement and searches as `search` would. What counts is the equivalence class that
@@ -79,7 +114,8 @@ def bootstrap(
     `families` are those of nodes that are regressions, as in `search`.
 
     The k-th sample depends on the seed, k and the order of the rows, not on columns or threads. When `time_limit`, in seconds for
-    all replicates together, is reached, or on Ctrl-C, the replicates done so far are returned: see `n_done`.
+    all replicates together, is reached, or on Ctrl-C, the replicates done so far are returned: see `n_done`. `dry_run=True` only
+    estimates the cost of all replicates, a `Plan` as that of `search`.
 
     >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"], "moon": ["new", "new", "full", "full"] * 10}
     >>> sure = bootstrap(rows, n=20)
@@ -98,10 +134,14 @@ def bootstrap(
             raise FitError("memory_limit= is for searches of complete rows, and there are missing cells; leave it out")
         if families:
             raise FitError("families= are for searches of complete rows, and there are missing cells")
+        if dry_run:
+            raise FitError("dry_run= is for complete rows: with missing cells a note after the first replicate says its time")
         names, steps = tuple(sorted(n for n in gappy.columns if n not in gappy.identifiers)), None
         samples = _incomplete_replicates(gappy.take(names), asked, n, seed, threads, watch)
     else:
         problem = problem_of(given, score, constraints, method=method, time_limit=time_limit, families=families, **options)
+        if dry_run:
+            return _plan(problem, method, n)
         names, steps = problem.names, problem.lags
         options["families"] = problem.families
         rows: Data | Sequences = _several(given) if isinstance(given, Window) else problem.data.take(names)  # type: ignore[union-attr]
@@ -115,6 +155,13 @@ def bootstrap(
     if n_done < n:
         note(f"the bootstrap was stopped after {n_done:,} of {n:,} replicates")
     return Bootstrap(names, counts, n, n_done, watch.seconds, steps, is_directed(method))
+
+
+def _plan(problem: Problem, method: Any, n: int) -> Plan:
+    """The cost of n searches and of as many samples of the rows, one of which is held, a byte a cell."""
+    chosen, asked = with_most_parents(Orders() if method is None else method, problem)
+    plan = Plan.of(asked, chosen)
+    return plan.times(n, PER_CELL * plan.n_rows * problem.n, plan.n_rows * problem.n)
 
 
 def _several(window: Window) -> Sequences:

@@ -16,6 +16,7 @@ from suffice.graphs import Dag
 from suffice.incomplete.expectations import IncompleteRows
 from suffice.iteration import OutOfTime, Progress
 from suffice.learning.climb import Climb, plain
+from suffice.learning.em_run import finding_covariance
 from suffice.learning.incomplete import Task
 from suffice.learning.objective import Collapsed
 from suffice.learning.problem import ParameterProblem, problem_of
@@ -396,7 +397,7 @@ class StructuralSearch:
 
     def _model(self, climb: Climb) -> BayesNet:
         model: BayesNet = climb.problem.network(climb.point.parameters, climb.point.statistic, self._info())
-        return model
+        return finding_covariance(model, climb.problem, climb.point.parameters)
 
     def _state(self, climb: Climb) -> _State:
         state = _State(self._model(climb), climb.point.log_likelihood)

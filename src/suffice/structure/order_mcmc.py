@@ -11,9 +11,9 @@ orders in proportion to p(data, ≺); the edge's probability given each visited 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from suffice.structure.constraints import Constraints
 from suffice.structure.hill_climb import check_number
 from suffice.structure.order_posterior import OrderPosterior
 from suffice.structure.parent_sets import ParentSets
+from suffice.structure.plan import Plan, Work, enumerated
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Rules
 from suffice.structure.search import problem_of
@@ -48,6 +49,44 @@ COUNTABLE = 20
 """Variables up to which the orders of a graph are counted."""
 
 
+@overload
+def order_mcmc(
+    data: Any,
+    score: Any = ...,
+    *,
+    max_parents: int = ...,
+    samples: int = ...,
+    burn_in: int | None = ...,
+    thin: int | None = ...,
+    chains: int = ...,
+    correct: bool = ...,
+    constraints: Constraints | None = ...,
+    seed: int = ...,
+    dry_run: Literal[False] = ...,
+    time_limit: float | None = ...,
+    memory_limit: int | str | None = ...,
+    threads: int | None = ...,
+    progress: bool | None = ...,
+) -> OrderPosterior: ...
+@overload
+def order_mcmc(
+    data: Any,
+    score: Any = ...,
+    *,
+    max_parents: int = ...,
+    samples: int = ...,
+    burn_in: int | None = ...,
+    thin: int | None = ...,
+    chains: int = ...,
+    correct: bool = ...,
+    constraints: Constraints | None = ...,
+    seed: int = ...,
+    dry_run: Literal[True],
+    time_limit: float | None = ...,
+    memory_limit: int | str | None = ...,
+    threads: int | None = ...,
+    progress: bool | None = ...,
+) -> Plan: ...
 @one_blas_thread
 def order_mcmc(
     data: Any,
@@ -62,11 +101,12 @@ def order_mcmc(
     constraints: Constraints | None = None,
     families: Mapping[str, Any] | None = None,
     seed: int = 0,
+    dry_run: bool = False,
     time_limit: float | None = None,
     memory_limit: int | str | None = None,
     threads: int | None = None,
     progress: bool | None = None,
-) -> OrderPosterior:
+) -> Any:
     """The posterior probability of each edge, by sampling orders of the variables (Friedman & Koller 2003).
 
     `score` stands for ln p(data | graph): `BIC()`, the default, approximates it; `Evidence(BDeu(1))` is exact under its prior.
@@ -83,7 +123,7 @@ def order_mcmc(
     `families` are those of nodes that are regressions, as in `search`.
 
     Look at `r_hat`, `largest_difference` and `ess` before you believe it; a note says so when the chains disagree. Ctrl-C and
-    `time_limit` keep what was sampled so far.
+    `time_limit` keep what was sampled so far. `dry_run=True` only estimates the cost, a `Plan` as that of `search`.
 
     >>> data = {"x": ["a", "b"] * 20, "y": ["u", "v"] * 20, "z": ["p", "p", "q", "q"] * 10}
     >>> posterior = order_mcmc(data, samples=200)
@@ -107,14 +147,17 @@ def order_mcmc(
             "use correct=False and mind the order bias"
         )
     rules = problem.rules.capped(max_parents)
+    thin = 10 * problem.n if thin is None else thin
+    burn_in = samples // 2 if burn_in is None else burn_in
+    sampling = OrderSampling(max_parents, samples, burn_in, thin, chains)
+    if dry_run:
+        return Plan.of(problem, sampling)
     _refuse_too_large(rules, checked_limit(memory_limit))
     try:
         table = _Table(problem.scores.parent_sets(rules, prune=False))
     except OutOfTime:
         raise _too_early() from None
-    thin = 10 * problem.n if thin is None else thin
-    burn_in = samples // 2 if burn_in is None else burn_in
-    need = 24.0 * (samples * chains) * problem.n + 8.0 * problem.n**2 * chains * max(BATCHES, samples * thin / AT_ONCE)
+    need = sampling.memory(problem.n)
     if need > (available_memory() / 2 if memory_limit is None else checked_limit(memory_limit)):
         raise TooLarge(f"{samples:,} samples of {chains} chains would take {bytes_in_words(need)}: ask for fewer samples")
     walks = [_Chain(table, rules, thin, np.random.default_rng([seed, c])) for c in range(chains)]
@@ -126,6 +169,33 @@ def order_mcmc(
             "take more samples, a longer burn-in or a larger thin before you believe the posterior"
         )
     return posterior
+
+
+PER_MOVE, PER_SET = 9e-7, 4.4e-10
+"""Seconds a move of a chain, and for each parent set that a variable may have."""
+
+
+@dataclass(frozen=True)
+class OrderSampling:
+    """What is sampled, for the forecast of its cost."""
+
+    max_parents: int
+    samples: int
+    burn_in: int
+    thin: int
+    chains: int
+
+    def memory(self, n: int) -> float:
+        """Bytes of the samples of n variables that are kept."""
+        batches = max(BATCHES, self.samples * self.thin / AT_ONCE)
+        return 24.0 * (self.samples * self.chains) * n + 8.0 * n**2 * self.chains * batches
+
+    def work(self, problem: Problem, rules: Rules) -> Work:
+        """All parent sets are scored once; then the chains walk."""
+        work = enumerated(problem, rules, self)
+        moves = float(self.samples + self.burn_in) * self.thin * self.chains
+        seconds = moves * (PER_MOVE + PER_SET * work.families / problem.n)
+        return replace(work, seconds=seconds, bytes=self.memory(problem.n))
 
 
 class _Table:

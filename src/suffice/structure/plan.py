@@ -133,6 +133,20 @@ class Plan(OneTable):
             at_least=work.at_least,
         )
 
+    def times(self, n: int, seconds: float, memory: float) -> Plan:
+        """The cost of n such searches, each of which takes so many seconds more for its rows, and memory to hold them."""
+        return replace(
+            self,
+            method=f"{n:,} × {self.method}",
+            families=n * self.families,
+            tables=n * self.tables,
+            cells=n * self.cells,
+            scans=n * (self.scans + 1),
+            bytes=self.bytes + memory,
+            seconds=n * (self.seconds + seconds),
+            process_bytes=self.process_bytes + memory,
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The numbers by name, for JSON."""
         return asdict(self)
@@ -182,7 +196,7 @@ def in_words(method: Any) -> str:
     return f"{type(method).__name__}({', '.join(given)})"
 
 
-def _enumerated(problem: Problem, rules: Rules, method: Any) -> Work:
+def enumerated(problem: Problem, rules: Rules, method: Any) -> Work:
     """All parent sets that the rules allow; one table serves all families on the same variables."""
     n = rules.n
     families, by_size = 0.0, dict.fromkeys(range(1, n + 1), 0.0)
@@ -211,7 +225,7 @@ def _orders(problem: Problem, rules: Rules, method: Any) -> Work:
     if isinstance(problem.data, Data) and problem.families:
         slow = min(slow, 20.0 / seconds_each(problem.data.n_rows))
     if exhaustive(rules, slow):
-        return replace(_enumerated(problem, rules, method), seconds=seconds)
+        return replace(enumerated(problem, rules, method), seconds=seconds)
     climb, size = _climbing(problem, rules, method), int(rules.max_parents.max(initial=0)) + 1
     most = min(EVERYTHING, slow)
     tables = climb.tables | {size: climb.tables.get(size, 0.0) + most}
@@ -234,7 +248,7 @@ def _hybrid(problem: Problem) -> bool:
 
 def _exact(problem: Problem, rules: Rules, method: Any) -> Work:
     """All parent sets, then every set of variables once (dynamic programming) or branches of unknown number."""
-    work, n = _enumerated(problem, rules, method), problem.n_open
+    work, n = enumerated(problem, rules, method), problem.n_open
     if n > 27 or (problem.memory_limit is not None and 2.0 ** (n + 3) > problem.memory_limit):
         return Work(work.families, work.tables, at_least=True)
     return Work(work.families, work.tables, bytes=2.0 ** (n + 3), seconds=TRANSITIONS * n * 2.0**n)

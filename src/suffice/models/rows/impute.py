@@ -41,6 +41,9 @@ Ints = npt.NDArray[np.int64]
 MAX_NUMBERS = 2**23
 """Cells of copies of rows that are held at once: 64 MiB."""
 
+REDRAW = 1_000_003
+"""Sets the draws of parameters apart from those of cells, which have the same seed."""
+
 NO_ROWS = np.zeros(0, np.int64)
 
 
@@ -54,6 +57,7 @@ def impute(
     *,
     joint: bool = False,
     draws: int | None = None,
+    redraw: bool | None = None,
     seed: int = 0,
     unknown: Refuse | Missing = REFUSE,
 ) -> Any:
@@ -79,8 +83,10 @@ def impute(
     {'x': ['yes', 'no'], 'y': ['yes', 'no'], 'id': [1, 2]}
 
     Multiple imputation (Rubin 1987, Multiple Imputation for Nonresponse in Surveys, p. 76): an estimate from each of m filled
-    frames, their mean, and a variance that adds to the usual one how much they differ. The draws are at the parameters that
-    the network has; that these are uncertain, too, comes in with draws from networks fitted to bootstrap samples of the rows.
+    frames, their mean, and a variance that adds to the usual one how much they differ. Parameters that were fitted are uncertain,
+    too: for each frame they are drawn from their posterior, or after EM by the observed information, so that the imputation is
+    proper and intervals by these rules hold (`benchmarks/em_intervals.py`). `redraw=False` holds them at their estimates,
+    `redraw=True` refuses where they cannot be drawn; a network that was written down, as this one, is taken to be known.
 
     >>> table = {"x": ["yes"] * 30 + ["no"] * 60 + [None] * 30, "y": ["yes"] * 30 + ["no"] * 60 + ["yes"] * 15 + ["no"] * 15}
     >>> shares = np.array([np.mean([x == "yes" for x in frame["x"]]) for frame in impute(bn, table, draws=20)])
@@ -108,7 +114,8 @@ def impute(
     keep = tuple(n for n in names if not held or _in_bins(variables.get(n)))
     draws = None if draws is None else whole_number("the number of draws is", draws, 1)
     seed = 0 if draws is None else checked_seed(seed)
-    step = Impute(bn, tuple(variables), joint, draws, seed, data.engine.untyped(keep))
+    networks = _networks(bn, draws, redraw, seed)
+    step = Impute(bn, tuple(variables), joint, networks, seed, data.engine.untyped(keep))
     checked_size(data.engine.n_rows, len(names) * (int(not held) if draws is None else draws))
     data = data.with_variables(variables, word_of(unknown)).take(variables)
     blocks = list(data.map(step, keep=keep, what="filling rows"))
@@ -149,7 +156,8 @@ class Impute:
     bn: BayesNet
     names: tuple[str, ...]
     joint: bool
-    draws: int | None
+    networks: tuple[BayesNet, ...] | None
+    """The network that each draw is made from; None where nothing is drawn."""
     seed: int
     untyped: frozenset[str]
 
@@ -157,7 +165,7 @@ class Impute:
         seen = row_evidence(self.bn, block)
         gaps = gaps_of(self.bn, self.names, seen)
         rows = np.flatnonzero(np.concatenate(gaps, axis=1).any(axis=1))
-        size = (self.draws or 1) * self._width
+        size = len(self.networks or (1,)) * self._width
         some_rows = np.array_split(rows, -(-len(rows) * size // MAX_NUMBERS) or 1)
         found = [self._filled(seen.take(some), gaps.take(some), some, block.number) for some in some_rows if len(some)]
         impossible = np.concatenate([NO_ROWS, *(rows for _, rows in found)])
@@ -167,12 +175,10 @@ class Impute:
 
     def _filled(self, seen: RowEvidence, gaps: RowEvidence, rows: Ints, number: int) -> tuple[dict[str, tuple[Ints, Any]], Ints]:
         """What fills the gaps of some rows, and those of them that are impossible."""
-        n, copies = len(rows), np.tile(np.arange(len(rows)), self.draws or 1)
-        full = seen.take(copies)
+        n, full = len(rows), seen.take(np.arange(len(rows)))
         with advising(_one_column):
-            if self.draws is not None:
-                uniforms = np.concatenate([self._uniforms(draw, number, rows) for draw in range(self.draws)])
-                impossible = draw_together(self.bn, full, gaps.take(copies), uniforms)
+            if self.networks is not None:
+                full, impossible = self._drawn(self.networks, seen, gaps, number, rows)
             elif self.joint:
                 # all columns are finite; regressions on numbers, which are no columns, must be barren
                 impossible = fill_together(reduced(self.bn, self.names).compiled.network, full.codes, gaps.codes)
@@ -184,6 +190,19 @@ class Impute:
             if len(own):
                 fills[name] = rows[own], cells(self.bn, name, full).reshape(-1, n)[:, own]
         return fills, rows[impossible[:n]]
+
+    def _drawn(
+        self, networks: tuple[BayesNet, ...], seen: RowEvidence, gaps: RowEvidence, number: int, rows: Ints
+    ) -> tuple[RowEvidence, Flags]:
+        """The rows of all draws, one draw after another; draws from the same network go together."""
+        parts, same = [], networks if len(set(map(id, networks))) > 1 else networks[:1]
+        for first, bn in enumerate(same):
+            draws = [first] if len(same) > 1 else range(len(networks))
+            copies = np.tile(np.arange(len(rows)), len(draws))
+            full, uniforms = seen.take(copies), np.concatenate([self._uniforms(draw, number, rows) for draw in draws])
+            parts.append((full, draw_together(bn, full, gaps.take(copies), uniforms)))
+        codes, reals = (np.concatenate([part[0][i] for part in parts]) for i in (0, 1))
+        return RowEvidence(codes, reals), np.concatenate([impossible for _, impossible in parts])
 
     @property
     def _width(self) -> int:
@@ -207,6 +226,21 @@ class Impute:
             return pa.array(found, from_pandas=True)
         codes = pa.array(found.astype(np.int32), mask=is_missing(found))
         return pa.DictionaryArray.from_arrays(codes, pa.array(variable.states, pa.string()))
+
+
+def _networks(bn: BayesNet, draws: int | None, redraw: bool | None, seed: int) -> tuple[BayesNet, ...] | None:
+    """The network for each draw: its parameters are drawn anew, unless they are to be held."""
+    if not isinstance(redraw, (bool, type(None))):
+        raise ModelError(f"redraw is True, False or left out, not {redraw!r}")
+    if draws is None:
+        if redraw is not None:
+            raise ModelError("redraw= is for draws=: cells that are filled by what is most probable are filled at the estimates")
+        return None
+    if redraw is False or (redraw is None and not (bn.is_fitted or any(bn[n].has_posterior for n in bn))):
+        return (bn,) * draws
+    from suffice.models.redraw import networks_at_draws
+
+    return tuple(networks_at_draws(bn, draws, [seed, REDRAW], every=bool(redraw)))
 
 
 def _one_column(refused: NoFormula) -> str:

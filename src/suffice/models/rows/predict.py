@@ -55,6 +55,8 @@ def predict_proba(
     target: str,
     *,
     method: LikelihoodWeighting | None = None,
+    interval: float | None = None,
+    draws: int = 1000,
     seed: int = 0,
     unknown: Refuse | Missing = REFUSE,
 ) -> Any:
@@ -69,6 +71,9 @@ def predict_proba(
     answers, which depend on `seed` alone. A state that the network does not know is refused, or, by `unknown=Missing()`, taken
     for a missing cell, and noted.
 
+    `interval=0.95` adds two columns for each probability, or for the mean: the ends of the credible interval that `query` would
+    give it in this row, from `draws` draws of the parameters, `yes_lower` and `yes_upper`. The point is that of `query`, too.
+
     >>> from suffice import BayesNet
     >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
@@ -80,9 +85,17 @@ def predict_proba(
         how = {"method": method, "seed": seed, "unknown": unknown}
         return spark_frames.beside(rows, partial(_probabilities_beside, bn, target, how))
     data = rows_of(rows)
-    checked_size(data.engine.n_rows, len(names))
-    parts = [p.measures for p in predictions(bn, data, target, method=method, seed=seed, unknown=unknown)]
-    return table(rows, names, np.concatenate([*parts, np.empty((0, len(names)))]))
+    if interval is None:
+        checked_size(data.engine.n_rows, len(names))
+        parts = [p.measures for p in predictions(bn, data, target, method=method, seed=seed, unknown=unknown)]
+        return table(rows, names, np.concatenate([*parts, np.empty((0, len(names)))]))
+    from suffice.models.rows.row_intervals import names_of_ends
+
+    every = [*names, *names_of_ends(names)]
+    checked_size(data.engine.n_rows, len(every))
+    found = predictions(bn, data, target, method=method, seed=seed, unknown=unknown, interval=interval, draws=draws)
+    blocks = [np.hstack([p.measures, p.ends]) for p in found if p.ends is not None]
+    return table(rows, every, np.concatenate([*blocks, np.empty((0, len(every)))]))
 
 
 def _probabilities_beside(bn: BayesNet, target: str, how: Mapping[str, Any], rows: Any) -> dict[str, Any]:
@@ -142,6 +155,8 @@ class Prediction(NamedTuple):
     refused: NoFormula | None = None
     number: int = 0
     kept: Mapping[str, Any] = MappingProxyType({})
+    ends: Array | None = None
+    """The lower and the upper end of the interval of each probability, or of the mean, where they are asked for."""
 
 
 def measures(bn: BayesNet, target: Any) -> tuple[str, ...]:
@@ -167,11 +182,13 @@ def predictions(
     method: LikelihoodWeighting | None = None,
     seed: int = 0,
     unknown: Refuse | Missing = REFUSE,
+    interval: float | None = None,
+    draws: int = 1000,
 ) -> Iterator[Prediction]:
     """The rows, block by block, in their order; no more of them than a few blocks are held at any time."""
     variables = {n: v for n, v in present(bn, data.columns).items() if n != target}
     data = data.with_variables(variables, word_of(unknown)).take(variables)
-    step = Predict.of(bn, target, method, seed, keep)
+    step = _step(bn, target, method, seed, keep, interval, draws)
     rows: defaultdict[str, Places] = defaultdict(Places)
     # Rows of which no cell matters must still be counted.
     counted = () if variables else data.engine.names[:1]
@@ -191,6 +208,16 @@ def predictions(
         yield found
     tell_impossible(data, rows["impossible"], "there is no prediction (NaN, or a missing cell)")
     step.tell(data, rows["lost"], rows["poor"])
+
+
+def _step(bn: BayesNet, target: str, method: Any, seed: int, keep: Sequence[str], interval: float | None, draws: int) -> Predict:
+    if interval is None:
+        return Predict.of(bn, target, method, seed, keep)
+    if method is not None:
+        raise ModelError("an interval comes from exact answers at draws of the parameters: give interval or method, not both")
+    from suffice.models.rows.row_intervals import PredictIntervals
+
+    return PredictIntervals.asked(bn, target, interval, draws, checked_seed(seed), keep)
 
 
 FEW_STATES = 32
