@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import suffice.kernels as package
 from suffice.errors import SufficeError
 from suffice.kernels import compiling
 from suffice.kernels.background import Helper
@@ -129,3 +133,27 @@ def test_a_long_compilation_is_said(tmp_path: Path) -> None:
     said = printed(code, tmp_path, "background")
     assert said.startswith("compiling contract.collapse (about ")
     assert said.count("compiling") == 1
+
+
+def test_kernels_that_kernels_and_python_call_are_known() -> None:
+    """Where one is not in `CALLED`, `warm` leaves it out, and who calls it first waits for it."""
+    folder = Path(package.__path__[0])
+    for path in folder.glob("[!_]*.py"):
+        importlib.import_module(f"suffice.kernels.{path.stem}")
+    used = {n for path in folder.parent.rglob("*.py") for n in named(path)}
+    parts = {k.name for each in compiling.kernels.values() for k in each.called()}
+    assert used & parts == set(compiling.CALLED)
+
+
+def named(path: Path) -> Iterator[str]:
+    """The kernels that a module names, but in the bodies of its own kernels."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    own = {n.partition(".")[2]: n for n in compiling.kernels if path.parent.name == "kernels" and n.startswith(f"{path.stem}.")}
+    whence = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("suffice.kernels")]
+    names = own | {a.asname or a.name: f"{str(n.module).rpartition('.')[2]}.{a.name}" for n in whence for a in n.names}
+    outside = [n for n in tree.body if not (isinstance(n, ast.FunctionDef) and n.name in own)]
+    for node in (n for each in outside for n in ast.walk(each)):
+        if isinstance(node, ast.Name):
+            yield names.get(node.id, "")
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield f"{names.get(node.value.id, '').rpartition('.')[2]}.{node.attr}"

@@ -71,7 +71,7 @@ class JunctionTree:
         self.network, self._orders, self.start = network, orders, network.starts
         self._asked, self._improving = 0.0, threading.Lock()
         self._arrange(orders.look(COMPILING if orders.look(0.0).cells <= FEW_CELLS else FIRST))
-        if max(self.n_cells / MAX_CELLS, self.n_bytes / MAX_BYTES) > 1.0:
+        if self.n_cells > FEW_CELLS and max(self.n_cells / MAX_CELLS, self.n_bytes / MAX_BYTES) > 1.0:
             self._arrange(orders.look(COMPILING))
 
     def _arrange(self, order: Order) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -49,12 +49,12 @@ class Network:
     def of(cls, sizes: Iterable[int], factors: Iterable[tuple[Any, int, Array]]) -> Network:
         """From sizes and factors (scope, child or `NONE`, table with one axis per variable of the scope)."""
         listed = list(factors)
-        scopes = [np.asarray(scope, np.int64) for scope, _, _ in listed]
+        scopes = [tuple(scope) for scope, _, _ in listed]
         tables = [np.asarray(table, np.float64).reshape(-1) for _, _, table in listed]
         return cls(
             np.array(list(sizes), np.int64),
             _starts(map(len, scopes)),
-            np.concatenate([*scopes, np.zeros(0, np.int64)]),
+            np.fromiter(chain.from_iterable(scopes), np.int64),
             np.array([child for _, child, _ in listed], np.int64),
             _starts(map(len, tables)),
             np.concatenate([*tables, np.zeros(0)]),
@@ -70,6 +70,12 @@ class Network:
 
     def scope(self, f: int) -> Ints:
         return self.scopes[self.scope_start[f] : self.scope_start[f + 1]]
+
+    def scopes_of(self, factors: Ints) -> Ints:
+        """The variables of some factors, one after the other; those of all are in their order."""
+        if len(factors) == self.n_factors:
+            return self.scopes
+        return np.concatenate([np.zeros(0, np.int64), *(self.scope(f) for f in factors)])
 
     def table(self, f: int) -> Array:
         return self.tables[self.table_start[f] : self.table_start[f + 1]].reshape(self.sizes[self.scope(f)])
@@ -90,11 +96,11 @@ class Network:
     @cached_property
     def strides(self) -> Ints:
         """How far apart neighbouring states of each variable of each scope lie in the factor's table."""
-        size, result = self.sizes[self.scopes].tolist(), np.ones(len(self.scopes), np.int64)
+        size, result = self.sizes[self.scopes].tolist(), [1] * len(self.scopes)
         for first, end in pairwise(self.scope_start.tolist()):
             for i in range(end - 2, first - 1, -1):
                 result[i] = result[i + 1] * size[i + 1]
-        return result
+        return np.array(result, np.int64)
 
     @cached_property
     def log_tables(self) -> Array:

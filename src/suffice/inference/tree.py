@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heapify, heappop, heappush
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -39,19 +39,25 @@ class Part:
         number[self.variables] = np.arange(len(self.variables))
         return [[v for v in number[network.scope(f)].tolist() if v >= 0] for f in self.factors]
 
+    def n_places(self, network: Network) -> int:
+        """How many unobserved variables all factors have, those of each counted."""
+        inside = np.zeros(network.n_variables, bool)
+        inside[self.variables] = True
+        return int(np.count_nonzero(inside[network.scopes_of(self.factors)]))
+
     def record(self, order: Ints | None = None) -> Ints:
         """The part as `kernels.parts` writes it, with an order of elimination or room for one."""
         m = len(self.variables)
         last = np.zeros(m, np.int64) if order is None else order
-        return np.concatenate([[m, self.n_kept, len(self.factors)], self.variables, self.factors, last]).astype(np.int64)
+        sizes = np.array([m, self.n_kept, len(self.factors)], np.int64)
+        return np.concatenate([sizes, self.variables, self.factors, last])
 
 
 def part_of(network: Network, factors: Ints, codes: Ints, targets: Ints | None = None) -> Part:
     """Some factors over their unobserved variables."""
     asked = np.zeros(0, np.int64) if targets is None else np.asarray(targets, np.int64)
     touched = np.zeros(network.n_variables, bool)
-    for f in factors:
-        touched[network.scope(f)] = True
+    touched[network.scopes_of(factors)] = True
     touched &= codes < 0
     touched[asked] = False
     return Part(np.concatenate([asked, np.flatnonzero(touched)]).astype(np.int64), np.asarray(factors, np.int64), len(asked))
@@ -78,8 +84,7 @@ class Tree:
         self.rooms: list[Any] = []  # which its tables were in before
         self.n_tables, self.n_leaves, m, self.root, n_dims = (int(x) for x in program[:5])
         lengths = [self.n_tables + 1, n_dims, n_dims, n_dims, self.n_tables, self.n_tables, m, self.n_leaves]
-        ends = np.cumsum([HEADER, *lengths])
-        arrays = [program[a:b] for a, b in pairwise(ends)]
+        arrays = [program[a:b] for a, b in pairwise(accumulate(lengths, initial=HEADER))]
         self.dim_start, self.dim_place, self.dim_flag, _, self.left, self.right, self.variables, self.factor = arrays
 
     @cached_property
@@ -130,8 +135,8 @@ def arranged(network: Network, part: Part, order: Ints) -> Tree:
 
     m, n_leaves = len(part.variables), len(part.factors)
     most = 2 * n_leaves + m + 8
-    room = 4 * sum(map(len, part.scopes(network))) + 64
     number = np.full(network.n_variables, -1, np.int64)
+    room = 4 * part.n_places(network) + 64
     part_at = np.array([1, 0, 0])
     while True:
         work, floats = np.empty(5 * most + network.n_variables + 2 + 3 * room, np.int64), np.empty(network.n_variables + 2 + most)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from suffice.kernels.compiling import Kernel, announce, kernels
+from suffice.kernels.compiling import CALLED, Kernel, announce, kernels
 
 __all__ = ["ESSENTIAL", "Kernel", "announce", "compile_kernel", "kernel", "warm"]
 
@@ -23,7 +23,7 @@ ESSENTIAL = (
     *("bitmaps", "local_scores", "orders", "greedy", "components", "bucket_trees"),
 )
 """Modules of which questions, fits, searches and EM of finite networks have their kernels."""
-_WITHOUT = {"__main__", "background", "compiling", "interpreting", "signatures", "wide"}
+_WITHOUT = {"__main__", "background", "compiling", "interpreting", "pipeline", "signatures", "wide"}
 """Modules here that hold no kernels."""
 
 
@@ -44,13 +44,12 @@ def kernel(
     if work is not None and (reorder or fuse):
         raise ValueError("sums that may be reordered have other bits when they are compiled: such kernels are never interpreted")
     options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract"} if reorder else {"contract"} if fuse else False}
-    if apart:
-        options["pipeline_class"] = "apart"
+    options["pipeline_class"] = "apart" if apart else ""
     return lambda function: Kernel(function, signature, options, work)
 
 
 def warm(progress: Callable[[int, int, str], None] | None = None, processes: int = 1, only: Sequence[str] | None = None) -> int:
-    """Compile every kernel, or those of some modules `only`.
+    """Compile every kernel that Python calls, or those of some modules `only`; how many there are.
 
     `progress` is called with how many parts are done, how many there are, and the last one's name.
 
@@ -73,12 +72,12 @@ def warm(progress: Callable[[int, int, str], None] | None = None, processes: int
                     progress(done, len(names), tasks[task])
         for name in names:
             importlib.import_module(f"{__name__}.{name}")
-        return len(kernels)
+        return len(_direct())
     for done, name in enumerate(names, 1):
         _compile(name)
         if progress is not None:
             progress(done, len(names), name)
-    return len(kernels)
+    return len(_direct())
 
 
 def _in_turn(names: Sequence[str]) -> list[str]:
@@ -98,7 +97,13 @@ def compile_kernel(name: str) -> None:
 
 
 def _compile(module: str) -> None:
-    """Compile the kernels of a module."""
+    """Compile the kernels of a module that Python calls."""
     importlib.import_module(f"{__name__}.{module}")
-    for name in [n for n in kernels if n.partition(".")[0] == module]:
+    for name in [n for n in _direct() if n.partition(".")[0] == module]:
         compile_kernel(name)
+
+
+def _direct() -> list[str]:
+    """The kernels that Python calls, of the modules that were imported."""
+    parts = {k.name for each in kernels.values() for k in each.called()} - set(CALLED)
+    return [n for n in kernels if n not in parts]

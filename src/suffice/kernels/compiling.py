@@ -42,6 +42,12 @@ TOGETHER = (
 )
 """Kernels that the same call needs: where one is compiled, the others are compiled beside it, in another process."""
 
+CALLED = (
+    *("bitmaps.count_groups", "local_scores.term", "local_scores.family_terms", "local_scores.score_toggles"),
+    *("order_mcmc.rescore", "state_normals.score_normals", "state_normals.sum_normals"),
+)
+"""Kernels that both kernels and Python call. Others that a kernel calls are compiled only as a part of it."""
+
 kernels: dict[str, Kernel] = {}
 """All kernels of the modules that were imported, by module and name."""
 _listener: Callable[[str], None] = note
@@ -71,13 +77,13 @@ def mode() -> str:
 class Kernel:
     """A function without Python's objects, its signature, and how much work a call is."""
 
-    __slots__ = ("_dispatcher", "_on_disk", "_options", "_places", "_plain", "_ready", "function", "name", "signature", "work")
+    __slots__ = ("_copies", "_on_disk", "_options", "_places", "_plain", "_ready", "function", "name", "signature", "work")
 
     def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any], work: Any = None) -> None:
         self.function, self.signature, self._options, self.work = function, signature, options, work
         self.name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
         self._ready: Any = None
-        self._dispatcher: Any = None
+        self._copies: dict[bool, Any] = {}
         self._plain: Any = None
         self._on_disk = False
         arguments = _arguments(function)
@@ -106,10 +112,12 @@ class Kernel:
         return self._plain
 
     def in_numba(self) -> Any:
-        """The copy that is compiled, when it is called."""
-        if self._dispatcher is None:
-            self._dispatcher = _jitted(in_numba(self.function), self._options)
-        return self._dispatcher
+        """The copy that other kernels call: compiled as a part of them, and not kept on disk, unless Python calls it, too."""
+        return self._copy(linked=self.name not in CALLED)
+
+    def whole(self) -> Any:
+        """The copy that Python calls."""
+        return self._copy(linked=False)
 
     @property
     def compiled(self) -> Any:
@@ -118,7 +126,7 @@ class Kernel:
             if not self.on_disk():
                 self._with_others()
             self.compile()
-            self._ready = self.in_numba()
+            self._ready = self.whole()
         return self._ready
 
     def steps(self, arguments: tuple[Any, ...]) -> float:
@@ -128,24 +136,41 @@ class Kernel:
     def compile(self) -> None:
         """Compile it, unless it is on disk. The compiler makes objects by the million, and none that should be collected."""
         with _no_collection():
-            self.in_numba().compile(self.signature.in_numba())
+            if not self.on_disk():
+                self._compile_called()
+            self.whole().compile(self.signature.in_numba())
 
     @property
     def seconds(self) -> float:
         """About how long it takes to compile, with what it calls."""
-        return SECONDS * len(self.function.__code__.co_code) + sum(k.seconds for k in self._called())
+        return SECONDS * len(self.function.__code__.co_code) + sum(k.seconds for k in self.called())
 
     def on_disk(self) -> bool:
         """Whether the compiled copy is in this process or on disk, or there is nothing to be waited for."""
         if not self._on_disk:
-            dispatcher = self.in_numba()
+            dispatcher = self.whole()
             kept = getattr(dispatcher._cache, "_cache_file", None)
             self._on_disk = bool(dispatcher.signatures) or (kept is not None and bool(kept._load_index()))
         return self._on_disk
 
-    def _called(self) -> list[Kernel]:
+    def called(self) -> list[Kernel]:
+        """The kernels that it calls."""
         names = self.function.__globals__
         return [k for n in self.function.__code__.co_names if isinstance(k := names.get(n), Kernel)]
+
+    def _copy(self, linked: bool) -> Any:
+        if linked not in self._copies:
+            self._copies[linked] = _jitted(in_numba(self.function), self._options, linked)
+        return self._copies[linked]
+
+    def _compile_called(self) -> None:
+        """Compile what it calls, for the types that are declared, whatever those of the call."""
+        for k in self.called():
+            if k.name in CALLED:
+                k.compile()
+            else:
+                k._compile_called()
+                k.in_numba().compile(k.signature.in_numba())
 
     def _is_interpreted(self, arguments: tuple[Any, ...]) -> bool:
         if mode() != "background" or not POSSIBLE:
@@ -201,28 +226,16 @@ def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount]
 
 
-def _jitted(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+def _jitted(function: Callable[..., Any], options: dict[str, Any], linked: bool) -> Any:
     import numba
 
-    if options.get("pipeline_class") == "apart":
-        options = {**options, "pipeline_class": _without_overlap()}
+    from suffice.kernels.pipeline import compiler
+
+    given = {**options, "pipeline_class": compiler(linked, options["pipeline_class"] == "apart")}
     try:
-        return numba.njit(cache=_cacheable(), **options)(function)
+        return numba.njit(cache=_cacheable() and not linked, **given)(function)
     except RuntimeError:  # no directory can be written to, so there is no cache: compile each time
-        return numba.njit(**options)(function)
-
-
-@cache
-def _without_overlap() -> type:
-    """numba's compiler, told that arguments do not overlap."""
-    from numba.core.compiler import Compiler
-
-    class WithoutOverlap(Compiler):  # type: ignore[misc]
-        def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, given: Any) -> None:
-            flags.noalias = True
-            super().__init__(typing, target, library, args, result, flags, given)
-
-    return WithoutOverlap
+        return numba.njit(**given)(function)
 
 
 def _cacheable() -> bool:

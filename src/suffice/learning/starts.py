@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +46,8 @@ ALIKE = 1e-9
 """Numbers that differ by a smaller share of them are the same, for this."""
 FEW = 0.5
 """A hidden state that expects fewer rows than this has collapsed."""
+FEW_STATES = 5
+"""Up to so many states all ways to pair them are compared; loading an algorithm for more takes as long as a small EM."""
 
 
 def beginnings(problem: ParameterProblem, start: BayesNet | None, n: int, seed: int) -> Iterator[Theta]:
@@ -314,10 +316,21 @@ def collapsed(hidden: Finite, statistics: Statistics) -> list[str]:
 
 def relabelled(dag: Dag, hidden: str, best: Mapping[str, Cpd], other: Mapping[str, Cpd]) -> Array | None:
     """Which state of another optimum each state of the best one is, by what they say about the children; None without any."""
-    from scipy.optimize import linear_sum_assignment
-
     mine, theirs = profiles(dag, hidden, best), profiles(dag, hidden, other)
     if mine is None or theirs is None:
         return None
-    distance = np.abs(mine[:, None, :] - theirs[None, :, :]).sum(axis=2)
+    return nearest_pairs(np.abs(mine[:, None, :] - theirs[None, :, :]).sum(axis=2))
+
+
+def nearest_pairs(distance: Array) -> Array:
+    """The column of each row so that the distances of all pairs add up to least.
+
+    >>> nearest_pairs(np.array([[3.0, 1.0], [1.0, 2.0]]))
+    array([1, 0])
+    """
+    k = len(distance)
+    if k <= FEW_STATES:
+        return np.array(min(permutations(range(k)), key=lambda columns: distance[range(k), columns].sum()))
+    from scipy.optimize import linear_sum_assignment
+
     return np.asarray(linear_sum_assignment(distance)[1])

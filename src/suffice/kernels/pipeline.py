@@ -1,0 +1,99 @@
+"""numba's compiler with what kernels need of it, for half of compiling is spent on what they do not.
+
+Functions that only kernels call are linked into them, and optimised and made into machine code there. On its own each would have
+both done once more, and Python's objects unpacked for its arguments.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from numba._dynfunc import make_function
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags, PassManager
+from numba.core.compiler_machinery import register_pass
+from numba.core.typed_passes import NativeLowering
+from numba.core.untyped_passes import (
+    FixupArgs,
+    GenericRewrites,
+    IRProcessing,
+    ReconstructSSA,
+    TranslateByteCode,
+)
+
+
+class SharedFlags(Flags):  # type: ignore[misc]
+    """What numba's own functions inherit from the kernel that calls them: few kinds, so that each is compiled few times.
+
+    numba looks for such functions by these flags, many thousand times, so flags are told apart by identity, not by all they say.
+    """
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def copy(self) -> SharedFlags:
+        return _inherited(frozenset(self.fastmath.flags), self.boundscheck)
+
+
+@cache
+def _inherited(fastmath: frozenset[str], boundscheck: bool) -> SharedFlags:
+    flags = SharedFlags()
+    flags.nrt = flags.release_gil = True
+    flags.fastmath, flags.boundscheck = set(fastmath), boundscheck
+    return flags
+
+
+class Linked(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a function that others link; nothing of it is run from here."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class LinkedLowering(NativeLowering):  # type: ignore[misc]
+    """A function as code that others link."""
+
+    _name = "linked_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = Linked(state.targetctx.codegen(), state.func_id.func_qualname)
+        super().run_pass(state)
+        lowered = state["cr"]
+        module, name = lowered.fndesc.lookup_module(), state.func_id.func_name
+        token = make_function(module, name, "a kernel that others link", 0, lowered.env, (state.library,))
+        state.targetctx.insert_user_function(token, lowered.fndesc, [state.library])
+        state["cr"] = lowered._replace(cfunc=token)
+        return True
+
+
+@cache
+def compiler(linked: bool, apart: bool) -> type:
+    """numba's compiler for kernels: to be linked into others, or called; `apart` if their arguments do not overlap."""
+
+    class KernelCompiler(CompilerBase):  # type: ignore[misc]
+        def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, given: Any) -> None:
+            own = SharedFlags(flags)
+            own.noalias, own.no_compile = apart, linked
+            own.no_cfunc_wrapper, own.no_cpython_wrapper = True, linked
+            super().__init__(typing, target, library, args, result, own, given)
+
+        def define_pipelines(self) -> list[Any]:
+            passes = PassManager("kernel")
+            for each in (TranslateByteCode, FixupArgs, IRProcessing, GenericRewrites, ReconstructSSA):
+                passes.add_pass(each, "untyped")
+            passes.passes.extend(DefaultPassBuilder.define_typed_pipeline(self.state).passes)
+            passes.passes.extend(DefaultPassBuilder.define_nopython_lowering_pipeline(self.state).passes)
+            if linked:
+                passes.passes = [(LinkedLowering if p is NativeLowering else p, why) for p, why in passes.passes]
+            passes.finalize()
+            return [passes]
+
+    return KernelCompiler
