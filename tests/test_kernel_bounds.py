@@ -118,7 +118,7 @@ def test_bounds_are_checked_where_that_is_asked_for(tmp_path: Path) -> None:
 
 def test_code_that_checks_bounds_is_not_mixed_with_other(tmp_path: Path) -> None:
     """One cache would serve both, and numba does not tell them apart."""
-    code = "from suffice.kernels.contract import collapse; print(type(collapse.in_numba()._cache).__name__)"
+    code = "from suffice.kernels.contract import collapse; print(type(collapse.whole()._cache).__name__)"
     assert in_another_process(code, NUMBA_BOUNDSCHECK="1") == "NullCache"
     assert in_another_process(code, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path)) == "FunctionCache"
     assert in_another_process(code) == "FunctionCache"

@@ -511,6 +511,3 @@ def test_groups_are_rows_of_a_plate():
     bn = sf.fit(sf.Plate("y", group="hospital"), rows, prior=prior)
     S = np.array(bn.prior.priors["y"].covariance["y"])
     assert S[0, 0] + S[1, 1] - 2 * S[0, 1] < S[0, 0] + S[2, 2] - 2 * S[0, 2]
-    numbers = {"hospital": rows["hospital"], "z": rng.normal(size=len(rows["y"]))}
-    with pytest.raises(FitError, match=r"use Separate\(\) or Pooled\(\)"):
-        sf.fit(sf.Plate("z", group="hospital", pooling=sf.Partial()), numbers, prior=sf.BDeu(1))

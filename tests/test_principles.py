@@ -132,7 +132,7 @@ def test_bayes_is_of_one_prior() -> None:
     with pytest.raises(sf.SufficeError, match="Bayes is of a prior"):
         sf.Bayes(None)
     with pytest.raises(sf.SufficeError):
-        sf.Bayes(3)
+        sf.Bayes(sf.BIC())
     assert hash(sf.Bayes(sf.BDeu(1))) == hash(sf.Bayes(sf.BDeu(1)))
 
 

@@ -49,7 +49,7 @@ def dealt(pieces: Sequence[Piece], n: int) -> list[tuple[Piece, ...]]:
 
     >>> parts = dealt([Piece(f, 0, 10, 0, i, f) for i, f in enumerate("abc")], 2)
     >>> [[piece.path for piece in part] for part in parts]
-    [['a', 'b'], ['c']]
+    [['a'], ['b', 'c']]
     """
     units = _files(pieces)
     if len(units) < n:

@@ -47,9 +47,7 @@ class Spark:
     what is kept between passes. Without one it is a temporary directory, which is enough where all run on one machine.
     `partitions` is the number of tasks of a pass: by default twice the number of cores that Spark has.
 
-        spark = SparkSession.builder.getOrCreate()
-        bn = learn(scan("visits/*.parquet", engine=Spark(spark)))
-
+    >>> data = scan("visits/*.parquet", engine=Spark(SparkSession.builder.getOrCreate()))  # doctest: +SKIP
     """
 
     session: Any

@@ -40,6 +40,9 @@ NOTHING = 1e-8
 PASSES = 100
 """Passes after which something is wrong: ten are many, and thirty where states are separated."""
 
+MUCH = 1e-3
+"""A step that promises more than this, in nats, and gives nothing however short it is made, was aimed from too far out."""
+
 UNMOVED = 0.05
 """A last step that is longer, per deviation of a column, is on its way to infinity: it gains nothing and yet it is long."""
 
@@ -77,7 +80,7 @@ class BatchClimb:
         self.objective, self.gain = np.full(B, -np.inf), np.full(B, np.inf)
         self.sums = ManySums(np.full(B, -np.inf), np.zeros((B, m)), np.zeros((B, m, m)), np.zeros(B), np.zeros(B))
         self.open = np.ones(B, bool)
-        self.lost = np.zeros(B, bool)
+        self.lost, self.anew = np.zeros(B, bool), np.zeros(B, bool)
         self.passes = 0
 
     @property
@@ -113,7 +116,11 @@ class BatchClimb:
         self.lost[again] = ~np.any(self.theta[again] != self.levels, axis=1)
         self.theta[again] = self.levels
         self.fraction[stuck] *= 0.5
-        over = stuck[self.fraction[stuck] < 1e-10]  # what is left of a step so short is rounding: nothing can be gained
+        over = stuck[self.fraction[stuck] < 1e-10]
+        far = over[(self.gain[over] > MUCH) & ~self.anew[over]]  # a start so far out that steps from there are of no use
+        self.theta[far], self.objective[far], self.step[far], self.fraction[far] = self.levels, -np.inf, 0.0, 1.0
+        self.anew[far] = True
+        over = np.setdiff1d(over, far)  # what is left of a step so short is rounding: nothing can be gained
         self.open[over], self.step[over], self.gain[over] = False, 0.0, 0.0
         self.open &= ~self.lost
 
@@ -222,7 +229,8 @@ class RegressionChild:
             penalty[g] = self.family.penalty(at) / size / size[:, None]
         kept = independent_columns(products[members[:, :, None], members[:, None, :]]) | bool(self.family.ridge)
         kept, none = kept[:, layout.places], layout.of_levels(self.levels)
-        batch = RegressionBatch(self.family, self.child, members, np.where(kept, starts, none))
+        foreign = np.any(~kept & (starts != none), axis=1)  # a start in a column that is not kept says nothing of the others
+        batch = RegressionBatch(self.family, self.child, members, np.where(foreign[:, None], none, starts))
         return BatchClimb(batch, penalty, len(layout.levels), none, kept)
 
 

@@ -59,25 +59,27 @@ def warm(progress: Callable[[int, int, str], None] | None = None, processes: int
     >>> warm() >= 3
     True
     """
-    names = only or [module.name for module in pkgutil.iter_modules(__path__) if module.name not in _WITHOUT]
+    modules = [module.name for module in pkgutil.iter_modules(__path__) if module.name not in _WITHOUT]
+    for name in modules:  # all of them, for which kernels are a part of others is seen in those others
+        importlib.import_module(f"{__name__}.{name}")
+    names, direct = only or modules, _direct()
+    own = {name: [k for k in direct if k.partition(".")[0] == name] for name in names}
     if processes > 1:
         from concurrent.futures import ProcessPoolExecutor, as_completed
         from multiprocessing import get_context
 
         with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-            tasks = {pool.submit(_compile, name): name for name in _in_turn(names)}
+            tasks = {pool.submit(_compile, own[name]): name for name in _in_turn(names)}
             for done, task in enumerate(as_completed(tasks), 1):
                 task.result()
                 if progress is not None:
                     progress(done, len(names), tasks[task])
-        for name in names:
-            importlib.import_module(f"{__name__}.{name}")
-        return len(_direct())
+        return len(direct)
     for done, name in enumerate(names, 1):
-        _compile(name)
+        _compile(own[name])
         if progress is not None:
             progress(done, len(names), name)
-    return len(_direct())
+    return len(direct)
 
 
 def _in_turn(names: Sequence[str]) -> list[str]:
@@ -96,10 +98,9 @@ def compile_kernel(name: str) -> None:
     kernels[name].compile()
 
 
-def _compile(module: str) -> None:
-    """Compile the kernels of a module that Python calls."""
-    importlib.import_module(f"{__name__}.{module}")
-    for name in [n for n in _direct() if n.partition(".")[0] == module]:
+def _compile(names: Sequence[str]) -> None:
+    """Compile some kernels."""
+    for name in names:
         compile_kernel(name)
 
 

@@ -20,7 +20,8 @@ def many_sums(Z, y, trials, offset, weight, members, theta, response, gradient, 
     """Add the sums of these rows to those of each regression g: its columns are the rows members[g] of Z, the first all ones."""
     q, n = members.shape[1], Z.shape[1]
     X = np.empty((q, n))
+    expected = n < 0  # False, which written so would be a type of its own, for which all is compiled once more
     for g in range(len(members)):
         for j in range(q):
             X[j] = Z[members[g, j]]
-        regression_sums(X, y, trials, offset, weight, theta[g], response, 1.0, False, gradient[g], hessian[g], totals[g])
+        regression_sums(X, y, trials, offset, weight, theta[g], response, 1.0, expected, gradient[g], hessian[g], totals[g])
