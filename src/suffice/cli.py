@@ -22,6 +22,7 @@ from suffice.cli_arguments import (
     CountWords,
     Decimal,
     Encoding,
+    EngineWord,
     FiniteWords,
     Integers,
     Missing,
@@ -177,6 +178,7 @@ def schema_command(
 @app.command("missing")
 def missing_command(
     data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
+    engine: EngineWord = None,
     weights: Weights = None,
     missing: Missing = None,
     separator: Separator = None,
@@ -201,7 +203,7 @@ def missing_command(
 
     declared = inputs.declarations(finite, real, bins)
     path = inputs.text_path(data, separator, decimal, encoding)
-    rows = inputs.data_of(path, declared, weights=weights, missing=missing, integers=integers, without=without)
+    rows = inputs.data_of(path, declared, weights=weights, missing=missing, integers=integers, without=without, engine=engine)
     if graph is not None and not compare:
         raise SufficeError("--graph is for --compare: give both, or none")
     report = missingness(rows, compare=inputs.graph_of(graph)[0] if graph is not None else compare)

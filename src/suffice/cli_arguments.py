@@ -17,6 +17,14 @@ Missing = Annotated[
     list[str] | None,
     typer.Option(metavar="A,B", help="words that mean a missing cell, besides the empty cell: NA,?; one with a comma in quotes"),
 ]
+EngineWord = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="WORD",
+        help="where rows are worked on: memory, files (a spill on disk), spark or spark:MASTER; by default by their size",
+    ),
+]
 Separator = Annotated[
     str | None,
     typer.Option(

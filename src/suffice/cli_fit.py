@@ -15,6 +15,7 @@ from suffice.cli_arguments import (
     CountWords,
     Decimal,
     Encoding,
+    EngineWord,
     FamilyWords,
     FiniteWords,
     First,
@@ -154,6 +155,7 @@ def fit(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what EM would cost; nothing is written")] = False,
+    engine: EngineWord = None,
     weights: Weights = None,
     missing: Missing = None,
     separator: Separator = None,
@@ -191,7 +193,7 @@ def fit(
     begun = time.perf_counter()
     about_gaps = IncompleteWords(information, words.mechanism_of(missing_depends_on), dry_run)
     declared = inputs.declarations(finite, real, bins, count)
-    read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers}
+    read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers, "engine": engine}
     about_edges = UndirectedWords(undirected, objective, interactions, penalty, rbm, epochs)
     graph, data = _graph_and_data(graph, data, alone="--rbm" if rbm is not None else "--chain" if chain is not None else None)
     about_labels = LabelWords(min_count, transitions, labels_back, label_weights)

@@ -32,6 +32,9 @@ NO_ANSWERS = {
 MARKS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "blank": " "}
 """Words for what separates columns."""
 
+ENGINES = {"memory": 2**62, "files": 0}
+"""The bytes that engines take for the rows before they use a file."""
+
 _INDEX = re.compile(r"\[\s*[-\u2212]\s*[0-9]+\s*\]\s*$")
 
 
@@ -235,14 +238,15 @@ def data_of(
     missing: Words = None,
     integers: str = "auto",
     without: Words = None,
+    engine: str | None = None,
 ) -> Any:
     """Data from a path or a table, as the options say: rows, or statistics that were saved."""
     if isinstance(path, str) and path in TABLES and not Path(path).exists():
         path = path_of(TABLES[path])
     options: dict[str, Any] = {"weights": weights, "missing": missing_words(missing), **chosen(INTEGERS, integers, "--integers")}
     if not isinstance(path, str) or not path.lower().endswith(".stats"):
-        rows: Any = scan(path, variables=variables or None, **options)
-    elif variables or any(options.values()) or isinstance(path, TextPath):
+        rows: Any = scan(path, variables=variables or None, **options, **engine_of(engine))
+    elif variables or any(options.values()) or engine or isinstance(path, TextPath):
         raise SufficeError(f"{path} holds statistics, not rows: columns cannot be declared, weighted or read otherwise any more")
     else:
         rows = Statistics.load(path)
@@ -253,6 +257,24 @@ def most_parents(rows: Any, method: Any) -> int | None:
     """The number of parents that saved statistics were gathered for, if it is less than the method's own."""
     gathered = rows.max_parents if isinstance(rows, Statistics) else None
     return gathered if gathered and (method.max_parents is None or gathered < method.max_parents) else None
+
+
+def engine_of(word: str | None) -> dict[str, Any]:
+    """Where rows are worked on, as `scan` takes it.
+
+    >>> engine_of("files"), engine_of(None)
+    ({'memory_limit': 0}, {})
+    """
+    if word is None:
+        return {}
+    name, _, master = word.partition(":")
+    if name == "spark":
+        from suffice.engines.spark import Spark, started
+
+        return {"engine": Spark(started(master or "local[*]"))}
+    if word not in ENGINES:
+        raise SufficeError(f"--engine is memory, files, spark or spark:MASTER, not {word!r}")
+    return {"memory_limit": ENGINES[word]}
 
 
 def sequences_of(rows: Any, by: str | None, order: str | None, gaps: str = "refuse") -> Sequences:

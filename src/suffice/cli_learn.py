@@ -16,6 +16,7 @@ from suffice.cli_arguments import (
     DataFile,
     Decimal,
     Encoding,
+    EngineWord,
     FamilyWords,
     FiniteWords,
     Gaps,
@@ -108,6 +109,7 @@ def learn(
     seed: Annotated[int, typer.Option(help="the same seed gives the same graph", min=0)] = 0,
     threads: Annotated[int | None, typer.Option(help="how many threads; all that there are if not given", min=1)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what search or --bootstrap would cost")] = False,
+    engine: EngineWord = None,
     weights: Weights = None,
     missing: Missing = None,
     separator: Separator = None,
@@ -149,7 +151,7 @@ def learn(
     chosen_prior = None if prior is None else words.prior_of(prior)
     unseen = inputs.hidden_of(hidden or [])
     declared = inputs.declarations(finite, real, bins, count)
-    read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers, "without": without}
+    read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers, "engine": engine, "without": without}
     rows: Any = inputs.data_of(inputs.text_path(data, separator, decimal, encoding), declared, **read)
     if families and hasattr(rows, "with_variables"):
         rows = rows.with_variables(words.declared_by(families, [n for n in rows.columns if n not in declared]))

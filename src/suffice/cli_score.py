@@ -6,7 +6,20 @@ import math
 from contextlib import suppress
 from typing import Any
 
-from suffice.cli_arguments import AsJson, By, DataFile, Decimal, Encoding, Gaps, Missing, Model, Order, Separator, Weights
+from suffice.cli_arguments import (
+    AsJson,
+    By,
+    DataFile,
+    Decimal,
+    Encoding,
+    EngineWord,
+    Gaps,
+    Missing,
+    Model,
+    Order,
+    Separator,
+    Weights,
+)
 from suffice.errors import MissingCells, SufficeError
 from suffice.terminal import print_facts, working
 
@@ -17,6 +30,7 @@ def score(
     by: By = None,
     order: Order = None,
     gaps: Gaps = "refuse",
+    engine: EngineWord = None,
     weights: Weights = None,
     missing: Missing = None,
     separator: Separator = None,
@@ -36,7 +50,7 @@ def score(
     if by is not None or order is not None:
         raise SufficeError(f"{model} holds a network of rows: --by and --order are for chains")
     inputs.refuse_answers(model, scored)
-    rows = inputs.data_of(data, weights=weights, missing=missing)
+    rows = inputs.data_of(data, weights=weights, missing=missing, engine=engine)
     if not hasattr(scored, "dag"):
         from suffice.cli_undirected import scores_of
 

@@ -13,6 +13,7 @@ from suffice.cli_arguments import (
     CountWords,
     Decimal,
     Encoding,
+    EngineWord,
     FiniteWords,
     Integers,
     Missing,
@@ -40,6 +41,7 @@ def gather(
         str | None, typer.Option(metavar="SIZE", help="what the statistics may take; 2GiB if not given")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only say how large the statistics would be")] = False,
+    engine: EngineWord = None,
     weights: Weights = None,
     missing: Missing = None,
     separator: Separator = None,
@@ -67,7 +69,7 @@ def gather(
     path = inputs.text_path(data, separator, decimal, encoding)
     if data.lower().endswith(".stats"):
         raise SufficeError(f"{data} holds statistics already; suffice merge adds such files")
-    rows = inputs.data_of(path, declared, weights=weights, missing=missing, integers=integers, without=without)
+    rows = inputs.data_of(path, declared, weights=weights, missing=missing, integers=integers, without=without, engine=engine)
     if graph is not None:
         with working("gathering"):
             return written(gathered(rows, inputs.graph_of(graph)[0]), out)

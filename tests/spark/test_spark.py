@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import suffice as sf
+from suffice.cli_inputs import data_of
 from suffice.engines import Block, Data, Step
 from suffice.engines import spark as engine
 from suffice.errors import DataError, SufficeError
@@ -188,3 +189,9 @@ def test_a_frame_in_is_a_frame_out(session: Any, tmp_path: Path) -> None:
         bn.impute(frame, draws=2)
     with pytest.raises(DataError, match="has a column 'log_prob' already"):
         bn.log_prob(frame.withColumnRenamed("x", "log_prob"))
+
+
+def test_the_command_line(session: Any, tmp_path: Path) -> None:
+    path = written(tmp_path, some(WHOLE, *FINITE))
+    here, there = (data_of(path, engine=word) for word in (None, "spark:local[2]"))  # the session that runs is taken
+    alike(sf.fit("a -> b", there)["b"].probs, sf.fit("a -> b", here)["b"].probs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import sys
 import tempfile
 import uuid
 import weakref
@@ -128,6 +129,25 @@ class Spark:
 
     def _answers(self, tasks: Sequence[Any], work: Callable[[Any], Any]) -> Any:
         return self.context.parallelize(tasks, max(1, len(tasks))).map(Job(pickle.dumps(work), package_version()))
+
+
+def started(master: str) -> Any:
+    """A session of Spark for the command line, whose workers run the Python that this is."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise DataError("Spark needs the package pyspark: pip install 'suffice[spark]'") from None
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        raise DataError("Spark needs Java 17 or newer, and there is none: apt-get install openjdk-17-jre-headless, or the like")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName("suffice")
+    builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+    if master.startswith("local"):
+        builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+    with plain_errors(f"Spark does not start at {master!r} (it needs Java 17 or newer)"):
+        session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
 
 
 @dataclass(frozen=True)
