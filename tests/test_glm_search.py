@@ -364,9 +364,9 @@ def test_other_refusals() -> None:
     with pytest.raises(DataError, match="sequences are not attempted"):
         sf.search(sf.sequences(drawn()), families=FAMILIES)
     gappy = drawn() | {"dose": [None, *drawn()["dose"][1:]]}
-    with pytest.raises(FitError, match="families= are for searches of complete rows"):
+    with pytest.raises(FitError, match="cells of 'dose' are missing, numbers that the regression of"):
         sf.learn(gappy, families=FAMILIES)
-    with pytest.raises(FitError, match="families= are for searches of complete rows"):
+    with pytest.raises(FitError, match="cells of 'dose' are missing, numbers that the regression of"):
         sf.bootstrap(gappy, n=2, families=FAMILIES)
 
 

@@ -137,6 +137,8 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"families= (?=are for|need the rows)", "--family options "),
     (r"search with PoissonLog\(\), and", "search with --family NAME=poisson, and"),
     (r"families speaks of", "--family speaks of"),
+    (r"Forbid\(\('([^']*)', '([^']*)'\)\)", _shell(r"--forbid ", r"\1 -> \2")),
+    (r"em integrates numbers, for a graph that is given", "suffice fit integrates numbers, for a graph that is given"),
     (r"use \w+\(ridge=1\)", "use a ridge, as in --family NAME=WORD:1"),
     (r"variables= in scan declares them", "--count and --finite declare them"),
     (r"scan\(data, variables=\{'([^']*)': Finite\}\)", _shell(r"--finite ", r"\1")),

@@ -182,13 +182,12 @@ def learn(
             "--memory-limit": memory_limit,
             "--bootstrap": bootstrap if unseen else None,
         }
-        options |= {"--bootstrap": bootstrap if unseen else None}
         for option, value in options.items():
             if value:
                 raise SufficeError(f"{option} needs complete rows without hidden variables")
         if out is not None:
             holds(out, rows.schema.values())
-        asked |= {"hidden": unseen, "starts": starts, "time_limit": time_limit, "threads": threads}
+        asked |= {"hidden": unseen, "starts": starts, "families": families, "time_limit": time_limit, "threads": threads}
         wish = {"explain": explain, "bootstrap": bootstrap, "as_json": as_json}
         return _learned_from_incomplete(rows, how, asked, PRIOR if prior is None else chosen_prior, out, **wish)
     if families:

@@ -21,12 +21,11 @@ from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
 
 
-def requests(dag: Dag, variables: Mapping[str, Variable]) -> list[Request]:
-    """What each node of the graph needs, in the order of the nodes."""
-    return [
-        family_of(variables[node], parents := [variables[p] for p in dag.parents(node)]).needs(variables[node], parents)
-        for node in dag.nodes
-    ]
+def requests(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str, Any] | None = None) -> list[Request]:
+    """What each node of the graph needs, in the order of the nodes; `families` are those of nodes that are regressions."""
+    nodes = {node: (variables[node], [variables[p] for p in dag.parents(node)]) for node in dag.nodes}
+    chosen: Mapping[str, Any] = {n: (families or {}).get(n) or family_of(*own) for n, own in nodes.items()}
+    return [chosen[n].needs(*own) for n, own in nodes.items()]
 
 
 @overload

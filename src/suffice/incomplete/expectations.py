@@ -58,11 +58,12 @@ class IncompleteRows:
     """
 
     def __init__(self, data: Data, variables: Mapping[str, Variable], seed: int = 0, *, whole: bool = False) -> None:
-        """With `whole` no rows are summed up: networks with regressions, of which moments do not say all, need every row."""
-        self._data, self._seed = data.take([n for n in variables if n in data.columns]), seed
+        """With `whole` no rows are summed up, and all are held: networks with regressions, of which moments do not say all, need
+        every row, and pass over them again and again."""
+        self._data, self._seed, self._whole = data.take([n for n in variables if n in data.columns]), seed, whole
         self._step = ReduceRows.over(tuple(variables.values()), self._data, whole=whole)
         lacking = any(v.name not in data.columns or data.missing[v.name] for v in self._step.variables)
-        elsewhere = lacking and self._step.reals and not data.engine.near
+        elsewhere = lacking and self._step.reals and not data.engine.near and not whole
         self.rows = None if elsewhere else CodedRows.of(self._data, self._step)
 
     rows: CodedRows | None
@@ -75,14 +76,15 @@ class IncompleteRows:
             raise FitError("rows that were summed up do not say all of a regression: they must be kept whole")
         if self.rows is None:
             return ExpectedElsewhere(self._data, self._step, cpds, self._seed)
-        if self.rows.reals:
+        if self.rows.reals or self._whole:
             return ExpectedMoments(cpds, self.rows, self._seed, self.watch)
         completions = FiniteCompletions.of(theta_of(cpds, self.rows.variables), self.rows, self._seed, self.watch)
         return ExpectedTables(self.rows, completions, self.watch)
 
     def first(self) -> ExpectedStatistics | Statistics | None:
-        """What is there to start with, before there is a network; None where finite columns and numbers are mixed, or counts."""
-        if (self._step.variables and self._step.reals) or self.rows is None or self._step.units.counted:
+        """What is there to start with, before there is a network; None where finite columns and numbers are mixed, or counts,
+        or there are regressions."""
+        if (self._step.variables and self._step.reals) or self.rows is None or self._step.units.counted or self._whole:
             return None
         return saturated(self.rows, self.watch) if self._step.reals else ExpectedTables(self.rows, None, self.watch)
 

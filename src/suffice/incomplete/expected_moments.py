@@ -142,13 +142,21 @@ class ExpectedMoments:
     def fold(self, step: Step[Any], *, threads: int | None = None, what: str | None = None) -> Any:
         """A step over the completed rows, weighed by their probabilities, as an engine would do it: regressions are fitted so.
         Missing numbers are at their means."""
-        numbers = {n: self.rows.units.outward(n, x) for n, x in zip(self.rows.reals, self.numbers, strict=True)}
-        whole = {**self.rows.block(self.codes, self.numbers).columns, **numbers}
         parts = (
-            Block({n: c[i : i + BLOCK] for n, c in whole.items()}, self.p[i : i + BLOCK], i // BLOCK)
+            Block({n: c[i : i + BLOCK] for n, c in self._columns.items()}, self.p[i : i + BLOCK], i // BLOCK)
             for i in range(0, max(1, len(self.p)), BLOCK)
         )
         return reduce(added, map(step.of, parts))
+
+    def take(self, names: Iterable[str]) -> ExpectedMoments:
+        """The same: completed rows are in memory, and a step looks at what it needs."""
+        return self
+
+    @cached_property
+    def _columns(self) -> dict[str, npt.NDArray[Any]]:
+        """The columns of the completed rows, numbers in the units of the data."""
+        numbers = {n: self.rows.units.outward(n, x) for n, x in zip(self.rows.reals, self.numbers, strict=True)}
+        return {**self.rows.block(self.codes, self.numbers).columns, **numbers}
 
     def _complete_states(self, ways: Floats) -> Ints:
         """Rows with every combination of states of their missing cells, or draws of them, and their weights; whose each is."""

@@ -244,9 +244,17 @@ def fitted(
 
 
 def maximised(
-    child: Variable, parents: Sequence[Variable], chosen: Any, family: Any, *, max_iter: int = 100, threads: int | None = None
+    child: Variable,
+    parents: Sequence[Variable],
+    chosen: Any,
+    family: Any,
+    *,
+    max_iter: int = 100,
+    threads: int | None = None,
+    sample: bool = True,
 ) -> Any:
-    """The same from rows that are known to be complete, or from `DistinctRows`."""
+    """The same from rows that are known to be complete, or from `DistinctRows`; without `sample` all that is asked of rows is
+    `n_rows` and `fold`."""
     what = f"the regression of {child.name!r}"
     summary = chosen.fold(Pass(family.summary, (child, tuple(parents))), threads=threads, what=what)
     family.refuse(child, parents, summary)
@@ -256,7 +264,7 @@ def maximised(
     count = float(np.sqrt(min(1.0, summary.weight / chosen.n_rows)))  # where weights add up to 1, a row is less than a count
     ascent = Ascent(family, at, chosen, max_iter, count, threads, what)
     first = ascent.layout.of_levels(family.first_levels(summary))
-    theta = first if family.linear else _sampled(ascent, first)  # a parabola needs no start
+    theta = first if family.linear or not sample else _sampled(ascent, first)  # a parabola needs no start
     ascent, climb = _centred(ascent, theta, first)
     if family.profiled:
         return _profiled(ascent, parents, summary, climb.theta)

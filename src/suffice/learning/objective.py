@@ -40,7 +40,15 @@ COLLAPSED = 1e-10
 """A variance below this share of the column's own is on its way to zero, and its density to infinity."""
 
 
-class Collapsed(FitError):
+class NoEstimate(FitError):
+    """A node has no estimate with its parents."""
+
+    def __init__(self, node: str, why: str) -> None:
+        super().__init__(why)
+        self.node = node
+
+
+class Collapsed(NoEstimate):
     """A normal distribution that shrinks onto a point or a line, where its density has no limit.
 
     >>> Collapsed("y", "class='a'", "its variance is zero").node
@@ -48,11 +56,12 @@ class Collapsed(FitError):
     """
 
     def __init__(self, node: str, configuration: str, why: str) -> None:
-        self.node, self.configuration, self.why = node, configuration, why
+        self.configuration, self.why = configuration, why
         where = f" at {configuration}" if configuration else ""
         super().__init__(
+            node,
             f"{node!r}{where} has collapsed: {why}; use a prior such as NormalInverseGamma(), leave out columns that determine "
-            "it, or, with hidden variables, take fewer states or another start"
+            "it, or, with hidden variables, take fewer states or another start",
         )
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -524,7 +524,11 @@ def problem_of(dag: Any, data: Any, **options: Any) -> ParameterProblem:
             "Partial() learns from complete rows how much groups differ, and some cells are missing, or variables hidden; use "
             "Separate() or Pooled(), or fill the cells in before"
         )
-    task = task_of(dag, data, **options)
+    return problem_of_task(task_of(dag, data, **options))
+
+
+def problem_of_task(task: Task) -> ParameterProblem:
+    """The same of a task that was checked before."""
     for name, family in task.families.items():
         if family.iterative and family.dispersed and family.ridge:
             raise FitError(

@@ -126,8 +126,6 @@ def cross_validate(
         else _rows(data, method, folds, lags, score=score, constraints=constraints, families=families, seed=seed)
     )
     gappy = isinstance(rows, Data) and any(rows.missing.values())
-    if gappy and families:
-        raise FitError("families= are for searches of complete rows, and there are missing cells")
     if gappy:
         note(
             "there are missing cells: in each fold parameters are learned by EM, and graphs by structural EM; what is held out "
@@ -145,9 +143,8 @@ def cross_validate(
             if graph is None:
                 train = train.hold()  # a search passes over its rows more than once
                 asked: Any = (train, score, method, constraints)
-                graph, finished = (
-                    _of_incomplete(*asked, **budget) if gappy else _searched(*asked, lags=lags, families=families, **budget)
-                )
+                own: Any = {"families": families, **budget}
+                graph, finished = _of_incomplete(*asked, **own) if gappy else _searched(*asked, lags=lags, **own)
                 stopped += not finished
             with _quiet(gappy):
                 bn = fit(graph, train, prior=how, estimate=estimate, families=families)

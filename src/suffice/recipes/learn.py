@@ -59,7 +59,7 @@ def learn(
     arguments, and `fit(found.dag, data)`.
 
     `variables` and `integers` say what columns are, as in `scan`. `families={"y": Logistic()}` makes nodes regressions, in the
-    search and in the fit; they have no prior but their ridge.
+    search and in the fit; they have no prior but their ridge. Beside missing cells see `structural_em`.
 
     By a method that finds undirected graphs, such as `Decomposable()`, a Markov network of the graph is learned, by maximum
     likelihood and without the prior; of `Stepwise()`, that of its log-linear model.
@@ -97,9 +97,8 @@ def learn(
     if not isinstance(rows, Statistics) and is_directed(method) and (hidden or any(rows.missing.values())):
         if memory_limit is not None:
             raise FitError("memory_limit= is for searches of complete rows; leave it out")
-        if families:
-            raise FitError("families= are for searches of complete rows, without hidden variables")
-        return _from_incomplete(rows, hidden, score, method, prior, estimate=estimate, starts=starts, **asked)
+        asked |= {"starts": starts, "families": families}
+        return _from_incomplete(rows, hidden, score, method, prior, estimate=estimate, **asked)
     found = search(rows, score, method, memory_limit=memory_limit, families=families, **asked)
     if not found.finished:
         note("the search was stopped before its end; the network has the best graph so far")

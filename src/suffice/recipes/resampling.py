@@ -19,6 +19,7 @@ from suffice.engines.scan import scan
 from suffice.engines.sequences import Sequences
 from suffice.errors import DataError, FitError, GraphError, SufficeNote, nearest, note, whole
 from suffice.families.family import frame
+from suffice.families.named_families import for_search
 from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.paths import links, reached
 from suffice.graphs.text import Edge
@@ -132,12 +133,11 @@ def bootstrap(
     if not isinstance(given, Window) and is_directed(method) and any((gappy := scan(data)).missing.values()):
         if memory_limit is not None:
             raise FitError("memory_limit= is for searches of complete rows, and there are missing cells; leave it out")
-        if families:
-            raise FitError("families= are for searches of complete rows, and there are missing cells")
         if dry_run:
             raise FitError("dry_run= is for complete rows: with missing cells a note after the first replicate says its time")
+        gappy, regressions = for_search(gappy, families)
         names, steps = tuple(sorted(n for n in gappy.columns if n not in gappy.identifiers)), None
-        samples = _incomplete_replicates(gappy.take(names), asked, n, seed, threads, watch)
+        samples = _incomplete_replicates(gappy.take(names), asked, regressions, n, seed, threads, watch)
     else:
         problem = problem_of(given, score, constraints, method=method, time_limit=time_limit, families=families, **options)
         if dry_run:
@@ -187,7 +187,13 @@ def _replicates(
 
 
 def _incomplete_replicates(
-    rows: Data, asked: tuple[Any, ...], n: int, seed: int, threads: int | None, watch: Progress[Any]
+    rows: Data,
+    asked: tuple[Any, ...],
+    families: Mapping[str, Any],
+    n: int,
+    seed: int,
+    threads: int | None,
+    watch: Progress[Any],
 ) -> Iterator[Cpdag | None]:
     """The class of graphs that structural EM finds in each sample."""
     from suffice.recipes.structural_em import structural_em
@@ -200,7 +206,7 @@ def _incomplete_replicates(
         with _named(k, watch), warnings.catch_warnings():
             warnings.simplefilter("ignore", SufficeNote)
             sample = rows.resample([seed, k]).hold()
-            run = structural_em(sample, (), score, method, constraints=constraints, seed=seed, **limits)
+            run = structural_em(sample, (), score, method, constraints=constraints, families=families, seed=seed, **limits)
         if not k and n > 1:
             note(f"there are missing cells, so each of {n:,} replicates is a structural EM; the first took {watch.seconds:.2g} s")
         yield _with_fixed(run.dag, run.problem) if run.finished else None

@@ -14,7 +14,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +32,7 @@ from suffice.incomplete.expectations import IncompleteRows
 from suffice.iteration import Iteration, Run
 from suffice.learning.incomplete import Task, task_of
 from suffice.models.bayes_net import BayesNet
+from suffice.recipes.structural_regressions import refuse_lost_numbers, with_families
 from suffice.recipes.structural_search import Options, Round, StructuralSearch
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.moments import nothing
@@ -39,6 +40,7 @@ from suffice.structure.constraints import Constraints, Forbid
 from suffice.structure.directions import directions
 from suffice.structure.explanations import Explanation, spelled
 from suffice.structure.found import N_SHOWN, Found, roots_of
+from suffice.structure.ges import GES
 from suffice.structure.hill_climb import HillClimb, check_number
 from suffice.structure.pc import MMHC, PC
 from suffice.structure.problem import Method, Problem
@@ -85,9 +87,10 @@ class StructuralRun(Run[BayesNet]):
     @cached_property
     def cpdag(self) -> Cpdag:
         """The equivalence class of the graph; edges from states to counts and numbers, and from counts to numbers,
-        have no other direction in this kind of model."""
+        have no other direction in this kind of model, nor have those of regressions."""
         kinds = {n: (Finite, Count, Real).index(type(v)) for n, v in self.model.variables.items()}
-        return self.dag.cpdag([(b, a) for a, b in self.dag.edges if kinds[a] < kinds[b]])
+        own = {n for n in self.model if self.model[n].is_regression}
+        return self.dag.cpdag([(b, a) for a, b in self.dag.edges if kinds[a] < kinds[b] or own & {a, b}])
 
     @cached_property
     def found(self) -> Found:
@@ -180,6 +183,7 @@ def structural_em(
     prior: Any = None,
     *,
     constraints: Constraints | None = None,
+    families: Mapping[str, Any] | None = None,
     start: Any = None,
     starts: int | None = None,
     rounds: int = 20,
@@ -198,8 +202,13 @@ def structural_em(
     with their states, as in `em`. Any method that works on scores may be given; those with a shape of their own, `ChowLiu` and
     `TAN`, give graphs of that shape, as in `search`, also where the score would rather have fewer edges.
 
+    `families={"y": Logistic(), "n": PoissonLog()}` makes nodes regressions on whatever parents they get, as in `search`: they are
+    scored on the completed rows, each weighed by its probability. Cells of states may be missing anywhere; numbers that a
+    regression is of, or may get as parents, must be complete, since there is no closed form to complete them.
+
     A family whose variance falls to zero in EM (a number that is constant, or a combination of others, once the missing cells are
-    filled in) has no estimate: it is left out, with all that add parents to it, and the round is searched again; a note names it.
+    filled in), or a regression whose coefficients grow without end, has no estimate: it is left out, with all that add parents to
+    it, and the round is searched again; a note names it.
 
     With BIC, AIC and LogLikelihood the observed score is ln p(observed | parameters) less the penalty, and no round lowers it:
     one that would (draws stand for a large posterior, or EM came to another optimum) is not taken, and ends the run. With
@@ -229,7 +238,9 @@ def structural_em(
     if not isinstance(tol, (int, float)) or not tol >= 0:
         raise FitError(f"tol is a number of at least 0, not {tol!r}")
     start = start.model if isinstance(start, StructuralRun) else start
-    task = _task(data, hidden, start if isinstance(start, BayesNet) else None, threads)
+    known = start if isinstance(start, BayesNet) else None
+    data, regressions = with_families(data, families, known)
+    task = replace(_task(data, hidden, known, threads), families=regressions)
     problem = search_problem(
         _blank(task),
         score,
@@ -239,8 +250,12 @@ def structural_em(
         threads=threads,
         progress=progress,
         what="structural EM",
+        regressions=regressions,
     )
-    rows = IncompleteRows(task.rows, dict(sorted(task.variables.items())), problem.seed)
+    refuse_lost_numbers(problem, task.rows.missing)
+    if isinstance(chosen, GES):  # else it would be said after the first graph, which is none of its own
+        chosen.refuse_regressions(problem)
+    rows = IncompleteRows(task.rows, dict(sorted(task.variables.items())), problem.seed, whole=bool(regressions))
     options = Options(
         chosen, rounds, tol, max_iter, as_prior(prior), start, starts or (STARTS if task.hidden and start is None else 1)
     )

@@ -11,18 +11,20 @@ import numpy as np
 from suffice.errors import FitError, TooLarge, listed, nearest, note
 from suffice.families.family import Mean
 from suffice.families.gathering import requests
-from suffice.families.priors import BDs
+from suffice.families.priors import BDs, as_prior
 from suffice.graphs import Dag
 from suffice.incomplete.expectations import IncompleteRows
 from suffice.iteration import OutOfTime, Progress
 from suffice.learning.climb import Climb, plain
 from suffice.learning.em_run import finding_covariance
 from suffice.learning.incomplete import Task
-from suffice.learning.objective import Collapsed
-from suffice.learning.problem import ParameterProblem, problem_of
+from suffice.learning.objective import NoEstimate
+from suffice.learning.problem import ParameterProblem, problem_of_task
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
+from suffice.recipes.structural_regressions import log_likelihood_of, regressions_of
 from suffice.scores import Evidence, score_of_data
+from suffice.statistics import Statistics
 from suffice.structure.chow_liu import TAN, ChowLiu
 from suffice.structure.found import Found
 from suffice.structure.hill_climb import HillClimb
@@ -130,7 +132,7 @@ class StructuralSearch:
                 raise trouble
             note(f"the best network so far is kept where structural EM could not go on: {trouble}")
         if self.left_out:
-            note(f"families that have no estimate, since EM leads to a variance of zero, are left out: {self._left_out()}")
+            note(f"families that have no estimate, {self._why()}, are left out: {self._left_out()}")
         self.clock.time_limit = None  # what follows is short, and must come to its end
         return finished
 
@@ -142,6 +144,10 @@ class StructuralSearch:
             state.expected = self.rows.under({n: state.model[n] for n in state.model})
         problem = self._search_on(state.expected, state.known)
         return Found.at(problem, self.options.method, dag, problem.scores.total(self._numbered(dag)), finished=finished)
+
+    def _why(self) -> str:
+        regressions = any(child in self.problem.families for child, _ in self.left_out)
+        return "since EM leads to a variance of zero" + (", or to coefficients without end" if regressions else "")
 
     def _left_out(self) -> str:
         """The families that were barred, but for those that have more parents than others."""
@@ -210,13 +216,14 @@ class StructuralSearch:
         if all(self.problem.rules.required[family[0], p] for p in family[1]):
             raise error
         self.barred[family] = None
-        if len(above) == 1 and not isinstance(self.task.variables[above[0]], Finite):  # two numbers determine each other
+        two_numbers = len(above) == 1 and not isinstance(self.task.variables[above[0]], Finite)
+        if two_numbers and child not in self.problem.families:  # they determine each other
             self.barred[next(iter(family[1])), frozenset({family[0]})] = None
         self.left_out[child, frozenset(above)] = None
 
     def _culprit(self, error: FitError, dag: Dag, state: _State | None) -> str | None:
         """The node that has collapsed; where that is not said, the new one that gained most, as one without variance does."""
-        if isinstance(error, Collapsed):
+        if isinstance(error, NoEstimate):
             return error.node
         if state is None or state.problem is None:
             return None
@@ -375,14 +382,20 @@ class StructuralSearch:
     def _fitted(self, dag: Dag, state: _State) -> _State:
         """The parameters of a new graph, by EM from those that the expected statistics give."""
         self._tell("expected statistics of the new graph")
-        statistics = state.expected.gather(requests(dag, self.task.variables), threads=self.problem.threads)
-        warm = estimated(dag, statistics, None, Mean())
+        ready = regressions_of(dag, self.task, state.expected)
+        warm = estimated(dag, self._gathered(dag, state), None, Mean(), ready=ready)
         problem = self._parameters(dag, self.prior)
         return self._state(self._climbed(problem, problem.parameters({n: warm[n] for n in warm})))
 
+    def _gathered(self, dag: Dag, state: _State) -> Statistics:
+        """What is expected of the families of a graph."""
+        wanted = requests(dag, self.task.variables, self.problem.families)
+        statistics: Statistics = state.expected.gather(wanted, threads=self.problem.threads)
+        return statistics
+
     def _parameters(self, dag: Dag, prior: Any) -> ParameterProblem:
-        hidden = [self.task.variables[n] for n in self.task.hidden]
-        return problem_of(dag, self.task.rows, hidden=hidden, prior=prior, threads=self.problem.threads)
+        variables = {n: self.task.variables[n] for n in dag.nodes}
+        return problem_of_task(replace(self.task, dag=dag, variables=variables, prior=as_prior(prior)))
 
     def _climbed(self, problem: ParameterProblem, parameters: Any, iterations: int | None = None) -> Climb:
         """EM, until it gains no more than `tol`."""
@@ -411,9 +424,8 @@ class StructuralSearch:
             return state.log_likelihood - float(self.problem.score.price(weight)) * model.n_parameters
         state.expected = self.rows.under({n: model[n] for n in model})
         state.problem = self._search_on(state.expected, state.known)
-        statistics = state.expected.gather(requests(model.dag, self.task.variables), threads=self.problem.threads)
         total = state.problem.scores.total(self._numbered(model.dag))
-        return total + state.log_likelihood - model.log_likelihood(statistics)
+        return total + state.log_likelihood - log_likelihood_of(model, self._gathered(model.dag, state), state.expected)
 
     def _numbered(self, dag: Dag) -> list[tuple[int, ...]]:
         number = {name: i for i, name in enumerate(self.problem.names)}
@@ -450,7 +462,7 @@ def _above(score: float, other: float) -> bool:
 
 def _scored_as(problem: Problem, progress: Progress[Any]) -> Problem:
     """The same problem under another clock, with what its scores know already."""
-    problem.scores.watch = lambda: progress.check("scoring parent sets")
+    problem.scores.watch = lambda what="scoring parent sets": progress.check(what)
     return problem.under(progress=progress)
 
 

@@ -54,13 +54,16 @@ class GES:
 
     def run(self, problem: Problem) -> Outcome:
         """Forward, then backward."""
-        problem.refuse_regressions(
-            self, "it goes from class to class, and with regressions the graphs of a class do not score alike"
-        )
+        self.refuse_regressions(problem)
         state = _State(problem, problem.rules.capped(self.max_parents), problem.n if self.subset is None else self.subset)
         state.forward()
         state.backward()
         return Outcome(state.parents)
+
+    def refuse_regressions(self, problem: Problem) -> None:
+        """Refuse a problem with regressions."""
+        why = "it goes from class to class, and with regressions the graphs of a class do not score alike"
+        problem.refuse_regressions(self, why)
 
 
 class Class(NamedTuple):

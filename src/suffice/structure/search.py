@@ -257,10 +257,12 @@ def problem_of(
     what: str = "searching",
     method: Any = None,
     families: Mapping[str, Any] | None = None,
+    regressions: Mapping[str, Any] | None = None,
 ) -> Problem:
     """The problem in numbers; what is wrong with it is said here. Of sequences, `data` is a window over their steps.
 
-    A `method` whose edges have no direction says itself what the constraints mean.
+    A `method` whose edges have no direction says itself what the constraints mean. `families` are as the user gives them,
+    `regressions` as `for_search` gives them, where the data is not yet the rows that they are of.
     """
     if constraints is not None and not isinstance(constraints, Constraints):
         raise FitError(f"constraints are Forbid(...) + Require(...) + Tiers(...), not {constraints!r}")
@@ -273,12 +275,12 @@ def problem_of(
             "this is for rows that do not depend on each other; search(sequences), bootstrap and learn are for sequences"
         )
     rows: Data | Statistics
-    regressions: dict[str, Any] = {}
+    regressions = dict(regressions or {})
     if families:
         _refuse_families(data, method)
         data, regressions = for_search(scan(data), families)
-        roles = [(role, child) for child, family in regressions.items() for role in family.roles]
-        constraints = (constraints or Constraints()) + Require(*roles) if roles else constraints
+    roles = [(role, child) for child, family in regressions.items() for role in family.roles]
+    constraints = (constraints or Constraints()) + Require(*roles) if roles else constraints
     if isinstance(data, Window):
         rows, lags, constraints = data.data, data.lags, data.constraints(constraints)
         variables = tuple(v for _, v in sorted(rows.schema.items()))
@@ -287,8 +289,8 @@ def problem_of(
             Statistics([data], data.total) if isinstance(data, Moments) else data if isinstance(data, Statistics) else scan(data)
         )
         variables = _variables(rows, getattr(method, "missing_cells", COMPLETED))
-        _refuse_left_out(dict.fromkeys((constraints or Constraints()).names, "the constraints name"), rows)
-        _refuse_left_out(dict.fromkeys(regressions, "families name"), rows)
+        refuse_left_out(dict.fromkeys((constraints or Constraints()).names, "the constraints name"), rows)
+        refuse_left_out(dict.fromkeys(regressions, "families name"), rows)
     return Problem(
         rows,
         variables,
@@ -351,7 +353,7 @@ def _variables(data: Data | Statistics, instead: str) -> tuple[Variable, ...]:
     return variables
 
 
-def _refuse_left_out(named: Mapping[str, str], data: Data | Statistics) -> None:
+def refuse_left_out(named: Mapping[str, str], data: Data | Statistics) -> None:
     """To name a column that is left out is a mistake that should be explained."""
     if isinstance(data, Statistics):
         return
