@@ -41,11 +41,18 @@ COLLAPSED = 1e-10
 
 
 class NoEstimate(FitError):
-    """A node has no estimate with its parents."""
+    """A node has no estimate with its parents.
+
+    >>> NoEstimate("y", "its coefficients grow without end").node
+    'y'
+    """
 
     def __init__(self, node: str, why: str) -> None:
         super().__init__(why)
         self.node = node
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return NoEstimate, (self.node, str(self))
 
 
 class Collapsed(NoEstimate):
