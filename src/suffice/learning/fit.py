@@ -196,14 +196,8 @@ def fit(
     array([[0.833, 0.167],
            [0.1  , 0.9  ]])
     """
-    given: dict[str, Any] = {
-        "start": start,
-        "tol": tol,
-        "max_iter": max_iter,
-        "time_limit": time_limit,
-        "progress": progress,
-        "threads": threads,
-    }
+    given: dict[str, Any] = {"start": start, "tol": tol, "max_iter": max_iter, "time_limit": time_limit}
+    given |= {"progress": progress, "threads": threads}
     climbing = {name: value for name, value in given.items() if value is not None}
     about_gaps = {"information": information, "missing_depends_on": missing_depends_on}
     if isinstance(dag, LinearChain):
@@ -215,14 +209,8 @@ def fit(
         refuse_directed(**about_gaps)
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
         _refuse_climbing({n: v for n, v in climbing.items() if n not in ("time_limit", "progress")}, "an undirected model")
-        how_undirected: dict[str, Any] = {
-            "objective": objective,
-            "penalty": penalty,
-            "method": method,
-            "prior": prior,
-            "base": base,
-        }
-        return fit_undirected(dag, data, **how_undirected, time_limit=time_limit, progress=progress)
+        chosen: dict[str, Any] = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
+        return fit_undirected(dag, data, **chosen, time_limit=time_limit, progress=progress)
     _refuse_climbing(climbing, "this model")
     model: Any = dag  # what is left has to make a Template or a Dag, or is refused by it
     source: Any = data
