@@ -31,7 +31,7 @@ class HasDag(Protocol):
     def dag(self) -> Dag: ...
 
 
-DagLike: TypeAlias = "str | Dag | HasDag | Mapping[str, Iterable[str]] | Iterable[tuple[str, str]] | NetworkxLike"
+DagLike: TypeAlias = "str | Dag | HasDag | Mapping[str, Iterable[str]] | Iterable[tuple[str, str] | list[str]] | NetworkxLike"
 """What `Dag` takes: text, a mapping child -> parents, an iterable of (parent, child), a networkx DiGraph, a Dag."""
 
 

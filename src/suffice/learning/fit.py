@@ -1,4 +1,4 @@
-"""Fit: from a graph and data, or statistics, to a network. And the prior that a graph and data choose."""
+"""Fit: from a graph and data, or statistics, to a network."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any, overload
 
 from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, MissingCells, note
+from suffice.errors import FitError, MissingCells, note
 from suffice.families import family_of
-from suffice.families.empirical_bayes import EmpiricalBayes
 from suffice.families.family import Estimate, checked_estimate
 from suffice.families.gathering import gather
-from suffice.families.hierarchical import PartialPooling
-from suffice.families.priors import Several, as_prior
+from suffice.families.priors import as_prior
 from suffice.graphs import Dag
 from suffice.learning.chain_fit import fit_chain
 from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
@@ -26,7 +24,7 @@ from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, ModelKind, pri
 from suffice.learning.tied_regressions import fitted_regressions, from_tables
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
 from suffice.models.bayes_net import BayesNet
-from suffice.models.estimated import estimated, free_nodes, replaced
+from suffice.models.estimated import estimated, replaced
 from suffice.models.features import is_undirected
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.regressions import families_of
@@ -37,12 +35,12 @@ from suffice.statistics import Statistics
 if TYPE_CHECKING:
     from suffice.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, SharedLike
     from suffice.engines.sequences import Sequences
-    from suffice.families.prior import Prior
     from suffice.graphs import Graph
     from suffice.graphs.directed import DagLike
     from suffice.graphs.template import Template, TemplateLike
     from suffice.incomplete.first_slices import First
     from suffice.learning.gradient import LBFGS
+    from suffice.learning.undirected.contrastive import RobbinsMonro
     from suffice.learning.undirected.ipf import IPF
     from suffice.models.chain import Chain
     from suffice.models.crf import Crf
@@ -77,7 +75,20 @@ def fit(
     prior: PriorLike | None = ...,
     objective: ObjectiveLike | None = ...,
     penalty: PenaltyLike | None = ...,
-    method: IPF | LBFGS | None = ...,
+    method: IPF | LBFGS | RobbinsMonro | None = ...,
+    base: MarkovNet | None = ...,
+    time_limit: float | None = ...,
+    progress: bool | None = ...,
+) -> MarkovNet: ...
+@overload
+def fit(  # text with a method is that of an undirected graph
+    dag: str,
+    data: RowsLike | Statistics,
+    *,
+    method: IPF | LBFGS | RobbinsMonro,
+    prior: PriorLike | None = ...,
+    objective: ObjectiveLike | None = ...,
+    penalty: PenaltyLike | None = ...,
     base: MarkovNet | None = ...,
     time_limit: float | None = ...,
     progress: bool | None = ...,
@@ -90,7 +101,7 @@ def fit(
     prior: PriorLike | None = ...,
     objective: ObjectiveLike | None = ...,
     penalty: PenaltyLike | None = ...,
-    method: IPF | LBFGS | None = ...,
+    method: IPF | LBFGS | RobbinsMonro | None = ...,
     base: MarkovNet | None = ...,
     time_limit: float | None = ...,
     progress: bool | None = ...,
@@ -143,7 +154,7 @@ def fit(
     first: First | None = None,
     objective: ObjectiveLike | None = None,
     penalty: PenaltyLike | None = None,
-    method: IPF | LBFGS | None = None,
+    method: IPF | LBFGS | RobbinsMonro | None = None,
     base: MarkovNet | None = None,
     information: bool | None = None,
     missing_depends_on: Mapping[str, Iterable[str]] | None = None,
@@ -338,56 +349,3 @@ def _from_incomplete(dag: Any, rows: Any, **options: Any) -> BayesNet:
     model: BayesNet = em(dag, rows, **options).model
     note(f"there are missing cells: {model.fit_info}")
     return model
-
-
-@one_blas_thread
-def by_evidence(
-    dag: DagLike,
-    data: RowsLike | Statistics,
-    prior: PriorLike,
-    *,
-    shared: SharedLike | None = None,
-    families: FamiliesLike | None = None,
-) -> Prior:
-    """The prior with the strength, or other free numbers, that give this graph the largest evidence: what `fit` would choose.
-
-    `prior` is a plain prior, such as `BDeu()` or `Dirichlet()`, whose number is chosen, or one that chooses by itself:
-    `EmpiricalBayes(BDeu())`, `HierarchicalDirichlet()`, `LogisticNormal(variance=None)`; or several.
-
-    `dag`, `data`, `shared` and `families` are those of `fit`: tied nodes, also those that a plate or a network brings, count
-    once, by all that they have seen; regressions, and what a plate with `Partial()` pools, have no part in the choice.
-
-    >>> from suffice import Dirichlet
-    >>> rows = {"x": list("aaaaaaaaab"), "y": list("uuuuuuuvvv")}
-    >>> round(by_evidence("x -> y", rows, Dirichlet()).alpha, 3)
-    1.029
-    >>> round(by_evidence("x; y", {"x": list("aab"), "y": list("aaa")}, Dirichlet(), shared=[("x", "y")]).alpha, 3)
-    1.394
-    """
-    choosing = _choosing(prior)
-    graph, ties, families = _asked(dag, families, shared)
-    regressions = [n for n, family in (families or {}).items() if getattr(family, "iterative", False)]
-    graph = Dag({n: () if n in regressions else graph.parents(n) for n in graph.nodes}) if regressions else graph
-    if isinstance(dag, BayesNet):
-        statistics = dag.summary(data) if isinstance(data, Statistics) else gather(dag.rows(data), graph)
-    else:
-        statistics = gather(data, graph)
-    statistics = agreed_statistics(dag, graph, statistics, ties)
-    if not statistics.weight > 0:
-        raise DataError("there are no rows to choose by")
-    variables = {n: statistics.variables[n] for n in graph.nodes}
-    asked: Any = dag.prior_with(choosing) if isinstance(dag, Plate) else choosing
-    found = asked.choose(variables, free_nodes(graph, variables, statistics, ties, regressions), statistics)
-    own = found.prior if isinstance(found, PartialPooling) else found
-    # with ties the defaults of a prior come from what tied nodes have seen together: `fit` fills them in
-    own = own if ties else own.bind(variables, statistics)
-    chosen: Prior = own if len(own.priors) > 1 else own.priors[0]
-    return chosen
-
-
-def _choosing(prior: Any) -> Several:
-    asked = as_prior(prior)
-    if asked is None:
-        raise FitError("by_evidence needs the prior whose number is to be chosen: by_evidence(dag, data, BDeu())")
-    parts = asked.priors if isinstance(asked, Several) else (asked,)
-    return Several(tuple(part if part.chooses else EmpiricalBayes(part) for part in parts))

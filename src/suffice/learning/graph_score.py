@@ -1,4 +1,4 @@
-"""The score of a graph, directed or not, of rows, sequences or statistics."""
+"""The score of a graph, directed or not, of rows, sequences or statistics; and the prior that scores it best."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, nearest
 from suffice.families import family_of
+from suffice.families.empirical_bayes import EmpiricalBayes
 from suffice.families.gathering import gather
+from suffice.families.hierarchical import PartialPooling
+from suffice.families.priors import Several, as_prior
 from suffice.families.regression_suprema import Supremum, supremum_of
 from suffice.graphs import Dag
 from suffice.learning.chain_fit import score_chain
@@ -27,9 +30,11 @@ from suffice.scores import BIC, Evidence
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, HasGraph, RowsLike, ScoresNodes, SharedLike
+    from suffice.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, ScoresNodes, SharedLike
     from suffice.engines.sequences import Sequences
+    from suffice.families.prior import Prior
     from suffice.graphs import Graph
+    from suffice.graphs.directed import DagLike
     from suffice.graphs.template import TemplateLike
     from suffice.models.chain import Chain
 
@@ -153,3 +158,57 @@ def agreed_statistics(dag: Any, graph: Dag, statistics: Statistics, ties: tuple[
     if missing:
         raise DataError(f"the statistics do not speak of {listed(missing)}, which the graph names{nearest(missing[0], known)}")
     return agreeing(statistics, (*ties, *getattr(dag, "alike", ())))
+
+
+@one_blas_thread
+def by_evidence(
+    dag: DagLike,
+    data: RowsLike | Statistics,
+    prior: PriorLike,
+    *,
+    shared: SharedLike | None = None,
+    families: FamiliesLike | None = None,
+) -> Prior:
+    """The prior with the strength, or other free numbers, that give this graph the largest evidence: what `fit` would choose.
+
+    `prior` is a plain prior, such as `BDeu()` or `Dirichlet()`, whose number is chosen, or one that chooses by itself:
+    `EmpiricalBayes(BDeu())`, `HierarchicalDirichlet()`, `LogisticNormal(variance=None)`; or several.
+
+    `dag`, `data`, `shared` and `families` are those of `fit`: tied nodes, also those that a plate or a network brings, count
+    once, by all that they have seen; regressions, and what a plate with `Partial()` pools, have no part in the choice.
+
+    >>> from suffice import Dirichlet
+    >>> rows = {"x": list("aaaaaaaaab"), "y": list("uuuuuuuvvv")}
+    >>> round(by_evidence("x -> y", rows, Dirichlet()).alpha, 3)
+    1.029
+    >>> round(by_evidence("x; y", {"x": list("aab"), "y": list("aaa")}, Dirichlet(), shared=[("x", "y")]).alpha, 3)
+    1.394
+    """
+    choosing = _choosing(prior)
+    graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
+    families = families_of(dag, families)
+    regressions = [n for n, family in (families or {}).items() if getattr(family, "iterative", False)]
+    graph = Dag({n: () if n in regressions else graph.parents(n) for n in graph.nodes}) if regressions else graph
+    if isinstance(dag, BayesNet):
+        statistics = dag.summary(data) if isinstance(data, Statistics) else gather(dag.rows(data), graph)
+    else:
+        statistics = gather(data, graph)
+    statistics = agreed_statistics(dag, graph, statistics, ties)
+    if not statistics.weight > 0:
+        raise DataError("there are no rows to choose by")
+    variables = {n: statistics.variables[n] for n in graph.nodes}
+    asked: Any = dag.prior_with(choosing) if isinstance(dag, Plate) else choosing
+    found = asked.choose(variables, free_nodes(graph, variables, statistics, ties, regressions), statistics)
+    own = found.prior if isinstance(found, PartialPooling) else found
+    # with ties the defaults of a prior come from what tied nodes have seen together: `fit` fills them in
+    own = own if ties else own.bind(variables, statistics)
+    chosen: Prior = own if len(own.priors) > 1 else own.priors[0]
+    return chosen
+
+
+def _choosing(prior: Any) -> Several:
+    asked = as_prior(prior)
+    if asked is None:
+        raise FitError("by_evidence needs the prior whose number is to be chosen: by_evidence(dag, data, BDeu())")
+    parts = asked.priors if isinstance(asked, Several) else (asked,)
+    return Several(tuple(part if part.chooses else EmpiricalBayes(part) for part in parts))
