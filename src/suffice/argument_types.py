@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from suffice.variables import Declaration, Finite, Real, Variable
+    from suffice.variables import Finite, Real, Variable
 
 Path: TypeAlias = "str | os.PathLike[str]"
 
@@ -36,8 +36,8 @@ class ArrowLike(Protocol):
 RowsLike: TypeAlias = "Path | Sequence[Path] | Mapping[str, object] | TableLike | ArrowLike | npt.NDArray[np.void]"
 """What `scan` takes. A column of a mapping is a list, an array or a series: a checker joins these to `object`."""
 
-VariablesLike: TypeAlias = "Mapping[str, Declaration] | Sequence[Variable]"
-"""What `variables=` takes."""
+VariablesLike: TypeAlias = "Mapping[str, object] | Sequence[Variable]"
+"""What `variables=` takes. By name: variables, their classes, `Bins`, lists of states, which a checker joins to `object`."""
 
 HiddenLike: TypeAlias = "Finite | Real | Iterable[Finite | Real] | Mapping[str, Finite | Real | Sequence[str]]"
 """What `hidden=` takes: variables that no row shows, or their states by name."""
