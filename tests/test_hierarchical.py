@@ -17,7 +17,7 @@ from suffice.families.empirical_bayes import EmpiricalBayes, highest_point
 from suffice.families.hierarchical import HierarchicalDirichlet, pooled
 from suffice.families.pooling import LOWEST, _digamma_rise, _mean_at, _Profile, _Rows, _trigamma_fall
 from suffice.families.priors import K2, BDeu, BDs, Dirichlet, Gamma, NormalInverseGamma, Several
-from suffice.learning.fit import by_evidence
+from suffice.learning.graph_score import by_evidence
 from suffice.models.bde import BDe
 from suffice.statistics import Counts
 

@@ -18,7 +18,7 @@ from suffice.families.laplace import Laplace
 from suffice.families.laplace_draws import _moved, drawn, quantiles
 from suffice.families.logistic_normal import LIKE_DIRICHLET, LogisticNormal
 from suffice.families.priors import BDeu, NormalInverseGamma
-from suffice.learning.fit import by_evidence
+from suffice.learning.graph_score import by_evidence
 
 ROWS = np.array([[8.0, 2, 1], [0, 7, 0], [0, 0, 0], [1, 1, 1], [0.5, 30, 4]])
 MEAN = np.array([0.3, -0.5, 0.2])

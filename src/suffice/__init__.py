@@ -43,7 +43,8 @@ _NAMES = {
     "iteration": "Run",
     "learning.climb": "Squarem",
     "learning.em": "EmRun em",
-    "learning.fit": "by_evidence fit score",
+    "learning.fit": "fit",
+    "learning.graph_score": "by_evidence score",
     "learning.gradient": "LBFGS Projected gradient",
     "learning.information": "Information observed_information",
     "learning.lms": "LmsRun lms",
@@ -178,7 +179,8 @@ if TYPE_CHECKING:
     from suffice.iteration import Run as Run
     from suffice.learning.climb import Squarem as Squarem
     from suffice.learning.em import EmRun as EmRun, em as em
-    from suffice.learning.fit import by_evidence as by_evidence, fit as fit, score as score
+    from suffice.learning.fit import fit as fit
+    from suffice.learning.graph_score import by_evidence as by_evidence, score as score
     from suffice.learning.gradient import LBFGS as LBFGS, Projected as Projected, gradient as gradient
     from suffice.learning.information import Information as Information, observed_information as observed_information
     from suffice.learning.lms import LmsRun as LmsRun, lms as lms

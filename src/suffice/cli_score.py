@@ -119,7 +119,7 @@ def _observed_scores(bn: Any, rows: Any) -> dict[str, Any]:
 def _graph_scores(bn: Any, known: Any, families: Any) -> dict[str, float]:
     """The scores of the graph alone, parameters fitted or, unless there are regressions, integrated out."""
     from suffice.families.priors import K2, BDeu, BGe
-    from suffice.learning.fit import score as scored
+    from suffice.learning.graph_score import score as scored
     from suffice.scores import AIC, BIC, Evidence, LogLikelihood
     from suffice.variables import Finite
 

@@ -18,13 +18,15 @@ from suffice.formats import load
 from suffice.graphs import compare
 from suffice.kernels import ESSENTIAL, warm
 from suffice.learning.em import em
-from suffice.learning.fit import fit, score
+from suffice.learning.fit import fit
+from suffice.learning.graph_score import score
 from suffice.libraries import pa
 from suffice.models.bayes_net import BayesNet
 from suffice.models.divergence import kl
 from suffice.recipes.missingness import missingness
 from suffice.scores import BIC
 from suffice.structure.search import search
+from suffice.variables import Finite
 
 NEXT = """What to try next, on a table of your own (CSV or Parquet, a row per line, the names of the columns first):
 
@@ -66,6 +68,7 @@ def _gaps(truth: BayesNet, rows: Any, seed: int) -> None:
         codes = pa.array(cells.indices.to_numpy(), mask=rng.random(len(cells)) < 0.1)
         columns[name] = pa.DictionaryArray.from_arrays(codes, cells.dictionary)
     hidden = truth.variables["LVEDVOLUME"]
+    assert isinstance(hidden, Finite)
     del columns["LVEDVOLUME"]
     print("Lose a tenth of the cells, hide LVEDVOLUME, which no row shows any more, and learn the numbers by EM.\n")
     data = scan(columns, variables={n: v for n, v in truth.variables.items() if n in columns})

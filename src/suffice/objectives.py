@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -386,3 +386,10 @@ class Margin:
 
     def __repr__(self) -> str:
         return f"Margin({self.target!r}, cost={self.cost!r})"
+
+
+ObjectiveLike: TypeAlias = Objective | Bayes
+"""What `objective=` takes."""
+
+PenaltyLike: TypeAlias = L1 | L2 | PenaltySum
+"""What `penalty=` takes."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -225,7 +225,7 @@ def sorted_states(states: Iterable[str]) -> list[str]:
     return sorted(texts, key=lambda t: (Decimal(t), t))
 
 
-Declaration: TypeAlias = Any
+Declaration: TypeAlias = "Variable | Bins | type[Variable] | type[NumbersStay] | Iterable[object]"
 """What `variables=` takes per column: a variable, a class of variable, `Bins`, or a list of states."""
 
 

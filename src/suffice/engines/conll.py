@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from suffice.engines.frames import Frame
 from suffice.engines.sources import checked_names
 from suffice.errors import DataError, listed
 from suffice.libraries import pa
+
+if TYPE_CHECKING:
+    import pyarrow
 
 Ints = npt.NDArray[np.int64]
 
@@ -32,7 +35,7 @@ UNIVERSAL = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "
 SENTENCE = "sentence"
 
 
-def read_conll(path: str | PathLike[str], columns: Sequence[str] | None = None) -> Any:
+def read_conll(path: str | PathLike[str], columns: Sequence[str] | None = None) -> pyarrow.Table:
     """The words of a CoNLL file, also of one that is compressed (.gz), as an Arrow table.
 
     The column `sentence` counts the sentences from 1, as whole numbers; `columns` names the others, which are text. By default

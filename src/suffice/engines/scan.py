@@ -25,14 +25,15 @@ from suffice.libraries import nw, pa
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
+    from suffice.argument_types import RowsLike, VariablesLike, WeightsLike
     from suffice.engines.spark import Spark
 
 
 def scan(
-    x: Any,
-    variables: Any = None,
+    x: RowsLike,
+    variables: VariablesLike | None = None,
     *,
-    weights: Any = None,
+    weights: WeightsLike | None = None,
     missing: Iterable[object] = (),
     integers: type[Real] | type[Finite] | None = None,
     memory_limit: int | str | None = None,

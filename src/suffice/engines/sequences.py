@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,19 +26,22 @@ from suffice.engines.views import Ints, seed_of
 from suffice.errors import DataError, listed, nearest, whole
 from suffice.variables import Finite, Real
 
+if TYPE_CHECKING:
+    from suffice.argument_types import RowsLike, VariablesLike, WeightsLike
+
 __all__ = ["Missing", "Refuse", "Sequences", "sequences"]
 
 REFUSE = Refuse()
 
 
 def sequences(
-    data: Any,
+    data: RowsLike,
     by: str | None = None,
     order: str | None = None,
     *,
     gaps: Refuse | Missing = REFUSE,
-    weights: Any = None,
-    variables: Any = None,
+    weights: WeightsLike | None = None,
+    variables: VariablesLike | None = None,
     missing: Iterable[object] = (),
     integers: type[Real] | type[Finite] | None = None,
     memory_limit: int | str | None = None,

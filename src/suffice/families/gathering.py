@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
 
+if TYPE_CHECKING:
+    from suffice.argument_types import HasGraph, RowsLike
+    from suffice.graphs.template import TemplateLike
+
 
 def requests(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str, Any] | None = None) -> list[Request]:
     """What each node of the graph needs, in the order of the nodes; `families` are those of nodes that are regressions."""
@@ -30,8 +34,8 @@ def requests(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str,
 
 @overload
 def gather(
-    data: Any,
-    dag: Any = ...,
+    data: RowsLike | Sequences | Statistics,
+    dag: TemplateLike | Graph | HasGraph | None = ...,
     *,
     max_parents: int | None = ...,
     memory_limit: int | str | None = ...,
@@ -39,12 +43,17 @@ def gather(
 ) -> Statistics: ...
 @overload
 def gather(
-    data: Any, dag: None = ..., *, max_parents: int, memory_limit: int | str | None = ..., dry_run: Literal[True]
+    data: RowsLike | Sequences | Statistics,
+    dag: None = ...,
+    *,
+    max_parents: int,
+    memory_limit: int | str | None = ...,
+    dry_run: Literal[True],
 ) -> GatheredSize: ...
 @one_blas_thread
 def gather(
-    data: Any,
-    dag: Any = None,
+    data: RowsLike | Sequences | Statistics,
+    dag: TemplateLike | Graph | HasGraph | None = None,
     *,
     max_parents: int | None = None,
     memory_limit: int | str | None = None,
@@ -85,7 +94,8 @@ def gather(
         return gather_steps(data, dag)
     if (scopes := _undirected(dag)) is not None:
         return gather_scopes(data, scopes)
-    graph = Dag(dag)
+    model: Any = dag  # what is left has to make a Dag, or is refused by it
+    graph = Dag(model)
     rows = scan(data)
     for node in graph.nodes:
         if node not in rows.columns and node.partition("[-")[0] in rows.columns:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import warnings
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from suffice.display import OneTable
 from suffice.engines.data import Data
@@ -140,5 +140,4 @@ def load(name: str) -> BayesNet:
         raise FormatError(f"there is no bundled network {name!r}{nearest(str(name), NAMES)}; there are {', '.join(NAMES)}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SufficeNote)
-        bn: BayesNet = read(path_of(NETWORKS[name]))
-        return bn
+        return cast("BayesNet", read(path_of(NETWORKS[name])))

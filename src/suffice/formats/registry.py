@@ -19,6 +19,11 @@ from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
+    from suffice.models.chain import Chain
+    from suffice.models.crf import Crf
+    from suffice.models.gaussian_markov_net import GaussianMarkovNet
+    from suffice.models.markov_net import MarkovNet
+    from suffice.models.rbm import RBM
 
 
 def _read_xml(text: str) -> FiniteNetwork:
@@ -67,7 +72,7 @@ SUFFIXES = (*_READERS, ".json")
 """The suffixes that are known, each also with `.gz`."""
 
 
-def read(path: str | PathLike[str]) -> Any:
+def read(path: str | PathLike[str]) -> BayesNet | Chain | Crf | GaussianMarkovNet | MarkovNet | RBM:
     """The network in a file, or the chain. The suffix tells the format; `.gz` after it is a compressed file.
 
     >>> import tempfile, pathlib
@@ -80,7 +85,7 @@ def read(path: str | PathLike[str]) -> Any:
     suffix, compressed = _suffix(place)
     text = text_of(place, compressed=compressed, xml=suffix in _XML)
     try:
-        bn, notes = model_in(text, suffix)
+        found, notes = model_in(text, suffix)
     except FormatError as error:
         raise error.at(place) from None
     except TooLarge as error:
@@ -89,7 +94,8 @@ def read(path: str | PathLike[str]) -> Any:
         raise FormatError(str(error), path=place) from None
     if notes:
         note(f"{place}: {'; '.join(notes)}")
-    return bn
+    model: BayesNet | Chain | Crf | GaussianMarkovNet | MarkovNet | RBM = found
+    return model
 
 
 def model_in(text: str, suffix: str) -> tuple[Any, tuple[str, ...]]:
@@ -101,7 +107,7 @@ def model_in(text: str, suffix: str) -> tuple[Any, tuple[str, ...]]:
     return _read_json(text) if suffix == ".json" else _model(_READERS[suffix](text))
 
 
-def write(bn: Any, path: str | PathLike[str]) -> None:
+def write(bn: BayesNet | Chain | Crf | GaussianMarkovNet | MarkovNet | RBM, path: str | PathLike[str]) -> None:
     """Write a network, a chain or a machine to a file, which takes the place of one that is there once it is complete.
 
     >>> import tempfile, pathlib
@@ -116,13 +122,14 @@ def write(bn: Any, path: str | PathLike[str]) -> None:
     suffix, compressed = _suffix(place)
     writable(place)
     holds_kind(place, _kind(bn))
+    model: Any = bn  # of the kind that was asked for
     try:
         if suffix == ".json":
             text = json_of(bn)
         elif _kind(bn) == "markov_net":
-            text = uai.write_functions(bn)
+            text = uai.write_functions(model)
         else:
-            text = _WRITERS[suffix](finite_network(bn, suffix))
+            text = _WRITERS[suffix](finite_network(model, suffix))
         data = text.encode("utf-8")
     except FormatError as error:
         raise error.at(place) from None

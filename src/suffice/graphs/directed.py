@@ -7,11 +7,11 @@ is the order of the axes of its table. Algorithms are loops, never recursions: a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import combinations
 from math import comb
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from suffice.errors import GraphError, TooLarge, listed
 from suffice.graphs.paths import blocked, compelled, extension, links, meek, reached, topological_order
@@ -20,7 +20,18 @@ from suffice.graphs.text import Edge, all_nodes, check_edges, quoted, read_direc
 from suffice.graphs.undirected import Graph
 from suffice.graphs.value import GraphValue
 
-DagLike: TypeAlias = Any
+if TYPE_CHECKING:
+    from suffice.argument_types import NetworkxLike
+
+
+class HasDag(Protocol):
+    """What stands for its graph: a network, a plate, what a search found."""
+
+    @property
+    def dag(self) -> Dag: ...
+
+
+DagLike: TypeAlias = "str | Dag | HasDag | Mapping[str, Iterable[str]] | Iterable[tuple[str, str] | list[str]] | NetworkxLike"
 """What `Dag` takes: text, a mapping child -> parents, an iterable of (parent, child), a networkx DiGraph, a Dag."""
 
 
@@ -49,11 +60,11 @@ class Dag(GraphValue):
     """All nodes, parents before children; among several that could come next, the smallest name does."""
 
     def __init__(self, x: DagLike = (), nodes: Iterable[str] | None = None) -> None:
-        x = getattr(x, "dag", x)  # a network stands for its graph
-        x = x.graph if isinstance(getattr(x, "graph", None), GraphValue) else x
-        if isinstance(x, GraphValue) and not isinstance(x, Dag):
-            raise GraphError(f"this is a {type(x).__name__}, not a Dag{x._instead}")
-        mentioned, pairs = read_directed(x._parents if isinstance(x, Dag) else x)
+        given: Any = getattr(x, "dag", x)  # a network stands for its graph
+        given = given.graph if isinstance(getattr(given, "graph", None), GraphValue) else given
+        if isinstance(given, GraphValue) and not isinstance(given, Dag):
+            raise GraphError(f"this is a {type(given).__name__}, not a Dag{given._instead}")
+        mentioned, pairs = read_directed(given._parents if isinstance(given, Dag) else given)
         names = all_nodes(mentioned, pairs, nodes)
         check_edges(pairs)
         parents, children = links(pairs, names)

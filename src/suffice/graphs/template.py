@@ -13,13 +13,13 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from suffice.errors import GraphError, TooLarge
-from suffice.graphs.directed import Dag
+from suffice.graphs.directed import Dag, DagLike
 from suffice.graphs.lagged import Parents, lagged_written, read_lagged, unrolled_name, variable_and_lag, whole_steps, within
 from suffice.graphs.plot import svg
 from suffice.graphs.text import Edge, shown, statements
 from suffice.graphs.value import GraphValue
 
-TemplateLike: TypeAlias = Any
+TemplateLike: TypeAlias = "DagLike | Template"
 """What `Template` takes: text, a mapping child -> parents, pairs (parent, child), a networkx DiGraph, a Dag, a Template."""
 
 MAX_NODES = 5_000_000

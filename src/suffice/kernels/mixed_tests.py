@@ -52,6 +52,7 @@ def trigamma(a: float) -> float:
     )
 
 
+# the first column is given as np.int64(0): a plain 0 is a type of its own to numba, for which all is compiled once more
 @kernel(nb.int64(nb.float64[:, ::1], nb.int64, nb.int64, nb.int64, _floats))
 def sweep(A: Any, start: int, stop: int, m: int, own: Any) -> int:
     """Take what columns start : stop explain out of all later ones of the first m; gives how many were no combinations of others.
@@ -132,7 +133,7 @@ def ratio_tests(groups: Any, members: Any, both: bool, answers: Any) -> None:
                     taken[: high - low] = False
                     taken[g - low] = True
                     pool(groups, low, high, members[t], m, taken, A, own, centre)
-                    free[g - low] = count[g] - 1.0 - sweep(A, 0, given, m, own)
+                    free[g - low] = count[g] - 1.0 - sweep(A, np.int64(0), given, m, own)
                     alone[g - low] = A[m - 1, m - 1]
                 for g in range(low, high):
                     taken[g - low] = free[g - low] >= 1.0
@@ -140,7 +141,7 @@ def ratio_tests(groups: Any, members: Any, both: bool, answers: Any) -> None:
                 if n_states < 2:
                     continue
             N = pool(groups, low, high, members[t], m, taken, A, own, centre)
-            n = N - 1.0 - sweep(A, 0, given, m, own)
+            n = N - 1.0 - sweep(A, np.int64(0), given, m, own)
             S = A[m - 1, m - 1]
             if n < 2.0 or COLLINEAR * own[m - 1] >= S or S <= 0.0:  # the given determine it
                 continue
@@ -215,7 +216,7 @@ def state_tests(groups: Any, members: Any, r: int, c: int, answers: Any) -> None
                 for b in range(a):
                     A[b, a] = A[a, b]
                 own[a] = A[a, a]
-            left = N - 1.0 - sweep(A, 0, k, m, own)
+            left = N - 1.0 - sweep(A, np.int64(0), k, m, own)
             if left < 2.0:
                 continue
             start = k + r - 1

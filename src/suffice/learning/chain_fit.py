@@ -60,7 +60,7 @@ def _by_em(template: Any, rows: Any, prior: Any, how: Estimate, families: Any, f
     run = em(template, rows, prior=prior, estimate=how, families=families, first=first)
     if any(rows.missing.get(n, 0) for n in run.model.variables):
         note(f"there are missing cells: {run.model.fit_info}")
-    chain: Chain = run.model  # type: ignore[assignment]
+    chain: Chain = run.model
     return chain
 
 

@@ -8,7 +8,7 @@ What never falls, whatever the estimate: maximum likelihood: ln L. Posterior mea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -41,15 +41,45 @@ ENDLESS = 12.0
 """Log-odds of a state of a parent that 100,000 rows could hardly tell from infinite ones."""
 
 if TYPE_CHECKING:
-    pass
+    from suffice.argument_types import FamiliesLike, HiddenLike, PriorLike, RowsLike, SharedLike
+    from suffice.engines.sequences import Sequences
+    from suffice.graphs.directed import DagLike
+    from suffice.graphs.template import TemplateLike
+    from suffice.incomplete.first_slices import First
+    from suffice.models.chain import Chain
 
 
 @overload
+def em(  # type: ignore[overload-overlap]  # sequences have columns, too, as rows do: they come first
+    dag: TemplateLike | Chain,
+    data: Sequences,
+    hidden: HiddenLike = ...,
+    prior: PriorLike | None = ...,
+    estimate: Estimate | None = ...,
+    starts: int | None = ...,
+    start: BayesNet | Chain | None = ...,
+    seed: int = ...,
+    tol: float = ...,
+    max_iter: int = ...,
+    *,
+    fixed: Sequence[str] | Mapping[str, bool | Sequence[str]] = ...,
+    families: FamiliesLike | None = ...,
+    first: First | None = ...,
+    m_step: str | None = ...,
+    accelerate: Squarem | None = ...,
+    batches: int | None = ...,
+    information: bool | None = ...,
+    dry_run: Literal[False] = ...,
+    time_limit: float | None = ...,
+    threads: int | None = ...,
+    progress: bool | None = ...,
+) -> EmRun[Chain]: ...
+@overload
 def em(
-    dag: Any,
-    data: Any,
-    hidden: Any = ...,
-    prior: Any = ...,
+    dag: DagLike,
+    data: RowsLike,
+    hidden: HiddenLike = ...,
+    prior: PriorLike | None = ...,
     estimate: Estimate | None = ...,
     starts: int | None = ...,
     start: BayesNet | None = ...,
@@ -57,15 +87,14 @@ def em(
     tol: float = ...,
     max_iter: int = ...,
     *,
-    fixed: Sequence[str] | Mapping[str, Any] = ...,
-    families: Mapping[str, Any] | None = ...,
-    shared: Any = ...,
-    first: Any = ...,
+    fixed: Sequence[str] | Mapping[str, bool | Sequence[str]] = ...,
+    families: FamiliesLike | None = ...,
+    shared: SharedLike | None = ...,
     m_step: str | None = ...,
     accelerate: Squarem | None = ...,
     batches: int | None = ...,
     information: bool | None = ...,
-    missing_depends_on: Mapping[str, Any] | None = ...,
+    missing_depends_on: Mapping[str, Iterable[str]] | None = ...,
     dry_run: Literal[False] = ...,
     time_limit: float | None = ...,
     threads: int | None = ...,
@@ -73,26 +102,26 @@ def em(
 ) -> EmRun: ...
 @overload
 def em(
-    dag: Any,
-    data: Any,
-    hidden: Any = ...,
-    prior: Any = ...,
+    dag: TemplateLike | Chain,
+    data: RowsLike | Sequences,
+    hidden: HiddenLike = ...,
+    prior: PriorLike | None = ...,
     estimate: Estimate | None = ...,
     starts: int | None = ...,
-    start: BayesNet | None = ...,
+    start: BayesNet | Chain | None = ...,
     seed: int = ...,
     tol: float = ...,
     max_iter: int = ...,
     *,
-    fixed: Sequence[str] | Mapping[str, Any] = ...,
-    families: Mapping[str, Any] | None = ...,
-    shared: Any = ...,
-    first: Any = ...,
+    fixed: Sequence[str] | Mapping[str, bool | Sequence[str]] = ...,
+    families: FamiliesLike | None = ...,
+    shared: SharedLike | None = ...,
+    first: First | None = ...,
     m_step: str | None = ...,
     accelerate: Squarem | None = ...,
     batches: int | None = ...,
     information: bool | None = ...,
-    missing_depends_on: Mapping[str, Any] | None = ...,
+    missing_depends_on: Mapping[str, Iterable[str]] | None = ...,
     dry_run: Literal[True],
     time_limit: float | None = ...,
     threads: int | None = ...,
@@ -100,31 +129,31 @@ def em(
 ) -> EmPlan: ...
 @one_blas_thread
 def em(
-    dag: Any,
-    data: Any,
-    hidden: Any = (),
-    prior: Any = None,
+    dag: TemplateLike | Chain,
+    data: RowsLike | Sequences,
+    hidden: HiddenLike = (),
+    prior: PriorLike | None = None,
     estimate: Estimate | None = None,
     starts: int | None = None,
-    start: BayesNet | None = None,
+    start: BayesNet | Chain | None = None,
     seed: int = 0,
     tol: float = 1e-6,
     max_iter: int = 500,
     *,
-    fixed: Sequence[str] | Mapping[str, Any] = (),
-    families: Mapping[str, Any] | None = None,
-    shared: Any = None,
-    first: Any = None,
+    fixed: Sequence[str] | Mapping[str, bool | Sequence[str]] = (),
+    families: FamiliesLike | None = None,
+    shared: SharedLike | None = None,
+    first: First | None = None,
     m_step: str | None = None,
     accelerate: Squarem | None = None,
     batches: int | None = None,
     information: bool | None = None,
-    missing_depends_on: Mapping[str, Any] | None = None,
+    missing_depends_on: Mapping[str, Iterable[str]] | None = None,
     dry_run: bool = False,
     time_limit: float | None = None,
     threads: int | None = None,
     progress: bool | None = None,
-) -> Any:
+) -> EmRun | EmRun[Chain] | EmPlan:
     """The network of this graph that incomplete data gives: cells may be missing anywhere, and `hidden` variables everywhere.
 
     `hidden` declares variables that no row shows: `[Finite("ill", ["no", "cold", "flu"])]`, or numbers, `[Real("ability")]`,
@@ -200,7 +229,7 @@ def em(
     return run if information is False else run.with_covariance(bool(information))
 
 
-def _holding(problem: ParameterProblem, said: Any, start: BayesNet | None) -> ParameterProblem:
+def _holding(problem: ParameterProblem, said: Any, start: BayesNet | Chain | None) -> ParameterProblem:
     """The problem in which the distributions of some nodes, or single entries of Gaussians, are those of the start."""
     tied = {node for tie in problem.ties for node in tie.nodes}
     fixed, entries = read_fixed(said, problem.nodes, problem.nodes)

@@ -17,8 +17,17 @@ from suffice.models.bayes_net import BayesNet
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from suffice.learning.information import Information
+    from suffice.models.chain import Chain
     from suffice.models.parameter_covariance import ParameterCovariance
+
+    Learned = TypeVar("Learned", bound=BayesNet | Chain, default=BayesNet, covariant=True)
+else:  # a default is for type checkers: from Python 3.13 on, typing has it, too
+    from typing import TypeVar
+
+    Learned = TypeVar("Learned", covariant=True)
 
 SAME = 1e-3
 """Optima whose objectives differ by at most this are the same."""
@@ -37,8 +46,8 @@ class Optimum(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class EmRun(Run[BayesNet]):
-    """What `em` returns: the best network, its trace, whether it converged, and where every start led to, the best first."""
+class EmRun(Run[Learned]):
+    """What `em` returns: the best network or chain, its trace, whether it converged, and where every start led to, best first."""
 
     optima: tuple[Optimum, ...] = ()
     problem: Any = field(default=None, repr=False)
@@ -65,7 +74,7 @@ class EmRun(Run[BayesNet]):
         self._require_rows()
         return observed_information(self.problem, self.point.parameters)
 
-    def with_covariance(self, now: bool) -> EmRun:
+    def with_covariance(self: EmRun[BayesNet], now: bool) -> EmRun[BayesNet]:
         """The same run, whose network has the covariance of its parameters, or finds it when it is needed."""
         model = finding_covariance(self.model, self.problem, self.point.parameters)
         return replace(self, model=model.with_covariance(model.parameter_covariance) if now else model)

@@ -1,64 +1,170 @@
-"""Fit: from a graph and data, or statistics, to a network. And the score of a graph, and the prior that it chooses."""
+"""Fit: from a graph and data, or statistics, to a network."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, overload
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, overload
 
 from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, MissingCells, listed, nearest, note
+from suffice.errors import FitError, MissingCells, note
 from suffice.families import family_of
-from suffice.families.empirical_bayes import EmpiricalBayes
 from suffice.families.family import Estimate, checked_estimate
 from suffice.families.gathering import gather
-from suffice.families.hierarchical import PartialPooling
-from suffice.families.priors import Several, as_prior
-from suffice.families.regression_suprema import Supremum, supremum_of
+from suffice.families.priors import as_prior
 from suffice.graphs import Dag
-from suffice.learning.chain_fit import fit_chain, score_chain
+from suffice.learning.chain_fit import fit_chain
 from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
 from suffice.learning.crf.fit import fit_linear_chain
 from suffice.learning.discriminative import fit_to_target
-from suffice.learning.incomplete import Task, checked_families, numbers_of, task_of
+from suffice.learning.graph_score import agreed_statistics
+from suffice.learning.incomplete import Task, checked_families, task_of
 from suffice.learning.plates import Plate
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, ModelKind, prior_of
 from suffice.learning.tied_regressions import fitted_regressions, from_tables
-from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected, score_undirected
+from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
 from suffice.models.bayes_net import BayesNet
-from suffice.models.estimated import estimated, free_nodes, replaced
+from suffice.models.estimated import estimated, replaced
 from suffice.models.features import is_undirected
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.regressions import families_of
-from suffice.models.sharing import Tie, agreeing, alike, check_families, pooled, shared_in, shared_of, tied_prior
+from suffice.models.sharing import Tie, agreeing, check_families, shared_in, shared_of
 from suffice.objectives import Bayes, Likelihood, as_penalties
-from suffice.scores import BIC, Evidence
 from suffice.statistics import Statistics
 
+if TYPE_CHECKING:
+    from suffice.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, SharedLike
+    from suffice.engines.sequences import Sequences
+    from suffice.graphs import Graph
+    from suffice.graphs.directed import DagLike
+    from suffice.graphs.template import Template, TemplateLike
+    from suffice.incomplete.first_slices import First
+    from suffice.learning.gradient import LBFGS
+    from suffice.learning.undirected.contrastive import RobbinsMonro
+    from suffice.learning.undirected.ipf import IPF
+    from suffice.models.chain import Chain
+    from suffice.models.crf import Crf
+    from suffice.models.features import Features
+    from suffice.models.gaussian_markov_net import GaussianMarkovNet
+    from suffice.models.log_linear import LogLinear
+    from suffice.models.markov_net import MarkovNet
+    from suffice.objectives import ObjectiveLike, PenaltyLike
+    from suffice.statistics import Moments
 
+
+@overload
+def fit(
+    dag: LinearChain,
+    data: Sequences,
+    *,
+    objective: ObjectiveLike | None = ...,
+    penalty: PenaltyLike | None = ...,
+    method: LBFGS | None = ...,
+    start: Crf | None = ...,
+    tol: float | None = ...,
+    max_iter: int | None = ...,
+    time_limit: float | None = ...,
+    progress: bool | None = ...,
+    threads: int | None = ...,
+) -> Crf: ...
+@overload
+def fit(
+    dag: LogLinear | Features | MarkovNet,
+    data: RowsLike | Statistics,
+    *,
+    prior: PriorLike | None = ...,
+    objective: ObjectiveLike | None = ...,
+    penalty: PenaltyLike | None = ...,
+    method: IPF | LBFGS | RobbinsMonro | None = ...,
+    base: MarkovNet | None = ...,
+    time_limit: float | None = ...,
+    progress: bool | None = ...,
+) -> MarkovNet: ...
+@overload
+def fit(  # text with a method is that of an undirected graph
+    dag: str,
+    data: RowsLike | Statistics,
+    *,
+    method: IPF | LBFGS | RobbinsMonro,
+    prior: PriorLike | None = ...,
+    objective: ObjectiveLike | None = ...,
+    penalty: PenaltyLike | None = ...,
+    base: MarkovNet | None = ...,
+    time_limit: float | None = ...,
+    progress: bool | None = ...,
+) -> MarkovNet: ...
+@overload
+def fit(
+    dag: Graph | GaussianMarkovNet,
+    data: RowsLike | Statistics | Moments,
+    *,
+    prior: PriorLike | None = ...,
+    objective: ObjectiveLike | None = ...,
+    penalty: PenaltyLike | None = ...,
+    method: IPF | LBFGS | RobbinsMonro | None = ...,
+    base: MarkovNet | None = ...,
+    time_limit: float | None = ...,
+    progress: bool | None = ...,
+) -> MarkovNet | GaussianMarkovNet: ...
+@overload
+def fit(
+    dag: Template | Chain,
+    data: Sequences | Statistics,
+    *,
+    prior: PriorLike | None = ...,
+    estimate: Estimate | None = ...,
+    families: FamiliesLike | None = ...,
+    first: First | None = ...,
+    objective: ObjectiveLike | None = ...,
+) -> Chain: ...
+@overload
+def fit(  # type: ignore[overload-overlap]  # sequences have columns, too, as rows do: they come first
+    dag: DagLike,
+    data: Sequences,
+    *,
+    prior: PriorLike | None = ...,
+    estimate: Estimate | None = ...,
+    families: FamiliesLike | None = ...,
+    first: First | None = ...,
+    objective: ObjectiveLike | None = ...,
+) -> Chain: ...
+@overload
+def fit(  # text is taken to have arrows: Graph("a -- b") tells a type checker of lines, Template("x[-1] -> x") of lags
+    dag: DagLike,
+    data: RowsLike | Statistics,
+    *,
+    prior: PriorLike | None = ...,
+    estimate: Estimate | None = ...,
+    families: FamiliesLike | None = ...,
+    shared: SharedLike | None = ...,
+    objective: ObjectiveLike | None = ...,
+    penalty: PenaltyLike | None = ...,
+    information: bool | None = ...,
+    missing_depends_on: Mapping[str, Iterable[str]] | None = ...,
+) -> BayesNet: ...
 @one_blas_thread
 def fit(
-    dag: Any,
-    data: Any,
+    dag: TemplateLike | Chain | Graph | HasGraph | LinearChain,
+    data: RowsLike | Sequences | Statistics | Moments,
     *,
-    prior: Any = None,
+    prior: PriorLike | None = None,
     estimate: Estimate | None = None,
-    families: Mapping[str, Any] | None = None,
-    shared: Any = None,
-    first: Any = None,
-    objective: Any = None,
-    penalty: Any = None,
-    method: Any = None,
-    base: Any = None,
+    families: FamiliesLike | None = None,
+    shared: SharedLike | None = None,
+    first: First | None = None,
+    objective: ObjectiveLike | None = None,
+    penalty: PenaltyLike | None = None,
+    method: IPF | LBFGS | RobbinsMonro | None = None,
+    base: MarkovNet | None = None,
     information: bool | None = None,
-    missing_depends_on: Mapping[str, Any] | None = None,
-    start: Any = None,
+    missing_depends_on: Mapping[str, Iterable[str]] | None = None,
+    start: Crf | None = None,
     tol: float | None = None,
     max_iter: int | None = None,
     time_limit: float | None = None,
     progress: bool | None = None,
     threads: int | None = None,
-) -> Any:
+) -> BayesNet | Chain | MarkovNet | GaussianMarkovNet | Crf:
     """The network of this graph that the data gives; of sequences and a `Template` the `Chain`, of an undirected model the
     `MarkovNet`, of a `LinearChain` the `Crf`.
 
@@ -101,7 +207,8 @@ def fit(
     array([[0.833, 0.167],
            [0.1  , 0.9  ]])
     """
-    given = {"start": start, "tol": tol, "max_iter": max_iter, "time_limit": time_limit, "progress": progress, "threads": threads}
+    given: dict[str, Any] = {"start": start, "tol": tol, "max_iter": max_iter, "time_limit": time_limit}
+    given |= {"progress": progress, "threads": threads}
     climbing = {name: value for name, value in given.items() if value is not None}
     about_gaps = {"information": information, "missing_depends_on": missing_depends_on}
     if isinstance(dag, LinearChain):
@@ -113,9 +220,11 @@ def fit(
         refuse_directed(**about_gaps)
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
         _refuse_climbing({n: v for n, v in climbing.items() if n not in ("time_limit", "progress")}, "an undirected model")
-        how_undirected = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
-        return fit_undirected(dag, data, **how_undirected, time_limit=time_limit, progress=progress)
+        chosen: dict[str, Any] = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
+        return fit_undirected(dag, data, **chosen, time_limit=time_limit, progress=progress)
     _refuse_climbing(climbing, "this model")
+    model: Any = dag  # what is left has to make a Template or a Dag, or is refused by it
+    source: Any = data
     slices = of_sequences(dag, data)
     _check_objective(TEMPLATE if slices else NETWORK, objective)
     refuse_undirected(method=method, base=base)
@@ -125,7 +234,7 @@ def fit(
         raise FitError("missing_depends_on= is for networks of rows that are fitted by likelihood, or with a prior")
     if not isinstance(objective, (Likelihood, Bayes, type(None))):
         refuse_first(first)
-        return fit_to_target(fit(dag, data, shared=shared, **asked), data, objective, as_penalties(penalty))
+        return fit_to_target(fit(model, source, shared=shared, **asked), data, objective, as_penalties(penalty))
     if penalty is not None:
         raise FitError(
             "penalty= is for weights: of undirected models, of a LinearChain, or under objective=Conditional(y) or Margin(y)"
@@ -135,7 +244,7 @@ def fit(
         return fit_chain(dag, data, first=first, **asked)
     refuse_first(first)
     how = checked_estimate(estimate)
-    rows = data if isinstance(data, Statistics) else scan(data)
+    rows = data if isinstance(data, Statistics) else scan(source)
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
     graph, ties, families = _asked(dag, families, shared)
     if missing_depends_on is not None:
@@ -145,7 +254,7 @@ def fit(
     if families:
         return with_regressions(dag, rows, as_prior(prior), how, families, shared, information=information)
     try:
-        seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
+        seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, model)
     except MissingCells:
         return _from_incomplete(dag, rows, prior=prior, estimate=how, shared=shared, information=information)
     seen = agreeing(seen, getattr(dag, "alike", ()))
@@ -167,15 +276,6 @@ def _asked(dag: Any, families: Mapping[str, Any] | None, shared: Any) -> tuple[D
     graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
     families = families_of(dag, families)
     return graph, ties, families
-
-
-def _agreed(dag: Any, graph: Dag, statistics: Statistics, ties: tuple[Tie, ...]) -> Statistics:
-    """Statistics that speak of all nodes, in the same states of those that are tied or alike."""
-    known = statistics.variables
-    missing = [n for n in graph.nodes if n not in known]
-    if missing:
-        raise DataError(f"the statistics do not speak of {listed(missing)}, which the graph names{nearest(missing[0], known)}")
-    return agreeing(statistics, (*ties, *getattr(dag, "alike", ())))
 
 
 def with_regressions(
@@ -231,7 +331,7 @@ def _tabled_regressions(
 ) -> BayesNet:
     """The same from statistics, which know all about regressions of finite variables on finite variables."""
     graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
-    seen = _agreed(dag, graph, seen, ties)
+    seen = agreed_statistics(dag, graph, seen, ties)
     variables = seen.variables
     checked_families(families, graph, variables)
     check_families(ties, families)
@@ -249,147 +349,3 @@ def _from_incomplete(dag: Any, rows: Any, **options: Any) -> BayesNet:
     model: BayesNet = em(dag, rows, **options).model
     note(f"there are missing cells: {model.fit_info}")
     return model
-
-
-@overload
-def score(
-    dag: Any, data: Any, score: Any = ..., *, by_node: Literal[False] = ..., families: Any = ..., shared: Any = ...
-) -> float: ...
-@overload
-def score(
-    dag: Any, data: Any, score: Any = ..., *, by_node: Literal[True], families: Any = ..., shared: Any = ...
-) -> dict[str, float]: ...
-@one_blas_thread
-def score(
-    dag: Any,
-    data: Any,
-    score: Any = None,
-    *,
-    by_node: bool = False,
-    families: Mapping[str, Any] | None = None,
-    shared: Any = None,
-) -> float | dict[str, float]:
-    """How well the graph accounts for the data: higher is better. `by_node=True` gives each node's part.
-
-    `shared` ties nodes as in `fit`: their parameters count once, and the part of all of them is that of the first by name.
-    `families` are those of nodes that are regressions, as in `fit`; `Evidence` of one is by Laplace, with its ridge as prior.
-
-    >>> from suffice import LogLikelihood
-    >>> round(score("x", {"x": ["a", "b"]}, LogLikelihood()), 6)
-    -1.386294
-    """
-    chosen = BIC() if score is None else score
-    if isinstance(chosen, type) or not hasattr(chosen, "local"):
-        raise FitError(f"a score is LogLikelihood(), AIC(), BIC() or Evidence(prior), not {score!r}")
-    if is_undirected(dag):
-        refuse_directed(families=families, shared=shared, by_node=by_node or None)
-        return score_undirected(dag, data, chosen)
-    if of_sequences(dag, data):
-        refuse_shared(shared)
-        return score_chain(dag, data, chosen, by_node=by_node)
-    graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
-    if families := families_of(dag, families):
-        parts = _beside_regressions(dag, graph, data, chosen, families, ties)
-        return parts if by_node else float(sum(parts.values()))
-    statistics = _agreed(dag, graph, gather(data, graph), ties)
-    variables = statistics.variables
-    if isinstance(chosen, Evidence):
-        chosen = Evidence(dag.prior_with(chosen.prior)) if isinstance(dag, Plate) else chosen
-        chosen = chosen.choose(variables, free_nodes(graph, variables, statistics, ties), statistics)
-        chosen = Evidence(tied_prior(chosen.prior, ties)) if ties else chosen
-    bound = chosen.bind({n: variables[n] for n in graph.nodes}, statistics)
-    together = {tie.nodes[0]: pooled(tie, statistics, variables) for tie in ties}
-    again = {node for tie in ties for node in tie.nodes[1:]}
-    parts = {n: 0.0 if n in again else _local(graph, n, variables, statistics, bound, together.get(n)) for n in graph.nodes}
-    return parts if by_node else float(sum(parts.values()))
-
-
-def _beside_regressions(
-    dag: Any, graph: Dag, data: Any, chosen: Any, families: Mapping[str, Any], ties: Sequence[Tie]
-) -> dict[str, float]:
-    """The parts of all nodes. A regression has its log-likelihood at the estimate, where a ridge has moved it, less the price
-    of its parameters; or Laplace's approximation of its evidence, up to the constant of its flat intercept. The
-    other nodes are scored as if regressions had no parents."""
-    if isinstance(data, Statistics):
-        raise FitError(f"{next(iter(families))!r} has a family of its own, which is scored from rows: statistics are not enough")
-    rows = dag.rows(data) if isinstance(dag, BayesNet) else scan(data).with_numbers(numbers_of(families, graph))
-    for node in graph.nodes:
-        if node not in rows.columns:
-            raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
-    rows = rows.take(graph.nodes)
-    rows.require_complete(graph.nodes)
-    rows = rows.with_variables(alike(ties, rows.schema))
-    variables = rows.schema
-    checked_families(families, graph, variables)
-    check_families(ties, families)
-    iterative = {n: f for n, f in families.items() if getattr(f, "iterative", False)}
-    if iterative and not hasattr(chosen, "of_regression"):
-        raise FitError(f"{next(iter(iterative))!r} is a regression, which {chosen!r} says nothing of: score it with BIC()")
-    nodes = {n: (variables[n], [variables[p] for p in graph.parents(n)]) for n in iterative}
-    tied = [tie for tie in ties if tie.nodes[0] in iterative]
-    if isinstance(chosen, Evidence):
-        if tied:
-            raise FitError(f"{tied[0].nodes[0]!r} is a tied regression, whose evidence is not known: score it with BIC()")
-        found = {n: supremum_of(rows, family, *nodes[n]) for n, family in iterative.items()}
-    else:
-        found = {n: Supremum.of(cpd) for n, cpd in fitted_regressions(nodes, iterative, rows, ties).items()}
-    own = {n: chosen.of_regression(family, *nodes[n], found[n], rows.weight) for n, family in iterative.items()}
-    for tie in tied:  # parameters of all of them are paid for once
-        price = sum(found[n].log_likelihood - own[n] for n in tie.nodes[1:])
-        own[tie.nodes[0]] += sum(own[n] for n in tie.nodes[1:]) + price
-        own |= dict.fromkeys(tie.nodes[1:], 0.0)
-    cut = Dag({n: [] if n in own else graph.parents(n) for n in graph.nodes})
-    left = [tie.nodes for tie in ties if tie.nodes[0] not in own]
-    return {**score(cut, rows, chosen, by_node=True, shared=left), **own}
-
-
-def _local(graph: Dag, node: str, variables: Any, statistics: Statistics, chosen: Any, pooled: Any = None) -> float:
-    child, parents = variables[node], [variables[p] for p in graph.parents(node)]
-    family = family_of(child, parents)
-    seen = statistics.answer(family.needs(child, parents)) if pooled is None else pooled
-    return float(chosen.local(family, child, parents, seen, statistics.weight))
-
-
-@one_blas_thread
-def by_evidence(dag: Any, data: Any, prior: Any, *, shared: Any = None, families: Mapping[str, Any] | None = None) -> Any:
-    """The prior with the strength, or other free numbers, that give this graph the largest evidence: what `fit` would choose.
-
-    `prior` is a plain prior, such as `BDeu()` or `Dirichlet()`, whose number is chosen, or one that chooses by itself:
-    `EmpiricalBayes(BDeu())`, `HierarchicalDirichlet()`, `LogisticNormal(variance=None)`; or several.
-
-    `dag`, `data`, `shared` and `families` are those of `fit`: tied nodes, also those that a plate or a network brings, count
-    once, by all that they have seen; regressions, and what a plate with `Partial()` pools, have no part in the choice.
-
-    >>> from suffice import Dirichlet
-    >>> rows = {"x": list("aaaaaaaaab"), "y": list("uuuuuuuvvv")}
-    >>> round(by_evidence("x -> y", rows, Dirichlet()).alpha, 3)
-    1.029
-    >>> round(by_evidence("x; y", {"x": list("aab"), "y": list("aaa")}, Dirichlet(), shared=[("x", "y")]).alpha, 3)
-    1.394
-    """
-    choosing = _choosing(prior)
-    graph, ties, families = _asked(dag, families, shared)
-    regressions = [n for n, family in (families or {}).items() if getattr(family, "iterative", False)]
-    graph = Dag({n: () if n in regressions else graph.parents(n) for n in graph.nodes}) if regressions else graph
-    if isinstance(dag, BayesNet):
-        statistics = dag.summary(data) if isinstance(data, Statistics) else gather(dag.rows(data), graph)
-    else:
-        statistics = gather(data, graph)
-    statistics = _agreed(dag, graph, statistics, ties)
-    if not statistics.weight > 0:
-        raise DataError("there are no rows to choose by")
-    variables = {n: statistics.variables[n] for n in graph.nodes}
-    asked: Any = dag.prior_with(choosing) if isinstance(dag, Plate) else choosing
-    found = asked.choose(variables, free_nodes(graph, variables, statistics, ties, regressions), statistics)
-    own = found.prior if isinstance(found, PartialPooling) else found
-    # with ties the defaults of a prior come from what tied nodes have seen together: `fit` fills them in
-    own = own if ties else own.bind(variables, statistics)
-    return own if len(own.priors) > 1 else own.priors[0]
-
-
-def _choosing(prior: Any) -> Several:
-    asked = as_prior(prior)
-    if asked is None:
-        raise FitError("by_evidence needs the prior whose number is to be chosen: by_evidence(dag, data, BDeu())")
-    parts = asked.priors if isinstance(asked, Several) else (asked,)
-    return Several(tuple(part if part.chooses else EmpiricalBayes(part) for part in parts))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,14 @@ from suffice.learning.starts import beginnings
 from suffice.models.bayes_net import BayesNet
 from suffice.models.hidden_numbers import conventions_in_words
 from suffice.statistics.configurations import described
+
+if TYPE_CHECKING:
+    from suffice.argument_types import HiddenLike, PriorLike, RowsLike
+    from suffice.engines.sequences import Sequences
+    from suffice.graphs.directed import DagLike
+    from suffice.graphs.template import TemplateLike
+    from suffice.incomplete.first_slices import First
+    from suffice.models.chain import Chain
 
 Array = npt.NDArray[np.float64]
 
@@ -197,25 +205,62 @@ class Ascent(Way):
             self.record()
 
 
+@overload
+def gradient(  # type: ignore[overload-overlap]  # sequences have columns, too, as rows do: they come first
+    dag: TemplateLike | Chain,
+    data: Sequences,
+    hidden: HiddenLike = ...,
+    prior: PriorLike | None = ...,
+    estimate: Estimate | None = ...,
+    starts: int | None = ...,
+    start: BayesNet | Chain | None = ...,
+    seed: int = ...,
+    tol: float = ...,
+    max_iter: int = ...,
+    *,
+    method: Method | None = ...,
+    first: First | None = ...,
+    time_limit: float | None = ...,
+    progress: bool | None = ...,
+    threads: int | None = ...,
+) -> Run[Chain]: ...
+@overload
+def gradient(
+    dag: DagLike,
+    data: RowsLike,
+    hidden: HiddenLike = ...,
+    prior: PriorLike | None = ...,
+    estimate: Estimate | None = ...,
+    starts: int | None = ...,
+    start: BayesNet | None = ...,
+    seed: int = ...,
+    tol: float = ...,
+    max_iter: int = ...,
+    *,
+    method: Method | None = ...,
+    time_limit: float | None = ...,
+    progress: bool | None = ...,
+    threads: int | None = ...,
+) -> Run[BayesNet]: ...
 @one_blas_thread
 def gradient(
-    dag: Any,
-    data: Any,
-    hidden: Any = (),
-    prior: Any = None,
+    dag: TemplateLike | Chain,
+    data: RowsLike | Sequences,
+    hidden: HiddenLike = (),
+    prior: PriorLike | None = None,
     estimate: Estimate | None = None,
     starts: int | None = None,
-    start: BayesNet | None = None,
+    start: BayesNet | Chain | None = None,
     seed: int = 0,
     tol: float = 1e-6,
     max_iter: int = 500,
     *,
     method: Method | None = None,
-    first: Any = None,
+    first: First | None = None,
     time_limit: float | None = None,
     progress: bool | None = None,
     threads: int | None = None,
-) -> Run[BayesNet]:
+) -> Run[BayesNet] | Run[Chain]:
     """The network of this graph that incomplete data gives, by gradient ascent on the objective of `em`.
 
     Arguments are those of `em`, also of templates and sequences; `method` is `LBFGS()` or, for study, `Projected()`. An

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,10 @@ from suffice.families.responses import BinomialLogit, Linear, PoissonLog
 from suffice.iteration import Iteration, Run
 from suffice.learning.irls import Pass, solved
 from suffice.variables import Count, Finite, Real, Variable
+
+if TYPE_CHECKING:
+    from suffice.argument_types import FitsNodes, RowsLike
+    from suffice.families.family import Cpd
 
 FAMILIES = (Linear, Logistic, BinomialLogit, PoissonLog)
 SOFTMAX = 7
@@ -66,14 +70,14 @@ class LmsRun(Run[Any]):
 @one_blas_thread
 def lms(
     child: str,
-    data: Any,
+    data: RowsLike,
     *,
     parents: Sequence[str],
-    family: Any = None,
+    family: FitsNodes | None = None,
     passes: int = 1,
     rate: float | None = None,
     seed: int | None = 0,
-    start: Any = None,
+    start: LmsRun | Cpd | None = None,
 ) -> LmsRun:
     """The regression of `child` on `parents`, learned row by row.
 
@@ -94,7 +98,7 @@ def lms(
     (array([[1.]]), True)
     """
     given = scan(data)
-    own = _suited(given, child) if family is None else family
+    own: Any = _suited(given, child) if family is None else family
     _check(own, passes, rate, seed)
     numbers = parents if own.kind is Finite else [*parents, child]
     rows = _chosen(given.with_numbers(numbers), child, parents)

@@ -12,13 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from suffice.errors import FitError, counted, listed, nearest
 from suffice.families.hierarchical import PartialPooling, Pool
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
 from suffice.models.sharing import Tie
+
+if TYPE_CHECKING:
+    from suffice.graphs.directed import DagLike
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,18 @@ class Plate:
     group: str | None = None
     inside: Sequence[str] | None = None
     pooling: Pooled | Separate | Partial | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            graph: DagLike,
+            columns: Mapping[str, Sequence[str]] | None = None,
+            group: str | None = None,
+            inside: Sequence[str] | None = None,
+            pooling: Pooled | Separate | Partial | None = None,
+        ) -> None:
+            """The graph is anything that makes one; the field is the `Dag`."""
 
     def __post_init__(self) -> None:
         graph = Dag(self.graph)

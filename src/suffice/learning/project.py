@@ -9,7 +9,7 @@ likelihood itself, and the log-likelihood of N rows is −N [H(P̂) + KL(P̂‖q
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
@@ -25,6 +25,10 @@ from suffice.models.estimated import estimated
 from suffice.models.expected import Expected, closed_form
 from suffice.statistics import Statistics
 from suffice.variables import Count, Finite, Variable
+
+if TYPE_CHECKING:
+    from suffice.argument_types import RowsLike
+    from suffice.graphs.directed import DagLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +71,7 @@ class Projection:
 
 
 @one_blas_thread
-def project(p: Any, dag: Any) -> Projection:
+def project(p: BayesNet | RowsLike | Statistics, dag: DagLike) -> Projection:
     """The network of the graph `dag` with the least KL(p‖network), and that divergence.
 
     `p` is a network, or data: anything that `scan` takes, or `Statistics`. Nodes of p that are not in the graph are summed

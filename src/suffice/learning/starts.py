@@ -39,6 +39,7 @@ from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.learning.problem import ParameterProblem
+    from suffice.models.chain import Chain
 
 SAMPLE = 2048
 """Rows among which a random start draws."""
@@ -50,7 +51,7 @@ FEW_STATES = 5
 """Up to so many states all ways to pair them are compared; loading an algorithm for more takes as long as a small EM."""
 
 
-def beginnings(problem: ParameterProblem, start: BayesNet | None, n: int, seed: int) -> Iterator[Theta]:
+def beginnings(problem: ParameterProblem, start: BayesNet | Chain | None, n: int, seed: int) -> Iterator[Theta]:
     """Where to start from: the network given, or what the data suggests, or at random; states that are alike are moved apart."""
     generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(n)]
     for i, rng in enumerate(generators):

@@ -8,7 +8,7 @@ and evidence as `Observed`. What else may be special about a question is in `que
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from suffice.blas import one_blas_thread
 from suffice.engines.gaps import REFUSE, Missing, Refuse
@@ -18,6 +18,7 @@ from suffice.models.evidence import observed
 from suffice.models.regressions import NoFormula, advising
 
 if TYPE_CHECKING:
+    from suffice.argument_types import ColumnOfAnswers, RowsLike
     from suffice.inference.junction_tree import JunctionTree
     from suffice.inference.sampling import Gibbs, LikelihoodWeighting
     from suffice.models.answers import Distribution, Marginals, MostProbable
@@ -155,6 +156,26 @@ class Answering:
         how: dict[str, Any] = {"method": method, "interval": interval, "draws": draws, "seed": seed, "unknown": unknown}
         return predict_proba(_network(self), rows, target, **how)
 
+    @overload
+    def predict(
+        self,
+        rows: Mapping[str, object],
+        target: str,
+        *,
+        method: LikelihoodWeighting | None = ...,
+        seed: int = ...,
+        unknown: Refuse | Missing = ...,
+    ) -> ColumnOfAnswers: ...
+    @overload
+    def predict(
+        self,
+        rows: RowsLike,
+        target: str,
+        *,
+        method: LikelihoodWeighting | None = ...,
+        seed: int = ...,
+        unknown: Refuse | Missing = ...,
+    ) -> Any: ...
     @one_blas_thread
     def predict(
         self,

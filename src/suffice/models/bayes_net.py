@@ -18,6 +18,7 @@ from suffice.families.family import Array, Cpd, Estimate, Mean
 from suffice.families.gathering import gather
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
+from suffice.graphs.directed import DagLike
 from suffice.graphs.text import Edge
 from suffice.models.answering import Answering
 from suffice.models.answers import and_more
@@ -26,7 +27,7 @@ from suffice.models.provenance import ASKED_OF_STEPS, Provenance
 from suffice.models.sharing import Tie
 from suffice.models.written import written_cpd
 from suffice.statistics import Statistics
-from suffice.variables import Finite, Variable, by_name
+from suffice.variables import Declaration, Finite, Variable, by_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +55,9 @@ class BayesNet(Provenance, Tabular, Answering):
     file_kind: ClassVar[str] = "bayes_net"
     _elsewhere: ClassVar[Mapping[str, str]] = ASKED_OF_STEPS
 
-    def __init__(self, dag: Any, cpds: Mapping[str, Any], variables: Mapping[str, Variable] | Iterable[Variable] = ()) -> None:
+    def __init__(
+        self, dag: DagLike, cpds: Mapping[str, object], variables: Mapping[str, Declaration] | Iterable[Variable] = ()
+    ) -> None:
         graph = Dag(dag)
         if not isinstance(cpds, Mapping):
             raise ModelError(f"the distributions are given by node: {{'x': [0.5, 0.5], ...}}, not as {type(cpds).__name__}")

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +36,12 @@ from suffice.models.bayes_net import BayesNet
 from suffice.models.expected import Expected, closed_form, marginal, normals, poisson_entropy
 from suffice.variables import Count, Finite, Real
 
+if TYPE_CHECKING:
+    from suffice.argument_types import RowsLike
+
 
 @one_blas_thread
-def entropy(x: Any) -> float:
+def entropy(x: BayesNet | RowsLike) -> float:
     """H in nats: of a network, exactly; of data, that of the distribution of its rows (no real columns).
 
     >>> round(entropy({"x": ["a", "b"]}), 6)
@@ -50,7 +53,7 @@ def entropy(x: Any) -> float:
 
 
 @one_blas_thread
-def kl(p: Any, q: BayesNet) -> float:
+def kl(p: BayesNet | RowsLike, q: BayesNet) -> float:
     """KL(p‖q) in nats, `p` a network or data; infinite where p can be what q rules out.
 
     >>> x = Finite("x", ["a", "b"])

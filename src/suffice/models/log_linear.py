@@ -55,7 +55,7 @@ class LogLinear:
 
     _what = "a log-linear model"
 
-    def __init__(self, generators: Iterable[Any]) -> None:
+    def __init__(self, generators: Iterable[str | Iterable[str]]) -> None:
         self._set(maximal(_checked_generators(generators)))
 
     def _set(self, generators: Iterable[Names]) -> None:

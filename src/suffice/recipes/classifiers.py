@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -59,6 +59,9 @@ from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import checked_cells, described
 from suffice.variables import Count, Finite, Real, Variable
 
+if TYPE_CHECKING:
+    from suffice.argument_types import PriorLike, RowsLike, VariablesLike
+
 PRIOR = (Dirichlet(1), NormalInverseGamma(), Gamma())
 """One imagined row in each cell of a table, one row's worth of doubt about each normal, one event about each rate."""
 
@@ -71,13 +74,13 @@ Line = tuple[Array, Array, Array]
 
 @one_blas_thread
 def naive_bayes(
-    data: Any,
+    data: RowsLike | Statistics,
     target: str,
     features: Iterable[str] | None = None,
     *,
-    prior: Any = PRIOR,
+    prior: PriorLike | None = PRIOR,
     estimate: Estimate | None = None,
-    variables: Any = None,
+    variables: VariablesLike | None = None,
 ) -> BayesNet:
     """The naive Bayes classifier of `target`: a network in which the class is the only parent of every feature.
 
@@ -248,14 +251,14 @@ def _unsupported(bn: BayesNet, cpd: Any, target: str, code: int) -> FitError:
 
 @one_blas_thread
 def discriminant(
-    data: Any,
+    data: RowsLike | Statistics,
     target: str,
     features: Iterable[str] | None = None,
     *,
     covariance: Kind | None = None,
-    prior: Any = None,
+    prior: PriorLike | None = None,
     estimate: Estimate | None = None,
-    variables: Any = None,
+    variables: VariablesLike | None = None,
 ) -> BayesNet:
     """The Gaussian discriminant analysis of `target` by real columns: a network that classifies, samples and answers queries.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -31,6 +31,13 @@ from suffice.structure.methods.graph_method import is_directed
 from suffice.structure.search import problem_of, search
 from suffice.structure.windows import Window
 
+if TYPE_CHECKING:
+    from suffice.argument_types import FamiliesLike, LagsLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.graphs.template import TemplateLike
+    from suffice.models.linear_chain.windows import LinearChain
+    from suffice.objectives import ObjectiveLike, PenaltyLike
+    from suffice.recipes.compared_fits import ComparedFits
+
 
 class Fold(NamedTuple):
     """What was learned from the rows outside a fold: ln p of the rows inside, their number or weight, the size of the network."""
@@ -46,27 +53,67 @@ class Fold(NamedTuple):
         return self.log_likelihood / self.weight
 
 
+@overload
+def cross_validate(
+    data: RowsLike | Sequences,
+    method: TemplateLike | LinearChain,
+    folds: int = ...,
+    *,
+    objective: ObjectiveLike | Sequence[ObjectiveLike] | Mapping[str, ObjectiveLike],
+    penalty: PenaltyLike | None = ...,
+    target: str | None = ...,
+    seed: int = ...,
+    progress: bool | None = ...,
+) -> ComparedFits: ...
+@overload
+def cross_validate(
+    data: RowsLike | Sequences,
+    method: Mapping[str, Callable[..., object]],
+    folds: int = ...,
+    *,
+    target: str | None = ...,
+    seed: int = ...,
+    progress: bool | None = ...,
+) -> ComparedFits: ...
+@overload
+def cross_validate(
+    data: RowsLike | Sequences,
+    method: SearchesGraphs | TemplateLike | None = ...,
+    folds: int = ...,
+    *,
+    score: ScoresNodes | None = ...,
+    prior: PriorLike | None = ...,
+    estimate: Estimate | None = ...,
+    constraints: Constraints | None = ...,
+    lags: LagsLike | None = ...,
+    families: FamiliesLike | None = ...,
+    seed: int = ...,
+    time_limit: float | None = ...,
+    memory_limit: int | str | None = ...,
+    threads: int | None = ...,
+    progress: bool | None = ...,
+) -> CrossValidation: ...
 @one_blas_thread
 def cross_validate(
-    data: Any,
-    method: Any = None,
+    data: RowsLike | Sequences,
+    method: SearchesGraphs | TemplateLike | LinearChain | Mapping[str, Callable[..., object]] | None = None,
     folds: int = 10,
     *,
-    score: Any = None,
-    prior: Any = PRIOR,
+    score: ScoresNodes | None = None,
+    prior: PriorLike | None = PRIOR,
     estimate: Estimate | None = None,
     constraints: Constraints | None = None,
-    lags: Any = None,
-    families: Mapping[str, Any] | None = None,
-    objective: Any = None,
-    penalty: Any = None,
+    lags: LagsLike | None = None,
+    families: FamiliesLike | None = None,
+    objective: ObjectiveLike | Sequence[ObjectiveLike] | Mapping[str, ObjectiveLike] | None = None,
+    penalty: PenaltyLike | None = None,
     target: str | None = None,
     seed: int = 0,
     time_limit: float | None = None,
     memory_limit: int | str | None = None,
     threads: int | None = None,
     progress: bool | None = None,
-) -> Any:
+) -> CrossValidation | ComparedFits:
     """The log-likelihood of held-out rows: each of some folds in turn is predicted by what the others teach.
 
     `method` is a method of search, by default `Orders()`, or a graph, and then only its parameters are learned. The rows are put
@@ -147,7 +194,8 @@ def cross_validate(
                 graph, finished = _of_incomplete(*asked, **own) if gappy else _searched(*asked, lags=lags, **own)
                 stopped += not finished
             with _quiet(gappy):
-                bn = fit(graph, train, prior=how, estimate=estimate, families=families)
+                given: Any = (graph, train)
+                bn = fit(*given, prior=how, estimate=estimate, families=families)
             done.append(Fold(bn.log_likelihood(test), test.weight, len(graph.edges), bn.n_parameters, graph))
     except FitError as error:
         raise FitError(f"fold {len(done) + 1} of {folds}: {error} (a part of the rows may lack what is rare in all)") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,10 @@ from suffice.statistics import Statistics
 from suffice.structure.methods.selection import HeldOut
 from suffice.variables import Real, Variable
 
+if TYPE_CHECKING:
+    from suffice.argument_types import RowsLike, SizesLike
+    from suffice.scores import Penalised
+
 Array = npt.NDArray[np.float64]
 
 
@@ -58,17 +62,17 @@ class _Asked:
 
 @one_blas_thread
 def factors(
-    data: Any,
-    k: Any = 1,
+    data: RowsLike | Statistics,
+    k: SizesLike = 1,
     *,
-    noise: Any = None,
+    noise: Diagonal | Spherical | None = None,
     name: str = "factor",
     starts: int = 3,
-    start: Any = None,
+    start: Mapping[str, float] | Sequence[float] | Array | None = None,
     seed: int = 0,
     tol: float = 1e-6,
     max_iter: int = 500,
-    choose: Any = None,
+    choose: Penalised | HeldOut | None = None,
     threads: int | None = None,
     progress: bool | None = None,
     time_limit: float | None = None,

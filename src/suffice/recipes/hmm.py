@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,11 @@ from suffice.recipes.hmm_run import HmmRun
 from suffice.structure.methods.selection import HeldOut
 from suffice.variables import Finite
 
+if TYPE_CHECKING:
+    from suffice.argument_types import FitsNodes, PriorLike, SizesLike
+    from suffice.incomplete.first_slices import First
+    from suffice.scores import Penalised
+
 KINDS = (Full, Tied, Diagonal, Spherical)
 
 
@@ -56,22 +61,22 @@ class _Task:
 
 @one_blas_thread
 def hmm(
-    sequences: Any,
-    k: Any,
+    sequences: Sequences,
+    k: SizesLike,
     *,
-    covariance: Any = None,
-    families: Mapping[str, Any] | None = None,
+    covariance: Kind | Mapping[str, Kind] | None = None,
+    families: Mapping[str, FitsNodes | Kind] | None = None,
     name: str = "state",
     sticky: float = 0.0,
-    prior: Any = None,
+    prior: PriorLike | None = None,
     estimate: Estimate | None = None,
-    first: Any = None,
+    first: First | None = None,
     starts: int = 10,
-    start: Any = None,
+    start: Chain | HmmRun | None = None,
     seed: int = 0,
     tol: float = 1e-6,
     max_iter: int = 500,
-    choose: Any = None,
+    choose: Penalised | ICL | HeldOut | None = None,
     accelerate: Squarem | None = None,
     threads: int | None = None,
     progress: bool | None = None,

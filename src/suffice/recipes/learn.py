@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
@@ -25,31 +25,98 @@ from suffice.structure.methods.graph_method import is_directed
 from suffice.structure.search import search
 from suffice.variables import Finite, Real
 
+if TYPE_CHECKING:
+    from suffice.argument_types import (
+        FamiliesLike,
+        HiddenLike,
+        LagsLike,
+        PriorLike,
+        RowsLike,
+        ScoresNodes,
+        SearchesGraphs,
+        VariablesLike,
+    )
+    from suffice.models.gaussian_markov_net import GaussianMarkovNet
+    from suffice.models.markov_net import MarkovNet
+    from suffice.structure.methods.graph_method import GraphMethod
+
 PRIOR = (BDeu(1), NormalInverseGamma(), Gamma())
 """The prior of what is learned: BDeu(1) for tables, NormalInverseGamma() for numbers, Gamma() for the rates of counts."""
 
 
+@overload
+def learn(  # type: ignore[overload-overlap]  # sequences have columns, too, as rows do: they come first
+    data: Sequences,
+    score: ScoresNodes | None = ...,
+    method: SearchesGraphs | None = ...,
+    prior: PriorLike | None = ...,
+    *,
+    variables: VariablesLike | None = ...,
+    lags: LagsLike | None = ...,
+    estimate: Estimate | None = ...,
+    constraints: Constraints | None = ...,
+    seed: int = ...,
+    time_limit: float | None = ...,
+    memory_limit: int | str | None = ...,
+    threads: int | None = ...,
+    progress: bool | None = ...,
+) -> Chain: ...
+@overload
+def learn(
+    data: RowsLike | Statistics,
+    score: ScoresNodes | None = ...,
+    *,
+    method: GraphMethod,
+    variables: VariablesLike | None = ...,
+    integers: type[Real] | type[Finite] | None = ...,
+    constraints: Constraints | None = ...,
+    seed: int = ...,
+    time_limit: float | None = ...,
+    memory_limit: int | str | None = ...,
+    threads: int | None = ...,
+    progress: bool | None = ...,
+) -> MarkovNet | GaussianMarkovNet: ...
+@overload
+def learn(
+    data: RowsLike | Statistics,
+    score: ScoresNodes | None = ...,
+    method: SearchesGraphs | None = ...,
+    prior: PriorLike | None = ...,
+    *,
+    variables: VariablesLike | None = ...,
+    integers: type[Real] | type[Finite] | None = ...,
+    hidden: HiddenLike = ...,
+    starts: int | None = ...,
+    families: FamiliesLike | None = ...,
+    estimate: Estimate | None = ...,
+    constraints: Constraints | None = ...,
+    seed: int = ...,
+    time_limit: float | None = ...,
+    memory_limit: int | str | None = ...,
+    threads: int | None = ...,
+    progress: bool | None = ...,
+) -> BayesNet: ...
 @one_blas_thread
 def learn(
-    data: Any,
-    score: Any = None,
-    method: Any = None,
-    prior: Any = PRIOR,
+    data: RowsLike | Sequences | Statistics,
+    score: ScoresNodes | None = None,
+    method: SearchesGraphs | None = None,
+    prior: PriorLike | None = PRIOR,
     *,
-    variables: Any = None,
+    variables: VariablesLike | None = None,
     integers: type[Real] | type[Finite] | None = None,
-    hidden: Any = (),
+    hidden: HiddenLike = (),
     starts: int | None = None,
     constraints: Constraints | None = None,
-    lags: Any = None,
-    families: Mapping[str, Any] | None = None,
+    lags: LagsLike | None = None,
+    families: FamiliesLike | None = None,
     estimate: Estimate | None = None,
     seed: int = 0,
     time_limit: float | None = None,
     memory_limit: int | str | None = None,
     threads: int | None = None,
     progress: bool | None = None,
-) -> Any:
+) -> BayesNet | Chain | MarkovNet | GaussianMarkovNet:
     """The network that the data supports best: `search` finds its graph, by default `Orders()` and BIC, and `fit` its parameters.
 
     By default the parameters are posterior means: of tables under BDeu(1), of numbers under NormalInverseGamma(), of counts under

@@ -18,6 +18,8 @@ from suffice.statistics import Statistics
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
+    from suffice.argument_types import RowsLike, VariablesLike, WeightsLike
+    from suffice.graphs.directed import DagLike
     from suffice.recipes.case_estimates import CaseEstimates
 
 SHOWN = 10
@@ -45,15 +47,15 @@ class Pattern(NamedTuple):
 
 @one_blas_thread
 def missingness(
-    data: Any,
-    variables: Any = None,
+    data: RowsLike,
+    variables: VariablesLike | None = None,
     *,
-    weights: Any = None,
+    weights: WeightsLike | None = None,
     missing: Iterable[object] = (),
     integers: type[Real] | type[Finite] | None = None,
     memory_limit: int | str | None = None,
     warn: bool = False,
-    compare: Any = False,
+    compare: bool | DagLike = False,
 ) -> Missingness:
     """What is missing in data, in which patterns, and whether it may be missing completely at random (MCAR).
 

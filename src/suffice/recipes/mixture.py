@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,11 @@ from suffice.statistics import Statistics
 from suffice.structure.methods.selection import HeldOut
 from suffice.variables import Finite, Real, Variable
 
+if TYPE_CHECKING:
+    from suffice.argument_types import PriorLike, RowsLike, SizesLike
+    from suffice.learning.mixture_setup import Kind
+    from suffice.scores import Penalised
+
 
 @dataclass(frozen=True, eq=False)
 class _Task:
@@ -50,19 +55,19 @@ class _Task:
 
 @one_blas_thread
 def mixture(
-    data: Any,
-    k: Any,
-    families: Any = None,
+    data: RowsLike,
+    k: SizesLike,
+    families: Kind | Mapping[str, Kind] | None = None,
     *,
     name: str = "class",
-    prior: Any = None,
+    prior: PriorLike | None = None,
     estimate: Estimate | None = None,
     starts: int = 10,
-    start: Any = None,
+    start: object = None,
     seed: int = 0,
     tol: float = 1e-6,
     max_iter: int = 500,
-    choose: Any = None,
+    choose: Penalised | ICL | HeldOut | None = None,
     threads: int | None = None,
     progress: bool | None = None,
     time_limit: float | None = None,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,9 @@ from suffice.structure.problem import Problem
 from suffice.structure.search import problem_of, search, window_of, with_most_parents
 from suffice.structure.windows import Window
 
+if TYPE_CHECKING:
+    from suffice.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
+
 Floats = npt.NDArray[np.float64]
 
 N_SHOWN = 60
@@ -52,13 +55,14 @@ class Strength(NamedTuple):
 
 @overload
 def bootstrap(
-    data: Any,
-    method: Any = ...,
+    data: RowsLike | Sequences,
+    method: SearchesGraphs | None = ...,
     n: int = ...,
     *,
-    score: Any = ...,
+    score: ScoresNodes | None = ...,
     constraints: Constraints | None = ...,
-    lags: Any = ...,
+    lags: LagsLike | None = ...,
+    families: FamiliesLike | None = ...,
     dry_run: Literal[False] = ...,
     seed: int = ...,
     time_limit: float | None = ...,
@@ -68,13 +72,14 @@ def bootstrap(
 ) -> Bootstrap: ...
 @overload
 def bootstrap(
-    data: Any,
-    method: Any = ...,
+    data: RowsLike | Sequences,
+    method: SearchesGraphs | None = ...,
     n: int = ...,
     *,
-    score: Any = ...,
+    score: ScoresNodes | None = ...,
     constraints: Constraints | None = ...,
-    lags: Any = ...,
+    lags: LagsLike | None = ...,
+    families: FamiliesLike | None = ...,
     dry_run: Literal[True],
     seed: int = ...,
     time_limit: float | None = ...,
@@ -84,21 +89,21 @@ def bootstrap(
 ) -> Plan: ...
 @one_blas_thread
 def bootstrap(
-    data: Any,
-    method: Any = None,
+    data: RowsLike | Sequences,
+    method: SearchesGraphs | None = None,
     n: int = 200,
     *,
-    score: Any = None,
+    score: ScoresNodes | None = None,
     constraints: Constraints | None = None,
-    lags: Any = None,
-    families: Mapping[str, Any] | None = None,
+    lags: LagsLike | None = None,
+    families: FamiliesLike | None = None,
     dry_run: bool = False,
     seed: int = 0,
     time_limit: float | None = None,
     memory_limit: int | str | None = None,
     threads: int | None = None,
     progress: bool | None = None,
-) -> Any:
+) -> Bootstrap | Plan:
     """How often each edge is found when the rows are resampled `n` times (Friedman, Goldszmidt & Wyner 1999).
 
     Each replicate draws as many rows with replacement and searches as `search` would. What counts is the equivalence class that

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,6 +46,10 @@ from suffice.structure.pc import MMHC, PC
 from suffice.structure.problem import Method, Problem
 from suffice.structure.search import problem_of as search_problem
 from suffice.variables import Count, Finite, Real
+
+if TYPE_CHECKING:
+    from suffice.argument_types import FamiliesLike, HiddenLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.graphs.directed import DagLike
 
 EDGES = ["edge", "direction"]
 HEADER = ["round", "edges", "score", "log-likelihood", "seconds"]
@@ -176,15 +180,15 @@ class StructuralRun(Run[BayesNet]):
 
 @one_blas_thread
 def structural_em(
-    data: Any,
-    hidden: Any = (),
-    score: Any = None,
-    method: Any = None,
-    prior: Any = None,
+    data: RowsLike,
+    hidden: HiddenLike = (),
+    score: ScoresNodes | None = None,
+    method: SearchesGraphs | None = None,
+    prior: PriorLike | None = None,
     *,
     constraints: Constraints | None = None,
-    families: Mapping[str, Any] | None = None,
-    start: Any = None,
+    families: FamiliesLike | None = None,
+    start: DagLike | None = None,
     starts: int | None = None,
     rounds: int = 20,
     seed: int = 0,
@@ -371,7 +375,7 @@ def _task(data: Any, hidden: Any, start: BayesNet | None, threads: int | None) -
     if not rows.n_rows or not rows.weight > 0:
         raise DataError("there are no rows to learn a graph from")
     unseen = [hidden] if isinstance(hidden, Finite) else hidden if isinstance(hidden, Iterable) else ()
-    names = [v if isinstance(hidden, Mapping) else getattr(v, "name", None) for v in unseen]
+    names: list[Any] = [v if isinstance(hidden, Mapping) else getattr(v, "name", None) for v in unseen]
     left_out = set(rows.identifiers) - set(names)
     if left_out:
         note(f"left out of the search, with nearly as many states as rows: {listed(sorted(left_out))}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from suffice.families.regression import COLLINEAR, too_large
 from suffice.libraries import sc
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.variables import Finite, Variable
+
+if TYPE_CHECKING:
+    from suffice.argument_types import RowsLike
 
 Array = npt.NDArray[np.float64]
 
@@ -213,7 +216,7 @@ class LikelihoodRatio(IndependenceTest):
 
 @one_blas_thread
 def independence_test(
-    data: Any, x: str, y: str, given: str | Iterable[str] = (), test: IndependenceTest | None = None
+    data: RowsLike | Statistics, x: str, y: str, given: str | Iterable[str] = (), test: IndependenceTest | None = None
 ) -> Independence:
     """Whether x and y are independent given others: the statistic, its degrees of freedom and its p-value.
 

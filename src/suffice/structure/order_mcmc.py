@@ -10,10 +10,10 @@ orders in proportion to p(data, ≺); the edge's probability given each visited 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,10 @@ from suffice.structure.problem import Problem
 from suffice.structure.rules import Rules
 from suffice.structure.search import problem_of
 
+if TYPE_CHECKING:
+    from suffice.argument_types import FamiliesLike, RowsLike, ScoresNodes
+    from suffice.statistics import Statistics
+
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
@@ -51,8 +55,8 @@ COUNTABLE = 20
 
 @overload
 def order_mcmc(
-    data: Any,
-    score: Any = ...,
+    data: RowsLike | Statistics,
+    score: ScoresNodes | None = ...,
     *,
     max_parents: int = ...,
     samples: int = ...,
@@ -61,6 +65,7 @@ def order_mcmc(
     chains: int = ...,
     correct: bool = ...,
     constraints: Constraints | None = ...,
+    families: FamiliesLike | None = ...,
     seed: int = ...,
     dry_run: Literal[False] = ...,
     time_limit: float | None = ...,
@@ -70,8 +75,8 @@ def order_mcmc(
 ) -> OrderPosterior: ...
 @overload
 def order_mcmc(
-    data: Any,
-    score: Any = ...,
+    data: RowsLike | Statistics,
+    score: ScoresNodes | None = ...,
     *,
     max_parents: int = ...,
     samples: int = ...,
@@ -80,6 +85,7 @@ def order_mcmc(
     chains: int = ...,
     correct: bool = ...,
     constraints: Constraints | None = ...,
+    families: FamiliesLike | None = ...,
     seed: int = ...,
     dry_run: Literal[True],
     time_limit: float | None = ...,
@@ -89,8 +95,8 @@ def order_mcmc(
 ) -> Plan: ...
 @one_blas_thread
 def order_mcmc(
-    data: Any,
-    score: Any = None,
+    data: RowsLike | Statistics,
+    score: ScoresNodes | None = None,
     *,
     max_parents: int = 3,
     samples: int = 1000,
@@ -99,14 +105,14 @@ def order_mcmc(
     chains: int = 2,
     correct: bool = False,
     constraints: Constraints | None = None,
-    families: Mapping[str, Any] | None = None,
+    families: FamiliesLike | None = None,
     seed: int = 0,
     dry_run: bool = False,
     time_limit: float | None = None,
     memory_limit: int | str | None = None,
     threads: int | None = None,
     progress: bool | None = None,
-) -> Any:
+) -> OrderPosterior | Plan:
     """The posterior probability of each edge, by sampling orders of the variables (Friedman & Koller 2003).
 
     `score` stands for ln p(data | graph): `BIC()`, the default, approximates it; `Evidence(BDeu(1))` is exact under its prior.

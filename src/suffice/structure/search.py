@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -32,11 +32,14 @@ from suffice.structure.rules import Rules
 from suffice.structure.windows import Window
 from suffice.variables import Finite, Variable
 
+if TYPE_CHECKING:
+    from suffice.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
+
 
 @overload
 def search(
-    data: Any,
-    score: Any = ...,
+    data: RowsLike | Sequences | Window | Statistics | Moments,
+    score: ScoresNodes | None = ...,
     *,
     method: GraphMethod,
     constraints: Constraints | None = ...,
@@ -49,13 +52,13 @@ def search(
 ) -> FoundGraph: ...
 @overload
 def search(
-    data: Any,
-    score: Any = ...,
-    method: Any = ...,
+    data: RowsLike | Sequences | Window | Statistics | Moments,
+    score: ScoresNodes | None = ...,
+    method: SearchesGraphs | None = ...,
     constraints: Constraints | None = ...,
     *,
-    lags: Any = ...,
-    families: Mapping[str, Any] | None = ...,
+    lags: LagsLike | None = ...,
+    families: FamiliesLike | None = ...,
     seed: int = ...,
     time_limit: float | None = ...,
     memory_limit: int | str | None = ...,
@@ -65,13 +68,13 @@ def search(
 ) -> Found: ...
 @overload
 def search(
-    data: Any,
-    score: Any = ...,
-    method: Any = ...,
+    data: RowsLike | Sequences | Window | Statistics | Moments,
+    score: ScoresNodes | None = ...,
+    method: SearchesGraphs | None = ...,
     constraints: Constraints | None = ...,
     *,
-    lags: Any = ...,
-    families: Mapping[str, Any] | None = ...,
+    lags: LagsLike | None = ...,
+    families: FamiliesLike | None = ...,
     seed: int = ...,
     time_limit: float | None = ...,
     memory_limit: int | str | None = ...,
@@ -81,13 +84,13 @@ def search(
 ) -> Plan: ...
 @one_blas_thread
 def search(
-    data: Any,
-    score: Any = None,
-    method: Any = None,
+    data: RowsLike | Sequences | Window | Statistics | Moments,
+    score: ScoresNodes | None = None,
+    method: SearchesGraphs | None = None,
     constraints: Constraints | None = None,
     *,
-    lags: Any = None,
-    families: Mapping[str, Any] | None = None,
+    lags: LagsLike | None = None,
+    families: FamiliesLike | None = None,
     seed: int = 0,
     time_limit: float | None = None,
     memory_limit: int | str | None = None,

@@ -16,7 +16,7 @@ from suffice.iteration import OutOfTime, checked_seconds
 from suffice.learning.principles import FEATURES, NUMBERS, TABLES, prior_of
 from suffice.learning.undirected.problem import UndirectedProblem
 from suffice.models.features import Features, UndirectedModel, is_undirected, undirected_model
-from suffice.models.gaussian_markov_net import fit_gaussian
+from suffice.models.gaussian_markov_net import GaussianMarkovNet, fit_gaussian
 from suffice.models.log_linear import LogLinear
 from suffice.models.markov_net import MarkovNet
 from suffice.objectives import Bayes, Likelihood, MaxEntropy, as_penalties
@@ -36,7 +36,7 @@ def fit_undirected(
     base: MarkovNet | None = None,
     time_limit: float | None = None,
     progress: bool | None = None,
-) -> Any:
+) -> MarkovNet | GaussianMarkovNet:
     """The `MarkovNet` of a `Graph`, a `LogLinear`, `Pairwise` or `Ising` model, or `Features`, that the data gives; of a `Graph`
     of real columns the `GaussianMarkovNet`.
 
@@ -76,15 +76,16 @@ def fit_undirected(
     return _estimated(UndirectedProblem(wanted, wanted.checked(variables), rows, **options))
 
 
-def _estimated(problem: UndirectedProblem) -> Any:
+def _estimated(problem: UndirectedProblem) -> MarkovNet:
     """The estimate; where the time was over before there was one, that is said."""
     try:
-        return problem.objective.fit(problem)
+        net: MarkovNet = problem.objective.fit(problem)
     except OutOfTime:
         raise FitError(
             f"the time limit of {problem.time_limit:g} s was over before the estimate by {problem.objective!r} converged, and "
             "there is none on the way; ContrastiveDivergence() has one after each round"
         ) from None
+    return net
 
 
 def _of_reals(graph: Graph, data: Any) -> bool:
@@ -126,8 +127,8 @@ def score_undirected(model: Any, data: Any, score: Any) -> float:
     -6.238325
     """
     if isinstance(score, Evidence):
-        net: MarkovNet = fit_undirected(model, data, prior=score.prior)
-        return net.log_evidence
+        fitted: Any = fit_undirected(model, data, prior=score.prior)  # numbers have no prior here, and are refused
+        return float(fitted.log_evidence)
     net = fit_undirected(model, data)
     return float(net.log_likelihood() - score.price(net.summary().weight) * net.n_parameters)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from suffice.models.rbm import RBM
 from suffice.models.visible import VisibleColumns, refuse_missing_cells
 from suffice.objectives import L1, L2, ContrastiveDivergence, as_penalties
 from suffice.statistics import Request
+
+if TYPE_CHECKING:
+    from suffice.argument_types import RowsLike
+    from suffice.objectives import PenaltyLike
 
 TRIED = 1000
 """Rows, drawn once, by which the pseudo-likelihood is told after each pass."""
@@ -51,13 +55,13 @@ class RbmRun(Run[RBM]):
 
 @one_blas_thread
 def rbm(
-    data: Any,
+    data: RowsLike,
     hidden: int = 256,
     *,
     objective: ContrastiveDivergence | None = None,
     rate: float | None = None,
     momentum: float = 0.5,
-    penalty: Any = None,
+    penalty: PenaltyLike | None = None,
     epochs: int = 10,
     batch: int = 100,
     seed: int = 0,

@@ -1,0 +1,214 @@
+"""The score of a graph, directed or not, of rows, sequences or statistics; and the prior that scores it best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from suffice.blas import one_blas_thread
+from suffice.engines.scan import scan
+from suffice.errors import DataError, FitError, listed, nearest
+from suffice.families import family_of
+from suffice.families.empirical_bayes import EmpiricalBayes
+from suffice.families.gathering import gather
+from suffice.families.hierarchical import PartialPooling
+from suffice.families.priors import Several, as_prior
+from suffice.families.regression_suprema import Supremum, supremum_of
+from suffice.graphs import Dag
+from suffice.learning.chain_fit import score_chain
+from suffice.learning.chain_task import of_sequences, refuse_shared
+from suffice.learning.incomplete import checked_families, numbers_of
+from suffice.learning.plates import Plate
+from suffice.learning.tied_regressions import fitted_regressions
+from suffice.learning.undirected.fit import refuse_directed, score_undirected
+from suffice.models.bayes_net import BayesNet
+from suffice.models.estimated import free_nodes
+from suffice.models.features import is_undirected
+from suffice.models.regressions import families_of
+from suffice.models.sharing import Tie, agreeing, alike, check_families, pooled, shared_in, shared_of, tied_prior
+from suffice.scores import BIC, Evidence
+from suffice.statistics import Statistics
+
+if TYPE_CHECKING:
+    from suffice.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, ScoresNodes, SharedLike
+    from suffice.engines.sequences import Sequences
+    from suffice.families.prior import Prior
+    from suffice.graphs import Graph
+    from suffice.graphs.directed import DagLike
+    from suffice.graphs.template import TemplateLike
+    from suffice.models.chain import Chain
+
+
+@overload
+def score(
+    dag: TemplateLike | Chain | Graph | HasGraph,
+    data: RowsLike | Sequences | Statistics,
+    score: ScoresNodes | None = ...,
+    *,
+    by_node: Literal[False] = ...,
+    families: FamiliesLike | None = ...,
+    shared: SharedLike | None = ...,
+) -> float: ...
+@overload
+def score(
+    dag: TemplateLike | Chain | Graph | HasGraph,
+    data: RowsLike | Sequences | Statistics,
+    score: ScoresNodes | None = ...,
+    *,
+    by_node: Literal[True],
+    families: FamiliesLike | None = ...,
+    shared: SharedLike | None = ...,
+) -> dict[str, float]: ...
+@one_blas_thread
+def score(
+    dag: TemplateLike | Chain | Graph | HasGraph,
+    data: RowsLike | Sequences | Statistics,
+    score: ScoresNodes | None = None,
+    *,
+    by_node: bool = False,
+    families: FamiliesLike | None = None,
+    shared: SharedLike | None = None,
+) -> float | dict[str, float]:
+    """How well the graph accounts for the data: higher is better. `by_node=True` gives each node's part.
+
+    `shared` ties nodes as in `fit`: their parameters count once, and the part of all of them is that of the first by name.
+    `families` are those of nodes that are regressions, as in `fit`; `Evidence` of one is by Laplace, with its ridge as prior.
+
+    >>> from suffice import LogLikelihood
+    >>> round(score("x", {"x": ["a", "b"]}, LogLikelihood()), 6)
+    -1.386294
+    """
+    chosen = BIC() if score is None else score
+    if isinstance(chosen, type) or not hasattr(chosen, "local"):
+        raise FitError(f"a score is LogLikelihood(), AIC(), BIC() or Evidence(prior), not {score!r}")
+    if is_undirected(dag):
+        refuse_directed(families=families, shared=shared, by_node=by_node or None)
+        return score_undirected(dag, data, chosen)
+    if of_sequences(dag, data):
+        refuse_shared(shared)
+        return score_chain(dag, data, chosen, by_node=by_node)
+    asked: Any = dag  # what is left has to make a Dag, or is refused by it
+    graph, ties = shared_in(Dag(asked), shared_of(dag, shared))
+    if families := families_of(dag, families):
+        parts = _beside_regressions(dag, graph, data, chosen, families, ties)
+        return parts if by_node else float(sum(parts.values()))
+    statistics = agreed_statistics(dag, graph, gather(data, graph), ties)
+    variables = statistics.variables
+    if isinstance(chosen, Evidence):
+        chosen = Evidence(dag.prior_with(chosen.prior)) if isinstance(dag, Plate) else chosen
+        chosen = chosen.choose(variables, free_nodes(graph, variables, statistics, ties), statistics)
+        chosen = Evidence(tied_prior(chosen.prior, ties)) if ties else chosen
+    bound = chosen.bind({n: variables[n] for n in graph.nodes}, statistics)
+    together = {tie.nodes[0]: pooled(tie, statistics, variables) for tie in ties}
+    again = {node for tie in ties for node in tie.nodes[1:]}
+    parts = {n: 0.0 if n in again else _local(graph, n, variables, statistics, bound, together.get(n)) for n in graph.nodes}
+    return parts if by_node else float(sum(parts.values()))
+
+
+def _beside_regressions(
+    dag: Any, graph: Dag, data: Any, chosen: Any, families: Mapping[str, Any], ties: Sequence[Tie]
+) -> dict[str, float]:
+    """The parts of all nodes. A regression has its log-likelihood at the estimate, where a ridge has moved it, less the price
+    of its parameters; or Laplace's approximation of its evidence, up to the constant of its flat intercept. The
+    other nodes are scored as if regressions had no parents."""
+    if isinstance(data, Statistics):
+        raise FitError(f"{next(iter(families))!r} has a family of its own, which is scored from rows: statistics are not enough")
+    rows = dag.rows(data) if isinstance(dag, BayesNet) else scan(data).with_numbers(numbers_of(families, graph))
+    for node in graph.nodes:
+        if node not in rows.columns:
+            raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
+    rows = rows.take(graph.nodes)
+    rows.require_complete(graph.nodes)
+    rows = rows.with_variables(alike(ties, rows.schema))
+    variables = rows.schema
+    checked_families(families, graph, variables)
+    check_families(ties, families)
+    iterative = {n: f for n, f in families.items() if getattr(f, "iterative", False)}
+    if iterative and not hasattr(chosen, "of_regression"):
+        raise FitError(f"{next(iter(iterative))!r} is a regression, which {chosen!r} says nothing of: score it with BIC()")
+    nodes = {n: (variables[n], [variables[p] for p in graph.parents(n)]) for n in iterative}
+    tied = [tie for tie in ties if tie.nodes[0] in iterative]
+    if isinstance(chosen, Evidence):
+        if tied:
+            raise FitError(f"{tied[0].nodes[0]!r} is a tied regression, whose evidence is not known: score it with BIC()")
+        found = {n: supremum_of(rows, family, *nodes[n]) for n, family in iterative.items()}
+    else:
+        found = {n: Supremum.of(cpd) for n, cpd in fitted_regressions(nodes, iterative, rows, ties).items()}
+    own = {n: chosen.of_regression(family, *nodes[n], found[n], rows.weight) for n, family in iterative.items()}
+    for tie in tied:  # parameters of all of them are paid for once
+        price = sum(found[n].log_likelihood - own[n] for n in tie.nodes[1:])
+        own[tie.nodes[0]] += sum(own[n] for n in tie.nodes[1:]) + price
+        own |= dict.fromkeys(tie.nodes[1:], 0.0)
+    cut = Dag({n: [] if n in own else graph.parents(n) for n in graph.nodes})
+    left = [tie.nodes for tie in ties if tie.nodes[0] not in own]
+    return {**score(cut, rows, chosen, by_node=True, shared=left), **own}
+
+
+def _local(graph: Dag, node: str, variables: Any, statistics: Statistics, chosen: Any, pooled: Any = None) -> float:
+    child, parents = variables[node], [variables[p] for p in graph.parents(node)]
+    family = family_of(child, parents)
+    seen = statistics.answer(family.needs(child, parents)) if pooled is None else pooled
+    return float(chosen.local(family, child, parents, seen, statistics.weight))
+
+
+def agreed_statistics(dag: Any, graph: Dag, statistics: Statistics, ties: tuple[Tie, ...]) -> Statistics:
+    """Statistics that speak of all nodes, in the same states of those that are tied or alike."""
+    known = statistics.variables
+    missing = [n for n in graph.nodes if n not in known]
+    if missing:
+        raise DataError(f"the statistics do not speak of {listed(missing)}, which the graph names{nearest(missing[0], known)}")
+    return agreeing(statistics, (*ties, *getattr(dag, "alike", ())))
+
+
+@one_blas_thread
+def by_evidence(
+    dag: DagLike,
+    data: RowsLike | Statistics,
+    prior: PriorLike,
+    *,
+    shared: SharedLike | None = None,
+    families: FamiliesLike | None = None,
+) -> Prior:
+    """The prior with the strength, or other free numbers, that give this graph the largest evidence: what `fit` would choose.
+
+    `prior` is a plain prior, such as `BDeu()` or `Dirichlet()`, whose number is chosen, or one that chooses by itself:
+    `EmpiricalBayes(BDeu())`, `HierarchicalDirichlet()`, `LogisticNormal(variance=None)`; or several.
+
+    `dag`, `data`, `shared` and `families` are those of `fit`: tied nodes, also those that a plate or a network brings, count
+    once, by all that they have seen; regressions, and what a plate with `Partial()` pools, have no part in the choice.
+
+    >>> from suffice import Dirichlet
+    >>> rows = {"x": list("aaaaaaaaab"), "y": list("uuuuuuuvvv")}
+    >>> round(by_evidence("x -> y", rows, Dirichlet()).alpha, 3)
+    1.029
+    >>> round(by_evidence("x; y", {"x": list("aab"), "y": list("aaa")}, Dirichlet(), shared=[("x", "y")]).alpha, 3)
+    1.394
+    """
+    choosing = _choosing(prior)
+    graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
+    families = families_of(dag, families)
+    regressions = [n for n, family in (families or {}).items() if getattr(family, "iterative", False)]
+    graph = Dag({n: () if n in regressions else graph.parents(n) for n in graph.nodes}) if regressions else graph
+    if isinstance(dag, BayesNet):
+        statistics = dag.summary(data) if isinstance(data, Statistics) else gather(dag.rows(data), graph)
+    else:
+        statistics = gather(data, graph)
+    statistics = agreed_statistics(dag, graph, statistics, ties)
+    if not statistics.weight > 0:
+        raise DataError("there are no rows to choose by")
+    variables = {n: statistics.variables[n] for n in graph.nodes}
+    asked: Any = dag.prior_with(choosing) if isinstance(dag, Plate) else choosing
+    found = asked.choose(variables, free_nodes(graph, variables, statistics, ties, regressions), statistics)
+    own = found.prior if isinstance(found, PartialPooling) else found
+    # with ties the defaults of a prior come from what tied nodes have seen together: `fit` fills them in
+    own = own if ties else own.bind(variables, statistics)
+    chosen: Prior = own if len(own.priors) > 1 else own.priors[0]
+    return chosen
+
+
+def _choosing(prior: Any) -> Several:
+    asked = as_prior(prior)
+    if asked is None:
+        raise FitError("by_evidence needs the prior whose number is to be chosen: by_evidence(dag, data, BDeu())")
+    parts = asked.priors if isinstance(asked, Several) else (asked,)
+    return Several(tuple(part if part.chooses else EmpiricalBayes(part) for part in parts))
