@@ -33,7 +33,7 @@ test-spark: $(SPARK)/.ready ## run every learner on Spark; needs Java 17
 
 $(SPARK)/.ready: pyproject.toml
 	test -x $(SPARK)/bin/python || $(PYTHON) -m venv $(SPARK)
-	$(SPARK)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[spark]" "pytest>=8.2"
+	$(SPARK)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[spark]" "hypothesis>=6.100" "pytest>=8.2"
 	touch $@
 
 fuzz: $(READY)          ## feed every reader of files with broken ones, ten times as many as the tests do, from a seed that it prints
