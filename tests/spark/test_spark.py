@@ -85,6 +85,22 @@ def test_large_sums_are_added_by_the_workers(session: Any, tmp_path: Path, monke
     alike(learn(on_spark(session, tmp_path, table, 5)), learn(sf.scan(table)))
 
 
+def test_blocks_that_are_lost_or_damaged_are_made_again(session: Any, tmp_path: Path) -> None:
+    table = {**some(WHOLE, "x"), "w": np.arange(len(WHOLE["x"])) % 3}
+    data = sf.scan(written(tmp_path / "rows", table), weights="w", engine=sf.Spark(session, scratch=tmp_path))
+    held = data.hold()
+    expected = sf.scan(table, weights="w").gather([sf.Request((), ("x",))]).moments([], ["x"]).mean
+    for harm in (lambda _: None, Path.unlink, lambda p: p.write_bytes(p.read_bytes()[:-9]), lambda _: None):
+        np.testing.assert_allclose(held.gather([sf.Request((), ("x",))]).moments([], ["x"]).mean, expected, rtol=1e-12)
+        files = list(tmp_path.glob("suffice-*/*.blocks"))
+        assert files
+        for path in files:
+            harm(path)
+    del held
+    gc.collect()
+    assert not list(tmp_path.glob("suffice-*"))
+
+
 @dataclass(frozen=True)
 class FailOnce(Step[float]):
     """A sum that fails, or whose process is killed, when it is first made."""

@@ -10,12 +10,13 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from suffice.engines.engine import Block
-from suffice.engines.partitions import Reader
+from suffice.engines.partitions import Reader, Work
 from suffice.engines.pieces import Piece, tables
 from suffice.libraries import pa
 
@@ -25,8 +26,10 @@ WEIGHT = "\0weight"
 CHUNK = 2**22
 """Bytes of a file that are summed at once."""
 
-_sound: set[str] = set()
-"""Files whose checksums this process has compared."""
+NOT_THERE = (-1, -1)
+
+_sound: dict[Path, tuple[int, int]] = {}
+"""Files whose checksums this process has compared, as they were then: their times and sizes."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,10 @@ class HeldBlocks:
     def of(self, task: int, pieces: Sequence[Piece], names: Sequence[str]) -> Iterator[Block]:
         """The blocks of a task, with these columns."""
         path = self.folder / f"{task}.blocks"
-        if str(path) not in _sound:
+        if _stamp(path) != _sound.get(path, NOT_THERE):
             if not _is_sound(path):
                 self._write(path, pieces)
-            _sound.add(str(path))
+            _sound[path] = _stamp(path)
         numbers = (piece.number + i for piece in pieces for i in range(piece.n_blocks))
         with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as file:
             for i, number in zip(range(file.num_record_batches), numbers, strict=True):
@@ -56,7 +59,7 @@ class HeldBlocks:
         self.folder.mkdir(parents=True, exist_ok=True)
         beside = path.with_suffix(f".{os.getpid()}.part")
         try:
-            _write_blocks(beside, (self.reader.block(raw) for raw in tables(pieces, self.reader.columns)))
+            Work(self.reader, partial(_write_blocks, beside))(tables(pieces, self.reader.columns))
             checksum = _checksum(beside)
             beside.replace(path)
             path.with_suffix(".sum").write_text(str(checksum))
@@ -76,6 +79,14 @@ def _write_blocks(path: Path, blocks: Iterable[Block]) -> None:
                 writer = pa.ipc.new_file(file, batch.schema)
             writer.write_batch(batch)
         (writer or pa.ipc.new_file(file, pa.schema([]))).close()
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, -1
+    return found.st_mtime_ns, found.st_size
 
 
 def _is_sound(path: Path) -> bool:

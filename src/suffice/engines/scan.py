@@ -126,6 +126,8 @@ def rows_of(x: Any, missing: Iterable[object] = ()) -> Data:
     """
     if isinstance(x, Data):
         return x
+    if is_spark_frame(x):
+        return scan(x, missing=missing)
     source = source_of(x)
     return Data(Local(source, Options(missing=checked_words(missing))), source.names)
 

@@ -202,7 +202,7 @@ def plain_errors(what: str) -> Iterator[None]:
 
 
 def _cause(text: str) -> str:
-    """The last error that Python had in the trace of a job, or its first line."""
+    """The first error that a trace names in Python's words, or else its first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if any("No module named 'suffice'" in line for line in lines):
         return "the Python of the workers has no suffice: install it there, or set PYSPARK_PYTHON before the session starts"
