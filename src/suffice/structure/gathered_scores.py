@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from suffice.engines.bits import Counts, Ints, Sets
 from suffice.statistics import Statistics
 from suffice.structure.finite_scores import Array, FiniteScores
-from suffice.structure.local_scores import LocalScores
 from suffice.structure.parent_sets import Level
 from suffice.structure.rules import Parents
 from suffice.variables import Finite
@@ -40,8 +40,9 @@ class GatheredTables:
         """The tables of these sets, each in the order given: flat counts and offsets."""
         starts = self.flat.starts(self.number[sets])
         if starts is not None:
-            at = np.concatenate([[0], np.cumsum(self.cells(sets))])
-            places = np.repeat(starts - at[:-1], np.diff(at)) + np.arange(at[-1])
+            cells, at = self.sizes[sets].prod(axis=1), np.zeros(len(sets) + 1, np.int64)
+            np.cumsum(cells, out=at[1:])
+            places = np.repeat(starts - at[:-1], cells) + np.arange(at[-1])
             return self.flat.values[places].astype(self.kind), at
         names = [[self.names[v] for v in members] for members in sets.tolist()]
         each = [self.statistics.counts(some).dense().reshape(-1) for some in names]
@@ -65,8 +66,12 @@ class GatheredScores(FiniteScores):
     def _counted_by(self, finite: Sequence[Finite]) -> Any:
         return GatheredTables(self.data, finite)
 
-    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
-        return LocalScores._toggles(self, child, parents, candidates)
+    def _toggled(self, prefix: Parents, new: npt.NDArray[np.int32], less: bool) -> tuple[Array, Array]:
+        *parents, child = prefix
+        sets = np.sort(np.column_stack([np.tile(np.array(prefix, np.int32), (len(new), 1)), new]), axis=1)
+        added = self._of_sets(sets, np.argmax(sets == child, axis=1))
+        taken = [(child, tuple(p for p in parents if p != gone)) for gone in parents] if less else []
+        return added, self.families(taken)
 
     def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
         self.watch()
