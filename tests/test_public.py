@@ -43,18 +43,17 @@ def test_import_takes_only_numpy_and_the_standard_library() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))])
 def test_examples_of_the_documentation_run(page: str, tmp_path, monkeypatch) -> None:
-    """Every ```python block of a page runs, in order, in one namespace, in an empty directory; ```pycon blocks give what they print."""
+    """Every ```python block of a page runs, in order, in one namespace, in an empty directory; a ```pycon block prints what it says."""
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     for kind, block in re.findall(r"```(python|pycon)\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL):
         if kind == "python":
             exec(compile(block, page, "exec"), namespace)
             continue
         test = doctest.DocTestParser().get_doctest(block, namespace, page, page, 0)
         said: list[str] = []
-        doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(
-            test, out=said.append, clear_globs=False
-        )
+        runner.run(test, out=said.append, clear_globs=False)
         assert not said, "".join(said)
         namespace = test.globs
 
