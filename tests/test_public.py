@@ -43,7 +43,7 @@ def test_import_takes_only_numpy_and_the_standard_library() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))])
 def test_examples_of_the_documentation_run(page: str, tmp_path, monkeypatch) -> None:
-    """Every ```python block of a page runs, in order, in one namespace, in an empty directory; a ```pycon block prints what it says."""
+    """Every ```python block of a page runs, in order, in one namespace, in an empty directory; ```pycon is checked."""
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
