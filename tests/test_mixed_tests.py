@@ -111,7 +111,7 @@ def test_the_ratio_is_that_of_regressions_on_rows(x: str, given_names: tuple[str
 def test_two_finite_variables_given_numbers(given_names: tuple[str, ...], seed: int, n: int) -> None:
     rows = table(seed, n)
     numbers = [g for g in given_names if g != "d"]
-    statistic = df = 0.0
+    statistic = df = variance = 0.0
     for z in sorted(set(rows["d"])) if "d" in given_names else [None]:
         inside = rows["d"] == z if z is not None else np.ones(n, bool)
         N = int(inside.sum())
@@ -123,13 +123,25 @@ def test_two_finite_variables_given_numbers(given_names: tuple[str, ...], seed: 
             continue
         of_x, of_y = (np.linalg.svd(A, full_matrices=False) for A in (X, Y))
         bases = [U[:, s > 1e-5 * max(1.0, s.max(initial=0.0))] for U, s, _ in (of_x, of_y)]
-        statistic += left * ((bases[0].T @ bases[1]) ** 2).sum()
-        df += bases[0].shape[1] * bases[1].shape[1]
+        p, q = (basis.shape[1] for basis in bases)
+        if max(p, q) < left:
+            statistic += left * ((bases[0].T @ bases[1]) ** 2).sum()
+            df += p * q
+            variance += 2 * p * q * (left - p) * (left - q) / ((left - 1) * (left + 2))
+    if variance:
+        statistic, df = 2 * df / variance * statistic, 2 * df**2 / variance
     answer = sf.independence_test(scanned(rows), "x", "e", given_names)
-    assert answer.df == df
-    assert answer.statistic == pytest.approx(statistic, rel=1e-6, abs=1e-8)
-    other = sf.independence_test(scanned(rows), "e", "x", given_names)
-    assert (other.df, other.statistic) == (df, pytest.approx(statistic, rel=1e-6, abs=1e-8))
+    for test in (answer, sf.independence_test(scanned(rows), "e", "x", given_names)):
+        assert (test.df, test.statistic) == (pytest.approx(df, rel=1e-9), pytest.approx(statistic, rel=1e-6, abs=1e-8))
+
+
+@pytest.mark.parametrize(("p", "q", "n"), [(1, 1, 5), (2, 3, 8), (2, 2, 20)])
+def test_the_trace_of_unrelated_directions_has_this_mean_and_variance(p: int, q: int, n: int) -> None:
+    rng = np.random.default_rng(0)
+    U, V = (np.linalg.qr(rng.normal(size=(20_000, n, k)))[0] for k in (p, q))
+    traces = n * ((U.transpose(0, 2, 1) @ V) ** 2).sum((1, 2))
+    assert traces.mean() == pytest.approx(p * q, rel=0.03)
+    assert traces.var() == pytest.approx(2 * p * q * (n - p) * (n - q) / ((n - 1) * (n + 2)), rel=0.05)
 
 
 def test_without_numbers_it_is_the_adjusted_table_test() -> None:

@@ -174,9 +174,12 @@ def ratio_tests(groups: Any, members: Any, both: bool, answers: Any) -> None:
 def state_tests(groups: Any, members: Any, r: int, c: int, answers: Any) -> None:
     """Whether states x of r and y of c are independent given numbers: the score test of their indicators' partial correlations.
 
-    Within a stratum of N rows, k numbers swept out of the indicators X and Y of all states but one, the trace of
-    (X'X)⁻¹X'Y(Y'Y)⁻¹Y'X is Pillai's; times N − 1 − k it has the mean of a chi-square of as many degrees as X has columns
-    times Y. Without numbers it is Pearson's X², but for (N − 1)/N.
+    Within a stratum of N rows, k numbers swept out of the indicators X and Y of all states but one, p and q columns, the
+    trace of (X'X)⁻¹X'Y(Y'Y)⁻¹Y'X is Pillai's V. Of directions that have nothing to do with each other, n = N − 1 − k dimensions,
+
+        E nV = p q,     Var nV = 2 p q (n − p)(n − q) / ((n − 1)(n + 2)),
+
+    less than a chi-square has. Both add over strata, and a chi-square with this mean and variance gives the p-value, as above.
     """
     count, mean, first, x, y = groups[0], groups[1], groups[3], groups[4], groups[5]
     k = members.shape[1]
@@ -188,7 +191,7 @@ def state_tests(groups: Any, members: Any, r: int, c: int, answers: Any) -> None
         widest = max(widest, first[s + 1] - first[s])
     taken = np.ones(widest, np.bool_)
     for t in range(len(members)):
-        statistic, df = 0.0, 0.0
+        statistic, df, variance = 0.0, 0.0, 0.0
         for s in range(len(first) - 1):
             low, high = first[s], first[s + 1]
             for a in range(m):
@@ -251,8 +254,12 @@ def state_tests(groups: Any, members: Any, r: int, c: int, answers: Any) -> None
                             part[a, b] = value
                         else:
                             part[b, a] = value
+            if columns >= left or rows >= left:  # as many states as rows: nothing is left to chance
+                continue
             for a in range(c - 1):
                 statistic += left * part[a, a]
             df += columns * rows
-        answers[t, 0], answers[t, 1] = max(statistic, 0.0), df
-        answers[t, 2] = log_chi_square_tail(max(statistic, 0.0), df)
+            variance += 2.0 * columns * rows * (left - columns) * (left - rows) / ((left - 1.0) * (left + 2.0))
+        scale = 2.0 * df / variance if variance > 0.0 else 1.0
+        answers[t, 0], answers[t, 1] = scale * max(statistic, 0.0), scale * df
+        answers[t, 2] = log_chi_square_tail(answers[t, 0], answers[t, 1])
