@@ -68,9 +68,9 @@ NULLS: dict[str, Draw] = {
 
 def level(draw: Draw, n: int, replications: int, seed: int = 0) -> float:
     """The share of tables in which the test at 5 % speaks against independence."""
-    rng, hits = np.random.default_rng([seed, n]), 0
-    for _ in range(replications):
-        rows, x, y, given = draw(rng, n)
+    hits = 0
+    for k in range(replications):
+        rows, x, y, given = draw(np.random.default_rng([seed, n, k]), n)
         test = sf.LikelihoodRatio(frozenset(k for k, v in rows.items() if v.dtype.kind == "f"))
         kinds = {k: list(LETTERS[:3]) for k in rows if k not in test.numbers}
         request = test.needs(x, y, given)
