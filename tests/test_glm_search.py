@@ -454,3 +454,13 @@ def test_numbers_of_any_size_cost_no_digits(what: str) -> None:
         score = problem.scores.family(number[child], tuple(sorted(number[p] for p in own)))
         dag = sf.Dag({n: own if n == child else () for n in problem.names})
         assert score == pytest.approx(sf.score(dag, rows, families=families, by_node=True)[child], abs=1e-6)
+
+
+def test_learn_fits_columns_as_the_search_saw_them() -> None:
+    rng = np.random.default_rng(0)
+    stage = rng.integers(0, 3, 500)
+    rows = {"stage": stage, "ill": np.where(rng.random(500) < 1 / (1 + np.exp(1.5 - 1.5 * stage)), "yes", "no")}
+    with pytest.warns(sf.SufficeNote):
+        bn = sf.learn(rows, families={"ill": sf.Logistic()}, constraints=sf.Require(("stage", "ill")))
+    assert bn.dag.edges == (("stage", "ill"),)
+    assert bn.variables["stage"] == sf.Finite("stage", ["0", "1", "2"])

@@ -121,6 +121,15 @@ class Data:
         engine = self.engine.declared(variables)
         return Data(engine if unknown is None else engine.with_unknown(unknown), self.columns)
 
+    def as_declared(self) -> Data:
+        """The same rows, whose columns are declared to be what they were found to be.
+
+        >>> from suffice import scan
+        >>> scan({"dose": [0, 1, 1]}).as_declared().with_numbers(["dose"]).schema["dose"]
+        Finite('dose', ['0', '1'])
+        """
+        return Data(self.engine.declared(dict(self.schema)), self.columns)
+
     def with_indicators(self, marked: Mapping[str, str]) -> Data:
         """The same rows with a column "no" or "yes" for each name, whether the cell of the column that it marks is missing.
 

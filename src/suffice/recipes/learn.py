@@ -172,7 +172,10 @@ def learn(
     if isinstance(found, FoundGraph):
         return fit(LogLinear(found.generators) if isinstance(found.method, Stepwise) else found.graph, rows)
     own = suitable(prior, found.problem.variables, PRIOR)
-    return _told(fit(found.dag, found.problem.data, prior=own, estimate=estimate, families=found.problem.families), found)
+    seen: Any = found.problem.data
+    if found.problem.families and isinstance(seen, Data):  # what was states in the search is, though the parent of a regression
+        seen = seen.as_declared()
+    return _told(fit(found.dag, seen, prior=own, estimate=estimate, families=found.problem.families), found)
 
 
 def _chain(found: Found, data: Sequences, prior: Any, estimate: Estimate | None) -> Chain:
