@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
@@ -14,7 +15,9 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.graphs import Dag, Graph
-from suffice.graphs.layout import Layout, by_graphlay, crosses, in_layers, laid_out
+from suffice.pictures import Bar, Picture, PictureEdge, PictureNode
+from suffice.pictures.layout import Layout, by_graphlay, crosses, in_layers, lay_out
+from suffice.pictures.shapes import size_of
 
 matplotlib.use("Agg")
 
@@ -29,11 +32,11 @@ GRAPHS = {
 
 
 def graphlay_layout(*graph: Any) -> Layout:
-    return by_graphlay(pytest.importorskip("graphlay"), *graph)
+    return by_graphlay(pytest.importorskip("graphlay"), *graph, style="diagonal")
 
 
 def of(dag: Dag) -> tuple[Any, Any]:
-    return dag.topological_order, {n: dag.parents(n) for n in dag.nodes}
+    return {n: size_of(PictureNode(n)) for n in dag.topological_order}, {n: dag.parents(n) for n in dag.nodes}
 
 
 def on_border(point: tuple[float, float], box: tuple[float, float, float, float]) -> bool:
@@ -68,7 +71,7 @@ def test_no_edge_touches_another_node_of_any_graph(n: int, seed: int, share: flo
     names = [f"{'n' * int(rng.integers(1, 20))}{i}" for i in range(n)]
     dag = Dag({b: [a for a in names[:i] if rng.random() < share] for i, b in enumerate(names)})
     check(in_layers(*of(dag)), dag)
-    assert not laid_out(*of(dag)).collisions()
+    assert not lay_out(*of(dag)).collisions()
 
 
 def test_lines_and_boxes() -> None:
@@ -114,3 +117,79 @@ def test_a_plot_on_axes_of_ones_own_keeps_its_letters_in_its_boxes() -> None:
     assert GRAPHS["alarm"].plot(ax=ax) is ax
     assert {t.get_fontsize() for t in ax.texts} == {ax.texts[0].get_fontsize()}
     assert ax.texts[0].get_fontsize() < 5
+
+
+NAMES = [
+    "<script>alert(1)</script>",
+    'a "quoted" name',
+    "two\nlines",
+    "\u05e9\u05dc\u05d5\u05dd",
+    "x" * 10_000,
+    "\x00\x0b",
+    "\u4e16\u754c",
+    "&amp;",
+]
+
+
+def test_hostile_names_make_sound_pictures(tmp_path: Path) -> None:
+    states = tuple(Bar(name, 1 / len(NAMES), 0.0, 0.3) for name in NAMES)
+    picture = Picture(
+        tuple(PictureNode(name, bars=states) for name in NAMES), tuple(PictureEdge(a, b) for a, b in itertools.pairwise(NAMES))
+    )
+    root = ElementTree.fromstring(picture.svg())
+    assert not [e for e in root.iter() if e.tag.endswith("script")]
+    assert all(len(e.text or "") < 60 for e in root.iter() if e.tag.endswith("}text"))
+    picture.save(tmp_path / "x.png")
+    assert (tmp_path / "x.png").stat().st_size > 1_000
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_the_order_of_nodes_and_edges_changes_nothing(random: Any) -> None:
+    picture = GRAPHS["asia"].picture()
+    nodes, edges = list(picture.nodes), list(picture.edges)
+    random.shuffle(nodes)
+    random.shuffle(edges)
+    assert Picture(tuple(nodes), tuple(edges)).svg() == picture.svg()
+
+
+@pytest.mark.parametrize("n", [0, 1, 1_000])
+def test_isolated_nodes(n: int) -> None:
+    root = ElementTree.fromstring(Picture(tuple(PictureNode(f"n{i}") for i in range(n))).svg())
+    assert sum(e.tag.endswith("}rect") for e in root.iter()) == n
+
+
+def test_every_graph_has_a_picture(tmp_path: Path) -> None:
+    for graph in (Dag("a -> b"), Graph("a -- b"), Dag("a -> c <- b; c -> d").cpdag(), sf.Template("x[-1] -> x -> y")):
+        graph.picture().save(tmp_path / "x.svg")
+        ElementTree.parse(tmp_path / "x.svg")
+        assert graph._repr_html_().startswith("<svg")
+        graph.plot(tmp_path / "x.pdf")
+    with pytest.raises(sf.SufficeError, match=r"saved as .svg, .png, .pdf, not .bmp"):
+        Dag("a").picture().save(tmp_path / "x.bmp")
+    with pytest.raises(sf.SufficeError, match="no node 'z'"):
+        Dag("a").picture(focus="z")
+    with pytest.raises(sf.SufficeError, match="against is another graph"):
+        Dag("a").picture(against="b")  # type: ignore[arg-type]
+
+
+def test_two_graphs_in_one_picture() -> None:
+    both = Dag("a -> b -> c; a -> c").picture(against=Dag("b -> a; b -> c; c -> d"))
+    assert {(e.tail, e.head): e.style for e in both.edges} == {
+        ("a", "b"): "dashed",
+        ("a", "c"): "double",
+        ("b", "c"): "solid",
+        ("c", "d"): "dotted",
+    }
+    heads = [e for e in ElementTree.fromstring(both.svg()).iter() if e.get("class") == "suffice-head"]
+    assert len(heads) == 4
+    cycle = Dag("a -> b -> c").picture(against=Dag("c -> a"))
+    ElementTree.fromstring(cycle.svg())
+
+
+def test_bars_do_not_make_edges_cross_boxes() -> None:
+    bn = sf.load("alarm")
+    nodes = tuple(PictureNode(v, bars=tuple(Bar(str(s), 0.5) for s in bn.variables[v].states)) for v in bn.dag.nodes)
+    sizes = {name: size_of(next(n for n in nodes if n.name == name)) for name in bn.dag.topological_order}
+    assert not lay_out(sizes, {n: bn.dag.parents(n) for n in bn.dag.nodes}).collisions()
+    assert not in_layers(sizes, {n: bn.dag.parents(n) for n in bn.dag.nodes}).collisions()

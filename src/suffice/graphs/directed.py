@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from suffice.errors import GraphError, TooLarge, listed
 from suffice.graphs.paths import blocked, compelled, extension, links, meek, reached, topological_order
-from suffice.graphs.plot import draw, svg
 from suffice.graphs.text import Edge, all_nodes, check_edges, quoted, read_directed, read_pairs, shown, statements
 from suffice.graphs.undirected import Graph
 from suffice.graphs.value import GraphValue
@@ -246,17 +245,6 @@ class Dag(GraphValue):
         """
         return self._dot("digraph", [f"{quoted(a)} -> {quoted(b)}" for a, b in self.edges])
 
-    def plot(self, path: Any = None, *, ax: Any = None) -> Any:
-        """Draw the graph in layers, parents above children; gives the matplotlib axes, and saves to `path` when given.
-
-        Without `ax` and `path` it is drawn on pyplot's current figure, which a notebook shows and `plt.savefig` saves.
-
-        >>> ax = Dag("a -> b").plot()
-        >>> [text.get_text() for text in ax.texts]
-        ['a', 'b']
-        """
-        return draw(self.topological_order, self._parents, path, ax)
-
     def __str__(self) -> str:
         return "; ".join(statements(self.topological_order, self._parents))
 
@@ -268,8 +256,8 @@ class Dag(GraphValue):
                 return f"Dag({text[:300] + ' ...'!r}, {len(self.nodes)} nodes, {len(self.edges)} edges)"
         return f"Dag({text!r})"
 
-    def _repr_html_(self) -> str:
-        return svg(self.topological_order, self._parents, repr(self))
+    def _drawn(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
+        return self.nodes, self.edges, ()
 
 
 class Cpdag(GraphValue):
@@ -353,3 +341,6 @@ class Cpdag(GraphValue):
     def __repr__(self) -> str:
         lines = f", [{listed(self.undirected, 12)}]" if self.undirected else ""
         return f"Cpdag([{listed(self.directed, 12)}]{lines}{self._lone([*self.directed, *self.undirected])})"
+
+    def _drawn(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
+        return self.nodes, self.directed, self.undirected

@@ -7,7 +7,7 @@ has other parents than the template's, and so a CPD of its own, called `x[t]`; a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 from suffice.errors import GraphError, TooLarge
 from suffice.graphs.directed import Dag, DagLike
 from suffice.graphs.lagged import Parents, lagged_written, read_lagged, unrolled_name, variable_and_lag, whole_steps, within
-from suffice.graphs.plot import svg
 from suffice.graphs.text import Edge, shown, statements
 from suffice.graphs.value import GraphValue
 
@@ -241,14 +240,6 @@ class Template(GraphValue):
         """
         return self.window.to_dot()
 
-    def plot(self, path: Any = None, *, ax: Any = None) -> Any:
-        """Draw the template in layers, parents above children; gives the matplotlib axes, and saves to `path` when given.
-
-        >>> len(Template("x[-1] -> x").plot().texts)
-        2
-        """
-        return self.window.plot(path, ax=ax)
-
     def __str__(self) -> str:
         return _text(self.topological_order, self._parents)
 
@@ -258,8 +249,8 @@ class Template(GraphValue):
         cut = f"{str(self)[:300] + ' ...'!r}, {len(self.nodes)} nodes, {len(self.edges)} edges"
         return f"Template({text if len(text) <= 400 else cut})"
 
-    def _repr_html_(self) -> str:
-        return svg(self.window.topological_order, self.window._parents, repr(self))
+    def _drawn(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
+        return self.window.nodes, self.window.edges, ()
 
 
 def _plain(x: TemplateLike) -> Any:

@@ -9,7 +9,6 @@ from typing import Any
 from suffice.errors import GraphError, TooLarge, listed
 from suffice.graphs.chordal import MAX_CLIQUES, fill_in, is_perfect, perfect_order, sequence_of_cliques
 from suffice.graphs.paths import links, reached
-from suffice.graphs.plot import draw_lines, svg_lines
 from suffice.graphs.text import Edge, all_nodes, check_edges, has_lines, quoted, read_undirected, written_in_lines
 from suffice.graphs.value import GraphValue
 
@@ -174,14 +173,6 @@ class Graph(GraphValue):
         kept = self._set(nodes)
         return Graph([(a, b) for a, b in self.edges if a in kept and b in kept], nodes=kept)
 
-    def plot(self, path: Any = None, *, ax: Any = None) -> Any:
-        """Draw the graph; gives the matplotlib axes, and saves to `path` when given.
-
-        >>> len(Graph("a -- b").plot().texts)
-        2
-        """
-        return draw_lines(self.nodes, self._neighbours, path, ax)
-
     def to_networkx(self) -> Any:
         """The same graph as a networkx Graph.
 
@@ -217,5 +208,5 @@ class Graph(GraphValue):
             return f"Graph({text[:300] + ' ...'!r}, {len(self.nodes)} nodes, {len(self.edges)} edges)"
         return f"Graph({text!r})"
 
-    def _repr_html_(self) -> str:
-        return svg_lines(self.nodes, self._neighbours, repr(self))
+    def _drawn(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
+        return self.nodes, (), self.edges

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import html
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
-from suffice.errors import listed
+from suffice.errors import GraphError, listed
 from suffice.graphs.text import Edge, quoted, unknown
+from suffice.pictures import Picture, PictureEdge, PictureNode
+
+MOST_SHOWN = 100
+"""Nodes up to which a notebook shows a graph as a picture."""
 
 _T = TypeVar("_T")
 
@@ -54,6 +59,51 @@ class GraphValue:
         """The end of a repr: the nodes, where the edges do not name them all."""
         every = {x for edge in edges for x in edge}
         return f", nodes=[{listed(self.nodes, 12)}]" if len(every) < len(self.nodes) else ""
+
+    def _drawn(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
+        """What a picture shows: names, arrows and lines."""
+        raise NotImplementedError
+
+    def picture(
+        self, against: GraphValue | None = None, *, focus: str | Collection[str] | None = None, steps: int = 1
+    ) -> Picture:
+        """The graph as a picture: `against` another, in four kinds of lines; of a large one the part around a `focus`.
+
+        >>> from suffice import Dag
+        >>> Dag("a -> b -> c; c -> d").picture(focus="a", steps=2)
+        Picture of 3 nodes and 2 edges: save("x.svg"), .png or .pdf; a notebook shows it
+        >>> [word for _, word in Dag("a -> b").picture(against=Dag("b -> a")).legend]
+        ['in both', 'only here', 'only there', 'in both, but with another direction']
+        """
+        names, arrows, lines = self._drawn()
+        edges = [*(PictureEdge(a, b) for a, b in arrows), *(PictureEdge(a, b, arrow=False) for a, b in lines)]
+        picture = Picture(tuple(map(PictureNode, names)), tuple(edges))
+        if against is not None:
+            if not isinstance(against, GraphValue):
+                raise GraphError(f"against is another graph, not a {type(against).__name__}")
+            picture = picture.against(against.picture())
+        return picture.near(focus, steps)
+
+    def plot(self, path: Any = None, *, ax: Any = None) -> Any:
+        """Draw the graph by matplotlib; gives the axes, and saves to `path` when given. `picture` needs no matplotlib.
+
+        Without `ax` and `path` it is drawn on pyplot's current figure, which a notebook shows and `plt.savefig` saves.
+
+        >>> from suffice import Dag
+        >>> ax = Dag("a -> b").plot()
+        >>> [text.get_text() for text in ax.texts]
+        ['a', 'b']
+        """
+        if path is not None and ax is None:
+            return self.picture().plot_to(path)
+        drawn = self.picture().draw(ax)
+        if path is not None:
+            drawn.figure.savefig(path)
+        return drawn
+
+    def _repr_html_(self) -> str:
+        names, *_ = self._drawn()
+        return self.picture().svg() if 0 < len(tuple(names)) <= MOST_SHOWN else f"<code>{html.escape(repr(self))}</code>"
 
     def _dot(self, kind: str, edges: Iterable[str]) -> str:
         return "\n".join([f"{kind} {{", *(f"  {line};" for line in [*map(quoted, self.nodes), *edges]), "}"])

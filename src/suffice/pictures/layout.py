@@ -1,4 +1,4 @@
-"""Where the nodes and edges of a picture go: `laid_out` is the one door. No edge touches a node that it does not join, and every
+"""Where the nodes and edges of a picture go: `lay_out` is the one door. No edge touches a node that it does not join, and every
 edge ends at the borders of its nodes.
 
 Lengths are in points (1/72 inch), y grows downwards. With `graphlay` (the extra `plot`) its layered layout is taken; without it,
@@ -7,6 +7,7 @@ Lengths are in points (1/72 inch), y grows downwards. With `graphlay` (the extra
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -16,14 +17,16 @@ from typing import Any
 Point = tuple[float, float]
 Edge = tuple[str, str]
 
-HEIGHT, GAP, LAYER = 26.0, 22.0, 44.0
-"""The height of a node, the gap between the nodes of a layer, and that between layers."""
-
-CHARACTERS = 16
-"""A name that is longer is cut in the picture."""
+GAP, LAYER = 22.0, 44.0
+"""The gap between the nodes of a layer, and that between layers."""
 
 SWEEPS = 12
 """How often the layers are put in the order of their neighbours."""
+
+SQUARE, BOTH_WAYS = 1.4, 300
+"""The width over height that a picture should have, and up to how many nodes two directions are tried for it."""
+
+Size = tuple[float, float]
 
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom."""
@@ -31,21 +34,21 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Layout:
-    """The centre and width of each node, and the corners of the path of each edge, from parent to child.
+    """The centre and size of each node, and the corners of the path of each edge, from parent to child.
 
-    >>> at = in_layers("ab", {"a": [], "b": ["a"]})
+    >>> at = in_layers({"a": (40, 26), "b": (40, 26)}, {"a": [], "b": ["a"]})
     >>> at.paths["a", "b"], at.box("b")
     ([(20.0, 26.0), (20.0, 70.0)], (0.0, 70.0, 40.0, 96.0))
     """
 
     centres: Mapping[str, Point]
-    widths: Mapping[str, float]
+    sizes: Mapping[str, Size]
     paths: Mapping[Edge, Sequence[Point]]
 
     def box(self, name: str) -> Box:
         """The borders of a node."""
-        (x, y), w = self.centres[name], self.widths[name]
-        return x - w / 2, y - HEIGHT / 2, x + w / 2, y + HEIGHT / 2
+        (x, y), (w, h) = self.centres[name], self.sizes[name]
+        return x - w / 2, y - h / 2, x + w / 2, y + h / 2
 
     @property
     def bounds(self) -> Box:
@@ -54,12 +57,19 @@ class Layout:
         points = [p for path in self.paths.values() for p in path]
         xs = [x for a, _, b, _ in boxes for x in (a, b)] + [x for x, _ in points]
         ys = [y for _, a, _, b in boxes for y in (a, b)] + [y for _, y in points]
-        return min(xs), min(ys), max(xs), max(ys)
+        return min(xs, default=0.0), min(ys, default=0.0), max(xs, default=0.0), max(ys, default=0.0)
+
+    @property
+    def proportion(self) -> float:
+        """How far the picture is from a pleasant shape, whichever of its sides is too long."""
+        left, top, right, bottom = self.bounds
+        return abs(math.log(max(right - left, 1.0) / max(bottom - top, 1.0) / SQUARE))
 
     def collisions(self) -> list[tuple[Edge, str]]:
         """Each edge that touches a node which it does not join, and that node: there are none, or another layout is taken.
 
-        >>> bad = Layout({"a": (0, 0), "b": (0, 50), "c": (0, 100)}, dict.fromkeys("abc", 40), {("a", "c"): [(0, 13), (0, 87)]})
+        >>> sizes = dict.fromkeys("abc", (40, 26))
+        >>> bad = Layout({"a": (0, 0), "b": (0, 50), "c": (0, 100)}, sizes, {("a", "c"): [(0, 13), (0, 87)]})
         >>> bad.collisions()
         [(('a', 'c'), 'b')]
         """
@@ -89,61 +99,57 @@ def crosses(a: Point, b: Point, box: Box) -> bool:
     return start <= end
 
 
-def shown(name: str) -> str:
-    """A name as the picture has it.
-
-    >>> shown("a name that is longer")
-    'a name that is …'
-    """
-    return name if len(name) <= CHARACTERS else name[: CHARACTERS - 1] + "…"
-
-
-def width_of(name: str) -> float:
-    return max(40.0, 14.0 + 7.0 * len(shown(name)))
-
-
-def laid_out(order: Sequence[str], parents: Mapping[str, Sequence[str]]) -> Layout:
-    """The layout of a graph whose nodes come in an order in which parents precede children."""
+def lay_out(sizes: Mapping[str, Size], parents: Mapping[str, Sequence[str]]) -> Layout:
+    """The layout of a graph whose nodes, with their sizes, come in an order in which parents precede children."""
     try:
         graphlay = import_module("graphlay")
     except ImportError:
-        return in_layers(order, parents)
-    layout = by_graphlay(graphlay, order, parents)
-    return in_layers(order, parents) if layout.collisions() else layout
+        return in_layers(sizes, parents)
+    ways = ("topbottom", "leftright") if len(sizes) <= BOTH_WAYS else ("topbottom",)
+    for style in ("diagonal", "orthogonal"):
+        found = [by_graphlay(graphlay, sizes, parents, direction=way, style=style) for way in ways]
+        if clear := [at for at in found if not at.collisions()]:
+            return min(clear, key=lambda at: at.proportion)
+    return in_layers(sizes, parents)
 
 
-def by_graphlay(graphlay: Any, order: Sequence[str], parents: Mapping[str, Sequence[str]]) -> Layout:
-    """The layout that graphlay makes, parents above children."""
+def by_graphlay(
+    graphlay: Any, sizes: Mapping[str, Size], parents: Mapping[str, Sequence[str]], *, direction: str = "topbottom", style: str
+) -> Layout:
+    """The layout that graphlay makes, children below or to the right of their parents."""
     graph = graphlay.Graph()
-    widths = {name: width_of(name) for name in order}
-    for name in order:
-        graph.node(name, width=widths[name], height=HEIGHT)
-    edges = [(parent, child) for child in order for parent in parents[child]]
+    for name, (width, height) in sizes.items():
+        graph.node(name, width=width, height=height)
+    edges = [(parent, child) for child in sizes for parent in parents[child]]
     for parent, child in edges:
         graph.edge(parent, child)
-    options = {"direction": "topbottom", "routing": {"style": "diagonal"}}
-    found = graphlay.layout(graph, options=options)
+    found = graphlay.layout(graph, options={"direction": direction, "routing": {"style": style}})
     paths = {edge: [(p["x"], p["y"]) for p in drawn["points"]] for edge, drawn in zip(edges, found.edges, strict=True)}
-    return Layout(found.positions(), widths, paths)
+    return Layout(found.positions(), dict(sizes), paths)
 
 
 Slot = str | tuple[str, str, int]
 """A node, or the place of an edge (parent, child) in a layer between."""
 
 
-def in_layers(order: Sequence[str], parents: Mapping[str, Sequence[str]]) -> Layout:
+def in_layers(sizes: Mapping[str, Size], parents: Mapping[str, Sequence[str]]) -> Layout:
     """The layout without graphlay: the layer of a node is the length of the longest path to it. In the band of a layer edges are
     vertical, in a place that no node has; between two bands they are straight, and there are no nodes."""
     depth: dict[str, int] = {}
-    for name in order:
+    for name in sizes:
         depth[name] = 1 + max((depth[p] for p in parents[name]), default=-1)
-    chains = {(p, c): _chain(p, c, depth) for c in order for p in parents[c]}
-    rows = _ordered(order, depth, chains)
-    widths = {name: width_of(name) for name in order}
+    chains = {(p, c): _chain(p, c, depth) for c in sizes for p in parents[c]}
+    rows = _ordered(list(sizes), depth, chains)
+    widths = {name: width for name, (width, _) in sizes.items()}
     x = _placed(rows, widths, chains)
-    top = {layer: layer * (HEIGHT + LAYER) for layer in range(len(rows))}
-    centres = {name: (x[name], top[depth[name]] + HEIGHT / 2) for name in order}
-    return Layout(centres, widths, {edge: _path(chain, x, top, depth) for edge, chain in _ported(chains, x, widths)})
+    bands, y = list[Band](), 0.0
+    for layer in range(len(rows)):
+        height = max(sizes[name][1] for name in sizes if depth[name] == layer)
+        bands.append((y, y + height))
+        y += height + LAYER
+    centres = {name: (x[name], sum(bands[depth[name]]) / 2) for name in sizes}
+    paths = {edge: _path(ported, x, bands, depth, sizes) for edge, ported in _ported(chains, x, widths)}
+    return Layout(centres, dict(sizes), paths)
 
 
 def _chain(parent: str, child: str, depth: Mapping[str, int]) -> list[Slot]:
@@ -256,11 +262,19 @@ def _ports(at: Mapping[Edge, tuple[str, float]], x: Mapping[Slot, float], widths
     return result
 
 
-def _path(ported: Ported, x: Mapping[Slot, float], top: Mapping[int, float], depth: Mapping[str, int]) -> list[Point]:
+Band = tuple[float, float]
+"""Where a layer begins and ends, from the top."""
+
+
+def _path(
+    ported: Ported, x: Mapping[Slot, float], bands: Sequence[Band], depth: Mapping[str, int], sizes: Mapping[str, Size]
+) -> list[Point]:
     chain, start, end = ported
-    first, last = chain[0], chain[-1]
-    points = [(start, top[depth[str(first)]] + HEIGHT)]
+    first, last = str(chain[0]), str(chain[-1])
+    above, below = bands[depth[first]], bands[depth[last]]
+    points = [(start, (sum(above) + sizes[first][1]) / 2), (start, above[1])]
     for slot in chain[1:-1]:
-        layer = int(slot[2])
-        points += [(x[slot], top[layer]), (x[slot], top[layer] + HEIGHT)]
-    return [*points, (end, top[depth[str(last)]])]
+        top, bottom = bands[int(slot[2])]
+        points += [(x[slot], top), (x[slot], bottom)]
+    points += [(end, below[0]), (end, (sum(below) - sizes[last][1]) / 2)]
+    return [p for i, p in enumerate(points) if not i or p != points[i - 1]]

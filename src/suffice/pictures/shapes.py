@@ -1,0 +1,224 @@
+"""What a picture is drawn of: rectangles, lines and words, in points, y downwards. Whoever draws them knows nothing else."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from suffice.pictures.layout import Box, Layout, Point, lay_out
+from suffice.pictures.picture import Bar, Picture, PictureEdge, PictureNode, Style
+
+MARGIN = 12.0
+"""Around a picture."""
+
+HEIGHT, ROW = 26.0, 15.0
+"""The height of a heading, and of a bar or line below it."""
+
+LETTER = 7.0
+"""The mean width of a letter of 12 points; wide ones of East Asia take twice that."""
+
+NAME, LABEL, SCALE, VALUE = 16, 12, 70.0, 40.0
+"""Letters of a heading and of a bar's label; the length of a bar of 1, and the room for its number."""
+
+THIN, WIDE = 1.0, 5.0
+"""The widths of the thinnest and the widest edge."""
+
+Kind = Literal["node", "observed", "set", "focus", "bar", "before", "interval", "scale", "edge", "second"]
+"""What a shape is, which says how it looks; a page may style it by the class `suffice-KIND`."""
+
+Anchor = Literal["start", "middle", "end"]
+
+
+@dataclass(frozen=True)
+class Rectangle:
+    box: Box
+    kind: Kind
+    radius: float = 0.0
+
+
+@dataclass(frozen=True)
+class Route:
+    """A line through points; with a head at its end, or without."""
+
+    points: tuple[Point, ...]
+    kind: Kind
+    width: float = THIN
+    style: Style = "solid"
+    arrow: bool = False
+
+
+@dataclass(frozen=True)
+class Words:
+    """Text whose baseline begins, is centred or ends at a point."""
+
+    at: Point
+    text: str
+    anchor: Anchor = "start"
+    size: float = 12.0
+    bold: bool = False
+
+
+Piece = Rectangle | Route | Words
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """All that is drawn, what each group of it is called in full, and the space that it takes."""
+
+    groups: tuple[tuple[str, tuple[Piece, ...]], ...]
+    bounds: Box
+    title: str
+
+
+def cut(text: str, letters: int) -> str:
+    """A text in one line of at most so many letters, without characters that no picture has.
+
+    >>> cut("a name that is longer", 16), cut("two\\nlines", 16)
+    ('a name that is …', 'two lines')
+    """
+    plain = "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in text[: 4 * letters])
+    return plain if len(plain) <= letters and len(text) <= 4 * letters else plain[: letters - 1] + "…"
+
+
+def length(text: str) -> float:
+    """How long a text is, about."""
+    return LETTER * sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def heading(node: PictureNode) -> str:
+    """What stands at the head of a node."""
+    return cut(node.heading or node.name, NAME if not node.heading else 2 * NAME)
+
+
+def size_of(node: PictureNode) -> tuple[float, float]:
+    """The width and height of a node."""
+    bars, more = node.few_bars()
+    lines = [cut(line, 3 * NAME) for line in (*node.lines, *([more] if more else []))]
+    labels = max((length(cut(bar.label, LABEL)) for bar in bars), default=0.0)
+    widths = [40.0, 14.0 + length(heading(node)), *(14.0 + 0.85 * length(line) for line in lines)]
+    if bars:
+        widths.append(18.0 + 0.85 * labels + SCALE + VALUE)
+    below = len(bars) + len(lines)
+    return max(widths), HEIGHT + (ROW * below + 5.0 if below else 0.0)
+
+
+def shapes_of(picture: Picture) -> Shapes:
+    """The shapes of a picture."""
+    by_name = {node.name: node for node in picture.nodes}
+    sizes = {name: size_of(by_name[name]) for name in picture.order}
+    place = {name: i for i, name in enumerate(sizes)}
+    above: dict[str, list[str]] = {name: [] for name in sizes}
+    for edge in picture.edges:
+        first, last = sorted((edge.tail, edge.head), key=place.__getitem__)
+        if first not in above[last]:
+            above[last].append(first)
+    at = lay_out(sizes, {name: sorted(parents) for name, parents in above.items()})
+    groups = [_edge(edge, at, place) for edge in sorted(picture.edges, key=lambda e: (e.tail, e.head))]
+    groups += [(node_title(by_name[name]), tuple(_node(by_name[name], at.box(name)))) for name in sizes]
+    return _with_legend(picture, groups, at.bounds)
+
+
+def node_title(node: PictureNode) -> str:
+    """All that is known of a node, in words."""
+    bars = [
+        f"{bar.label}: {bar.value:.4g}" + (f" ({bar.low:.4g} to {bar.high:.4g})" if bar.low is not None else "")
+        for bar in node.bars
+    ]
+    return "\n".join([node.heading or node.name, *node.lines, *bars])
+
+
+def _edge(edge: PictureEdge, at: Layout, place: dict[str, int]) -> tuple[str, tuple[Piece, ...]]:
+    onward = place[edge.tail] < place[edge.head]
+    path = at.paths[(edge.tail, edge.head) if onward else (edge.head, edge.tail)]
+    points = tuple(path if onward else reversed(path))
+    width = THIN + (WIDE - THIN) * min(max(edge.strength or 0.0, 0.0), 1.0)
+    title = edge.title or f"{edge.tail} {'->' if edge.arrow else '--'} {edge.head}"
+    if edge.style == "double":
+        inner = Route(_before(points, 9.0 + width) if edge.arrow else points, "second", width)
+        return title, (Route(points, "edge", width + 2.5, "solid", edge.arrow), inner)
+    return title, (Route(points, "edge", width, edge.style, edge.arrow),)
+
+
+def _before(points: tuple[Point, ...], length: float) -> tuple[Point, ...]:
+    """A line that ends so much before its end, or at the last corner before it."""
+    (a, b), (x, y) = points[-2:]
+    share = max(0.0, 1.0 - length / max(((x - a) ** 2 + (y - b) ** 2) ** 0.5, 1e-9))
+    return (*points[:-1], (a + share * (x - a), b + share * (y - b)))
+
+
+def _node(node: PictureNode, box: Box) -> list[Piece]:
+    left, top, right, bottom = box
+    middle = (left + right) / 2
+    kind: Kind = node.mark or "node"
+    pieces: list[Piece] = [Rectangle(box, kind, 3.0)]
+    if node.mark == "set":  # a second border, so that colour is not all that tells
+        pieces.append(Rectangle((left + 2.5, top + 2.5, right - 2.5, bottom - 2.5), "scale", 2.0))
+    pieces.append(Words((middle, top + 17.0), heading(node), "middle", bold=node.mark in ("observed", "set", "focus")))
+    bars, more = node.few_bars()
+    y = top + HEIGHT
+    for line in node.lines:
+        pieces.append(Words((middle, y + 10.0), cut(line, 3 * NAME), "middle", 10.0))
+        y += ROW
+    start = right - VALUE - SCALE
+    for bar in bars:
+        pieces += _bar(bar, left + 8.0, start, y)
+        y += ROW
+    if more:
+        pieces.append(Words((left + 8.0, y + 10.0), more, "start", 10.0))
+    return pieces
+
+
+def _bar(bar: Bar, left: float, start: float, y: float) -> list[Piece]:
+    def x(value: float) -> float:
+        return start + SCALE * min(max(value, 0.0), 1.0)
+
+    pieces: list[Piece] = [
+        Words((left, y + 10.0), cut(bar.label, LABEL), "start", 10.0),
+        Rectangle((start, y + 2.0, start + SCALE, y + 12.0), "scale"),
+        Rectangle((start, y + 2.0, max(x(bar.value), start + 0.1), y + 12.0), "bar"),
+    ]
+    if bar.before is not None:
+        pieces.append(Route(((x(bar.before), y + 0.5), (x(bar.before), y + 13.5)), "before", 1.5, "dotted"))
+    if bar.low is not None and bar.high is not None:
+        low, high = x(bar.low), x(bar.high)
+        ends = [Route(((e, y + 4.5), (e, y + 9.5)), "interval") for e in (low, high)]
+        pieces += [Route(((low, y + 7.0), (high, y + 7.0)), "interval"), *ends]
+    return [*pieces, Words((start + SCALE + VALUE - 6.0, y + 10.0), percent(bar.value), "end", 10.0)]
+
+
+def percent(value: float) -> str:
+    """A share for a narrow column.
+
+    >>> percent(0.5), percent(0.00004), percent(1.0), percent(0.0)
+    ('50.0', '<0.1', '100', '0')
+    """
+    if value in (0.0, 1.0):
+        return f"{100 * value:.0f}"
+    return "<0.1" if value < 0.0005 else ">99.9" if value >= 0.9995 else f"{100 * value:.1f}"
+
+
+def _with_legend(picture: Picture, groups: Sequence[tuple[str, tuple[Piece, ...]]], bounds: Box) -> Shapes:
+    left, top, right, bottom = bounds
+    pieces: list[Piece] = []
+    y = bottom + 2 * MARGIN
+    for style, words in picture.legend:
+        points = ((left, y - 4.0), (left + 30.0, y - 4.0))
+        pieces += _edge_sample(points, style)
+        pieces.append(Words((left + 38.0, y), words, "start", 10.0))
+        right, y = max(right, left + 38.0 + 0.85 * length(words)), y + ROW
+    if picture.caption:
+        pieces.append(Words((left, y), picture.caption, "start", 10.0))
+        right, y = max(right, left + 0.85 * length(picture.caption)), y + ROW
+    low = y - ROW + 4.0 if pieces else bottom
+    space = (left - MARGIN, top - MARGIN, right + MARGIN, low + MARGIN)
+    n, m = len(picture.nodes), len(picture.edges)
+    title = f"a graph of {n} nodes and {m} edges" + (f": {picture.caption}" if picture.caption else "")
+    return Shapes((*groups, *([("", tuple(pieces))] if pieces else [])), space, title)
+
+
+def _edge_sample(points: tuple[Point, ...], style: Style) -> list[Piece]:
+    if style == "double":
+        return [Route(points, "edge", THIN + 2.5), Route(points, "second", THIN)]
+    return [Route(points, "edge", THIN, style)]
