@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from suffice.models.answers import Distribution, Marginals, MostProbable
     from suffice.models.bayes_net import BayesNet
     from suffice.models.evidence import Given
+    from suffice.models.influence import Influence, Tornado
     from suffice.models.mixture import NumberAnswer
 
 
@@ -240,6 +241,30 @@ class Answering:
         from suffice.models.intervene import do
 
         return do(_network(self), interventions)
+
+    def influence(self, target: str, given: Given = None) -> Influence:
+        """How much each other finite node says about a finite target: mutual information, and where its states would move it.
+
+        >>> import suffice as sf
+        >>> list(sf.load("asia").influence("lung", {"xray": "yes"}).information)[:2]
+        ['either', 'smoke']
+        """
+        from suffice.models.influence import influence
+
+        return influence(_network(self), target, given)
+
+    def tornado(self, target: str, state: str, given: Given = None, *, level: float = 0.95) -> Tornado:
+        """p(target = state | given) when one parameter goes to the ends of its credible interval, the rest of its row in
+        proportion: exact, the widest swing first.
+
+        >>> import suffice as sf
+        >>> bn = sf.fit("rain -> wet", {"rain": ["no", "yes", "yes"], "wet": ["no", "yes", "yes"]}, prior=sf.BDeu(1))
+        >>> str(bn.tornado("wet", "yes").bends[0])
+        'p(rain=no)'
+        """
+        from suffice.models.influence import tornado
+
+        return tornado(_network(self), target, state, given, level)
 
     def d_separated(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
         """Whether the graph says that a and b, names or sets of names, are independent given others.
