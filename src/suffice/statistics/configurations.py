@@ -54,9 +54,7 @@ def agreed(a: Finite, b: Finite, sides: tuple[str, str] = ("one side", "the othe
     ('a', 'b', 'c')
     """
     if a.cuts != b.cuts:
-        raise StatisticsError(
-            f"variable {a.name!r} is {_cut(a)} in {sides[0]} and {_cut(b)} in {sides[1]}"
-        )
+        raise StatisticsError(f"variable {a.name!r} is {_cut(a)} in {sides[0]} and {_cut(b)} in {sides[1]}")
     if a.states == b.states:
         return b if a.inferred else a
     if a.inferred and b.inferred:

@@ -78,6 +78,6 @@ class _FlatSum:
             a, b = self._lost(mine), self._lost(other)
             cells = np.maximum(a[:, 0], b[:, 0]), np.minimum(a[:, 1] + b[:, 1], self.cells)
             weight = decay * a[:, 2:] + b[:, 2:]
-            lost = [[int(l), int(m), *w] for l, m, w in zip(*cells, weight.tolist(), strict=True)]
+            lost = [[int(least), int(most), *w] for least, most, w in zip(*cells, weight.tolist(), strict=True)]
         numbers, total = decay * mine.numbers + other.numbers, decay * mine.weight + other.weight
         self.contents = replace(mine, numbers=numbers, weight=total, lost=lost)

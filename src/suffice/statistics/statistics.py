@@ -89,7 +89,8 @@ class Statistics:
         if self._suppression is not None:
             raise StatisticsError(f"small cells were left out before: {self._suppression.in_words()}")
         smaller = [without_small(entry, least) for entry in self]
-        return Statistics([e for e, _ in smaller], self._weight, Suppression(least, {e.request.scope: l for e, l in smaller}))
+        lost = {entry.request.scope: bounds for entry, bounds in smaller}
+        return Statistics([entry for entry, _ in smaller], self._weight, Suppression(least, lost))
 
     def require_all_cells(self, what: str) -> None:
         """Refuse statistics without their small cells for what needs them."""
@@ -229,14 +230,14 @@ class Statistics:
         if not isinstance(other, Statistics):
             raise StatisticsError(f"statistics add to statistics, not to {type(other).__name__}")
         agreed_suppression(self._suppression, other._suppression, sides)
-        self._same_scopes(other, sides)
         by: dict[str, Finite] = {}
         for name, variable in self._variables.items():
-            theirs = other._variables[name]
+            theirs = other._variables.get(name, variable)
             if isinstance(variable, Finite) and isinstance(theirs, Finite):
                 by[name] = agreed(variable, theirs, sides)
             elif type(variable) is not type(theirs):
                 raise StatisticsError(f"variable {name!r} is {variable!r} in {sides[0]} and {theirs!r} in {sides[1]}")
+        self._same_scopes(other, sides)
         entries: list[Entry] = []
         for mine in self:
             a: Any = mine.recoded(by)

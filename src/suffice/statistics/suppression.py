@@ -110,7 +110,7 @@ def agreed_suppression(here: Suppression | None, there: Suppression | None, side
     mine, yours = (None if s is None else s.min_count for s in (here, there))
     if mine != yours:
         (a, b), (first, second) = sides, (_threshold(m) for m in (mine, yours))
-        raise StatisticsError(f"{a} {first}, and {b} {second}: gather all with the same --min-count, suppress(n)")
+        raise StatisticsError(f"{a} {first}, and {b} {second}: all sites need the same threshold")
 
 
 def _threshold(min_count: int | None) -> str:
@@ -134,4 +134,3 @@ def without_small(entry: Entry, min_count: int) -> tuple[Entry, Lost]:
     if entry.keys is None:
         return replace(entry, values=np.where(small, 0.0, weight)), lost
     return replace(entry, values=weight[~small], keys=entry.keys[~small]), lost
-

@@ -19,7 +19,7 @@ from suffice.engines.data import Data
 from suffice.errors import FitError, note
 from suffice.families import family_of, has_family
 from suffice.families.priors import K2, BDeu, BDs, Dirichlet, NormalWishart
-from suffice.scores import Evidence, GraphPosterior, Penalised
+from suffice.scores import Evidence, GraphPosterior, Penalised, local_score
 from suffice.statistics import Request, Statistics
 from suffice.structure.parent_sets import TIE, Ints, Level, ParentSets, Sets, chosen, lattice
 from suffice.structure.rules import Parents, Rules, toggled
@@ -214,6 +214,8 @@ def _fastest(data: Any, variables: Sequence[Variable], score: Any) -> type[Local
         from suffice.structure.prior_scores import PriorScores
 
         return PriorScores
+    if isinstance(data, Statistics) and data.suppression is not None:
+        return FamilyScores  # tables that have lost different rows have no arithmetic in common
     tables = form_of(score, data.weight) is not None
     finite = all(isinstance(v, Finite) and v.n_states < 2**16 for v in variables)
     if tables and finite and isinstance(data, Data) and (not data.weighted or data.whole_weights):
@@ -299,10 +301,8 @@ class FamilyScores(LocalScores):
         return family_of(*members).needs(*members)
 
     def _local(self, child: int, parents: Parents, statistics: Statistics) -> float:
-        variable, mothers = self._members(child, parents)
-        seen = statistics.answer(self._request(child, parents))
         try:
-            return float(self.score.local(family_of(variable, mothers), variable, mothers, seen, self.weight))
+            return local_score(self.score, *self._members(child, parents), statistics)
         except FitError as error:
             if not parents:
                 raise
