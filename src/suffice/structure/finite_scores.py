@@ -10,7 +10,7 @@ Values are whole multiples of 1/scale (see `suffice.kernels.local_scores`), so t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -191,21 +191,25 @@ class FiniteScores(LocalScores):
         shape = len(level) if self.kind <= 1 else level.sets.shape
         values = np.empty(shape, np.int64)
         kept = [np.zeros(0, np.int32)]  # type: list[Counts]
-        for which in (np.flatnonzero(by_rows), np.flatnonzero(~by_rows)):
-            for part in self._parts(level.sets[which]):
-                self.watch()
-                g = which[part]
-                if by_rows[g[0]]:
-                    values[g] = self._counted(level.sets[g])
-                    continue
-                full, at = self._expanded(level.sets[g], level.sub[g], tables, offsets)
-                values[g] = self._terms(level.sets[g], full, at)
-                if not last:
-                    kept.append(full)
+        for g in self._pieces(level.sets):
+            self.watch()
+            if by_rows[g[0]]:
+                values[g] = self._counted(level.sets[g])
+                continue
+            full, at = self._expanded(level.sets[g], level.sub[g], tables, offsets)
+            values[g] = self._terms(level.sets[g], full, at)
+            if not last:
+                kept.append(full)
         if last:
             return values, None, None
         cells = np.where(by_rows, 0, self.bitmaps.cells(level.sets))
         return values, np.concatenate(kept), np.concatenate([[0], np.cumsum(cells)])
+
+    def _pieces(self, sets: Sets) -> Iterator[Ints]:
+        """Which sets are counted together: those by rows, then those by bits, as many as fit into memory."""
+        by_rows = self.bitmaps.by_rows(sets)
+        for which in (np.flatnonzero(by_rows), np.flatnonzero(~by_rows)):
+            yield from (which[part] for part in self._parts(sets[which]))
 
     def _expanded(self, sets: Sets, sub: Ints, tables: Any, offsets: Any) -> tuple[Counts, Ints]:
         from suffice.kernels.bitmaps import expand
