@@ -40,6 +40,15 @@ DENSE = 2**22
 """Cells up to which a table is counted densely."""
 
 
+def room_for(memory_limit: float | None) -> int:
+    """The cells of tables for which a scan is made.
+
+    >>> room_for(None) == 16 * TABLES
+    True
+    """
+    return int(np.clip((memory_limit or 2.0**31) / 16, 2**16, 16 * TABLES))
+
+
 Form = tuple[int, float, float, Ints, float]
 """A score as the kernels know it: see `suffice.kernels.local_scores`."""
 
@@ -74,13 +83,13 @@ class FiniteScores(LocalScores):
     data: Data
 
     def _prepare(self) -> None:
-        form, limit = form_of(self.score, self.weight), self.memory_limit
+        form = form_of(self.score, self.weight)
         assert form is not None
         finite = [v for v in self.variables if isinstance(v, Finite)]
         self.bitmaps = self._counted_by(finite)
         self.sizes = self.bitmaps.sizes
         self.kind, self.alpha, self.price = form
-        self.room = int(np.clip((limit or 2.0**31) / 16, 2**16, 16 * TABLES))  # cells for which a scan is made
+        self.room = room_for(self.memory_limit)
         n = max(self.weight, 2.0)
         # No sum of terms exceeds a whole number of 64 bits: a row adds at most ln N, or ln of what is imagined in its cell.
         largest = np.log(n) + (80.0 + abs(np.log(self.alpha)) if self.kind else 0.0)
