@@ -404,7 +404,7 @@ def test_every_step_of_the_library_travels(monkeypatch: pytest.MonkeyPatch) -> N
         step, new = getattr(work, "step", None), False
         while step is not None:
             new |= type(step).__name__ not in seen
-            seen.add(type(step).__name__)
+            seen.update({type(step).__name__, *(type(s).__name__ for s in getattr(step, "steps", ()))})
             step = getattr(step, "step", None)
         for blocks in engine.partitions() if new else ():
             message = pickle.dumps(work)
