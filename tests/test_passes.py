@@ -151,6 +151,7 @@ def test_expectations_of_tables_take_one_pass_in_all(passes, learn: Callable[...
     passes.clear()
     plan = sf.em("HR -> HRBP; HR -> HREKG; HR -> HRSAT", data, dry_run=True)
     assert len(passes) == plan.passes - 1  # that to see the columns, which was made
+    assert plan.passes_an_iteration == 0
     passes.clear()
     learn("HR -> HRBP; HR -> HREKG; HR -> HRSAT", data)
     assert passes == ["Reduce"]
@@ -174,3 +175,30 @@ def test_what_takes_rows_in_an_order_is_refused_with_a_way_out() -> None:
     data = toy({"x": x, "y": 2 * x + rng.normal(size=200)}, size=50)
     with pytest.raises(sf.SufficeError, match=r"families=.*Linear\("):
         sf.lms("y", data, parents=["x"])
+
+
+def test_components_that_are_too_many_stay_with_the_rows(passes, monkeypatch) -> None:
+    """Past a size the reduction is not summed in one place: each E-step is a pass, and what is learned is the same."""
+    graph = "HR -> HRBP; HR -> HREKG; HR -> HRSAT"
+    rows = {n: c for n, c in incomplete(0.3).items() if n in ("HR", "HRBP", "HREKG", "HRSAT")}
+    how: dict[str, Any] = {"max_iter": 6, "tol": 0}
+    with pytest.warns(sf.SufficeNote):
+        here = sf.em(graph, rows, **how)
+    monkeypatch.setattr("suffice.incomplete.folded.MOST", 200)
+    for n in (1, 3, 17):
+        data = toy(rows, size=100, n=n)
+        assert data.schema
+        with pytest.warns(sf.SufficeNote, match="each iteration passes over the rows"):
+            plan = sf.em(graph, data, dry_run=True)
+        assert plan.passes_an_iteration == 1
+        passes.clear()
+        with pytest.warns(sf.SufficeNote, match="each iteration passes over the rows"):
+            run = sf.em(graph, data, **how)
+        assert passes[0] == "Reduce"
+        assert set(passes[1:]) == {"ExpectFinite"}
+        assert len(passes) <= 1 + run.n_iterations + 2
+        assert run.log_likelihood == pytest.approx(here.log_likelihood, rel=1e-10)
+        for node in here.model:
+            np.testing.assert_allclose(run.model[node].probs, here.model[node].probs, rtol=1e-9)
+    with pytest.raises(sf.SufficeError, match="batches="), pytest.warns(sf.SufficeNote):
+        sf.em(graph, toy(rows, size=100), batches=4)
