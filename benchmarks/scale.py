@@ -1,14 +1,18 @@
 """The 37 tables of ALARM from Parquet files: the files engine, its spill, memory, and Spark from files, held blocks and a frame.
 
     python benchmarks/scale.py [MILLIONS OF ROWS]
+    python benchmarks/scale.py merge
 
-needs pyspark (the extra `spark`) and Java 17. Times are seconds of processor time of this process and all that it started, the
-JVM and its Python workers, and seconds by the clock; ratios are to the files engine in the same run.
+The first needs pyspark (the extra `spark`), psutil and Java 17; the second adds 1,000 files of statistics by `suffice merge`.
+Times are seconds of processor time of this process and all that it started, the JVM and its Python workers, and seconds by the
+clock; ratios are to the files engine in the same run.
 """
 
 from __future__ import annotations
 
 import os
+import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -16,7 +20,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pyarrow.parquet as pq
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -29,6 +32,8 @@ STEPS = 3
 
 def used() -> float:
     """Seconds of processor time of this process and of those that it started and that still run."""
+    import psutil
+
     me = psutil.Process()
     total = 0.0
     for process in (me, *me.children(recursive=True)):
@@ -42,6 +47,8 @@ def used() -> float:
 
 def largest_worker() -> float:
     """MiB of the largest Python worker."""
+    import psutil
+
     workers = [p for p in psutil.Process().children(recursive=True) if "python" in p.name() and "daemon" in " ".join(p.cmdline())]
     return max((p.memory_info().rss for p in workers), default=0) / 2**20
 
@@ -76,7 +83,37 @@ def session() -> Any:
     return made
 
 
+def merge(n_files: int = 1000) -> None:
+    """`suffice merge` of many files of 37 tables: another process, its start included."""
+    truth = sf.load("alarm")
+    with tempfile.TemporaryDirectory() as folder:
+        for i in range(n_files):
+            sf.gather(truth.rows(truth.sample(200, seed=i)), truth.dag).save(Path(folder) / f"{i}.stats")
+        paths = [str(p) for p in sorted(Path(folder).glob("*.stats"))]
+        size = sum(Path(p).stat().st_size for p in paths)
+        print(f"{n_files:,} files of 37 tables, {size / 2**20:.1f} MiB; processor seconds, clock; the start of Python first")
+        for some in (paths[:1], paths):
+            command = [sys.executable, "-m", "suffice", "merge", *some, "-o", str(Path(folder) / "all.stats")]
+            rounds = []
+            for _ in range(STEPS):
+                before, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+                (Path(folder) / "all.stats").unlink(missing_ok=True)
+                subprocess.run(command, check=True, capture_output=True)
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                used_here = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+                rounds.append((used_here, time.perf_counter() - clock))
+            print(f"  {len(some):5,} files {min(rounds)[0]:8.2f} {min(clock for _, clock in rounds):8.2f}")
+
+
 def main() -> None:
+    if sys.argv[1:] == ["merge"]:
+        merge()
+    else:
+        engines()
+
+
+def engines() -> None:
+    """The 37 tables by every engine."""
     n = int(float(sys.argv[1] if len(sys.argv) > 1 else 2) * 1e6)
     dag = sf.load("alarm").dag
     requests = [sf.Request((node, *dag.parents(node))) for node in dag.nodes]

@@ -65,19 +65,19 @@ def test_headers_of_arrays(saved: Path, what: str) -> None:
     header = HEADERS[what] + b"\n"
     body = np.array([2.0, 1.0]).tobytes()
     array = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + body
-    rewritten(saved, "0.values.npy", lambda _: array)
+    rewritten(saved, "numbers.npy", lambda _: array)
     assert "is not what its header says" in refusal(lambda: sf.Statistics.load(saved))
 
 
 def test_arrays_as_numpy_writes_them(saved: Path) -> None:
     """Of another byte order, and with a header of the second version: the same numbers."""
 
-    def again(_: bytes) -> bytes:
-        buffer = io.BytesIO()
-        np.lib.format.write_array(buffer, np.array([2.0, 1.0], ">f8"), version=(2, 0), allow_pickle=False)
+    def again(written: bytes) -> bytes:
+        numbers, buffer = np.load(io.BytesIO(written)), io.BytesIO()
+        np.lib.format.write_array(buffer, numbers.astype(">f8"), version=(2, 0), allow_pickle=False)
         return buffer.getvalue()
 
-    rewritten(saved, "0.values.npy", again)
+    rewritten(saved, "numbers.npy", again)
     np.testing.assert_array_equal(sf.Statistics.load(saved).counts(["x"]).values, [2.0, 1.0])
 
 

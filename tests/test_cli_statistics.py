@@ -53,7 +53,7 @@ def test_the_size_is_told(sites) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("gather a.csv -o x.stats", "give a graph, or --max-parents K"),
+        ("gather a.csv -o x.stats", "give a graph, --pairs, or --max-parents K"),
         ("gather a.csv --max-parents 2", "-o NAME.stats"),
         ("gather a.csv --max-parents 2 -o x.csv", "-o NAME.stats"),
         ("gather a.csv v0 --dry-run", "--dry-run says how large"),

@@ -140,8 +140,8 @@ def test_the_size_foretold_is_the_size_where_every_configuration_occurs() -> Non
 
 
 def test_what_cannot_be_gathered_is_refused() -> None:
-    with pytest.raises(FitError, match="not both"):
-        sf.gather({"x": ["a"]}, "x", max_parents=1)
+    with pytest.raises(FitError, match="directed graph"):
+        sf.gather({"x": ["a"], "y": ["u"]}, "x -- y", max_parents=1)
     with pytest.raises(FitError, match="say for which graph"):
         sf.gather({"x": ["a"]})
     with pytest.raises(DataError, match="sequences"):

@@ -390,7 +390,7 @@ def steps(of: type = Step) -> list[type]:
     return [s for sub in of.__subclasses__() for s in (sub, *steps(sub))]
 
 
-ELSEWHERE = {"Each", "ScanTables", "Stretches", "_FirstImpossible"}
+ELSEWHERE = {"Each", "ExpectFinite", "ScanTables", "Stretches", "_FirstImpossible"}
 """Steps that other tests pickle: of functions, of tables with many cells, of starts of regressions of many rows, of
 impossible rows."""
 
@@ -404,7 +404,7 @@ def test_every_step_of_the_library_travels(monkeypatch: pytest.MonkeyPatch) -> N
         step, new = getattr(work, "step", None), False
         while step is not None:
             new |= type(step).__name__ not in seen
-            seen.add(type(step).__name__)
+            seen.update({type(step).__name__, *(type(s).__name__ for s in getattr(step, "steps", ()))})
             step = getattr(step, "step", None)
         for blocks in engine.partitions() if new else ():
             message = pickle.dumps(work)

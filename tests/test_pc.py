@@ -20,13 +20,13 @@ from suffice.structure.pc import MMHC, PC
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Rules
 from suffice.structure.search import problem_of, search
-from suffice.structure.separation import GatheringJudge
+from suffice.structure.separation import GatheringJudge, Judge
 
 RULES = [Majority(), Conservative(), FirstSepset()]
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-class DSeparation:
+class DSeparation(Judge):
     """A judge that knows the graph."""
 
     batch, threads = 64, 1

@@ -137,7 +137,7 @@ def test_damaged_files_are_refused(tmp_path) -> None:
     Statistics([counts([1, 1], X)], 2).save(path)
     with zipfile.ZipFile(path) as z:
         parts = {n: z.read(n) for n in z.namelist()}
-    parts["0.values.npy"] = parts["0.values.npy"].replace(b"(2,)", b"(9,)")
+    parts["numbers.npy"] = parts["numbers.npy"].replace(b"(2,)", b"(9,)")
     with zipfile.ZipFile(path, "w") as z:
         for n, body in parts.items():
             z.writestr(n, body)

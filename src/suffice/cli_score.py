@@ -79,6 +79,7 @@ def _scores(bn: Any, rows: Any) -> dict[str, Any]:
     """The scores of a network and of its graph; where some of its nodes are regressions, from the rows."""
     from suffice import cli_inputs as inputs
     from suffice.models.regressions import families_of
+    from suffice.statistics import Statistics
 
     has_rows = hasattr(rows, "columns")
     hidden = has_rows and bool(bn.hidden - set(rows.columns))
@@ -91,12 +92,15 @@ def _scores(bn: Any, rows: Any) -> dict[str, Any]:
             known = bn.summary(rows)
     if known is None:
         return _observed_scores(bn, inputs.as_known(rows, bn, {}).select([n for n in bn if n in rows.columns]))
+    facts = {"rows": known.weight, "parameters": bn.n_parameters}
+    if isinstance(known, Statistics) and known.suppression is not None:
+        lost = f"{known.suppression.in_words()}; evidence, and the log-likelihood of the network, need all cells"
+        return {**facts, **_graph_scores(bn, known, None, evidence=False), "small cells": lost}
     return {
-        "rows": known.weight,
-        "parameters": bn.n_parameters,
+        **facts,
         "network: log-likelihood": bn.log_likelihood(known),
         "network: nats per row": bn.cross_entropy(known),
-        **_graph_scores(bn, known, families),
+        **_graph_scores(bn, known, families, evidence=not families),
     }
 
 
@@ -116,18 +120,18 @@ def _observed_scores(bn: Any, rows: Any) -> dict[str, Any]:
     }
 
 
-def _graph_scores(bn: Any, known: Any, families: Any) -> dict[str, float]:
-    """The scores of the graph alone, parameters fitted or, unless there are regressions, integrated out."""
+def _graph_scores(bn: Any, known: Any, families: Any, *, evidence: bool) -> dict[str, float]:
+    """The scores of the graph alone, parameters fitted or, if there is evidence, integrated out."""
     from suffice.families.priors import K2, BDeu, BGe
     from suffice.learning.graph_score import score as scored
     from suffice.scores import AIC, BIC, Evidence, LogLikelihood
     from suffice.variables import Finite
 
-    evidence = {
+    evidences = {
         (True,): {"K2": Evidence(K2()), "BDeu, ess 1": Evidence(BDeu(1))},
         (False,): {"BGe": Evidence(BGe())},
         (False, True): {"BDeu, ess 1, with BGe": Evidence((BDeu(1), BGe()))},
     }
     kinds = tuple(sorted({isinstance(v, Finite) for v in bn.variables.values()}))
-    scores = {"log-likelihood": LogLikelihood(), "AIC": AIC(), "BIC": BIC(), **({} if families else evidence[kinds])}
+    scores = {"log-likelihood": LogLikelihood(), "AIC": AIC(), "BIC": BIC(), **(evidences[kinds] if evidence else {})}
     return {f"graph: {name}": scored(bn.dag, known, s, families=families, shared=bn.shared) for name, s in scores.items()}

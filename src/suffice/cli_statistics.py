@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +26,9 @@ from suffice.cli_arguments import (
 from suffice.errors import SufficeError, bytes_in_words, counted
 from suffice.terminal import say, working
 
+if TYPE_CHECKING:
+    from suffice.statistics import Statistics
+
 StatisticsOut = Annotated[str, typer.Option("-o", "--out", metavar="STATS", help="where to write the statistics: .stats")]
 
 
@@ -35,7 +39,15 @@ def gather(
     ] = None,
     out: StatisticsOut = "",
     max_parents: Annotated[
-        int | None, typer.Option(metavar="K", help="without a graph: all that searches with up to K parents need", min=0)
+        int | None,
+        typer.Option(metavar="K", help="all that searches with up to K parents need, beside a graph or without one", min=0),
+    ] = None,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="the tables of all pairs, enough for chow-liu: the same as --max-parents 1")
+    ] = False,
+    min_count: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="leave out cells, and moments, of less than N rows; the file says so", min=2),
     ] = None,
     memory_limit: Annotated[
         str | None, typer.Option(metavar="SIZE", help="what the statistics may take; 2GiB if not given")
@@ -59,27 +71,31 @@ def gather(
     from suffice import cli_inputs as inputs
     from suffice.families.gathering import gather as gathered
 
-    if (graph is None) == (max_parents is None):
-        raise SufficeError("give a graph, or --max-parents K for all that searches with up to K parents need")
+    if pairs and max_parents not in (None, 1):
+        raise SufficeError("--pairs is --max-parents 1: give one of them")
+    most = 1 if pairs else max_parents
+    if graph is None and most is None:
+        raise SufficeError("give a graph, --pairs, or --max-parents K for all that searches with up to K parents need")
     if not dry_run:
         checked_place(out)
-    elif max_parents is None:
-        raise SufficeError("--dry-run says how large the statistics of --max-parents K would be")
+    elif most is None or graph is not None:
+        raise SufficeError("--dry-run says how large the statistics of --max-parents K would be, without a graph")
     declared = inputs.declarations(finite, real, bins, count)
     path = inputs.text_path(data, separator, decimal, encoding)
     if data.lower().endswith(".stats"):
         raise SufficeError(f"{data} holds statistics already; suffice merge adds such files")
     rows = inputs.data_of(path, declared, weights=weights, missing=missing, integers=integers, without=without, engine=engine)
-    if graph is not None:
-        with working("gathering"):
-            return written(gathered(rows, inputs.graph_of(graph)[0]), out)
-    size = gathered(rows, max_parents=int(max_parents or 0), dry_run=True)
-    if dry_run:
-        return print(json.dumps(size.to_dict()) if as_json else size)
-    say(f"gathering at most {size.in_words()}")
+    dag, model = (None, None) if graph is None else inputs.graph_of(graph)
+    rows = rows if model is None else inputs.as_known(rows, model, declared)  # the states of all sites are those of the network
+    kept: dict[str, Any] = {} if most is None else {"max_parents": most, "memory_limit": memory_limit}
+    if graph is None and most is not None:
+        size = gathered(rows, max_parents=most, dry_run=True)
+        if dry_run:
+            return print(json.dumps(size.to_dict()) if as_json else size)
+        say(f"gathering at most {size.in_words()}")
     with working("gathering"):
-        statistics = gathered(rows, max_parents=int(max_parents or 0), memory_limit=memory_limit)
-    return written(statistics, out)
+        statistics = gathered(rows, dag, **kept)
+    return written(statistics if min_count is None else statistics.suppress(min_count), out)
 
 
 def merge(
@@ -90,35 +106,37 @@ def merge(
     ] = 1.0,
 ) -> None:
     """Add statistics of several sites, or times: what the rows of all of them together would give."""
-    from suffice.statistics import Statistics
+    from suffice.statistics.merge import merge_files
 
     checked_place(out)
-    total: Statistics | None = None
+    seen: dict[Path, str] = {}
     for path in files:
         if not path.lower().endswith(".stats"):
             raise SufficeError(f"{path} is no file of statistics (.stats), as suffice gather writes")
-        part = Statistics.load(path)
-        try:
-            total = part if total is None else total.decay(decay) + part
-        except SufficeError as error:
-            raise SufficeError(f"{path} does not add to the files before it: {error}") from None
-    assert total is not None
+        place = Path(path).resolve()
+        if place == Path(out).resolve():
+            raise SufficeError(f"{out} is one of the files to add, and would be written over: give -o another name")
+        if place in seen:
+            again = "" if seen[place] == path else f", as {seen[place]}"
+            raise SufficeError(f"{path} is given twice{again}: its rows would count twice")
+        seen[place] = path
+    with working("adding"):
+        total = merge_files(files, decay)
     written(total, out)
 
 
 def checked_place(out: str) -> None:
-    """Refuse a place for statistics that has another suffix."""
+    """Refuse a place for statistics that has another suffix, or is in no directory, before anything is read."""
     if not out.lower().endswith(".stats"):
         raise SufficeError(f"say where the statistics go, -o NAME.stats{', not ' + repr(out) if out else ''}")
+    if not (folder := Path(out).parent).is_dir():
+        raise SufficeError(f"there is no directory {str(folder)!r} for {out} to be written to")
 
 
-def written(statistics: object, out: str) -> None:
+def written(statistics: Statistics, out: str) -> None:
     """Write statistics, and say what was written."""
-    from pathlib import Path
-
-    from suffice.statistics import Statistics
-
-    assert isinstance(statistics, Statistics)
     statistics.save(out)
     n, size = len(statistics), bytes_in_words(float(Path(out).stat().st_size))
     say(f"{counted(n, 'table')} of {statistics.weight:,.10g} rows written to {out} ({size})")
+    if statistics.suppression is not None:
+        say(statistics.suppression.in_words())

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, nearest
+from suffice.families import family_of
 from suffice.families.family import Family, Statistic
 from suffice.families.priors import Prior, as_prior
 from suffice.families.regression_suprema import Supremum
@@ -135,6 +136,7 @@ class Evidence(Score):
             raise FitError("Evidence needs a prior: Evidence(BDeu(1))")
 
     def bind(self, variables: Any, statistics: Statistics) -> Evidence:
+        statistics.require_all_cells("the evidence")
         prior: Prior = self.prior
         return replace(self, prior=prior.bind(variables, statistics))
 
@@ -351,3 +353,27 @@ def score_of_data(score: Any) -> Any:
 
 def _names(prior: Any) -> str:
     return ", ".join(type(p).__name__ for p in getattr(prior, "priors", (prior,)))
+
+
+def local_score(score: Any, child: Variable, parents: Sequence[Variable], statistics: Statistics) -> float:
+    """The score of a node by statistics.
+
+    Of tables without their small cells it is that of the node alone, and what its parents gain where cells are left: both by the
+    same table, so that rows that only one of two families lost are no reason to prefer it.
+
+    >>> from suffice import gather
+    >>> s = gather({"x": list("ab") * 20, "y": list("uv") * 20}, "x -> y")
+    >>> x, y = s.variables["x"], s.variables["y"]
+    >>> local_score(LogLikelihood(), y, [x], s), local_score(LogLikelihood(), y, [x], s.suppress(10))
+    (0.0, 0.0)
+    """
+    family, alone = family_of(child, parents), family_of(child, [])
+    seen = statistics.answer(family.needs(child, parents))
+    value = float(score.local(family, child, parents, seen, statistics.weight))
+    if statistics.suppression is None or not parents:
+        return value
+    all_rows = statistics.answer(alone.needs(child, []))
+    left = Statistics([seen], statistics.weight).answer(alone.needs(child, []))
+    return value + sum(
+        sign * float(score.local(alone, child, [], of, statistics.weight)) for sign, of in ((1.0, all_rows), (-1.0, left))
+    )

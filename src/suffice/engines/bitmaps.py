@@ -6,11 +6,13 @@ This is the front to the bits that an engine keeps: it says what to count, in st
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.bit_passes import CountAll
 from suffice.engines.bits import (
     SHARED,
     BitLayout,
@@ -66,6 +68,16 @@ class Bitmaps:
         # A row has a bit for each binary digit of its weight, of which about half are set.
         self.n_bits = self.n_rows * (1.0 + math.log2(max(data.weight / self.n_rows, 1.0)) / 2.0)
         self.share = self.n_rows / self.n_bits
+        self._ready: dict[Any, Counts] = {}
+        self._states: Counts | None = None
+
+    def ahead(self, steps: Iterable[BitStep]) -> None:
+        """Count in one pass what will be asked for next; of rows at hand, nothing is to be gained by that."""
+        new = {step.key: step for step in steps if step.n_cells and step.key not in self._ready}
+        if self.at_hand or len(new) < 2:
+            return
+        together = CountAll(self.layout, tuple(new.values()))
+        self._ready |= dict(zip(new, together.split(self._counted(together)), strict=True))
 
     def full(self, sets: Sets) -> tuple[Counts, Ints]:
         """The tables of these sets of columns, all of the same number, each in the order given: flat counts and offsets."""
@@ -73,12 +85,11 @@ class Bitmaps:
             every, at = self.singles()
             tables = [every[at[v] : at[v + 1]] for v in sets[:, 0]]
             return np.concatenate(tables), np.cumsum([0, *map(len, tables)])
-        cells = self.cells(sets)
-        most = FULL * self.share
-        by_rows = ~self.narrow[sets].all(1) | (cells - cells // self.sizes[sets[:, -1]] > most) | (sets.shape[1] == 1)
+        cells, by_rows = self.cells(sets), self._full_by_rows(sets)
         if by_rows.all() or not by_rows.any():
             groups = Groups.of(sets, cells)
             return self._counted(self._step(groups, by_rows=bool(by_rows.any()))), groups.offsets
+        self.ahead(self.full_steps(sets))
         offsets = np.concatenate([[0], np.cumsum(cells)])
         tables = [np.zeros(0, np.int32)] * len(sets)
         for chosen in (by_rows, ~by_rows):
@@ -86,6 +97,28 @@ class Bitmaps:
             for i, g in enumerate(np.flatnonzero(chosen)):
                 tables[g] = mine[at[i] : at[i + 1]]
         return np.concatenate(tables), offsets
+
+    def _full_by_rows(self, sets: Sets) -> npt.NDArray[np.bool_]:
+        """Which full tables are cheaper to count row by row."""
+        cells = self.cells(sets)
+        wide = ~self.narrow[sets].all(1) | (sets.shape[1] == 1)
+        return np.asarray(wide | (cells - cells // self.sizes[sets[:, -1]] > FULL * self.share))
+
+    def full_steps(self, sets: Sets) -> list[BitStep]:
+        """What `full` counts."""
+        if sets.shape[1] == 1 and self.all_narrow:
+            return [] if self._states is not None else [CountStates(self.layout)]
+        by_rows, cells = self._full_by_rows(sets), self.cells(sets)
+        kinds = [(chosen, rows) for chosen, rows in ((by_rows, True), (~by_rows, False)) if chosen.any()]
+        return [self._step(Groups.of(sets[chosen], cells[chosen]), by_rows=rows) for chosen, rows in kinds]
+
+    def core_step(self, sets: Sets) -> CountTables:
+        """What `core` counts."""
+        return CountTables(self.layout, Groups.of(sets, np.prod(self.sizes[sets] - 1, axis=1)), full=False)
+
+    def scan_step(self, sets: Sets) -> ScanTables:
+        """What `scanned` counts."""
+        return ScanTables(self.layout, Groups.of(sets, self.cells(sets)))
 
     @property
     def at_hand(self) -> bool:
@@ -109,19 +142,21 @@ class Bitmaps:
 
     def core(self, sets: Sets) -> tuple[Counts, Ints]:
         """The core tables of these sets of columns, all of the same number of at least two."""
-        groups = Groups.of(sets, np.prod(self.sizes[sets] - 1, axis=1))
-        return self._counted(CountTables(self.layout, groups, full=False)), groups.offsets
+        step = self.core_step(sets)
+        return self._counted(step), step.groups.offsets
 
     def singles(self) -> tuple[Counts, Ints]:
         """The number of rows of each state of each column: flat counts and offsets."""
         if not self.all_narrow:
             return self.scanned(np.arange(len(self.names), dtype=np.int32)[:, None])
-        return self._counted(CountStates(self.layout)), self.layout.first
+        if self._states is None:
+            self._states = self._counted(CountStates(self.layout))
+        return self._states, self.layout.first
 
     def scanned(self, sets: Sets) -> tuple[Counts, Ints]:
         """The full tables of these sets, counted row by row."""
-        groups = Groups.of(sets, self.cells(sets))
-        return self._counted(ScanTables(self.layout, groups)), groups.offsets
+        step = self.scan_step(sets)
+        return self._counted(step), step.groups.offsets
 
     def cells(self, sets: Sets) -> Ints:
         """The number of cells of each table; beyond 2^62 that."""
@@ -138,6 +173,8 @@ class Bitmaps:
 
     def _counted(self, step: BitStep) -> Counts:
         """What a step counts, unless it does not fit."""
+        if self._ready and (ready := self._ready.pop(step.key, None)) is not None:
+            return ready
         n_bytes = (8.0 if self.layout.wide else 4.0) * step.n_cells
         if n_bytes > 2**22 and n_bytes > available_memory() / 2:
             raise TooLarge(

@@ -183,6 +183,11 @@ class BitStep(Step[Counts]):
         """The counts of no rows."""
         return np.zeros(self.n_cells, np.int64 if self.layout.wide else np.int32)
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What it counts: the same of steps whose counts are the same."""
+        return (type(self),)
+
     def work(self, block: BitBlock) -> float:
         """Nanoseconds that a block takes, about."""
         return 0.0
@@ -357,6 +362,10 @@ class _Tables(BitStep):
     @property
     def n_cells(self) -> int:
         return int(self.groups.offsets[-1])
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return (type(self), *(a.tobytes() for a in self.groups.arrays))
 
     def parts(self, n: int) -> Sequence[BitStep]:
         return [replace(self, groups=part) for part in self.groups.parts(n, self.cost)]

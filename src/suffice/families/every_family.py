@@ -7,7 +7,7 @@ finite variables, serve every such family, with whatever numbers as parents.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from math import comb
@@ -87,9 +87,15 @@ class GatheredSize(OneTable):
 
 
 def gather_every_family(
-    data: Any, max_parents: int, *, memory_limit: int | str | None = None, dry_run: bool = False
+    data: Any,
+    max_parents: int,
+    *,
+    memory_limit: int | str | None = None,
+    dry_run: bool = False,
+    also: Iterable[Request] = (),
 ) -> Statistics | GatheredSize:
-    """The statistics of all families with up to `max_parents` parents, in one pass; `dry_run` gives their size only."""
+    """The statistics of all families with up to `max_parents` parents, and what is asked for also, in one pass; `dry_run` gives
+    the size of the former only."""
     most = whole(max_parents, "max_parents", 0)
     if isinstance(data, Sequences):
         raise DataError("statistics of every family are of rows, and these are sequences: gather(sequences, template)")
@@ -106,7 +112,7 @@ def gather_every_family(
         return size
     size.check(MOST_BYTES if memory_limit is None else checked_limit(memory_limit))
     rows.require_complete(names)
-    gathered: Statistics = rows.gather(list(requests_of_every_family(variables, size.max_parents)))
+    gathered: Statistics = rows.gather([*requests_of_every_family(variables, size.max_parents), *also])
     return gathered
 
 

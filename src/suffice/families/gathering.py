@@ -63,7 +63,8 @@ def gather(
 
     Without a graph, `max_parents=k` gathers what every family with up to k parents needs: `search` takes that instead of rows,
     and finds the same graph. How large it is is known beforehand: more than `memory_limit` (2 GiB if not given) is refused, and
-    `dry_run=True` only says the size.
+    `dry_run=True` only says the size. With a graph, too, both are gathered: `gather(data, dag, max_parents=1)` is enough to fit
+    the graph and for Chow-Liu trees of its nodes.
 
     Of an undirected graph or model, `"a -- b; b -- c"`, these are the tables of its cliques, of numbers their moments together.
 
@@ -81,18 +82,19 @@ def gather(
     """
     if isinstance(data, Statistics):
         return data
-    if max_parents is not None:
-        if dag is not None:
-            raise FitError("gather the statistics of a graph, or those of every family (max_parents=2), not both")
+    if max_parents is not None and dag is None:
         return gather_every_family(data, max_parents, memory_limit=memory_limit, dry_run=dry_run)
-    if dag is None or dry_run or memory_limit is not None:
+    if dag is None or dry_run or (memory_limit is not None and max_parents is None):
         raise FitError(
             "say for which graph statistics are gathered, or for how many parents, gather(data, max_parents=2); "
             "dry_run= and memory_limit= are of the latter"
         )
+    scopes = _undirected(dag)
+    if max_parents is not None and (scopes is not None or isinstance(data, Sequences)):
+        raise FitError("max_parents= goes with a directed graph of rows, or without a graph")
     if isinstance(data, Sequences):
         return gather_steps(data, dag)
-    if (scopes := _undirected(dag)) is not None:
+    if scopes is not None:
         return gather_scopes(data, scopes)
     model: Any = dag  # what is left has to make a Dag, or is refused by it
     graph = Dag(model)
@@ -114,6 +116,8 @@ def gather(
     except FitError:
         rows.require_complete(graph.nodes)  # a column without values has no type: that is the reason to give
         raise
+    if max_parents is not None:
+        return gather_every_family(rows, max_parents, memory_limit=memory_limit, also=wanted)
     return rows.gather(wanted)
 
 

@@ -27,6 +27,7 @@ from suffice.families.responses import BinomialLogit, GammaInverse, GammaLog, Li
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.statistics.file import checked
+from suffice.statistics.suppression import Suppression
 from suffice.variables import Count, Finite, Real, Variable
 
 VERSION = 1
@@ -182,7 +183,9 @@ def statistics_to_dict(statistics: Statistics) -> dict[str, Any]:
             parts = ("count", "mean", "rest", "scatter", *(("log_base",) if e.counted else ()))
             d |= {"keys": e.keys.tolist(), **{k: flat(getattr(e, k)) for k in parts}}
         entries.append(d)
-    return {"weight": statistics.weight, "entries": entries}
+    suppression = statistics.suppression
+    said = {} if suppression is None else {"suppression": suppression.to_dict(statistics)}
+    return {"weight": statistics.weight, "entries": entries, **said}
 
 
 def statistics_from_dict(d: dict[str, Any], variables: Mapping[str, Variable]) -> Statistics:
@@ -203,7 +206,7 @@ def statistics_from_dict(d: dict[str, Any], variables: Mapping[str, Variable]) -
             entries.append(Counts(finite, array_of(e["values"]).reshape(sizes(finite))))
         else:
             entries.append(Counts(finite, array_of(e["values"]), e["keys"]))
-    return checked(Statistics(entries, d["weight"]))
+    return checked(Statistics(entries, d["weight"], Suppression.from_dict(d.get("suppression", {}), entries)))
 
 
 def flat(array: Any) -> list[float | None]:

@@ -104,6 +104,10 @@ class ChainComponents:
         return self.reduced.shown
 
     @property
+    def passes(self) -> int:
+        return int(not self.step.hold)
+
+    @property
     def layout(self) -> ChainLayout:
         return self.step.layout
 

@@ -331,6 +331,10 @@ class Components(Protocol):
     @property
     def shown(self) -> Shown: ...
 
+    @property
+    def passes(self) -> int:
+        """How often an expectation passes over the rows: 0 where they were reduced to something that is here."""
+
     def expected(self, theta: Theta) -> Expectation:
         """What all rows are expected to count. Rows that are impossible under the parameters are refused."""
 

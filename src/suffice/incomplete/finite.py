@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, Sum
 from suffice.engines.parallel import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words, listed
@@ -118,13 +117,21 @@ class Reduction:
 
 
 class ComponentTable:
-    """Rows as they come, in arrays that grow: a sum under way, which takes in whatever is added to it."""
+    """Rows as they come, in arrays that grow: a sum under way, which takes in whatever is added to it.
 
-    def __init__(self, tables: FlatTables) -> None:
-        n, f = len(tables.sizes), len(tables.families)
-        self.tables, self.least = tables, 4 * n + 2 * f + 8
+    Components that take more than `most` bytes are forgotten, and `overfull` says so; what complete families count is kept.
+    """
+
+    def __init__(self, tables: FlatTables, most: float = np.inf, overfull: bool = False) -> None:
+        self.tables, self.most, self.overfull = tables, most, overfull
         self.counts, self.states = np.zeros(tables.n_cells), np.zeros(int(tables.sizes.sum()))
         self.weight, self.n_rows, self.n_empty = 0.0, 0, 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Room for components, of which there are none yet."""
+        n, f = len(self.tables.sizes), len(self.tables.families)
+        self.least = 4 * n + 2 * f + 8
         self.shapes, self.shape_at = np.zeros(2**14 + 4 * self.least, np.int32), np.zeros(2**10 + n + 8, np.int64)
         self.shape_key, self.shape_slots = np.zeros(2**10 + n + 8, np.uint64), np.full(2**11 + 4 * n, -1, np.int64)
         self.records, self.record_at = np.zeros(2**16 + f, np.int32), np.zeros(2**13 + n + 8, np.int64)
@@ -133,12 +140,18 @@ class ComponentTable:
         self.work = np.zeros(2 * n + 3 * f, np.int64)
 
     @classmethod
-    def of(cls, reduction: Reduction) -> ComponentTable:
-        return cls(reduction.tables).take(reduction)
+    def of(cls, reduction: Reduction, most: float = np.inf, overfull: bool = False) -> ComponentTable:
+        return cls(reduction.tables, most, overfull).take(reduction)
 
     def __reduce__(self) -> tuple[object, ...]:
         """What travels is the reduction, without the room for more."""
-        return ComponentTable.of, (self.reduction(),)
+        return ComponentTable.of, (self.reduction(), self.most, self.overfull)
+
+    @property
+    def n_bytes(self) -> int:
+        """What the components take, about."""
+        n_shapes, n = int(self.shape_at[0]), int(self.record_at[0])
+        return 4 * int(self.shape_at[1 + n_shapes]) + 4 * int(self.record_at[1 + n]) + 24 * (n_shapes + n)
 
     @property
     def _arrays(self) -> tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...]]:
@@ -174,12 +187,16 @@ class ComponentTable:
             self._grow()
         self.counts += other.counts
         self.states += other.states
+        self.overfull |= isinstance(other, ComponentTable) and other.overfull
         return self._counted(other.weight, other.n_rows, other.n_empty)
 
     __add__ = take
 
     def _counted(self, weight: float, rows: int, empty: int) -> ComponentTable:
         self.weight, self.n_rows, self.n_empty = self.weight + weight, self.n_rows + rows, self.n_empty + empty
+        if self.n_bytes > self.most:
+            self.overfull = True
+            self._begin()
         return self
 
     def _grow(self) -> None:
@@ -205,22 +222,24 @@ class ComponentTable:
 
 @dataclass(frozen=True, eq=False)
 class Reduce(Step[ComponentTable]):
-    """Puts rows into a table of components. `exact`: weights are whole numbers, whose sums are the same in any order."""
+    """Puts rows into a table of components. `exact`: weights are whole numbers, whose sums are the same in any order. `most`: the
+    bytes that components may take."""
 
     tables: FlatTables
     exact: bool
+    most: float = np.inf
     runs: ClassVar[int] = 2
     """A table that takes in many rows costs less than many tables that are added."""
 
     def of(self, block: Block) -> ComponentTable:
-        return ComponentTable(self.tables).add(block)
+        return ComponentTable(self.tables, self.most).add(block)
 
     def __call__(self, blocks: Iterable[Block]) -> Sum[ComponentTable]:
         if not self.exact:
             return super().__call__(blocks)
         total: Sum[ComponentTable] = Sum()
         for block in blocks:
-            total.exact = (total.exact or ComponentTable(self.tables)).add(block)
+            total.exact = (total.exact or ComponentTable(self.tables, self.most)).add(block)
         return total
 
 
@@ -292,12 +311,7 @@ class FiniteComponents:
 
     reduction: Reduction
     threads: int | None = None
-
-    @classmethod
-    def of(cls, rows: Data, tables: FlatTables, threads: int | None) -> FiniteComponents:
-        """The rows, passed over once."""
-        step = Reduce(tables, not rows.weighted or rows.whole_weights)
-        return cls(rows.fold(step, threads=threads, what="reducing rows").reduction(), threads)
+    passes: ClassVar[int] = 0
 
     @cached_property
     def shown(self) -> Shown:

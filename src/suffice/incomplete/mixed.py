@@ -191,6 +191,10 @@ class MixedComponents:
     def shown(self) -> Shown:
         return self.reduced.shown
 
+    @property
+    def passes(self) -> int:
+        return int(not self.step.hold)
+
     @cached_property
     def _batches(self) -> list[Batch]:
         return [b for key, rows in self.reduced.rows.items() for b in batches(self.step.finder.component(key), rows)]

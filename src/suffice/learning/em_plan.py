@@ -35,7 +35,9 @@ class EmPlan(OneTable):
     parameters: int
     """Free parameters."""
     passes: int
-    """Passes over the rows; every iteration runs over what they were reduced to."""
+    """Passes over the rows before the first iteration,"""
+    passes_an_iteration: int
+    """and for each: 0 where it runs over what rows were reduced to, which is here."""
     starts: int
     iterations: int
     """Iterations of a start, at most."""
@@ -65,6 +67,7 @@ class EmPlan(OneTable):
             n_variables=len(problem.variables),
             parameters=n,
             passes=3 if reals else 2,  # to see what the columns are, the units of numbers, and the distinct rows
+            passes_an_iteration=problem.components.passes,
             starts=starts,
             iterations=max_iter,
             bytes=float(n_bytes(problem.components)),
@@ -86,7 +89,7 @@ class EmPlan(OneTable):
             ["rows", f"{self.n_rows:,.10g}"],
             ["variables", f"{self.n_variables:,}"],
             ["parameters", f"{self.parameters:,}"],
-            ["scans", f"{self.passes:,}"],
+            ["scans", f"{self.passes:,}" + (", and 1 an iteration" if self.passes_an_iteration else "")],
             ["starts", f"{self.starts:,}"],
             ["iterations", f"at most {self.iterations:,} a start"],
             ["memory", f"{bytes_in_words(self.bytes)} beside the data"],

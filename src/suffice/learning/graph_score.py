@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, listed, nearest
+from suffice.errors import DataError, FitError, listed, nearest, note
 from suffice.families import family_of
 from suffice.families.empirical_bayes import EmpiricalBayes
 from suffice.families.gathering import gather
@@ -26,7 +26,7 @@ from suffice.models.estimated import free_nodes
 from suffice.models.features import is_undirected
 from suffice.models.regressions import families_of
 from suffice.models.sharing import Tie, agreeing, alike, check_families, pooled, shared_in, shared_of, tied_prior
-from suffice.scores import BIC, Evidence
+from suffice.scores import BIC, Evidence, local_score
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -94,6 +94,10 @@ def score(
         return parts if by_node else float(sum(parts.values()))
     statistics = agreed_statistics(dag, graph, gather(data, graph), ties)
     variables = statistics.variables
+    if statistics.suppression is not None:
+        if ties:
+            statistics.require_all_cells("a score of tied nodes")
+        note(f"{statistics.suppression.in_words()}: what parents gain is counted where cells are left")
     if isinstance(chosen, Evidence):
         chosen = Evidence(dag.prior_with(chosen.prior)) if isinstance(dag, Plate) else chosen
         chosen = chosen.choose(variables, free_nodes(graph, variables, statistics, ties), statistics)
@@ -146,9 +150,9 @@ def _beside_regressions(
 
 def _local(graph: Dag, node: str, variables: Any, statistics: Statistics, chosen: Any, pooled: Any = None) -> float:
     child, parents = variables[node], [variables[p] for p in graph.parents(node)]
-    family = family_of(child, parents)
-    seen = statistics.answer(family.needs(child, parents)) if pooled is None else pooled
-    return float(chosen.local(family, child, parents, seen, statistics.weight))
+    if pooled is None:
+        return local_score(chosen, child, parents, statistics)
+    return float(chosen.local(family_of(child, parents), child, parents, pooled, statistics.weight))
 
 
 def agreed_statistics(dag: Any, graph: Dag, statistics: Statistics, ties: tuple[Tie, ...]) -> Statistics:

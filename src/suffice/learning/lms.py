@@ -100,6 +100,12 @@ def lms(
     given = scan(data)
     own: Any = _suited(given, child) if family is None else family
     _check(own, passes, rate, seed)
+    if not given.engine.ordered:
+        graph = "; ".join(f"{p} -> {child}" for p in parents) or child
+        raise DataError(
+            "lms takes rows one after the other, and these have no order to be taken in: read them from files or into memory, or "
+            f"fit({graph!r}, data, families={{{child!r}: {own!r}}}), which learns the same regression in a few passes"
+        )
     numbers = parents if own.kind is Finite else [*parents, child]
     rows = _chosen(given.with_numbers(numbers), child, parents)
     variables = [rows.schema[p] for p in parents]

@@ -37,7 +37,7 @@ from suffice.incomplete.components import (
     nodes_of,
     refuse_unanswerable,
 )
-from suffice.incomplete.finite import FiniteComponents
+from suffice.incomplete.folded import finite_components
 from suffice.incomplete.gauss_hermite import error_of
 from suffice.incomplete.hidden_units import with_hidden
 from suffice.incomplete.mixed import MixedComponents, scaled_moments
@@ -122,7 +122,7 @@ class ParameterProblem(Task):
         units = with_hidden(observed, dict.fromkeys(numbers))
         components: Components
         if len(tables.families) == len(nodes):
-            components = FiniteComponents.of(task.rows, tables, task.threads)
+            components = finite_components(task.rows, tables, task.threads)
         else:
             refuse_unanswerable({**task.rows.missing, **dict.fromkeys(numbers, 1)}, task.dag, nodes)
             components = MixedComponents.of(task.rows, nodes, tables, units, task.threads)

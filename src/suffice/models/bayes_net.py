@@ -224,6 +224,7 @@ class BayesNet(Provenance, Tabular, Answering):
 
         if data is None:
             statistics = self.summary()
+            statistics.require_all_cells("the log-likelihood of rows")
             return float(sum(cpd.log_likelihood_of_fit(statistics) for cpd in self._cpds.values()))
         if self._hides_columns(data):
             return observed_log_likelihood(self, data)
@@ -235,6 +236,7 @@ class BayesNet(Provenance, Tabular, Answering):
             statistics = self.summary(data)
         except MissingCells:
             return observed_log_likelihood(self, data)
+        statistics.require_all_cells("the log-likelihood of rows")
         return float(sum(cpd.log_likelihood(statistics.answer(cpd.needs)) for cpd in self._cpds.values()))
 
     @property
@@ -370,7 +372,7 @@ class BayesNet(Provenance, Tabular, Answering):
         for name, variable in data.variables.items():
             if isinstance(variable, Finite) and name in finite and (unknown := set(variable.states) - set(finite[name].states)):
                 raise DataError(f"the statistics hold the state {min(unknown)!r} of {name!r}, which the network does not know")
-        return Statistics([entry.recoded(finite) for entry in data], data.weight)
+        return data.recoded(finite)
 
     def __eq__(self, other: object) -> bool:
         """Same graph, same variables, same parameters, shared by the same nodes."""

@@ -50,6 +50,9 @@ def estimated(
     cpds, unspoken = estimated_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together)
     by = "maximum likelihood" if len(unspoken) == len(dag) or prior is None else f"posterior {type(how).__name__.lower()}"
     info = f"fitted from {counted(statistics.weight, 'row')}, {by}{shared_in_words(ties)}"
+    if statistics.suppression is not None:
+        info += f"; {statistics.suppression.in_words()}"
+        note(f"{statistics.suppression.in_words()}: the parameters are those of the cells that are left")
     return BayesNet.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info, ties=ties)
 
 
@@ -85,6 +88,7 @@ def free_nodes(
     dag: Dag, variables: Mapping[str, Variable], statistics: Statistics, ties: Sequence[Tie], ready: Container[str] = ()
 ) -> Iterator[Node]:
     """The nodes by which a prior may choose its numbers, with what was seen of each; of a tie its first node, with all it saw."""
+    statistics.require_all_cells("a prior that is chosen by its evidence")
     together = seen_together(ties, statistics, variables)
     again = {node for tie in ties for node in tie.nodes[1:]}
     for name in dag.nodes:

@@ -277,7 +277,7 @@ class MarkovNet(Undirected, Provenance, Tabular):
                 raise ModelError("this network was not fitted from data: give the data")
             return self._statistics
         if isinstance(data, Statistics):
-            return Statistics([entry.recoded(self._variables) for entry in data], data.weight)
+            return data.recoded(self._variables)
         rows = self.rows(data)
         rows.require_complete(list(self._variables))
         wanted = [f.names for f in self._factors if f.names] or [(n,) for n in self._variables][:1]

@@ -267,7 +267,7 @@ def agreeing(statistics: Statistics, ties: Sequence[Tie]) -> Statistics:
     """The same statistics, in which tied nodes are of one shape."""
     known = statistics.variables
     by = alike([tie for tie in ties if all(n in known for family in tie.families for n in family)], known)
-    return Statistics([entry.recoded(by) for entry in statistics], statistics.weight) if by else statistics
+    return statistics.recoded(by) if by else statistics
 
 
 def pooled(tie: Tie, statistics: Statistics, variables: Mapping[str, Variable]) -> Statistic:

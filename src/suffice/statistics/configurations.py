@@ -47,16 +47,14 @@ def checked_cells(variables: Sequence[Finite], what: str) -> int:
     return n
 
 
-def agreed(a: Finite, b: Finite) -> Finite:
+def agreed(a: Finite, b: Finite, sides: tuple[str, str] = ("one side", "the other")) -> Finite:
     """The variable that two statistics can share: inferred states are united, declared ones must be the same.
 
     >>> agreed(Finite("x", ["a", "b"], inferred=True), Finite("x", ["c"], inferred=True)).states
     ('a', 'b', 'c')
     """
     if a.cuts != b.cuts:
-        raise StatisticsError(
-            f"variable {a.name!r} is cut at {list(a.cuts or ())} on one side and at {list(b.cuts or ())} on the other"
-        )
+        raise StatisticsError(f"variable {a.name!r} is {_cut(a)} in {sides[0]} and {_cut(b)} in {sides[1]}")
     if a.states == b.states:
         return b if a.inferred else a
     if a.inferred and b.inferred:
@@ -64,8 +62,16 @@ def agreed(a: Finite, b: Finite) -> Finite:
     fixed, other = (b, a) if a.inferred else (a, b)
     if set(other.states) <= set(fixed.states) and (other.inferred or len(other.states) == len(fixed.states)):
         return fixed
-    differing = sorted(set(a.states) ^ set(b.states))
-    raise StatisticsError(f"the states of variable {a.name!r} differ between the two statistics: {listed(differing)}")
+    only = [f"only {side} has {listed(sorted(own))}" for side, own in zip(sides, _apart(a, b), strict=True) if own]
+    raise StatisticsError(f"the declared states of variable {a.name!r} differ: {' and '.join(only)}")
+
+
+def _apart(a: Finite, b: Finite) -> tuple[set[str], set[str]]:
+    return set(a.states) - set(b.states), set(b.states) - set(a.states)
+
+
+def _cut(v: Finite) -> str:
+    return "not cut" if v.cuts is None else f"cut at {list(v.cuts)}"
 
 
 def moved(keys: Keys, source: Sequence[Finite], target: Sequence[Finite]) -> Keys:

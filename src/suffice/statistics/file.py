@@ -1,8 +1,9 @@
-"""The file of statistics: a zip of one JSON header and plain numpy arrays. Nothing in it can run.
+"""The file of statistics: a zip of one JSON header and two plain numpy arrays. Nothing in it can run.
 
-`header.json` holds {"suffice": "statistics", "version": 1, "weight", "variables", "entries"}; each entry names its finite
-and real variables, those of the latter that are counts (`counted`, if there are any), its background, and its arrays, which
-stand beside it as `<entry>.<array>.npy`.
+`header.json` holds {"suffice": "statistics", "version": 2, "weight", "variables", "entries"}; each entry names its finite
+and real variables, those of the latter that are counts (`counted`, if there are any), its background, and how many cells or
+configurations are `listed` of a sparse table or of moments. `numbers.npy` has the numbers of all entries one after the other,
+`keys.npy` the keys of those that have some. In version 1 each array stood by itself, as `<entry>.<array>.npy`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ import re
 import struct
 import zipfile
 import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -22,12 +27,14 @@ import numpy as np
 
 from suffice.errors import FormatError, SufficeError, listed
 from suffice.output import replacing
+from suffice.statistics.configurations import Array, Keys, sizes
 from suffice.statistics.counts import Counts
 from suffice.statistics.moments import Moments
 from suffice.statistics.statistics import Entry, Statistics
+from suffice.statistics.suppression import NOTHING, Suppression
 from suffice.variables import Count, Finite, Real, Variable
 
-VERSION = 1
+VERSION = 2
 LONGEST_HEADER = 1000
 _HEADER = re.compile(
     rb"\{ *'descr': *'(?P<type>[<>|][fiub](?P<size>[1248]))', *'fortran_order': *False, *"
@@ -51,36 +58,80 @@ DAMAGE = (
 MOMENT_PARTS = ("keys", "count", "mean", "scatter", "df", "rest", "log_base")
 
 
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What a file holds: the `layout` of its tables, the weight of the rows, and all numbers in two flat arrays.
+
+    Files of the same graph have equal layouts, unless one has met other states, so that their numbers add as they stand.
+    """
+
+    layout: dict[str, Any]
+    weight: float
+    numbers: Array
+    keys: Keys
+    lost: list[Any] | None = None
+    """What each table lost, where small cells were left out."""
+
+    @staticmethod
+    def of(statistics: Statistics) -> Contents:
+        arrays: list[Any] = []
+        keys: list[Any] = []
+        entries = [_described(entry, arrays, keys) for entry in statistics]
+        suppression, variables = statistics.suppression, [variable_to_dict(v) for v in statistics.variables.values()]
+        said = {} if suppression is None else suppression.to_dict(statistics)
+        lost = said.pop("lost", None)
+        flat, places = (np.concatenate([np.zeros(0, t), *map(np.ravel, parts)]) for t, parts in ((float, arrays), (int, keys)))
+        return Contents({"variables": variables, "entries": entries, **said}, statistics.weight, flat, places, lost)
+
+    def statistics(self) -> Statistics:
+        """The statistics, if they are possible."""
+        by = {d["name"]: variable_from_dict(d) for d in self.layout["variables"]}
+        flat = _Flat(self.numbers, self.keys)
+        entries = [_entry(d, by, flat.take) for d in self.layout["entries"]]
+        flat.check_end()
+        suppression = Suppression.from_dict({**self.layout, "lost": self.lost}, entries)
+        return checked(Statistics(entries, self.weight, suppression))
+
+    def write(self, path: str | PathLike[str]) -> None:
+        lost = {} if self.lost is None else {"lost": self.lost}
+        header = {"suffice": "statistics", "version": VERSION, "weight": self.weight, **self.layout, **lost}
+        with replacing(path) as place, zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("header.json", json.dumps(header, ensure_ascii=False))
+            for name, array in (("numbers", self.numbers), ("keys", self.keys)):
+                buffer = io.BytesIO()
+                np.lib.format.write_array(buffer, array, allow_pickle=False)
+                archive.writestr(f"{name}.npy", buffer.getvalue())
+
+    @staticmethod
+    def read(path: str | PathLike[str]) -> Contents:
+        """What is in a file, of any version; what it says is checked when statistics are made of it."""
+        with reading(path), zipfile.ZipFile(path) as archive:
+            header = _header(archive)
+            if header.get("version") == 1:
+                return Contents.of(_first_version(header, archive))
+            layout: dict[str, Any] = {k: header[k] for k in ("variables", "entries", "min_count") if k in header}
+            numbers, keys = (_array(archive, name) for name in ("numbers", "keys"))
+            return Contents(layout, header["weight"], numbers, keys, header.get("lost"))
+
+
 def save(statistics: Statistics, path: str | PathLike[str]) -> None:
-    arrays: dict[str, Any] = {}
-    entries = [_described(entry, str(i), arrays) for i, entry in enumerate(statistics)]
-    header = {
-        "suffice": "statistics",
-        "version": VERSION,
-        "weight": statistics.weight,
-        "variables": [variable_to_dict(v) for v in statistics.variables.values()],
-        "entries": entries,
-    }
-    with replacing(path) as place, zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("header.json", json.dumps(header, ensure_ascii=False))
-        for name, array in arrays.items():
-            buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
-            archive.writestr(f"{name}.npy", buffer.getvalue())
+    Contents.of(statistics).write(path)
 
 
 def load(path: str | PathLike[str]) -> Statistics:
+    contents = Contents.read(path)
+    with reading(path):
+        return contents.statistics()
+
+
+@contextmanager
+def reading(path: str | PathLike[str]) -> Iterator[None]:
+    """Whatever is wrong with a file is said in one sentence that names it."""
     if not Path(path).is_file():
         raise FormatError("this is a directory" if Path(path).is_dir() else "there is no such file", path=path)
     try:
-        with zipfile.ZipFile(path) as archive, np.errstate(all="ignore"):
-            header = json.loads(archive.read("header.json"))
-            json.dumps(header, ensure_ascii=False).encode()  # half a character, which an escape can write, is refused below
-            if header.get("suffice") != "statistics" or header.get("version") != VERSION:
-                raise FormatError("this is not a file of statistics, or one of a later version", path=path)
-            by = {d["name"]: variable_from_dict(d) for d in header["variables"]}
-            entries = [_entry(d, str(i), by, archive) for i, d in enumerate(header["entries"])]
-            return checked(Statistics(entries, header["weight"]))
+        with np.errstate(all="ignore"):
+            yield
     except FormatError as error:
         raise error.at(path) from None
     except SufficeError as error:
@@ -89,6 +140,27 @@ def load(path: str | PathLike[str]) -> Statistics:
         raise FormatError("this file of statistics holds text that is not Unicode: half of a surrogate pair", path=path) from None
     except DAMAGE as error:
         raise FormatError(f"this file of statistics is damaged ({type(error).__name__}: {error})", path=path) from None
+
+
+def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
+    text = archive.read("header.json").decode()
+    header: dict[str, Any] = json.loads(text)
+    if "\\u" in text:  # an escape can write half a character, which is refused
+        json.dumps(header, ensure_ascii=False).encode()
+    if header.get("suffice") != "statistics" or header.get("version") not in (1, VERSION):
+        raise FormatError("this is not a file of statistics, or one of a later version", path=archive.filename)
+    return header
+
+
+def _first_version(header: dict[str, Any], archive: zipfile.ZipFile) -> Statistics:
+    """What a file of version 1 says, in which each array is a member of the archive."""
+    by = {d["name"]: variable_from_dict(d) for d in header["variables"]}
+
+    def take(i: int, part: str, shape: Sequence[int]) -> Any:
+        return _array(archive, f"{i}.{part}")
+
+    entries = [_entry(d, by, partial(take, i)) for i, d in enumerate(header["entries"])]
+    return Statistics(entries, header["weight"])
 
 
 def checked(statistics: Statistics) -> Statistics:
@@ -107,7 +179,9 @@ def checked(statistics: Statistics) -> Statistics:
         if isinstance(entry, Moments) and (np.any(entry.log_base < 0) or np.isinf(entry.log_base).any()):
             raise FormatError(f"the statistic of {what} holds a sum of ln x! that no counts have")
         lacking, most = statistics.weight - entry.total, max(statistics.weight, entry.total)
-        if abs(lacking) > 1e-6 * most and not (of_steps and lacking > 0):
+        lost = NOTHING if statistics.suppression is None else statistics.suppression.of(entry)
+        beyond = max(lost.least_weight - lacking, lacking - lost.most_weight)
+        if beyond > 1e-6 * most and not (of_steps and lacking > 0):
             raise FormatError(f"the statistic of {what} is of {entry.total:g} rows, and the whole of {statistics.weight:g}")
     return statistics
 
@@ -127,29 +201,53 @@ def variable_from_dict(d: dict[str, Any]) -> Variable:
     return Real(d["name"]) if d["type"] == "real" else Count(d["name"])
 
 
-def _described(entry: Entry, name: str, arrays: dict[str, Any]) -> dict[str, Any]:
+def _described(entry: Entry, arrays: list[Any], keys: list[Any]) -> dict[str, Any]:
     d: dict[str, Any] = {"finite": list(entry.names), "real": list(entry.request.real)}
     if isinstance(entry, Counts):
-        arrays[f"{name}.values"] = entry.values
-        if entry.keys is not None:
-            arrays[f"{name}.keys"] = entry.keys
-        return {**d, "sparse": entry.keys is not None, "background": entry.background}
-    for part in _parts(entry.counted):
-        arrays[f"{name}.{part}"] = getattr(entry, part)
-    return {**d, "counted": list(entry.counted)} if entry.counted else d
+        arrays.append(entry.values)
+        d |= {"sparse": entry.keys is not None, "background": entry.background}
+    else:
+        arrays += [getattr(entry, part) for part in _parts(entry.counted) if part != "keys"]
+        d |= {"counted": list(entry.counted)} if entry.counted else {}
+    if entry.keys is None:
+        return d
+    keys.append(entry.keys)
+    return {**d, "listed": len(entry.keys)}
 
 
-def _entry(d: dict[str, Any], name: str, by: dict[str, Variable], archive: zipfile.ZipFile) -> Entry:
+def _entry(d: dict[str, Any], by: dict[str, Variable], take: Callable[[str, Sequence[int]], Any]) -> Entry:
     finite = [by[n] for n in d["finite"]]
     variables = tuple(v for v in finite if isinstance(v, Finite))
     if len(variables) != len(finite):
-        raise FormatError(f"the table of {d['finite']} names a variable without states", path=archive.filename)
-    if d["real"]:
+        raise FormatError(f"the table of {d['finite']} names a variable without states")
+    n, k = d.get("listed", 0), len(d["real"])
+    if k:
         counted = tuple(d.get("counted", ()))
-        parts = {part: _array(archive, f"{name}.{part}") for part in _parts(counted)}
+        shapes = {"mean": (n, k), "rest": (n, k), "scatter": (n, k, k), "log_base": (n, len(counted))}
+        parts = {part: take(part, shapes.get(part, (n,))) for part in _parts(counted)}
         return Moments(variables, tuple(d["real"]), **parts, counted=counted)
-    keys = _array(archive, f"{name}.keys") if d["sparse"] else None
-    return Counts(variables, _array(archive, f"{name}.values"), keys, float(d["background"]))
+    keys = take("keys", (n,)) if d["sparse"] else None
+    return Counts(variables, take("values", (n,) if d["sparse"] else sizes(variables)), keys, float(d["background"]))
+
+
+class _Flat:
+    """The arrays of entries out of two flat ones, in their order; none may be longer than what is left."""
+
+    def __init__(self, numbers: Array, keys: Keys) -> None:
+        self._left = {"keys": keys, "numbers": numbers}
+
+    def take(self, part: str, shape: Sequence[int]) -> Any:
+        kind = "keys" if part == "keys" else "numbers"
+        left, n = self._left[kind], math.prod(shape)
+        if not 0 <= n <= len(left):
+            raise FormatError(f"the array {kind!r} is not what its header says: it is too short for the tables")
+        self._left[kind] = left[n:]
+        return left[:n].reshape(shape)
+
+    def check_end(self) -> None:
+        for kind, left in self._left.items():
+            if len(left):
+                raise FormatError(f"the array {kind!r} is not what its header says: {len(left):,} numbers belong to no table")
 
 
 def _parts(counted: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import comb
 from os import PathLike
 from typing import Any
@@ -10,15 +11,19 @@ from typing import Any
 import numpy as np
 
 from suffice.display import html_table
-from suffice.errors import StatisticsError, listed
+from suffice.errors import StatisticsError, listed, whole
 from suffice.statistics.configurations import agreed, n_configurations
 from suffice.statistics.counts import Counts
 from suffice.statistics.flat import FlatCounts
 from suffice.statistics.moments import Moments
 from suffice.statistics.request import Request
+from suffice.statistics.suppression import Lost, Scope, Suppression, agreed_suppression, without_small
 from suffice.variables import Count, Finite, Real, Variable
 
 Entry = Counts | Moments
+
+SIDES = ("the first", "the second")
+"""What two statistics are called that do not add."""
 
 
 class Statistics:
@@ -33,12 +38,13 @@ class Statistics:
     array([6., 2.])
     """
 
-    __slots__ = ("_entries", "_flat", "_most", "_variables", "_weight")
+    __slots__ = ("_entries", "_flat", "_most", "_suppression", "_variables", "_weight")
 
-    def __init__(self, entries: Iterable[Entry], weight: float) -> None:
+    def __init__(self, entries: Iterable[Entry], weight: float, suppression: Suppression | None = None) -> None:
         self._entries: dict[tuple[frozenset[str], frozenset[str]], Entry] = {}
         self._variables: dict[str, Variable] = {}
         self._weight = float(weight)
+        self._suppression = suppression
         self._flat: FlatCounts | None = None
         self._most: tuple[int | None] | None = None
         for entry in entries:
@@ -61,6 +67,39 @@ class Statistics:
     def variables(self) -> dict[str, Variable]:
         """The variables that the statistics speak of, by name."""
         return dict(self._variables)
+
+    @property
+    def suppression(self) -> Suppression | None:
+        """Which small cells were left out (`suppress`), and what each table lost by that; None where all are there."""
+        return self._suppression
+
+    def suppress(self, min_count: int) -> Statistics:
+        """The same with cells of 1 to `min_count` − 1 rows set to 0, and without the moments of so few: to be given away.
+
+        The sum of such statistics has what each lost. `fit` notes it, scores weigh only the cells that are left, and evidence
+        refuses it. It is no proof against who compares overlapping tables: see docs/scaling.md.
+
+        >>> s = Statistics([Counts((Finite("x", ["a", "b"]),), [3, 12])], weight=15).suppress(10)
+        >>> s.counts(["x"]).values
+        array([ 0., 12.])
+        >>> s.suppression.in_words()
+        'cells of less than 10 rows were left out, and 1 of 1 tables lost some, one at most 9 rows'
+        """
+        least = whole(min_count, "min_count", 2)
+        if self._suppression is not None:
+            raise StatisticsError(f"small cells were left out before: {self._suppression.in_words()}")
+        smaller = [without_small(entry, least) for entry in self]
+        lost = {entry.request.scope: bounds for entry, bounds in smaller}
+        return Statistics([entry for entry, _ in smaller], self._weight, Suppression(least, lost))
+
+    def require_all_cells(self, what: str) -> None:
+        """Refuse statistics without their small cells for what needs them."""
+        if self._suppression is not None:
+            raise StatisticsError(f"{what} needs all cells, and of these statistics {self._suppression.in_words()}")
+
+    def recoded(self, by: Mapping[str, Any]) -> Statistics:
+        """The same over variables with other (more, or reordered) states."""
+        return Statistics([entry.recoded(by) for entry in self], self._weight, self._suppression)
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """These statistics, which are gathered already; a learner that is given them asks for the same as of rows."""
@@ -99,6 +138,7 @@ class Statistics:
         for name in sorted(kept - set(self._variables)):
             raise StatisticsError(f"these statistics do not speak of {name!r}")
         smaller: list[Entry] = []
+        lost: dict[Scope, Lost] = {}
         for entry in self:
             finite = [n for n in entry.names if n in kept]
             reals = [r for r in entry.request.real if r in kept]
@@ -106,7 +146,11 @@ class Statistics:
                 smaller.append(entry.marginal(finite, reals))
             elif finite and isinstance(entry, Counts):
                 smaller.append(entry.marginal(finite))
-        return Statistics(smaller, self._weight)
+            else:
+                continue
+            if self._suppression is not None:
+                lost[smaller[-1].request.scope] = self._suppression.of(entry).within(n_configurations(smaller[-1].variables))
+        return Statistics(smaller, self._weight, self._suppression and replace(self._suppression, lost=lost))
 
     @property
     def max_parents(self) -> int | None:
@@ -148,12 +192,12 @@ class Statistics:
         >>> (s.decay(0.5) + s).counts(["x"]).values
         array([4.5, 1.5])
         """
-        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0.0 < factor <= 1.0:
-            raise StatisticsError(f"decay is the share of its weight that a row keeps, above 0 and at most 1, not {factor!r}")
+        share = checked_decay(factor)
         if isinstance(steps, bool) or not isinstance(steps, (int, float)) or not 0.0 <= steps < np.inf:
             raise StatisticsError(f"the steps of a decay are a number of at least 0, not {steps!r}")
-        share = float(factor) ** float(steps)
-        return Statistics((entry.weighing(share) for entry in self), share * self._weight)
+        share **= float(steps)
+        suppression = self._suppression and self._suppression.weighing(share)
+        return Statistics((entry.weighing(share) for entry in self), share * self._weight, suppression)
 
     def __add__(self, other: Statistics) -> Statistics:
         return self._combined(other, 1)
@@ -163,27 +207,37 @@ class Statistics:
         return self if other == 0 else NotImplemented
 
     def __sub__(self, other: Statistics) -> Statistics:
+        for statistics in (self, other):
+            if isinstance(statistics, Statistics):
+                statistics.require_all_cells("taking statistics away")
         return self._combined(other, -1)
+
+    def plus(self, other: Statistics, sides: tuple[str, str]) -> Statistics:
+        """The sum; an error calls the two by these names."""
+        return self._combined(other, 1, sides)
 
     def __eq__(self, other: object) -> bool:
         """The same entries of as many rows, whatever the order of the axes."""
         if not isinstance(other, Statistics) or self._weight != other._weight or set(self._entries) != set(other._entries):
             return False
+        if self._suppression != other._suppression:
+            return False
         return all(entry == other.answer(entry.request) for entry in self)
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _combined(self, other: Statistics, sign: int) -> Statistics:
+    def _combined(self, other: Statistics, sign: int, sides: tuple[str, str] = SIDES) -> Statistics:
         if not isinstance(other, Statistics):
             raise StatisticsError(f"statistics add to statistics, not to {type(other).__name__}")
-        self._same_scopes(other)
+        agreed_suppression(self._suppression, other._suppression, sides)
         by: dict[str, Finite] = {}
         for name, variable in self._variables.items():
-            theirs = other._variables[name]
+            theirs = other._variables.get(name, variable)
             if isinstance(variable, Finite) and isinstance(theirs, Finite):
-                by[name] = agreed(variable, theirs)
+                by[name] = agreed(variable, theirs, sides)
             elif type(variable) is not type(theirs):
-                raise StatisticsError(f"variable {name!r} is {variable!r} on one side and {theirs!r} on the other")
+                raise StatisticsError(f"variable {name!r} is {variable!r} in {sides[0]} and {theirs!r} in {sides[1]}")
+        self._same_scopes(other, sides)
         entries: list[Entry] = []
         for mine in self:
             a: Any = mine.recoded(by)
@@ -192,16 +246,18 @@ class Statistics:
         weight = self._weight + sign * other._weight
         if weight < -1e-9 * max(1.0, self._weight):
             raise StatisticsError(f"taking a weight of {other._weight:g} from {self._weight:g} leaves less than nothing")
-        return Statistics(entries, max(weight, 0.0))
+        ours, others = self._suppression, other._suppression
+        return Statistics(entries, max(weight, 0.0), ours and others and ours.plus(others, entries))
 
-    def _same_scopes(self, other: Statistics) -> None:
+    def _same_scopes(self, other: Statistics, sides: tuple[str, str]) -> None:
         differing = set(self._entries) ^ set(other._entries)
         if differing:
             scope = min(differing, key=lambda s: (sorted(s[0]), sorted(s[1])))
-            here = "first" if scope in self._entries else "second"
-            what = listed(sorted(scope[0] | scope[1]))
+            here, there = sides if scope in self._entries else sides[::-1]
+            what = "the moments" if scope[1] else "the table"
             raise StatisticsError(
-                f"only the {here} of the two statistics speaks of {what}; gather both for the same graph, or for as many parents"
+                f"{here} has {what} of {listed(sorted(scope[0] | scope[1]))}, and {there} does not; gather both for the same "
+                "graph, or for as many parents"
             )
 
     def _smallest(self, finite: frozenset[str], reals: frozenset[str]) -> Entry:
@@ -214,7 +270,10 @@ class Statistics:
             of_sets = "" if most is None else f", only of any {most + 1} variables, as for searches with up to {most} parents"
             asked = listed(sorted(finite | reals))
             raise StatisticsError(f"these statistics do not say how {asked} go together{of_sets}; gather them for this graph")
-        return min(larger, key=lambda e: (bool(e.request.real), n_configurations(e.variables), e.names))
+        lost = self._suppression
+        if lost is None:
+            return min(larger, key=lambda e: (bool(e.request.real), n_configurations(e.variables), e.names))
+        return min(larger, key=lambda e: (lost.of(e).most_weight, n_configurations(e.variables), e.names))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write to a file; `docs/statistics_file.md` says what is in it."""
@@ -238,8 +297,20 @@ class Statistics:
         lines = [
             f"Statistics of {self._weight:,.10g} rows: {len(self)} entries, {len(self._variables)} variables, {n_cells:,} numbers"
         ]
+        lines += [] if self._suppression is None else [f"  {self._suppression.in_words()}"]
         lines += [f"  {entry!r}" for entry in list(self)[:8]]
         return "\n".join(lines + ([f"  … and {len(self) - 8} more"] if len(self) > 8 else []))
+
+
+def checked_decay(factor: object) -> float:
+    """The share of its weight that a row keeps.
+
+    >>> checked_decay(1)
+    1.0
+    """
+    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0.0 < factor <= 1.0:
+        raise StatisticsError(f"decay is the share of its weight that a row keeps, above 0 and at most 1, not {factor!r}")
+    return float(factor)
 
 
 def _largest_level(n: int, sizes: Sequence[int]) -> int | None:

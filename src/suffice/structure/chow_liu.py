@@ -87,6 +87,8 @@ class TAN:
         below = [i for i in others if i not in problem.given]
         self._check(problem, target, below)
         rules, scores = problem.rules, problem.scores
+        pairs = [(i, tuple(sorted((target, j)))) for i in below for j in others if j != i and rules.allowed[i, j]]
+        scores.ahead([*((i, (target,)) for i in below), *pairs])
         alone = scores.families([(i, (target,)) for i in below])
         inner = np.ix_(others, others)
         weight = np.full((problem.n, problem.n), -np.inf)

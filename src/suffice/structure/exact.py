@@ -80,6 +80,7 @@ class Exact:
             )
         # something to return, should time be short
         problem.progress.better("start", problem.scores.total(rules.start()), rules.start())
+        problem.scores.survey(rules)
         if rules.n_families >= problem.scores.quick:
             climbed(problem, rules)
         sets = problem.scores.parent_sets(rules)

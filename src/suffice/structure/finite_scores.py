@@ -10,7 +10,7 @@ Values are whole multiples of 1/scale (see `suffice.kernels.local_scores`), so t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -38,6 +38,15 @@ SMALL = 2**12
 
 DENSE = 2**22
 """Cells up to which a table is counted densely."""
+
+
+def room_for(memory_limit: float | None) -> int:
+    """The cells of tables for which a scan is made.
+
+    >>> room_for(None) == 16 * TABLES
+    True
+    """
+    return int(np.clip((memory_limit or 2.0**31) / 16, 2**16, 16 * TABLES))
 
 
 Form = tuple[int, float, float, Ints, float]
@@ -74,13 +83,13 @@ class FiniteScores(LocalScores):
     data: Data
 
     def _prepare(self) -> None:
-        form, limit = form_of(self.score, self.weight), self.memory_limit
+        form = form_of(self.score, self.weight)
         assert form is not None
         finite = [v for v in self.variables if isinstance(v, Finite)]
         self.bitmaps = self._counted_by(finite)
         self.sizes = self.bitmaps.sizes
         self.kind, self.alpha, self.price = form
-        self.room = int(np.clip((limit or 2.0**31) / 16, 2**16, 16 * TABLES))  # cells for which a scan is made
+        self.room = room_for(self.memory_limit)
         n = max(self.weight, 2.0)
         # No sum of terms exceeds a whole number of 64 bits: a row adds at most ln N, or ln of what is imagined in its cell.
         largest = np.log(n) + (80.0 + abs(np.log(self.alpha)) if self.kind else 0.0)
@@ -191,21 +200,25 @@ class FiniteScores(LocalScores):
         shape = len(level) if self.kind <= 1 else level.sets.shape
         values = np.empty(shape, np.int64)
         kept = [np.zeros(0, np.int32)]  # type: list[Counts]
-        for which in (np.flatnonzero(by_rows), np.flatnonzero(~by_rows)):
-            for part in self._parts(level.sets[which]):
-                self.watch()
-                g = which[part]
-                if by_rows[g[0]]:
-                    values[g] = self._counted(level.sets[g])
-                    continue
-                full, at = self._expanded(level.sets[g], level.sub[g], tables, offsets)
-                values[g] = self._terms(level.sets[g], full, at)
-                if not last:
-                    kept.append(full)
+        for g in self._pieces(level.sets):
+            self.watch()
+            if by_rows[g[0]]:
+                values[g] = self._counted(level.sets[g])
+                continue
+            full, at = self._expanded(level.sets[g], level.sub[g], tables, offsets)
+            values[g] = self._terms(level.sets[g], full, at)
+            if not last:
+                kept.append(full)
         if last:
             return values, None, None
         cells = np.where(by_rows, 0, self.bitmaps.cells(level.sets))
         return values, np.concatenate(kept), np.concatenate([[0], np.cumsum(cells)])
+
+    def _pieces(self, sets: Sets) -> Iterator[Ints]:
+        """Which sets are counted together: those by rows, then those by bits, as many as fit into memory."""
+        by_rows = self.bitmaps.by_rows(sets)
+        for which in (np.flatnonzero(by_rows), np.flatnonzero(~by_rows)):
+            yield from (which[part] for part in self._parts(sets[which]))
 
     def _expanded(self, sets: Sets, sub: Ints, tables: Any, offsets: Any) -> tuple[Counts, Ints]:
         from suffice.kernels.bitmaps import expand

@@ -405,6 +405,7 @@ class _State:
         for y, base, x in wanted:
             if (y, base | 1 << x) not in self.known:
                 batches.setdefault((y, base), []).append(x)
+        self.scores.ahead((y, tuple(members(base | 1 << x))) for (y, base), xs in batches.items() for x in xs)
         for (y, base), xs in batches.items():
             row = self.scores.toggles(y, tuple(members(base)), xs)
             self.known.update({(y, base | 1 << x): float(row[x]) for x in xs})

@@ -187,6 +187,8 @@ class Walk:
     def take(self, move: Move) -> None:
         """Go one step."""
         child, parent, kind = move
+        if kind == REVERSE:  # two nodes have other parents then: both are scored at once
+            self.scores.ahead([*self._next(child, parent), *self._next(parent, child)])
         self._toggle(child, parent)
         if kind == REVERSE:
             self._toggle(parent, child)
@@ -234,16 +236,25 @@ class Walk:
         known = self._rows.get((child, parents))
         if known is not None:
             return known
-        if len(parents) < self.rules.max_parents[child]:
-            candidates = self._open[child]
-        else:
-            candidates = [p for p in parents if not self.rules.required[child, p]]
-        row = self.scores.toggles(child, parents, candidates)
+        row = self.scores.toggles(child, parents, self._candidates(child, parents))
         row[np.isnan(row)] = -np.inf
         if len(self._rows) * len(row) >= REMEMBERED:
             self._rows.clear()
         self._rows[child, parents] = row
         return row
+
+    def _candidates(self, child: int, parents: Parents) -> list[int]:
+        """Who may come to the parents of a child, or go."""
+        if len(parents) < self.rules.max_parents[child]:
+            return self._open[child]
+        return [p for p in parents if not self.rules.required[child, p]]
+
+    def _next(self, child: int, parent: int) -> list[tuple[int, Parents]]:
+        """The families that are scored once an edge is put in, or taken out."""
+        parents = toggled(self.parents[child], parent)
+        if (child, parents) in self._rows:
+            return []
+        return [(child, toggled(parents, c)) for c in self._candidates(child, parents) if c != child]
 
 
 def begun(problem: Problem, max_parents: int | None, start: Dag | None) -> Walk:

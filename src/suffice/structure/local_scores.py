@@ -19,7 +19,7 @@ from suffice.engines.data import Data
 from suffice.errors import FitError, note
 from suffice.families import family_of, has_family
 from suffice.families.priors import K2, BDeu, BDs, Dirichlet, NormalWishart
-from suffice.scores import Evidence, GraphPosterior, Penalised
+from suffice.scores import Evidence, GraphPosterior, Penalised, local_score
 from suffice.statistics import Request, Statistics
 from suffice.structure.parent_sets import TIE, Ints, Level, ParentSets, Sets, chosen, lattice
 from suffice.structure.rules import Parents, Rules, toggled
@@ -148,6 +148,12 @@ class LocalScores:
         result[chosen] = self._toggles(child, parents, chosen)
         return result
 
+    def ahead(self, families: Iterable[Family]) -> None:
+        """Score what will be asked for next, where that saves passes over the rows."""
+
+    def survey(self, rules: Rules) -> None:
+        """Score all that the rules allow, where that saves passes over the rows: a climb asks for some of it first."""
+
     def pairs(self) -> tuple[Array, Array]:
         """The score of each variable alone, and [child, parent] of each with one parent (−inf where it has none)."""
         n = self.n
@@ -183,20 +189,31 @@ class LocalScores:
     def _fresh(self, families: Sequence[Family]) -> Iterable[float]:
         """The scores of families that were not asked for before."""
         result = np.empty(len(families))
-        by_size: dict[int, list[int]] = {}
-        for i, (_, parents) in enumerate(families):
-            by_size.setdefault(len(parents), []).append(i)
-        for which in by_size.values():
-            rows = sorted(((*sorted((*parents, child)), i) for i in which for child, parents in [families[i]]))
-            members = np.array([r[:-1] for r in rows], np.int32)
-            order = np.array([r[-1] for r in rows])
-            children = np.array([families[i][0] for i in order])
-            result[order] = self._of_sets(members, np.argmax(members == children[:, None], axis=1))
+        for order, sets, axis in by_size(families):
+            result[order] = self._of_sets(sets, axis)
         return iter(result)
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
         """The scores of the families whose child stands at place axis[g] of sets[g]."""
         return self.families(families_in(sets, axis))
+
+
+def by_size(families: Sequence[Family]) -> list[tuple[Ints, Sets, Ints]]:
+    """Families of each number of parents: their places, their members in the order of sets, and the place of the child there.
+
+    >>> by_size([(5, (2, 7))])
+    [(array([0]), array([[2, 5, 7]], dtype=int32), array([1]))]
+    """
+    places: dict[int, list[int]] = {}
+    for i, (_, parents) in enumerate(families):
+        places.setdefault(len(parents), []).append(i)
+    result = []
+    for which in places.values():
+        rows = sorted(((*sorted((*parents, child)), i) for i in which for child, parents in [families[i]]))
+        members, order = np.array([r[:-1] for r in rows], np.int32), np.array([r[-1] for r in rows])
+        children = np.array([families[i][0] for i in order])
+        result.append((order, members, np.argmax(members == children[:, None], axis=1)))
+    return result
 
 
 def families_in(sets: Sets, axis: Ints) -> list[Family]:
@@ -214,12 +231,14 @@ def _fastest(data: Any, variables: Sequence[Variable], score: Any) -> type[Local
         from suffice.structure.prior_scores import PriorScores
 
         return PriorScores
+    if isinstance(data, Statistics) and data.suppression is not None:
+        return FamilyScores  # tables that have lost different rows have no arithmetic in common
     tables = form_of(score, data.weight) is not None
     finite = all(isinstance(v, Finite) and v.n_states < 2**16 for v in variables)
     if tables and finite and isinstance(data, Data) and (not data.weighted or data.whole_weights):
-        from suffice.structure.finite_scores import FiniteScores
+        from suffice.structure.distant_scores import DistantScores
 
-        return FiniteScores
+        return DistantScores
     if tables and finite and isinstance(data, Statistics):
         from suffice.structure.gathered_scores import GatheredScores
 
@@ -299,10 +318,8 @@ class FamilyScores(LocalScores):
         return family_of(*members).needs(*members)
 
     def _local(self, child: int, parents: Parents, statistics: Statistics) -> float:
-        variable, mothers = self._members(child, parents)
-        seen = statistics.answer(self._request(child, parents))
         try:
-            return float(self.score.local(family_of(variable, mothers), variable, mothers, seen, self.weight))
+            return local_score(self.score, *self._members(child, parents), statistics)
         except FitError as error:
             if not parents:
                 raise

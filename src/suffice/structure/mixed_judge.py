@@ -18,6 +18,7 @@ from suffice.structure.independence import GSquared
 from suffice.structure.local_scores import in_memory
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Parents
+from suffice.structure.separation import Judge, judge_of
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
@@ -73,7 +74,7 @@ class Strata(NamedTuple):
         return result
 
 
-class MixedJudge:
+class MixedJudge(Judge):
     """Log p-values of `LikelihoodRatio`: tables of finite variables alone as ever, the others from moments, a pass a batch."""
 
     batch = 2**13
@@ -89,8 +90,6 @@ class MixedJudge:
     @cached_property
     def _of_finite(self) -> Any:
         """Who tests finite variables given finite ones."""
-        from suffice.structure.separation import judge_of
-
         finite = tuple(v for v in self.problem.variables if isinstance(v, Finite))
         return judge_of(replace(self.problem, variables=finite), GSquared(adjusted=True))
 

@@ -78,9 +78,12 @@ class Orders:
         rules = problem.rules.capped(self.max_parents)
         start = rules.start()
         problem.progress.better("start", problem.scores.total(start), start)
+        every = exhaustive(rules, problem.scores.most_families)
+        if every:
+            problem.scores.survey(rules)
         # something to return, should time be short
         quick = start if rules.n_families < problem.scores.quick else climbed(problem, rules)
-        if not exhaustive(rules, problem.scores.most_families):
+        if not every:
             return Outcome(self._widened(problem, rules, quick))
         sets = problem.scores.parent_sets(rules)
         if problem.n_open <= ALL_ORDERS:

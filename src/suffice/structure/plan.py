@@ -16,6 +16,7 @@ from suffice.engines.parallel import used_memory
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.scores import score_of_data
 from suffice.statistics import Statistics
+from suffice.structure.finite_scores import room_for
 from suffice.structure.hybrid_scores import PER_NUMBER, HybridScores, most_families
 from suffice.structure.local_scores import SLOW
 from suffice.structure.problem import Problem
@@ -60,6 +61,8 @@ class Work:
     """Whether the cells of last states follow from smaller tables, and are not counted."""
     bytes: float = 0.0
     seconds: float = 0.0
+    further: str = ""
+    """For what the rows are passed over again, where they are elsewhere."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,7 +89,7 @@ class Plan(OneTable):
     bytes: float
     """Memory for the bitmaps of the rows, the tables and the scores, beside the data itself."""
     scans: float
-    """Passes over the rows."""
+    """Passes over the rows, once what the columns are is known."""
     seconds: float
     """An estimate."""
     regressions: float
@@ -95,6 +98,8 @@ class Plan(OneTable):
     """What the process takes now, the data that it holds included, and that memory."""
     at_least: bool
     """Whether the counts are lower bounds: how far a search has to go is known only when it ends."""
+    further_scans: str = ""
+    """For what rows that are not in this process are passed over again."""
 
     @staticmethod
     def of(problem: Problem, method: Any) -> Plan:
@@ -110,7 +115,10 @@ class Plan(OneTable):
         if regressions:
             scans += PASSES * max(work.tables, default=1)
             seconds += regressions * _per_regression(rows, sizes, work)
-        bits = rows * float((sizes * (sizes > 1)).sum()) / 8
+        away = isinstance(data, Data) and not data.engine.near
+        if away and n_real == 0 and not _one_by_one(problem):
+            scans = _passes(problem, rows, sizes, work)
+        bits = 0.0 if away else rows * float((sizes * (sizes > 1)).sum()) / 8
         limit = problem.memory_limit
         held = limit is None or bits <= limit / 2
         if not held:  # the bitmaps are made again in each scan, for as many tables as there is room
@@ -131,6 +139,7 @@ class Plan(OneTable):
             regressions=regressions,
             process_bytes=used_memory() + memory,
             at_least=work.at_least,
+            further_scans=work.further if away and n_real < len(sizes) and scans > 0 else "",
         )
 
     def times(self, n: int, seconds: float, memory: float) -> Plan:
@@ -163,7 +172,7 @@ class Plan(OneTable):
             ["cells", least + _count(self.cells)],
             ["memory", f"{least}{bytes_in_words(self.bytes)} beside the data"],
             ["process", f"{least}{bytes_in_words(self.process_bytes)} in all"],
-            ["scans", least + _count(self.scans)],
+            ["scans", least + _count(self.scans) + (f", and {self.further_scans}" if self.further_scans else "")],
             ["seconds", f"about {self.seconds:.2g}" if not self.at_least else f"at least about {self.seconds:.2g}"],
         ]
 
@@ -229,7 +238,7 @@ def _orders(problem: Problem, rules: Rules, method: Any) -> Work:
     climb, size = _climbing(problem, rules, method), int(rules.max_parents.max(initial=0)) + 1
     most = min(EVERYTHING, slow)
     tables = climb.tables | {size: climb.tables.get(size, 0.0) + most}
-    return Work(climb.families + most, tables, at_least=True, seconds=seconds)
+    return Work(climb.families + most, tables, at_least=True, seconds=seconds, further=climb.further)
 
 
 def _one_by_one(problem: Problem) -> bool:
@@ -262,7 +271,8 @@ def _climbing(problem: Problem, rules: Rules, method: Any) -> Work:
     steps = 1.5 * problem.n_open * runs
     size = min(4, n, 1 + int(rules.max_parents.max(initial=0)))
     tables = {1: float(n), 2: pairs / 2} | ({size: steps * n} if size > 2 else {})
-    return Work(problem.n_open + pairs + steps * n, tables, at_least=True, by_difference=False)
+    families = problem.n_open + pairs + steps * n
+    return Work(families, tables, at_least=True, by_difference=False, further="at most one for each step")
 
 
 def _pairs(problem: Problem, rules: Rules, method: Any) -> Work:
@@ -271,17 +281,24 @@ def _pairs(problem: Problem, rules: Rules, method: Any) -> Work:
     return Work(_choose(n, 2), {1: float(n), 2: _choose(n, 2)})
 
 
+def _below_a_class(problem: Problem, rules: Rules, method: Any) -> Work:
+    """Each pair of the other variables once, with the class."""
+    n = rules.n
+    return Work(_choose(n - 1, 2), {1: float(n), 2: n - 1.0, 3: _choose(n - 1, 2)})
+
+
 def _tested(problem: Problem, rules: Rules, method: Any) -> Work:
     """Each pair once, and each again given every other variable that may be next to it: more as edges remain."""
     n = rules.n
-    return Work(_choose(n, 2) + 3.0 * n * n, {1: float(n), 2: _choose(n, 2), 3: 3.0 * n * n}, at_least=True)
+    tables, further = {1: float(n), 2: _choose(n, 2), 3: 3.0 * n * n}, "one for each level of tests, and 2^24 cells of it"
+    return Work(_choose(n, 2) + 3.0 * n * n, tables, at_least=True, further=further)
 
 
 KINDS: dict[str, Callable[[Problem, Rules, Any], Work]] = {
     "Orders": _orders,
     "Exact": _exact,
     "ChowLiu": _pairs,
-    "TAN": _pairs,
+    "TAN": _below_a_class,
     "PC": _tested,
     "MMHC": _tested,
 }
@@ -315,6 +332,21 @@ def _counting(
         core = _mean_product(np.maximum(sizes - 1, 1) if work.by_difference else sizes, k)
         seconds += n * (PER_TABLE + rows * (PER_BIT_CELL * core if core <= BIT_CELLS else PER_ROW_TABLE))
     return scans, seconds
+
+
+def _passes(problem: Problem, rows: float, sizes: np.typing.NDArray[np.float64], work: Work) -> float:
+    """Passes over finite rows that are elsewhere: of a search among all parent sets, at most; of another, at least.
+
+    Equal rows are merged in one pass where few can differ. Else single variables and pairs are one, and larger sets of all levels
+    together another, as far as there is room for their tables (see `DistantScores`).
+    """
+    if work.at_least or rows >= 8 * np.prod(sizes):
+        return 1.0
+    room = room_for(problem.memory_limit)
+    larger = [n * _mean_product(sizes, k) for k, n in work.tables.items() if k > 2]
+    if sum(n * _mean_product(sizes, k) for k, n in work.tables.items()) <= room:
+        return 1.0 + bool(larger)
+    return 2.0 + sum(float(np.ceil(cells / room)) + (cells > room) for cells in larger)
 
 
 def _share(problem: Problem, rules: Rules) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from suffice.structure.local_scores import Array, LocalScores
+from suffice.structure.local_scores import Array, Family, LocalScores
 from suffice.structure.parent_sets import Ints, Level, Sets
 from suffice.structure.rules import Parents, Rules, toggled
 
@@ -21,6 +21,12 @@ class PriorScores(LocalScores):
         options: Any = {"threads": self.threads, "memory_limit": self.memory_limit, "watch": lambda: self.watch()}
         self.of_data = LocalScores(self.data, self.variables, self.score.score, given=self.given, **options)
         self.most_families = self.of_data.most_families
+
+    def ahead(self, families: Iterable[Family]) -> None:
+        self.of_data.ahead(families)
+
+    def survey(self, rules: Rules) -> None:
+        self.of_data.survey(rules)
 
     def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """Nothing is left out for the price of its parameters where the prior may make up for it."""

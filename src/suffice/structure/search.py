@@ -294,6 +294,10 @@ def problem_of(
         variables = _variables(rows, getattr(method, "missing_cells", COMPLETED))
         refuse_left_out(dict.fromkeys((constraints or Constraints()).names, "the constraints name"), rows)
         refuse_left_out(dict.fromkeys(regressions, "families name"), rows)
+    if isinstance(rows, Statistics) and rows.suppression is not None:
+        if method is not None and not is_directed(method):
+            rows.require_all_cells(f"{type(method).__name__}, which finds graphs without directions,")
+        note(f"{rows.suppression.in_words()}: what parents gain is counted where cells are left")
     return Problem(
         rows,
         variables,

@@ -7,9 +7,10 @@ three ways: tables counted from rows in memory, a matrix of correlations, or sta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from math import prod
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -38,6 +39,8 @@ from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
+Test = tuple[str, str, tuple[str, ...]]
+"""Two variables, and those that are given."""
 
 IN_MEMORY = 2**31
 """Bytes of codes that are held in memory, where no other limit is given."""
@@ -126,6 +129,10 @@ class Judge(Protocol):
 
     def log_p(self, pairs: Ints, owner: Ints, sets: Ints, enough: float) -> Array: ...
 
+    def ahead(self, pairs: Ints, tests: Iterable[tuple[Ints, Ints]]) -> None:
+        """Make tests, owners and sets, that will be asked for whatever the others say, where that saves passes over the rows."""
+        return
+
 
 def separated(judge: Judge, questions: Questions, k: int, alpha: float, progress: Any) -> Answers:
     """Look for a set of k members that separates each pair at level alpha."""
@@ -174,6 +181,8 @@ def _in_parts(judge: Judge, questions: Questions, sizes: Sequence[int], alpha: f
         some, done = questions.part(start, stop), np.zeros(stop - start, np.bool_)
         largest, n_tests = np.full(stop - start, -np.inf), 0
         pairs, sets, values = [np.zeros(0, np.int64)], list[Parents](), [np.zeros(0)]
+        if not first:
+            judge.ahead(some.pairs, (tests for k in sizes for tests in islice(some.tests(k, done, judge.batch), 1)))
         for k in sizes:
             for owner, members in some.tests(k, done, judge.batch):
                 log_p = judge.log_p(some.pairs, owner, members, level if first else np.inf)
@@ -217,7 +226,7 @@ class TableTests:
         return result
 
 
-class RowJudge:
+class RowJudge(Judge):
     """Counts the tables of each test where all rows are in one place."""
 
     batch = 2**12
@@ -233,7 +242,7 @@ class RowJudge:
         return self.bits.at_once(TableTests(self.layout, self.logs, self.test, pairs, owner, sets, float(enough)))
 
 
-class CorrelationJudge:
+class CorrelationJudge(Judge):
     """Fisher's z of partial correlations, from one matrix of correlations."""
 
     batch = 2**12
@@ -249,31 +258,44 @@ class CorrelationJudge:
         return result
 
 
-class GatheringJudge:
+class GatheringJudge(Judge):
     """Gathers the table of each test: for rows that are elsewhere, or weigh parts of a row, and for statistics without rows.
 
     All tests of a batch are made, as one scan answers them all.
     """
 
-    batch = 2**15
+    batch = 2**17
     threads: int | None = 1  # the scan has threads of its own
 
     def __init__(self, problem: Problem, test: IndependenceTest) -> None:
         self.problem, self.test = problem, test
+        self.sizes = {v.name: v.n_states for v in problem.variables if isinstance(v, Finite)}
+        self._ready: dict[Test, float] = {}
 
     def log_p(self, pairs: Ints, owner: Ints, sets: Ints, enough: float) -> Array:
+        asked = self._named(pairs, owner, sets)
+        new = [test for test in asked if test not in self._ready]
+        found = self._ready | dict(zip(new, self._p_values(new), strict=True))
+        with np.errstate(divide="ignore"):
+            return np.log([found[test] for test in asked])
+
+    def ahead(self, pairs: Ints, tests: Iterable[tuple[Ints, Ints]]) -> None:
+        asked = [test for owner, sets in tests for test in self._named(pairs, owner, sets)]
+        self._ready = dict(zip(asked, self._p_values(asked), strict=True))
+
+    def _named(self, pairs: Ints, owner: Ints, sets: Ints) -> list[Test]:
         names = self.problem.names
-        asked = [
-            (names[x], names[y], tuple(names[z] for z in given))
-            for (x, y), given in zip(pairs[owner].tolist(), sets.tolist(), strict=True)
-        ]
-        sizes, result = {v.name: v.n_states for v in self.problem.variables if isinstance(v, Finite)}, list[float]()
-        for some in in_memory(asked, lambda a: prod(sizes.get(v, 2) for v in (a[0], a[1], *a[2])), CELLS):
+        both = zip(pairs[owner].tolist(), sets.tolist(), strict=True)
+        return [(names[x], names[y], tuple(names[z] for z in given)) for (x, y), given in both]
+
+    def _p_values(self, asked: Sequence[Test]) -> list[float]:
+        """In as few scans as there is memory for."""
+        result = list[float]()
+        for some in in_memory(asked, lambda a: prod(self.sizes.get(v, 2) for v in (a[0], a[1], *a[2])), CELLS):
             statistics = self.problem.data.gather([self.test.needs(*a) for a in some], threads=self.problem.threads)
             result += [self.test.test(statistics, *a).p_value for a in some]
             self.problem.progress.check()
-        with np.errstate(divide="ignore"):
-            return np.log(result)
+        return result
 
 
 def judge_of(problem: Problem, test: IndependenceTest) -> Judge:

@@ -49,6 +49,8 @@ def fit_undirected(
     prior = prior_of(objective, prior)
     chosen = Likelihood() if objective is None or isinstance(objective, Bayes) else objective
     data = Statistics([data], data.total) if isinstance(data, Moments) else data
+    if isinstance(data, Statistics):
+        data.require_all_cells("an undirected model")
     if not isinstance(data, Statistics) and not is_moments(model, data):
         data = scan(data)
     if is_undirected(model) and not isinstance(model, (LogLinear, Features, MarkovNet)) and _of_reals(Graph(model), data):
