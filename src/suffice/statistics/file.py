@@ -14,9 +14,10 @@ import re
 import struct
 import zipfile
 import zlib
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -24,9 +25,9 @@ from suffice.errors import FormatError, SufficeError, listed
 from suffice.output import replacing
 from suffice.statistics.counts import Counts
 from suffice.statistics.moments import Moments
-from suffice.statistics.statistics import Entry, Statistics
 from suffice.variables import Count, Finite, Real, Variable
 
+Entry = Counts | Moments
 VERSION = 1
 LONGEST_HEADER = 1000
 _HEADER = re.compile(
@@ -51,7 +52,22 @@ DAMAGE = (
 MOMENT_PARTS = ("keys", "count", "mean", "scatter", "df", "rest", "log_base")
 
 
-def save(statistics: Statistics, path: str | PathLike[str]) -> None:
+class Entries(Protocol):
+    """What the file holds: `Statistics`, whose methods are above this."""
+
+    @property
+    def weight(self) -> float: ...
+
+    @property
+    def variables(self) -> Mapping[str, Variable]: ...
+
+    def __iter__(self) -> Iterator[Entry]: ...
+
+
+SomeEntries = TypeVar("SomeEntries", bound=Entries)
+
+
+def save(statistics: Entries, path: str | PathLike[str]) -> None:
     arrays: dict[str, Any] = {}
     entries = [_described(entry, str(i), arrays) for i, entry in enumerate(statistics)]
     header = {
@@ -69,7 +85,8 @@ def save(statistics: Statistics, path: str | PathLike[str]) -> None:
             archive.writestr(f"{name}.npy", buffer.getvalue())
 
 
-def load(path: str | PathLike[str]) -> Statistics:
+def load(path: str | PathLike[str], make: Callable[[list[Entry], Any], SomeEntries]) -> SomeEntries:
+    """What `make` makes of the entries and the weight in a file; what it refuses is damage of the file."""
     if not Path(path).is_file():
         raise FormatError("this is a directory" if Path(path).is_dir() else "there is no such file", path=path)
     try:
@@ -80,7 +97,7 @@ def load(path: str | PathLike[str]) -> Statistics:
                 raise FormatError("this is not a file of statistics, or one of a later version", path=path)
             by = {d["name"]: variable_from_dict(d) for d in header["variables"]}
             entries = [_entry(d, str(i), by, archive) for i, d in enumerate(header["entries"])]
-            return checked(Statistics(entries, header["weight"]))
+            return checked(make(entries, header["weight"]))
     except FormatError as error:
         raise error.at(path) from None
     except SufficeError as error:
@@ -91,7 +108,7 @@ def load(path: str | PathLike[str]) -> Statistics:
         raise FormatError(f"this file of statistics is damaged ({type(error).__name__}: {error})", path=path) from None
 
 
-def checked(statistics: Statistics) -> Statistics:
+def checked(statistics: SomeEntries) -> SomeEntries:
     """Statistics from a file, which must be possible: finite, not negative, and of one and the same rows; or of steps of the same
     sequences, of which some are only of the first, or of those after the first."""
     if not (np.isfinite(statistics.weight) and statistics.weight >= 0):

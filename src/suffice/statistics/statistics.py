@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import comb
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from suffice.statistics.moments import Moments
 from suffice.statistics.request import Request
 from suffice.variables import Count, Finite, Real, Variable
 
-Entry = Counts | Moments
+if TYPE_CHECKING:
+    from suffice.statistics.file import Entry
 
 
 class Statistics:
@@ -227,7 +228,7 @@ class Statistics:
         """Read what `save` wrote. Nothing is unpickled, and sizes are checked before memory is taken."""
         from suffice.statistics.file import load
 
-        return load(path)
+        return load(path, Statistics)
 
     def _repr_html_(self) -> str:
         rows = [[", ".join(e.names), ", ".join(e.request.real), e.total] for e in list(self)[:40]]
