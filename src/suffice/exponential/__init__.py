@@ -18,8 +18,7 @@ _NAMES = {
     "family": "Family Prior",
     "gamma": "Exponential Gamma",
     "interval": "Interval",
-    "normal": "MultivariateNormal Normal",
-    "normal_inverse_wishart": "NormalInverseGamma NormalInverseWishart",
+    "normal": "MultivariateNormal Normal NormalInverseGamma NormalInverseWishart",
     "normal_known": "NormalKnownMean NormalKnownVariance",
     "poisson": "Geometric Poisson",
     "predictives": "BetaBinomial BetaGeometric DirichletMultinomial Lomax MultivariateT NegativeBinomial StudentT",
@@ -36,8 +35,9 @@ if TYPE_CHECKING:
     from suffice.exponential.family import Family as Family, Prior as Prior
     from suffice.exponential.gamma import Exponential as Exponential, Gamma as Gamma
     from suffice.exponential.interval import Interval as Interval
-    from suffice.exponential.normal import MultivariateNormal as MultivariateNormal, Normal as Normal
-    from suffice.exponential.normal_inverse_wishart import (
+    from suffice.exponential.normal import (
+        MultivariateNormal as MultivariateNormal,
+        Normal as Normal,
         NormalInverseGamma as NormalInverseGamma,
         NormalInverseWishart as NormalInverseWishart,
     )
