@@ -152,7 +152,7 @@ class PriorOfBoth(Value, Prior):
     def evidence(self, seen: Centred, log_base: Array) -> Array:
         """ln Γ_d(ν′/2)/Γ_d(ν/2) + ν/2 ln |Ψ| − ν′/2 ln |Ψ′| + d/2 ln κ/κ′ − nd/2 ln π, with ν′, Ψ′, κ′ of the posterior."""
         n, d, df = seen.count, self._d, self._moments[2]
-        now = self.plus(seen, seen.family)._factor.log_det
+        now = self.plus(seen, self._own_family)._factor.log_det
         slack = -0.5 * df * self._log_growth(seen, now) - 0.5 * n * now
         gammas = log_multigamma_step(0.5 * df, 0.5 * n, d)
         return np.asarray(gammas + slack - 0.5 * d * np.log1p(n / self._k) - 0.5 * n * d * LOG_PI)
