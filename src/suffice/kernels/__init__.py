@@ -23,7 +23,7 @@ ESSENTIAL = (
     *("bitmaps", "local_scores", "orders", "greedy", "components", "bucket_trees"),
 )
 """Modules of which questions, fits, searches and EM of finite networks have their kernels."""
-_WITHOUT = {"__main__", "background", "compiling", "interpreting", "pipeline", "signatures", "wide"}
+_WITHOUT = {"__main__", "background", "compiling", "interpreting", "pipeline", "serving", "signatures", "wide"}
 """Modules here that hold no kernels."""
 
 
