@@ -18,7 +18,7 @@ import numpy.typing as npt
 from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError
 from suffice.structure.hill_climb import check_number, climbed
-from suffice.structure.local_scores import LocalScores
+from suffice.structure.local_scores import ScoreSource
 from suffice.structure.parent_sets import TIE, ParentSets
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
@@ -148,7 +148,7 @@ def exhaustive(rules: Rules, most: float) -> bool:
     return rules.n_families <= min(most, EVERYTHING * (1 + int(rules.max_parents.max(initial=0))))
 
 
-def restricted(scores: LocalScores, rules: Rules, parents: list[Parents], most: float) -> Rules:
+def restricted(scores: ScoreSource, rules: Rules, parents: list[Parents], most: float) -> Rules:
     """The rules with only parents that have something to say: the Markov blankets of a graph, and the strongest pairs while there
     is room for `most` families."""
     blanket = markov_blankets(parents)

@@ -13,9 +13,10 @@ from suffice.families import family_of, has_family
 from suffice.graphs import Dag
 from suffice.iteration import Progress
 from suffice.statistics import Statistics
-from suffice.structure.local_scores import LocalScores
+from suffice.structure.local_scores import ScoreSource
 from suffice.structure.regression_scores import RegressionScores
 from suffice.structure.rules import Parents, Rules
+from suffice.structure.score_sources import LocalScores
 from suffice.variables import Variable
 
 
@@ -83,9 +84,9 @@ class Problem:
         return self.n - len(self.given)
 
     @cached_property
-    def scores(self) -> LocalScores:
+    def scores(self) -> ScoreSource:
         """The local scores of this data under this score."""
-        scores = LocalScores(
+        scores: ScoreSource = LocalScores(
             self.data,
             self.variables,
             self.score,
