@@ -80,7 +80,7 @@ class Orders:
         problem.progress.better("start", problem.scores.total(start), start)
         # something to return, should time be short
         quick = start if rules.n_families < problem.scores.quick else climbed(problem, rules)
-        if not exhaustive(rules, problem.scores.most_families):
+        if not self.is_exhaustive(rules, problem.scores.most_families):
             return Outcome(self._widened(problem, rules, quick))
         sets = problem.scores.parent_sets(rules)
         if problem.n_open <= ALL_ORDERS:
@@ -89,9 +89,22 @@ class Orders:
         total = problem.scores.total(parents)
         return Outcome(parents, max(sets.bound, total) if sets.bound <= total + problem.scores.tie(total) else None)
 
+    def most_rounds(self, n: int) -> int:
+        """Rounds of a chain over n variables."""
+        return self.rounds or (MOST_ROUNDS if n <= 100 else max(20, 30_000 // n))
+
+    @property
+    def most_sets(self) -> int:
+        """Sets of variables up to which every allowed parent set is scored."""
+        return EVERYTHING
+
+    def is_exhaustive(self, rules: Rules, most: float) -> bool:
+        """Whether every parent set that the rules allow is to be scored, if `most` families take some seconds."""
+        return rules.n_families <= min(most, self.most_sets * (1 + int(rules.max_parents.max(initial=0))))
+
     def ordered(self, problem: Problem, sets: ParentSets, rules: Rules, start: list[Parents] | None = None) -> list[Parents]:
         """The best graph over orders; all chains begin with `start`, if it is given, and else at random."""
-        rounds = self.rounds or (MOST_ROUNDS if sets.n <= 100 else max(20, 30_000 // sets.n))
+        rounds = self.most_rounds(sets.n)
         chains = [
             _Chain(sets, rules.some_order(np.random.default_rng([problem.seed, k]), start), [problem.seed, k, 1])
             for k in range(self.chains)
@@ -122,7 +135,7 @@ class Orders:
         """Candidates from a hill climb, orders over them, a hill climb from there; again while that gains."""
         best = problem.scores.total(parents)
         while True:
-            narrowed = restricted(problem.scores, rules, parents, min(EVERYTHING, problem.scores.most_families))
+            narrowed = restricted(problem.scores, rules, parents, min(self.most_sets, problem.scores.most_families))
             found = self.ordered(problem, problem.scores.parent_sets(narrowed), narrowed, parents)
             if problem.scores.total(found) > best:
                 parents = found
@@ -141,11 +154,6 @@ def _proved(problem: Problem, sets: ParentSets) -> Outcome:
     if total > problem.progress.score + tie:
         problem.progress.better("all orders", total, parents)
     return Outcome(parents, total)
-
-
-def exhaustive(rules: Rules, most: float) -> bool:
-    """Whether every parent set that the rules allow is to be scored, if `most` families take some seconds."""
-    return rules.n_families <= min(most, EVERYTHING * (1 + int(rules.max_parents.max(initial=0))))
 
 
 def restricted(scores: ScoreSource, rules: Rules, parents: list[Parents], most: float) -> Rules:

@@ -34,16 +34,10 @@ class Outcome(NamedTuple):
     details: Any = None
     finished: bool = True
 
-    def found(self, problem: Problem, method: Any, finished: bool) -> Any:
-        """What `search` returns of it."""
-        from suffice.structure.found import Found
-
-        return Found.of(problem, method, self, finished)
-
 
 def outcome_so_far(best: Any) -> Any:
     """What is left of a method that was stopped: a method keeps its best parents on the clock, or a whole outcome."""
-    return best if hasattr(best, "found") else Outcome(best)
+    return best if isinstance(best, Outcome) or hasattr(best, "found") else Outcome(best)
 
 
 @dataclass
