@@ -1,7 +1,7 @@
 """Exponential families, p(x | η) = h(x) exp(η·T(x) − A(η)), and their conjugate priors.
 
 `family.py` says what all have in common; a file beside it has the distributions that are one idea: counts of draws, those of
-shares, normals.
+shares, normals. They may use statistics only. Start with `family`, then `poisson`, the shortest.
 
 Each name is imported when it is first used, so that a part of it, `suffice.exponential.interval`, is quick to import.
 """

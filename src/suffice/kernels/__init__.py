@@ -2,7 +2,7 @@
 
 A kernel declares its one signature, so that nothing compiles twice and `warm` can compile everything ahead. Compiled code is
 cached on disk. Where a call is little work a kernel may run uncompiled (`compiling.py`); the compiler itself is loaded when
-something is compiled.
+something is compiled. Kernels use each other only. Start with `count`; `compiling` says what a kernel is.
 """
 
 from __future__ import annotations
