@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.structure import hybrid_scores
 from suffice.structure.hybrid_scores import HybridScores
-from suffice.structure.local_scores import FamilyScores, LocalScores
+from suffice.structure.local_scores import FamilyScores
 from suffice.structure.rules import Rules
+from suffice.structure.score_sources import LocalScores
 from tests.oracles import allowed_families
 
 

@@ -16,8 +16,9 @@ import suffice as sf
 from suffice.errors import DataError, FitError, StatisticsError
 from suffice.kernels import independence as kernels
 from suffice.structure.independence import ChiSquared, FisherZ, GSquared, MutualInformation, independence_test
+from suffice.structure.judges import judge_of
 from suffice.structure.search import problem_of
-from suffice.structure.separation import GatheringJudge, Questions, RowJudge, judge_of
+from suffice.structure.separation import GatheringJudge, Questions, RowJudge
 
 SEEDS = st.integers(0, 2**32 - 1)
 

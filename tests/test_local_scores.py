@@ -20,9 +20,10 @@ from suffice.engines.engine import Block
 from suffice.structure import finite_scores
 from suffice.structure.finite_scores import FiniteScores
 from suffice.structure.gaussian_scores import GaussianScores
-from suffice.structure.local_scores import FamilyScores, LocalScores
+from suffice.structure.local_scores import FamilyScores
 from suffice.structure.parent_sets import lattice
 from suffice.structure.rules import Rules
+from suffice.structure.score_sources import LocalScores
 from tests.oracles import allowed_families, pruned
 
 FINITE = [
@@ -287,3 +288,13 @@ def test_priors_of_any_strength(prior):
     assert isinstance(scores, FiniteScores)
     for graph, dag in (([(), (), ()], "v0; v1; v2"), ([(), (0,), (0, 1)], "v0 -> v1; v0, v1 -> v2")):
         assert scores.total(graph) == pytest.approx(sf.score(dag, data, score), rel=1e-9)
+
+
+@pytest.mark.parametrize("columns", ["id x", "id x y"])
+def test_a_column_of_65536_states_is_scored_one_family_at_a_time(columns: str) -> None:
+    rows = {"id": [str(7 * i) for i in range(60)], "x": ["a", "b", "c"] * 20, "y": np.linspace(0.0, 1.0, 60)}
+    data = sf.scan({c: rows[c] for c in columns.split()}, {"id": sf.Finite("id", map(str, range(2**16)))})
+    variables = tuple(data.schema.values())
+    families = [(0, ()), (1, ()), (1, (0,))]
+    slow = FamilyScores(data, variables, sf.BIC()).families(families)
+    np.testing.assert_array_equal(LocalScores(data, variables, sf.BIC()).families(families), slow)

@@ -14,9 +14,10 @@ import suffice as sf
 from suffice.errors import FitError
 from suffice.kernels import mixed_tests as kernels
 from suffice.structure.hybrid_scores import ConfigurationMoments
-from suffice.structure.mixed_judge import MixedJudge, Strata
+from suffice.structure.mixed_judge import MixedJudge
 from suffice.structure.search import problem_of
 from suffice.structure.separation import GatheringJudge
+from suffice.structure.strata import Strata
 
 SEEDS = st.integers(0, 2**32 - 1)
 LETTERS = np.array(list("abc"))

@@ -101,7 +101,6 @@ _NAMES = {
     "structure.hill_climb": "HillClimb Tabu",
     "structure.independence": "ChiSquared FisherZ GSquared Independence IndependenceTest LikelihoodRatio MutualInformation"
     " independence_test",
-    "structure.local_scores": "LocalScores",
     "structure.methods.decomposable": "Decomposable",
     "structure.methods.graphical_lasso": "GraphicalLasso",
     "structure.methods.neighbourhoods": "And Neighbourhoods Or",
@@ -110,6 +109,7 @@ _NAMES = {
     "structure.orders": "Orders",
     "structure.orientation": "Conservative FirstSepset Majority",
     "structure.pc": "MMHC PC",
+    "structure.score_sources": "LocalScores",
     "structure.search": "search",
     "variables": "Bins Count Finite Real",
 }
@@ -291,7 +291,6 @@ if TYPE_CHECKING:
         MutualInformation as MutualInformation,
         independence_test as independence_test,
     )
-    from suffice.structure.local_scores import LocalScores as LocalScores
     from suffice.structure.methods.decomposable import Decomposable as Decomposable
     from suffice.structure.methods.graphical_lasso import GraphicalLasso as GraphicalLasso
     from suffice.structure.methods.neighbourhoods import And as And, Neighbourhoods as Neighbourhoods, Or as Or
@@ -300,6 +299,7 @@ if TYPE_CHECKING:
     from suffice.structure.orders import Orders as Orders
     from suffice.structure.orientation import Conservative as Conservative, FirstSepset as FirstSepset, Majority as Majority
     from suffice.structure.pc import MMHC as MMHC, PC as PC
+    from suffice.structure.score_sources import LocalScores as LocalScores
     from suffice.structure.search import search as search
     from suffice.variables import Bins as Bins, Count as Count, Finite as Finite, Real as Real
 

@@ -1,4 +1,8 @@
-"""Engines: from rows to statistics, wherever the rows are."""
+"""Engines: from rows to statistics, wherever the rows are.
+
+May use statistics, kernels and variables; knows no families and no models. Start with `engine`: what an engine can do, and
+`blocks`, what it is asked; then `scan`, the door for rows, and `local`, the engine of memory and files.
+"""
 
 from suffice.engines.conll import read_conll
 from suffice.engines.data import Data, Schema

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from suffice.engines.arrangement import Arrangement, AsGiven
-from suffice.engines.bits import BitLayout, LocalBits
+from suffice.engines.bits import BitLayout
 from suffice.engines.columns import Column, Held, Nothing
 from suffice.engines.encode import missing_code
 from suffice.engines.engine import ROWS, Bits, Block, Engine, T, View
@@ -18,6 +18,7 @@ from suffice.engines.external import external
 from suffice.engines.gaps import Missing, Refuse
 from suffice.engines.keyed import Keyed
 from suffice.engines.local import Local, held
+from suffice.engines.local_bits import LocalBits
 from suffice.engines.parallel import available_memory, watched
 from suffice.engines.sorted_keys import SortedKeys, refuse_changes
 from suffice.engines.views import Viewed

@@ -8,13 +8,27 @@ business; the sum has the same bits however the blocks were dealt out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-
+from suffice.engines.blocks import (
+    ROWS,
+    Array,
+    Block,
+    Each,
+    Floats,
+    S,
+    Step,
+    Sum,
+    T,
+    added,
+    checked_function,
+    is_missing,
+    ranges,
+    step_of,
+    summed,
+)
 from suffice.errors import DataError, MissingCells, counted, listed, nearest
 from suffice.variables import Variable
 
@@ -22,179 +36,29 @@ if TYPE_CHECKING:
     from suffice.engines.bits import BitLayout, BitStep, Counts, Fused
     from suffice.engines.doubts import Doubt
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
-T = TypeVar("T")
-S = TypeVar("S")
-
-ROWS = 2**14
-"""Rows of a block: by measurement large enough for the calls not to matter, small enough to stay in the cache."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """Some rows: codes of finite columns (the largest value of the type means missing), numbers of the others (NaN).
-
-    `number` tells the blocks of an engine apart and orders them; `kept` has columns as they came, as Arrow arrays, where they
-    were asked for. `lengths` are those of the whole sequences that the rows are, one after the other; None of plain rows.
-
-    >>> Block({"x": np.array([0, 1], np.uint8)}).n_rows
-    2
-    """
-
-    columns: Mapping[str, Array]
-    weight: Floats | None = None
-    number: int = 0
-    kept: Mapping[str, Any] = field(default_factory=dict)
-    lengths: npt.NDArray[np.int64] | None = None
-
-    @property
-    def n_rows(self) -> int:
-        for columns in (self.columns, self.kept):
-            if columns:
-                return len(next(iter(columns.values())))
-        return 0 if self.weight is None else len(self.weight)
-
-    @property
-    def weights(self) -> Floats:
-        """The weight of each row, 1 where there are none."""
-        return np.ones(self.n_rows) if self.weight is None else self.weight
-
-    def take(self, rows: Any) -> Block:
-        """Some of the rows, by their places in the block or by a mask."""
-        weight = None if self.weight is None else self.weight[rows]
-        kept = {n: c.take(np.arange(len(c))[rows]) for n, c in self.kept.items()}
-        return Block({n: c[rows] for n, c in self.columns.items()}, weight, self.number, kept)
-
-
-def is_missing(cells: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Which cells of an encoded column are missing.
-
-    >>> is_missing(np.array([0, 255], np.uint8)), is_missing(np.array([np.nan]))
-    (array([False,  True]), array([ True]))
-    """
-    return np.asarray(np.isnan(cells) if cells.dtype.kind == "f" else cells == np.iinfo(cells.dtype).max)
-
-
-class Sum(Generic[T]):
-    """A sum of summands that have numbers, by a fixed binary tree over the numbers: ((0+1)+(2+3))+…
-
-    Which summands came together first does not matter: two sums add to the sum of all of their summands, with the same bits for
-    any way of dealing them out. What adds exactly, such as whole numbers, may go into `exact`, which needs no tree.
-
-    >>> total = Sum()
-    >>> for number in (3, 0, 4, 2, 1):
-    ...     total.add(number, "abcde"[number])
-    >>> total.value
-    'abcde'
-    """
-
-    def __init__(self) -> None:
-        self.exact: T | None = None
-        self._nodes: dict[tuple[int, int], T] = {}
-
-    def add(self, number: int, value: T, level: int = 0) -> None:
-        """Take one summand; its neighbours in the tree are added to it as far as they are there."""
-        while (level, number ^ 1) in self._nodes:
-            other = self._nodes.pop((level, number ^ 1))
-            value = added(other, value) if number & 1 else added(value, other)
-            level, number = level + 1, number >> 1
-        self._nodes[level, number] = value
-
-    def __iadd__(self, other: Sum[T]) -> Sum[T]:
-        for (level, number), value in other._nodes.items():
-            self.add(number, value, level)
-        if other.exact is not None:
-            self.exact = other.exact if self.exact is None else added(self.exact, other.exact)
-        return self
-
-    @property
-    def value(self) -> T | None:
-        """The sum, or None of nothing."""
-        order = sorted(self._nodes, key=lambda at: at[1] << at[0], reverse=True)
-        total: T | None = None
-        for at in order:
-            total = self._nodes[at] if total is None else added(self._nodes[at], total)
-        return total if self.exact is None else self.exact if total is None else added(total, self.exact)
-
-
-def summed(parts: Iterable[T]) -> T | None:
-    """The sum of parts in their order, by the same tree; None of nothing.
-
-    >>> summed([0.5, 1.5])
-    2.0
-    """
-    total: Sum[T] = Sum()
-    for number, part in enumerate(parts):
-        total.add(number, part)
-    return total.value
-
-
-def added(a: Any, b: Any) -> Any:
-    """The sum of two results of a step: arrays and whatever has a plus, tuples and mappings of them.
-
-    >>> added((1, {"n": 2}), (3, {"n": 4, "m": 1}))
-    (4, {'n': 6, 'm': 1})
-    """
-    if isinstance(a, tuple):
-        parts = [added(x, y) for x, y in zip(a, b, strict=True)]
-        return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts)
-    if isinstance(a, Mapping):
-        return {**a, **{key: added(a[key], value) if key in a else value for key, value in b.items()}}
-    if isinstance(a, np.ndarray) and a.shape != np.shape(b):
-        raise DataError(f"a step gives arrays of one shape for all blocks, not {a.shape} and {np.shape(b)}: they do not add")
-    return np.add(a, b) if isinstance(a, np.ndarray) else a + b
-
-
-class Step(Generic[T]):
-    """What is done to rows: a frozen value that pickles. Most steps say what they make `of` one block, and the results add."""
-
-    def of(self, block: Block) -> T:
-        """The summand of a block."""
-        raise NotImplementedError
-
-    complete: ClassVar[bool] = False
-    """Whether missing cells are refused."""
-
-    runs: ClassVar[int] = 16
-    """Into how many runs of blocks for each worker the rows are best dealt out: enough to share the work evenly, few enough for
-    their sums not to matter."""
-
-    def __call__(self, blocks: Iterable[Block]) -> Sum[T]:
-        """The sum over a run of blocks, which adds to those of other runs."""
-        total: Sum[T] = Sum()
-        for block in blocks:
-            total.add(block.number, self.of(block))
-        return total
-
-
-@dataclass(frozen=True)
-class Each(Step[T]):
-    """A function of a block as a step; it travels to other processes if the function does."""
-
-    function: Callable[[Block], T]
-
-    def of(self, block: Block) -> T:
-        result = self.function(block)
-        if result is None:
-            raise DataError("the step gives None, which does not add: it must return what is summed")
-        return result
-
-
-def step_of(step: Step[T] | Callable[[Block], T]) -> Step[T]:
-    """A step, or a function made one."""
-    return step if isinstance(step, Step) else Each(checked_function(step))
-
-
-def checked_function(step: Any) -> Any:
-    """What can be called with a block; anything else is refused.
-
-    >>> checked_function(len)
-    <built-in function len>
-    """
-    if not callable(step):
-        raise DataError(f"a step is a function of a block of rows, not {step!r}")
-    return step
+__all__ = [
+    "ROWS",
+    "Array",
+    "Bits",
+    "Block",
+    "Each",
+    "Engine",
+    "Floats",
+    "Known",
+    "S",
+    "Seen",
+    "Step",
+    "Sum",
+    "T",
+    "View",
+    "added",
+    "checked_function",
+    "is_missing",
+    "ranges",
+    "refuse_missing",
+    "step_of",
+    "summed",
+]
 
 
 @dataclass(frozen=True)
@@ -372,12 +236,3 @@ def refuse_missing(missing: Mapping[str, int], n_rows: int) -> None:
             f"there are missing cells ({listed(found, style='str')}, of {counted(n_rows, 'row')}), and counting needs complete "
             "rows; no row is ever dropped: fit and em learn from incomplete rows, and learn does"
         )
-
-
-def ranges(n_rows: int, size: int = ROWS) -> Iterator[tuple[int, int]]:
-    """The first and last row of each block.
-
-    >>> list(ranges(5, 2))
-    [(0, 2), (2, 4), (4, 5)]
-    """
-    return ((start, min(start + size, n_rows)) for start in range(0, n_rows, size))

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from suffice.engines.bins import SAMPLE, binned_variable
-from suffice.engines.bits import BitLayout, LocalBits
+from suffice.engines.bits import BitLayout
 from suffice.engines.columns import Column, Growing, Held, Nothing, Sink, Spill, sum_of
 from suffice.engines.doubts import Notes, doubts_about
 from suffice.engines.encode import Encoder, States, Wrong, binned, code_type, coded
@@ -38,6 +38,7 @@ from suffice.engines.engine import (
 )
 from suffice.engines.frames import Encoded
 from suffice.engines.infer import Found, Guess, Weights, encoder_for, foreseen, found_by
+from suffice.engines.local_bits import LocalBits
 from suffice.engines.parallel import in_order, n_threads, watched
 from suffice.engines.sources import Kind, Options, Source, checked_variables, cut, misplaced, passed, readable
 from suffice.engines.views import Viewed, as_declared

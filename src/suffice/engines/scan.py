@@ -134,7 +134,7 @@ def rows_of(x: Any, missing: Iterable[object] = ()) -> Data:
 
 def source_of(x: Any, dialect: Dialect = Dialect()) -> Source:  # noqa: B008 - a frozen value
     """The source of the rows of anything that `scan` takes, but `Data`."""
-    from suffice.engines import frames
+    from suffice.engines.frames import Relation, from_columns
 
     if isinstance(x, TextPath):
         dialect = x.dialect
@@ -145,20 +145,20 @@ def source_of(x: Any, dialect: Dialect = Dialect()) -> Source:  # noqa: B008 - a
     if dialect != Dialect():
         raise DataError("separator, decimal and encoding are for text files: leave them out")
     if isinstance(x, Mapping):
-        return frames.from_columns(x)
+        return from_columns(x)
     if isinstance(x, np.ndarray):
         if x.dtype.names is None:
             raise DataError("an array has no names of columns; give a dict of columns, such as dict(zip(names, x.T))")
-        return frames.from_columns({n: x[n] for n in x.dtype.names})
+        return from_columns({n: x[n] for n in x.dtype.names})
     if type(x).__name__ == "DuckDBPyRelation":
-        return frames.Relation(x)
+        return Relation(x)
     if type(x).__name__ == "Sequences":
         raise DataError("these are sequences, which a template is for; their rows, as if each stood alone, are sequences.data")
     return _frame(x)
 
 
 def _frame(x: Any) -> Source:
-    from suffice.engines import frames
+    from suffice.engines.frames import Lazy, from_frame
 
     try:
         frame = nw.from_native(x)
@@ -169,12 +169,12 @@ def _frame(x: Any) -> Source:
     except TypeError:
         frame = None
     if isinstance(frame, nw.LazyFrame):
-        return frames.Lazy(frame)
+        return Lazy(frame)
     if isinstance(frame, nw.DataFrame):
-        return frames.from_frame(frame)
+        return from_frame(frame)
     if hasattr(x, "__arrow_c_stream__") or hasattr(x, "__arrow_c_array__"):
         with suppress(pa.ArrowInvalid, TypeError):  # a single column has the interface, too, but is no table
-            return frames.from_frame(nw.from_native(pa.table(x), eager_only=True))
+            return from_frame(nw.from_native(pa.table(x), eager_only=True))
     raise DataError(
         f"rows cannot be read from {type(x).__name__}; give a pandas, polars or Arrow frame, a dict of columns, "
         "a path or glob of CSV or Parquet files, or a DuckDB relation"

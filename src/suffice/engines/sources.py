@@ -17,12 +17,12 @@ from enum import Enum
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from suffice.engines.blocks import ROWS, Array
 from suffice.engines.encode import Encoder, Wrong, is_list_of_texts
-from suffice.engines.engine import ROWS, Array, Engine
 from suffice.engines.parallel import ahead, n_threads, watched
 from suffice.errors import DataError, SchemaError, nearest
 from suffice.libraries import pa, pt
@@ -191,7 +191,14 @@ class Options:
         return list(dict.fromkeys([*names, *targets]))
 
 
-def checked_variables(variables: Any, source: Source | Engine) -> dict[str, Any]:
+class HasColumns(Protocol):
+    """Whatever has columns: a source, or an engine."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+
+def checked_variables(variables: Any, source: HasColumns) -> dict[str, Any]:
     """Declarations by name, each of a column that is there."""
     if variables is None:
         return {}

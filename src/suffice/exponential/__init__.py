@@ -1,7 +1,7 @@
 """Exponential families, p(x | η) = h(x) exp(η·T(x) − A(η)), and their conjugate priors.
 
 `family.py` says what all have in common; a file beside it has the distributions that are one idea: counts of draws, those of
-shares, normals.
+shares, normals. They may use statistics only. Start with `family`, then `poisson`, the shortest.
 
 Each name is imported when it is first used, so that a part of it, `suffice.exponential.interval`, is quick to import.
 """
@@ -18,8 +18,7 @@ _NAMES = {
     "family": "Family Prior",
     "gamma": "Exponential Gamma",
     "interval": "Interval",
-    "normal": "MultivariateNormal Normal",
-    "normal_inverse_wishart": "NormalInverseGamma NormalInverseWishart",
+    "normal": "MultivariateNormal Normal NormalInverseGamma NormalInverseWishart",
     "normal_known": "NormalKnownMean NormalKnownVariance",
     "poisson": "Geometric Poisson",
     "predictives": "BetaBinomial BetaGeometric DirichletMultinomial Lomax MultivariateT NegativeBinomial StudentT",
@@ -36,8 +35,9 @@ if TYPE_CHECKING:
     from suffice.exponential.family import Family as Family, Prior as Prior
     from suffice.exponential.gamma import Exponential as Exponential, Gamma as Gamma
     from suffice.exponential.interval import Interval as Interval
-    from suffice.exponential.normal import MultivariateNormal as MultivariateNormal, Normal as Normal
-    from suffice.exponential.normal_inverse_wishart import (
+    from suffice.exponential.normal import (
+        MultivariateNormal as MultivariateNormal,
+        Normal as Normal,
         NormalInverseGamma as NormalInverseGamma,
         NormalInverseWishart as NormalInverseWishart,
     )

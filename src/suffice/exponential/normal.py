@@ -8,156 +8,36 @@ variance; and that of vectors, p(x | μ, Σ) = (2π)^−d/2 |Σ|^−½ exp(−½
 Only the symmetric half of x xᵀ is there, row by row: an entry off the diagonal stands for two, so its η is twice that of the full
 matrix −½Λ, while T and E[T] have it once. Of one component, T(x) = (x, x²), η = (μ/v, −1/2v) and Var[T] = ((v, 2μv), (2μv,
 4μ²v + 2v²)).
+
+Beside each stands its conjugate prior, `normal_inverse_wishart.py`: the two make each other.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from suffice.errors import DataError, FitError, ModelError, TooLarge, bytes_in_words
+from suffice.errors import DataError, FitError, ModelError
 from suffice.exponential.cumulants import of_quadratics, symmetric
 from suffice.exponential.family import Family, FamilyAndPrior, Inside, generator
 from suffice.exponential.interval import Interval, tail
-from suffice.exponential.normal_inverse_wishart import NormalInverseGamma, NormalInverseWishart
+from suffice.exponential.mean_and_spread import MeanAndSpread
+from suffice.exponential.normal_inverse_wishart import PriorOfBoth
 from suffice.exponential.predictives import MultivariateT, StudentT
-from suffice.exponential.special import HALF_LOG_2PI, excess_over_log
-from suffice.exponential.statistic import Centred, Totals, aligned, centred, with_centre
+from suffice.exponential.special import HALF_LOG_2PI
+from suffice.exponential.statistic import Centred, aligned
 from suffice.exponential.symmetric import (
     COLLINEAR,
-    Factor,
     factored,
-    half,
     off_diagonal_weight,
     positive,
     singular_column,
     whole_of,
 )
-from suffice.exponential.values import Array, bounded, components, finite, keep_with_axes, observed, plain, vectors
+from suffice.exponential.values import Array, bounded, components, finite, keep, keep_with_axes, observed, plain, vectors
 from suffice.libraries import sc
-
-LARGEST = 2**31
-"""Bytes that a Hessian may take."""
-
-
-class MeanAndSpread(Family):
-    """What Normal and MultivariateNormal have in common: a mean of d components, one of a plain number, and a covariance."""
-
-    @abstractmethod
-    def _moments(self, eta: Any = None) -> tuple[Array, Array]:
-        """The mean (..., d) and the covariance (..., d, d), here or at another η."""
-
-    @abstractmethod
-    def _of_moments(self, mean: Array, covariance: Array) -> Self:
-        """The member of these moments."""
-
-    @abstractmethod
-    def _inside(self, x: Any) -> Inside:
-        """x as vectors of d components, and whether it is finite."""
-
-    @property
-    def _factor(self) -> Factor:
-        return factored(self._moments()[1])
-
-    def sufficient(self, x: Any) -> Array:
-        x = self._inside(x)[0]
-        return np.concatenate([x, half(x[..., :, None] * x[..., None, :])], axis=-1)
-
-    def log_base(self, x: Any) -> Array:
-        x, inside = self._inside(x)
-        return np.where(inside, -HALF_LOG_2PI * x.shape[-1], -np.inf)
-
-    def raw(self, count: Array, centre: Array, scatter: Array) -> tuple[Array, Array]:
-        """Σ T(x) and Σ ln h(x) of rows with these moments."""
-        total = count[..., None] * centre
-        squares = scatter + total[..., :, None] * centre[..., None, :]
-        return np.concatenate([total, half(squares)], axis=-1), -HALF_LOG_2PI * centre.shape[-1] * count
-
-    @property
-    @np.errstate(over="ignore")
-    def natural(self) -> Array:
-        mean, precision = self._moments()[0], self._factor.inverse
-        linear = np.einsum("...ij,...j->...i", precision, mean)
-        return np.concatenate([linear, -0.5 * off_diagonal_weight(mean.shape[-1], 2.0) * half(precision)], axis=-1)
-
-    def log_normaliser(self, eta: Any = None) -> Any:
-        mean, covariance = self._moments(eta)
-        factor = factored(covariance)
-        with np.errstate(over="ignore"):
-            return plain(0.5 * (factor.square(mean) + factor.log_det))
-
-    @np.errstate(over="ignore")
-    def gradient(self, eta: Any = None) -> Array:
-        mean, covariance = self._moments(eta)
-        return np.concatenate([mean, half(covariance + mean[..., :, None] * mean[..., None, :])], axis=-1)
-
-    @np.errstate(over="ignore")
-    def hessian(self, eta: Any = None) -> Array:
-        """Cov[x_i, x_j] = Σ_ij, Cov[x_i, x_j x_k] = μ_j Σ_ik + μ_k Σ_ij, and Cov[x_i x_j, x_k x_l] by Isserlis."""
-        m, S = self._moments(eta)
-        d = m.shape[-1]
-        k = d + d * (d + 1) // 2
-        if m.size // d * k * k * 8 > LARGEST:
-            raise TooLarge(f"the second derivatives of {d} components are {k:,}², {bytes_in_words(m.size / d * k * k * 8)}")
-        i, j = np.triu_indices(d)
-        cross = m[..., None, i] * S[..., :, j] + m[..., None, j] * S[..., :, i]
-        a, b, c, e = i[:, None], j[:, None], i[None, :], j[None, :]
-        mm = m[..., :, None] * m[..., None, :]
-        squares = S[..., a, c] * (S + mm)[..., b, e] + mm[..., a, c] * S[..., b, e]
-        squares = squares + S[..., a, e] * (S + mm)[..., b, c] + mm[..., a, e] * S[..., b, c]
-        top = np.concatenate([S, cross], axis=-1)
-        return np.concatenate([top, np.concatenate([np.swapaxes(cross, -1, -2), squares], axis=-1)], axis=-2)
-
-    def estimate(self, statistic: Totals) -> Self:
-        """The mean of the data, and its scatter divided by the count; refused where that is singular."""
-        s = with_centre(self._seen(statistic))
-        self._refuse_singular(s)
-        return self._of_moments(s.centre, s.scatter / s.count[..., None, None])
-
-    @abstractmethod
-    def _refuse_singular(self, s: Centred) -> None:
-        """Refuse rows that have no spread."""
-
-    def _log_density(self, x: Array) -> Array:
-        """−½ |L⁻¹(x − μ)|² − ½ ln |Σ| − d/2 ln 2π, where Σ = L Lᵀ."""
-        factor = self._factor
-        squares = factor.square(x - self._moments()[0])
-        return np.asarray(-0.5 * (squares + factor.log_det) - HALF_LOG_2PI * x.shape[-1])
-
-    def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
-        mean = self._moments()[0]
-        draws = mean + self._factor.coloured(generator(n, seed).standard_normal((n, *mean.shape)))
-        return np.asarray(draws if self.event_axes else draws[..., 0])
-
-    def entropy(self) -> Any:
-        """½ ln |2πeΣ|."""
-        return plain(0.5 * self._factor.log_det + self._moments()[0].shape[-1] * (HALF_LOG_2PI + 0.5))
-
-    def _divergence(self, other: Self) -> Array:
-        """½ (Σ (r − 1 − ln r) + (μ₁ − μ₂)ᵀ Σ₂⁻¹ (μ₁ − μ₂)), r the eigenvalues of Σ₂⁻¹ Σ₁."""
-        (mine, covariance), (yours, theirs), factor = self._moments(), other._moments(), other._factor
-        if mine.shape[-1] != yours.shape[-1]:
-            raise ModelError(f"normals of {mine.shape[-1]} and of {yours.shape[-1]} components have no divergence")
-        off = np.linalg.eigvalsh(factor.root @ (covariance - theirs) @ np.swapaxes(factor.root, -1, -2))
-        # r − 1 has the digits where the two are alike; far from that the trace and the determinants have.
-        alike = (np.abs(off) < 0.5).all(axis=-1)
-        like = excess_over_log(np.where(alike[..., None], off, 0.0)).sum(axis=-1)
-        traced = ((factor.root @ (self._factor.scale[..., :, None] * self._factor.lower)) ** 2).sum(axis=(-2, -1))
-        unlike = traced - mine.shape[-1] - (self._factor.log_det - factor.log_det)
-        return np.asarray(0.5 * (np.where(alike, like, unlike) + factor.square(mine - yours)))
-
-    def learned(self, statistic: Totals) -> Centred:
-        """The rows' own moments, which join the imagined ones by Chan's update."""
-        return with_centre(statistic)
-
-    def _predicted(self, prior: Any) -> Any:
-        return prior.next_observation()
-
-    def _totals(self, x: Any, weights: Any) -> Centred:
-        return centred(self, x, weights)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -347,3 +227,102 @@ class MultivariateNormal(MeanAndSpread):
         if d < 1 or d * (d + 3) // 2 != k:
             raise ModelError(f"{what} has d + d(d + 1)/2 numbers for d components, 2, 5, 9, …; not {k}")
         return array, d
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NormalInverseGamma(PriorOfBoth):
+    """A distribution of a normal's mean and variance: `mean` with the weight of `count` rows, and an inverse gamma of the
+    variance. (`suffice.NormalInverseGamma` is something else: it imagines rows for the nodes of a network.)
+
+    >>> posterior = NormalInverseGamma(0.0, 1.0, 2.0, 3.0) + Normal().statistic([2.0, 4.0])
+    >>> posterior
+    NormalInverseGamma(mean=2.0, count=3.0, shape=3.0, scale=7.0, of=Normal())
+    >>> posterior.expected, posterior.predictive()
+    (Normal(mean=2.0, variance=3.5), StudentT(df=6.0, location=2.0, scale=1.7638342073763937))
+    """
+
+    mean: Any
+    count: Any
+    shape: Any
+    scale: Any
+    of: Family | None = None
+    rest: Any = field(default=None, repr=False)
+
+    names: ClassVar[tuple[str, ...]] = ("mean", "count", "shape", "scale")
+    example: ClassVar[str] = "Normal()"
+    narrow: ClassVar[bool] = True
+    worth: ClassVar[float] = 2.0
+
+    def __post_init__(self) -> None:
+        mean = finite(self.mean, "the mean of NormalInverseGamma")
+        rest = np.zeros(()) if self.rest is None else np.asarray(self.rest, dtype=np.float64)
+        positive = {n: bounded(getattr(self, n), f"the {n} of NormalInverseGamma", 0.0, open=True) for n in self.names[1:]}
+        keep(self, mean=mean, **positive, rest=rest)
+
+    @property
+    def _own_family(self) -> Normal:
+        return Normal()
+
+    def sample(self, n: int, seed: int | np.random.Generator = 0) -> Any:
+        """n draws of both, as so many normals side by side: the first axis of their parameters."""
+        rng, a = generator(n, seed), np.asarray(self.shape)
+        variance = self.scale / rng.standard_gamma(a, (n, *a.shape))
+        off = rng.standard_normal((n, *a.shape)) * np.sqrt(variance / self._k)
+        return self._normal(variance[..., None, None], off[..., None])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NormalInverseWishart(PriorOfBoth):
+    """A distribution of a multivariate normal's mean and covariance: `mean` with the weight of `count` rows, and an inverse
+    Wishart of `df` > d − 1 degrees of freedom and the `scale` matrix.
+
+    >>> prior = NormalInverseWishart([0.0, 0.0], 1.0, 4.0, [[1.0, 0.0], [0.0, 1.0]])
+    >>> posterior = prior + MultivariateNormal().statistic([[2.0, 0.0], [4.0, 3.0]])
+    >>> posterior.mean, posterior.count, posterior.df, posterior.scale
+    (array([2., 1.]), 3.0, 6.0, array([[9., 6.],
+           [6., 7.]]))
+    >>> posterior.predictive().df
+    5.0
+    """
+
+    mean: Any
+    count: Any
+    df: Any
+    scale: Any
+    of: Family | None = None
+    rest: Any = field(default=None, repr=False)
+
+    names: ClassVar[tuple[str, ...]] = ("mean", "count", "df", "scale")
+    example: ClassVar[str] = "MultivariateNormal()"
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        mean, scale = finite(self.mean, f"the mean of {name}"), positive(self.scale, f"the scale of {name}")
+        d = scale.shape[-1]
+        if mean.ndim == 0 or mean.shape[-1] != d:
+            raise ModelError(f"a mean of the shape {mean.shape} does not fit a scale of the shape {scale.shape}")
+        count = bounded(self.count, f"the count of {name}", 0.0, open=True)
+        df = bounded(self.df, f"the df of {name} for {d} components", d - 1.0, open=True)
+        rest = np.zeros(d) if self.rest is None else np.asarray(self.rest, dtype=np.float64)
+        keep_with_axes(self, mean=(mean, 1), count=(count, 0), df=(df, 0), scale=(scale, 2), rest=(rest, 1))
+
+    def marginal(self, only: Any) -> NormalInverseWishart:
+        """The prior of the mean and covariance of some of the components: as many degrees of freedom less as are left out."""
+        chosen = components(only, self._d)
+        scale = self.scale[..., chosen[:, None], chosen]
+        return NormalInverseWishart(
+            self.mean[..., chosen], self.count, self.df - (self._d - len(chosen)), scale, rest=self.rest[..., chosen]
+        )
+
+    @property
+    def _own_family(self) -> MultivariateNormal:
+        return MultivariateNormal()
+
+    def sample(self, n: int, seed: int | np.random.Generator = 0) -> Any:
+        """n draws of both, as so many normals side by side: the first axis of their parameters. By Bartlett's decomposition."""
+        rng, lead, d = generator(n, seed), np.shape(self.df), self._d
+        A = np.tril(rng.standard_normal((n, *lead, d, d)), -1)
+        A[..., np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(np.asarray(self.df)[..., None] - np.arange(d), (n, *lead, d)))
+        root = self._factor.scale[..., :, None] * (self._factor.lower @ np.swapaxes(np.linalg.inv(A), -1, -2))
+        off = np.einsum("...ij,...j->...i", root, rng.standard_normal((n, *lead, d))) / np.sqrt(self._k)[..., None]
+        return self._normal(root @ np.swapaxes(root, -1, -2), off)

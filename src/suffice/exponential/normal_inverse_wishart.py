@@ -1,4 +1,5 @@
-"""Normal-inverse-Wishart: the conjugate prior of a multivariate normal's mean and covariance; and that of one component.
+"""Normal-inverse-Wishart: the conjugate prior of a multivariate normal's mean and covariance; and that of one component. What
+the two have in common; they stand in `normal.py`, beside the normals that they make.
 
     Σ ~ InverseWishart(ν, Ψ),   μ | Σ ~ Normal(m, Σ/κ)
     p(μ, Σ) ∝ |Σ|^−(ν+d+2)/2 exp(−½ tr ΨΣ⁻¹ − κ/2 (μ − m)ᵀ Σ⁻¹ (μ − m))
@@ -11,19 +12,20 @@ Murphy 2007, Conjugate Bayesian analysis of the Gaussian distribution, §6 and �
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from suffice.errors import ModelError
-from suffice.exponential.family import Family, Prior, generator
+from suffice.exponential.family import Family, Prior
 from suffice.exponential.interval import Interval, tail
 from suffice.exponential.observable import Value
 from suffice.exponential.special import HALF_LOG_2PI, gamma_ends, log_multigamma_step, log_poisson
 from suffice.exponential.statistic import Centred, aligned, joined
-from suffice.exponential.symmetric import Factor, factored, positive
-from suffice.exponential.values import Array, bounded, components, finite, keep, keep_with_axes, plain
+from suffice.exponential.symmetric import Factor, factored
+from suffice.exponential.values import Array, plain
 
 LOG_PI = float(np.log(np.pi))
 
@@ -52,11 +54,9 @@ class PriorOfBoth(Value, Prior):
         return self._own_family._of_moments(self._moments[0] + off, covariance)
 
     @property
+    @abstractmethod
     def _own_family(self) -> Any:
         """The one family that this is a prior of."""
-        from suffice.exponential import normal
-
-        return normal.Normal() if self.narrow else normal.MultivariateNormal()
 
     @property
     def _k(self) -> Array:
@@ -152,7 +152,7 @@ class PriorOfBoth(Value, Prior):
     def evidence(self, seen: Centred, log_base: Array) -> Array:
         """ln Γ_d(ν′/2)/Γ_d(ν/2) + ν/2 ln |Ψ| − ν′/2 ln |Ψ′| + d/2 ln κ/κ′ − nd/2 ln π, with ν′, Ψ′, κ′ of the posterior."""
         n, d, df = seen.count, self._d, self._moments[2]
-        now = self.plus(seen, seen.family)._factor.log_det
+        now = self.plus(seen, self._own_family)._factor.log_det
         slack = -0.5 * df * self._log_growth(seen, now) - 0.5 * n * now
         gammas = log_multigamma_step(0.5 * df, 0.5 * n, d)
         return np.asarray(gammas + slack - 0.5 * d * np.log1p(n / self._k) - 0.5 * n * d * LOG_PI)
@@ -173,96 +173,3 @@ class PriorOfBoth(Value, Prior):
 
     def family(self, of: Family | None) -> Family:
         return super().family(self._own_family if of is None and self.of is None else of)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class NormalInverseGamma(PriorOfBoth):
-    """A distribution of a normal's mean and variance: `mean` with the weight of `count` rows, and an inverse gamma of the
-    variance. (`suffice.NormalInverseGamma` is something else: it imagines rows for the nodes of a network.)
-
-    >>> from suffice.exponential import Normal
-    >>> posterior = NormalInverseGamma(0.0, 1.0, 2.0, 3.0) + Normal().statistic([2.0, 4.0])
-    >>> posterior
-    NormalInverseGamma(mean=2.0, count=3.0, shape=3.0, scale=7.0, of=Normal())
-    >>> posterior.expected, posterior.predictive()
-    (Normal(mean=2.0, variance=3.5), StudentT(df=6.0, location=2.0, scale=1.7638342073763937))
-    """
-
-    mean: Any
-    count: Any
-    shape: Any
-    scale: Any
-    of: Family | None = None
-    rest: Any = field(default=None, repr=False)
-
-    names: ClassVar[tuple[str, ...]] = ("mean", "count", "shape", "scale")
-    example: ClassVar[str] = "Normal()"
-    narrow: ClassVar[bool] = True
-    worth: ClassVar[float] = 2.0
-
-    def __post_init__(self) -> None:
-        mean = finite(self.mean, "the mean of NormalInverseGamma")
-        rest = np.zeros(()) if self.rest is None else np.asarray(self.rest, dtype=np.float64)
-        positive = {n: bounded(getattr(self, n), f"the {n} of NormalInverseGamma", 0.0, open=True) for n in self.names[1:]}
-        keep(self, mean=mean, **positive, rest=rest)
-
-    def sample(self, n: int, seed: int | np.random.Generator = 0) -> Any:
-        """n draws of both, as so many normals side by side: the first axis of their parameters."""
-        rng, a = generator(n, seed), np.asarray(self.shape)
-        variance = self.scale / rng.standard_gamma(a, (n, *a.shape))
-        off = rng.standard_normal((n, *a.shape)) * np.sqrt(variance / self._k)
-        return self._normal(variance[..., None, None], off[..., None])
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class NormalInverseWishart(PriorOfBoth):
-    """A distribution of a multivariate normal's mean and covariance: `mean` with the weight of `count` rows, and an inverse
-    Wishart of `df` > d − 1 degrees of freedom and the `scale` matrix.
-
-    >>> from suffice.exponential import MultivariateNormal
-    >>> prior = NormalInverseWishart([0.0, 0.0], 1.0, 4.0, [[1.0, 0.0], [0.0, 1.0]])
-    >>> posterior = prior + MultivariateNormal().statistic([[2.0, 0.0], [4.0, 3.0]])
-    >>> posterior.mean, posterior.count, posterior.df, posterior.scale
-    (array([2., 1.]), 3.0, 6.0, array([[9., 6.],
-           [6., 7.]]))
-    >>> posterior.predictive().df
-    5.0
-    """
-
-    mean: Any
-    count: Any
-    df: Any
-    scale: Any
-    of: Family | None = None
-    rest: Any = field(default=None, repr=False)
-
-    names: ClassVar[tuple[str, ...]] = ("mean", "count", "df", "scale")
-    example: ClassVar[str] = "MultivariateNormal()"
-
-    def __post_init__(self) -> None:
-        name = type(self).__name__
-        mean, scale = finite(self.mean, f"the mean of {name}"), positive(self.scale, f"the scale of {name}")
-        d = scale.shape[-1]
-        if mean.ndim == 0 or mean.shape[-1] != d:
-            raise ModelError(f"a mean of the shape {mean.shape} does not fit a scale of the shape {scale.shape}")
-        count = bounded(self.count, f"the count of {name}", 0.0, open=True)
-        df = bounded(self.df, f"the df of {name} for {d} components", d - 1.0, open=True)
-        rest = np.zeros(d) if self.rest is None else np.asarray(self.rest, dtype=np.float64)
-        keep_with_axes(self, mean=(mean, 1), count=(count, 0), df=(df, 0), scale=(scale, 2), rest=(rest, 1))
-
-    def marginal(self, only: Any) -> NormalInverseWishart:
-        """The prior of the mean and covariance of some of the components: as many degrees of freedom less as are left out."""
-        chosen = components(only, self._d)
-        scale = self.scale[..., chosen[:, None], chosen]
-        return NormalInverseWishart(
-            self.mean[..., chosen], self.count, self.df - (self._d - len(chosen)), scale, rest=self.rest[..., chosen]
-        )
-
-    def sample(self, n: int, seed: int | np.random.Generator = 0) -> Any:
-        """n draws of both, as so many normals side by side: the first axis of their parameters. By Bartlett's decomposition."""
-        rng, lead, d = generator(n, seed), np.shape(self.df), self._d
-        A = np.tril(rng.standard_normal((n, *lead, d, d)), -1)
-        A[..., np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(np.asarray(self.df)[..., None] - np.arange(d), (n, *lead, d)))
-        root = self._factor.scale[..., :, None] * (self._factor.lower @ np.swapaxes(np.linalg.inv(A), -1, -2))
-        off = np.einsum("...ij,...j->...i", root, rng.standard_normal((n, *lead, d))) / np.sqrt(self._k)[..., None]
-        return self._normal(root @ np.swapaxes(root, -1, -2), off)

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce, wraps
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
@@ -23,13 +23,25 @@ from suffice.exponential.tables import table
 from suffice.exponential.values import Array, Outside, checked_weights, observed, read_only
 from suffice.statistics.chan import Spread, merged, parted, settled, shifted
 
-if TYPE_CHECKING:
-    from suffice.exponential.family import Family
-
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 ROUNDING = 1e-6
 """What is left over below this share of what was taken away is rounding."""
+
+
+class FamilyOfTotals(Protocol):
+    """What a statistic knows of its family, which is above it."""
+
+    @property
+    def event_axes(self) -> int: ...
+
+    @property
+    def support(self) -> str: ...
+
+    @property
+    def bare(self) -> Self: ...
+
+    def _slack(self, statistic: Any) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +56,7 @@ class Totals:
     (array(3.), array([8.]))
     """
 
-    family: Family
+    family: FamilyOfTotals
     count: Array
     total: Array
     log_base: Array
@@ -218,7 +230,7 @@ class Centred(Totals):
         read_only(self, "centre", "scatter", "rest")
 
     @classmethod
-    def of(cls, family: Family, spread: Spread, shape: tuple[int, ...]) -> Centred:
+    def of(cls, family: FamilyOfTotals, spread: Spread, shape: tuple[int, ...]) -> Centred:
         """The statistic of groups of rows, as many as the leading axes make."""
         d = spread.mean.shape[-1]
         count, centre, rest = spread.weight.reshape(shape), spread.mean.reshape(*shape, d), spread.rest.reshape(*shape, d)
@@ -277,7 +289,7 @@ class Centred(Totals):
         return table({"count": self.count, "centre": centre, "scatter": scatter}, f"Centred, of {self.family!r}")
 
 
-def centred(family: Family, x: Any, weights: Any) -> Centred:
+def centred(family: FamilyOfTotals, x: Any, weights: Any) -> Centred:
     """The statistic of rows, the first axis of x."""
     values = observed(x, type(family).__name__)
     values = values[None] if values.ndim == family.event_axes else values

@@ -1,4 +1,8 @@
-"""Families of conditional distributions, and which of them a node takes."""
+"""Families of conditional distributions, their priors, and which of them a node takes.
+
+May use engines, exponential families, inference and statistics; knows no model. Start with `family`: what a family
+and its distributions can do; then `categorical`, the shortest one.
+"""
 
 from __future__ import annotations
 

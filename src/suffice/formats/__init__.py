@@ -1,4 +1,7 @@
-"""Files of networks: one module per format, one registry by suffix."""
+"""Files of networks: one module per format, one registry by suffix.
+
+May use models and all below them. Start with `registry`; then `bif`, a format of text, and `json_model`, our own.
+"""
 
 from suffice.formats.bundled import NAMES, TABLES, load, networks, path_of, table, tables
 from suffice.formats.registry import SUFFIXES, holds, read, writable, write

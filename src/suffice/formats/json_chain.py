@@ -31,7 +31,8 @@ from suffice.formats.json_parts import (
 from suffice.graphs.lagged import relative_name
 from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import Diffuse, Free, Given, Stationary
-from suffice.models.chain import Chain, parameter_names
+from suffice.models.chain import Chain
+from suffice.models.chain_parts import parameter_names
 from suffice.statistics.file import variable_from_dict, variable_to_dict
 from suffice.variables import Variable, by_name
 

@@ -8,8 +8,16 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import suffice.formats.bif as bif
+import suffice.formats.dsc as dsc
+import suffice.formats.dsl as dsl
+import suffice.formats.net as net
+import suffice.formats.repository_json as repository_json
+import suffice.formats.uai as uai
+import suffice.formats.xdsl as xdsl
+import suffice.formats.xml_tree as xml_tree
+import suffice.formats.xmlbif as xmlbif
 from suffice.errors import FormatError, SufficeError, TooLarge, listed, note
-from suffice.formats import bif, dsc, dsl, net, repository_json, uai, xdsl, xml_tree, xmlbif
 from suffice.formats.files import text_of, write_bytes
 from suffice.formats.finite_network import FiniteNetwork, Table
 from suffice.formats.tokens import shown

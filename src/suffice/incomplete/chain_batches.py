@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,7 @@ from suffice.incomplete.completed_rows import Batch, ObservedRows, batches
 from suffice.incomplete.components import FlatTables, NodeFamily, Theta
 from suffice.incomplete.normal_steps import FEW, NormalSteps, taken_apart
 from suffice.incomplete.patterns import Component, PatternFinder
-
-if TYPE_CHECKING:
-    from suffice.incomplete.chain_layout import ChainLayout
+from suffice.incomplete.step_layout import StepLayout
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -44,7 +42,7 @@ class Scored(NamedTuple):
 
 
 def step_batches(
-    layout: ChainLayout, columns: Mapping[str, npt.NDArray[Any]], phase: Ints, weights: Array
+    layout: StepLayout, columns: Mapping[str, npt.NDArray[Any]], phase: Ints, weights: Array
 ) -> Iterator[tuple[Phase, tuple[Batch, ...], tuple[NormalSteps, ...]]]:
     """The rows of numbers, counts and regressions that are needed in every expectation, by phase and component."""
     states = [v.name for v in layout.space.states]
@@ -77,7 +75,7 @@ def step_batches(
         yield layout.phases[number], tuple(found), tuple(normal)
 
 
-def _same_nodes(layout: ChainLayout) -> list[tuple[int, list[int]]]:
+def _same_nodes(layout: StepLayout) -> list[tuple[int, list[int]]]:
     """The phases, those together that emit numbers by the same parameters."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for phase in layout.phases:
@@ -87,7 +85,7 @@ def _same_nodes(layout: ChainLayout) -> list[tuple[int, list[int]]]:
 
 
 def _rows(
-    layout: ChainLayout, component: Component, block: Block, rows: npt.NDArray[np.intp], steps: npt.NDArray[np.intp]
+    layout: StepLayout, component: Component, block: Block, rows: npt.NDArray[np.intp], steps: npt.NDArray[np.intp]
 ) -> ObservedRows:
     """The observed cells around a component; `steps` are the places of the block's rows among all."""
     codes = np.array([block.columns[n][rows] for n in component.codes], np.int32).reshape(len(component.codes), len(rows))

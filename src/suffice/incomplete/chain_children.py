@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from suffice.incomplete.chain_batches import Match, Scored
 from suffice.incomplete.chain_found import ShownPart
-from suffice.incomplete.chain_rows import ChainRows
 from suffice.incomplete.components import Theta
+from suffice.incomplete.reduced_steps import ReducedSteps
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -27,7 +27,7 @@ def child_states(parts: Sequence[ShownPart], theta: Theta, name: str) -> Iterato
 
 
 def _states_of_part(
-    rows: ChainRows, joint: Array, scored: Sequence[Scored], theta: Theta, name: str
+    rows: ReducedSteps, joint: Array, scored: Sequence[Scored], theta: Theta, name: str
 ) -> Iterator[tuple[npt.NDArray[np.intp], Array]]:
     for e in (e for e in rows.emissions if e.name == name):
         table = theta.cells[theta.tables.cells(e.key)]
@@ -43,7 +43,7 @@ def _states_of_part(
             yield s.batch.rows.row, _inside(rows, s, name, joint)
 
 
-def _inside(rows: ChainRows, s: Scored, name: str, joint: Array) -> Array:
+def _inside(rows: ReducedSteps, s: Scored, name: str, joint: Array) -> Array:
     """The same of a regression's child, which the batch has summed out."""
     match = Match.of(s.batch.component, rows.layout.space)
     weight = match.widened(match.pooled(joint[:, s.batch.rows.row]), s.inside)  # type: ignore[arg-type]
@@ -59,7 +59,7 @@ def child_numbers(parts: Sequence[ShownPart], theta: Theta, name: str) -> Iterat
 
 
 def _numbers_of_part(
-    rows: ChainRows, joint: Array, scored: Sequence[Scored], theta: Theta, name: str
+    rows: ReducedSteps, joint: Array, scored: Sequence[Scored], theta: Theta, name: str
 ) -> Iterator[tuple[Ints, tuple[Array, Array, Array]]]:
     for s in scored:
         component, at = s.batch.component, s.batch.rows.row
@@ -73,7 +73,9 @@ def _numbers_of_part(
     yield from _missing_counts(rows, theta, name, joint)
 
 
-def _missing_counts(rows: ChainRows, theta: Theta, name: str, joint: Array) -> Iterator[tuple[Ints, tuple[Array, Array, Array]]]:
+def _missing_counts(
+    rows: ReducedSteps, theta: Theta, name: str, joint: Array
+) -> Iterator[tuple[Ints, tuple[Array, Array, Array]]]:
     """The same of counts with a rate for each state."""
     for phase in rows.layout.phases:
         node, key = phase.nodes[name], phase.keys[name]

@@ -11,18 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from suffice.engines.engine import Block
 from suffice.errors import TooLarge, bytes_in_words, listed
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chain_states import MAX_STATES, Phase, StateSpace
 from suffice.incomplete.components import NodeFamily
+from suffice.incomplete.step_layout import StepLayout
 from suffice.inference.chains.slice_program import Scope, SliceProgram
-
-if TYPE_CHECKING:
-    from suffice.incomplete.chain_layout import ChainLayout
-    from suffice.incomplete.factored_rows import FactoredRows
 
 Place = tuple[str, int]
 """A variable, and how many steps back."""
@@ -41,12 +37,12 @@ MAX_TABLE = 2**22
 class FactorPlan:
     """The variables that steps are about, numbered, and the parts of what steps show, by the variables that they depend on."""
 
-    layout: ChainLayout
+    layout: StepLayout
     places: tuple[Place, ...]
-    parts: tuple[ChainLayout, ...]
+    parts: tuple[StepLayout, ...]
 
     @classmethod
-    def of(cls, layout: ChainLayout) -> FactorPlan:
+    def of(cls, layout: StepLayout) -> FactorPlan:
         space = layout.space
         back = dict.fromkeys(space.unknown, 0)
         for node in (node for phase in layout.phases for node in phase.nodes.values()):
@@ -86,12 +82,6 @@ class FactorPlan:
         shown = tuple(self.scope(part.space.members) for part in self.parts)
         return SliceProgram.of(self.sizes, self.old, self.kept, (*self.moves(self.layout.phases[-1]), *shown))
 
-    def rows(self, block: Block) -> FactoredRows:
-        """A block of whole sequences, reduced."""
-        from suffice.incomplete.factored_rows import FactoredRows
-
-        return FactoredRows.of(self, block)
-
     def refuse_large(self) -> None:
         """Refuse tables that are too large."""
         if self.program.largest > MAX_TABLE:
@@ -104,7 +94,7 @@ class FactorPlan:
             )
 
 
-def plan_of(layout: ChainLayout) -> FactorPlan | None:
+def plan_of(layout: StepLayout) -> FactorPlan | None:
     """Factor by factor where that takes fewer products, or where a matrix of joint states would be too large."""
     space = layout.space
     if layout.only is not None or space.size**2 <= FIXED:
@@ -125,7 +115,7 @@ def unknown_places(space: StateSpace, node: NodeFamily) -> list[Place]:
     return [(base, k) for base, k in map(variable_and_lag, (v.name for v in node.members)) if base in space.unknown]
 
 
-def _parts(layout: ChainLayout) -> Iterable[ChainLayout]:
+def _parts(layout: StepLayout) -> Iterable[StepLayout]:
     """What steps show, apart by the unknown variables that it depends on."""
     nodes: dict[str, list[NodeFamily]] = {}
     for phase in layout.phases:

@@ -7,15 +7,13 @@ was remembered of numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.incomplete.chain_batches import Scored
-
-if TYPE_CHECKING:
-    from suffice.incomplete.chain_rows import ChainRows
+from suffice.incomplete.reduced_steps import ReducedSteps
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -24,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 class ShownPart(NamedTuple):
     """The rows of a part, p(joint state) of it at each step (states × steps), and numbers that were scored."""
 
-    rows: ChainRows
+    rows: ReducedSteps
     joint: Array
     scored: list[Scored]
 

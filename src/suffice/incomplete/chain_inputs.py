@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,8 @@ from suffice.engines.engine import added
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chain_states import StateSpace
 from suffice.incomplete.components import Expectation, Theta
-
-if TYPE_CHECKING:
-    from suffice.incomplete.chain_layout import ChainLayout
-    from suffice.incomplete.chain_rows import ChainRows
+from suffice.incomplete.reduced_steps import ReducedSteps
+from suffice.incomplete.step_layout import StepLayout
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -55,7 +53,7 @@ class StepRegression:
         return index
 
 
-def stepwise_matrices(rows: ChainRows, theta: Theta, matrices: Array) -> tuple[npt.NDArray[np.int32], Array]:
+def stepwise_matrices(rows: ReducedSteps, theta: Theta, matrices: Array) -> tuple[npt.NDArray[np.int32], Array]:
     """A matrix for each step: tables as they are for its kind, times what regressions say of the step."""
     product = matrices[rows.transitions.kind]
     for r in _of_rows(rows, theta):
@@ -64,7 +62,7 @@ def stepwise_matrices(rows: ChainRows, theta: Theta, matrices: Array) -> tuple[n
     return np.arange(rows.n_steps, dtype=np.int32), product
 
 
-def count_stepwise(rows: ChainRows, theta: Theta, weight: Array, total: Expectation) -> Array:
+def count_stepwise(rows: ReducedSteps, theta: Theta, weight: Array, total: Expectation) -> Array:
     """What regressions take of the pairs of states of each step; the pairs of each kind of step are left for tables."""
     for r in _of_rows(rows, theta):
         own, index = np.zeros((r.n, len(r.some))), r.index(rows.layout.space)
@@ -76,11 +74,11 @@ def count_stepwise(rows: ChainRows, theta: Theta, weight: Array, total: Expectat
     return pairs
 
 
-def _of_rows(rows: ChainRows, theta: Theta) -> Iterator[StepRegression]:
+def _of_rows(rows: ReducedSteps, theta: Theta) -> Iterator[StepRegression]:
     return regressions(rows.layout, rows.transitions.phase[rows.transitions.kind], rows.inputs, theta)
 
 
-def regressions(layout: ChainLayout, phases: Ints, inputs: Columns, theta: Theta) -> Iterator[StepRegression]:
+def regressions(layout: StepLayout, phases: Ints, inputs: Columns, theta: Theta) -> Iterator[StepRegression]:
     """The regressions among transitions. `phases` are those of the steps, `inputs` has the columns that they depend on."""
     unknown = layout.space.unknown
     for phase in layout.phases:

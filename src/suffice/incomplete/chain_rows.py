@@ -7,7 +7,7 @@ state, as rows of components are (`suffice.incomplete.completed_rows`); the post
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, NamedTuple
@@ -15,18 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import Block, added, is_missing
-from suffice.graphs.lagged import variable_and_lag
-from suffice.incomplete.chain_batches import Match, Scored, local_parameters, step_batches
+from suffice.engines.engine import added
+from suffice.incomplete.chain_batches import Match, Scored, local_parameters
 from suffice.incomplete.chain_found import Drawn, Followed, ShownPart, StatesFound, certain
 from suffice.incomplete.chain_inputs import count_stepwise, stepwise_matrices
-from suffice.incomplete.chain_kinds import ImpossibleSequence, Kinds, steps_of
-from suffice.incomplete.chain_layout import ChainLayout, Columns
-from suffice.incomplete.chain_states import Phase, StateSpace
+from suffice.incomplete.chain_kinds import ImpossibleSequence, Kinds
+from suffice.incomplete.chain_states import Phase
 from suffice.incomplete.completed_rows import Batch, gathered, log_weights, other_columns
-from suffice.incomplete.components import Expectation, NodeFamily, Theta
+from suffice.incomplete.components import Expectation, Theta
 from suffice.incomplete.first_slices import stationary
 from suffice.incomplete.normal_steps import NormalSteps
+from suffice.incomplete.reduced_steps import ReducedSteps
 from suffice.inference.chains.finite import best_paths, draw_paths, expect_numbers, expect_states, filter_states, smooth_states
 from suffice.inference.chains.steps import StateSteps
 from suffice.statistics.chan import Spread
@@ -61,62 +60,9 @@ class Moving(NamedTuple):
     tables: list[tuple[str, Ints]]
 
 
-class Emission(NamedTuple):
-    """A table that the steps of a phase emit: the symbols of the phase; what joint states add to the flat index of a cell, and
-    what symbols do; which symbols show the child; and the cells of those, for each joint state."""
-
-    name: str
-    key: str
-    symbols: npt.NDArray[np.intp]
-    n_states: int
-    current: Ints
-    base: Ints
-    seen: npt.NDArray[np.bool_]
-    shown: Ints
-
-
 @dataclass(frozen=True, eq=False)
-class ChainRows:
-    """Whole sequences, reduced."""
-
-    layout: ChainLayout
-    number: int
-    starts: Ints
-    weight: Array | None
-    transitions: Kinds
-    symbols: Kinds | None
-    dense: tuple[tuple[Phase, tuple[Batch, ...], tuple[NormalSteps, ...]], ...]
-    """Numbers, counts and regressions: batches of steps of a phase, and steps whose numbers are normal given the states."""
-    inputs: Columns
-    observed: Columns
-    """Columns of finite parents, and"""
-    gaps: Columns
-    """which cells are missing, of counts of which some are."""
-
-    @classmethod
-    def of(cls, layout: ChainLayout, block: Block) -> ChainRows:
-        assert block.lengths is not None
-        starts, step = steps_of(block.lengths)
-        columns = layout.columns(block, step)
-        phase = np.minimum(step, len(layout.phases) - 1)
-        driving = _observed(layout, {v.name for p in layout.phases for n in layout.moving for v in p.nodes[n].parents})
-        transitions = Kinds.of(phase, {n: columns[n] for n in driving if columns[n].dtype.kind != "f"})
-        tabled = (node for p in layout.phases for node in layout.emitted(p, by_table=True).values())
-        shown = {v.name for node in tabled for v in node.members}
-        seen = sorted({*_observed(layout, shown), *layout.labelled})
-        symbols = Kinds.of(phase if layout.varies else len(layout.phases) - 1, {n: columns[n] for n in seen}) if seen else None
-        weight = None if block.weight is None else block.weight[starts[:-1]]
-        dense = tuple(step_batches(layout, columns, phase, block.weights))
-        inputs = {n: columns[n] for n in driving} if layout.stepwise else {}
-        emitted = layout.emitted(layout.phases[-1], by_table=False)
-        counts = [n for n, node in emitted.items() if node.by_rows and node.counted and n in columns]
-        gaps = {n: lost for n in counts if (lost := is_missing(columns[n])).any()}
-        finite = {n: c for n, c in columns.items() if c.dtype.kind != "f"} if gaps else {}
-        return cls(layout, block.number, starts, weight, transitions, symbols, dense, inputs, finite, gaps)
-
-    @property
-    def n_steps(self) -> int:
-        return int(self.starts[-1])
+class ChainRows(ReducedSteps):
+    """Whole sequences, reduced, and what is expected of them where all unknown variables are one joint state."""
 
     def steps(self, theta: Theta) -> tuple[StateSteps, list[Scored]]:
         """Transitions and likelihoods under some parameters, and what was remembered of numbers."""
@@ -317,19 +263,6 @@ class ChainRows:
         weight = 1.0 if self.weight is None else np.repeat(self.weight, np.diff(self.starts))
         return np.stack([np.bincount(kinds.kind, p * weight, len(kinds.phase)) for p in posterior], axis=1)
 
-    @cached_property
-    def emissions(self) -> list[Emission]:
-        """The tables that steps emit, phase by phase."""
-        result: list[Emission] = []
-        for phase in self.layout.phases if self.symbols is not None else ():
-            some, codes = self.symbols.of_phase(phase.number)  # type: ignore[union-attr]
-            for node in self.layout.emitted(phase, by_table=True).values() if len(some) else ():
-                _, current, _ = self.layout.space.offsets(node, emitted=True)
-                base, seen = _base(node, codes, self.layout.space)
-                key, n_states = phase.keys[node.name], node.finite[-1].n_states
-                result.append(Emission(node.name, key, some, n_states, current, base, seen, base[seen, None] + current))
-        return result
-
     def _score(self, batch: Batch, phase: Phase, theta: Theta, log_likelihood: Array) -> Scored:
         columns = other_columns(batch, self.layout.units)
         log_weight, joint = log_weights(batch, theta, columns)
@@ -362,23 +295,3 @@ def _dot(weight: Array, values: Array) -> float:
     """Σ w x, in which what has no weight may be infinite."""
     some = weight > 0
     return float(weight[some] @ values[some])
-
-
-def _observed(layout: ChainLayout, names: set[str]) -> list[str]:
-    """The columns among these that are no part of the joint state, in their order."""
-    return sorted(n for n in names if variable_and_lag(n)[0] not in layout.space.unknown)
-
-
-def _base(node: NodeFamily, codes: Mapping[str, Ints], space: StateSpace) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Where a node's cells begin for each symbol, and whether the symbol shows the child; if not, by its first state."""
-    first = next(iter(codes.values()))
-    base, seen = np.zeros(len(first), np.int64), np.ones(len(first), bool)
-    for v in node.finite:
-        if variable_and_lag(v.name)[0] in space.unknown:
-            continue
-        own = codes[v.name]
-        if v.name == node.name:
-            seen = own < v.n_states
-            own = np.where(seen, own, 0)
-        base = base + node.strides[v.name] * own
-    return base, seen

@@ -22,9 +22,9 @@ from suffice.incomplete.chain_factors import FactorPlan, unknown_places
 from suffice.incomplete.chain_found import Drawn, Followed, ShownPart, StatesFound, certain
 from suffice.incomplete.chain_inputs import StepRegression, regressions
 from suffice.incomplete.chain_kinds import Kinds, steps_of
-from suffice.incomplete.chain_layout import Columns
 from suffice.incomplete.chain_rows import ChainRows, checked_logs
 from suffice.incomplete.components import Expectation, Theta
+from suffice.incomplete.step_layout import Columns
 from suffice.inference.chains.factor_paths import best_of_factors, draw_of_factors
 from suffice.inference.chains.factor_steps import FactorSteps, StepFactor
 from suffice.inference.chains.factored import expect_factors

@@ -23,12 +23,13 @@ from suffice.engines.gather import Groups
 from suffice.errors import FitError, ModelError, listed
 from suffice.families.family import flat_index
 from suffice.incomplete.chain_kinds import ImpossibleSequence, steps_of
-from suffice.incomplete.chain_layout import ChainLayout, Columns
+from suffice.incomplete.chain_layout import ChainLayout
 from suffice.incomplete.chain_rows import ChainRows
 from suffice.incomplete.chain_states import parameter_nodes
 from suffice.incomplete.components import Expectation, Line, NodeFamily, Theta
 from suffice.incomplete.linear_states import OBSERVED, LinearSpace, Term
 from suffice.incomplete.normal import weighted_moments, widened
+from suffice.incomplete.step_layout import Columns
 from suffice.inference.chains.gaussian import expected_states
 from suffice.inference.chains.linear_steps import LinearSteps
 from suffice.statistics.configurations import distinct

@@ -2,7 +2,7 @@
 
 A kernel declares its one signature, so that nothing compiles twice and `warm` can compile everything ahead. Compiled code is
 cached on disk. Where a call is little work a kernel may run uncompiled (`compiling.py`); the compiler itself is loaded when
-something is compiled.
+something is compiled. Kernels use each other only. Start with `count`; `compiling` says what a kernel is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ESSENTIAL = (
     *("bitmaps", "local_scores", "orders", "greedy", "components", "bucket_trees"),
 )
 """Modules of which questions, fits, searches and EM of finite networks have their kernels."""
-_WITHOUT = {"__main__", "background", "compiling", "interpreting", "pipeline", "signatures", "wide"}
+_WITHOUT = {"__main__", "background", "compiling", "interpreting", "pipeline", "serving", "signatures", "wide"}
 """Modules here that hold no kernels."""
 
 

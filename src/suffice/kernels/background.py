@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import queue
 import subprocess
 import sys
 import threading
@@ -57,7 +56,7 @@ class Helper:
         return self.done(name)
 
     def _started(self) -> subprocess.Popen[str]:
-        code = f"from suffice.kernels.background import serve; serve({self._niceness})"
+        code = f"from suffice.kernels.serving import serve; serve({self._niceness})"
         path = os.pathsep.join(p for p in sys.path if p)
         environment = {**os.environ, "PYTHONPATH": path, "SUFFICE_COMPILE": "now"}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
@@ -102,24 +101,3 @@ def _stop(process: subprocess.Popen[str]) -> None:
     except (OSError, subprocess.TimeoutExpired):
         process.kill()
         process.wait()
-
-
-def serve(niceness: int) -> None:
-    """Compile the kernels that standard input names, until it ends."""
-    from suffice.kernels import compile_kernel
-
-    if hasattr(os, "nice"):
-        os.nice(niceness)
-    wanted: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(wanted,), daemon=True).start()
-    while True:
-        name = wanted.get()
-        print(f"begun {name}", flush=True)
-        compile_kernel(name)
-        print(f"done {name}", flush=True)
-
-
-def _receive(wanted: queue.SimpleQueue[str]) -> None:
-    for line in sys.stdin:
-        wanted.put(line.strip())
-    os._exit(0)

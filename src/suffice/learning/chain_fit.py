@@ -38,7 +38,7 @@ def fit_chain(
     if isinstance(data, Statistics):
         if families or isinstance(begin, (Stationary, Given)):
             raise FitError("regressions, and first slices that are not free, are fitted to sequences: statistics are not enough")
-        return estimated_chain(graph, data, as_prior(prior), how)
+        return estimated_chain(Chain, graph, data, as_prior(prior), how)
     rows = checked_sequences(data)
     if isinstance(begin, Stationary):
         return _by_em(template, rows, prior, how, families, begin)
@@ -51,7 +51,7 @@ def fit_chain(
         statistics = gather_steps(task.sequences, graph, without=regressions)
     except MissingCells:
         return _by_em(template, rows, prior, how, families, begin)
-    return estimated_chain(graph, statistics, task.prior, how, ready=regressions, first=begin)
+    return estimated_chain(Chain, graph, statistics, task.prior, how, ready=regressions, first=begin)
 
 
 def _by_em(template: Any, rows: Any, prior: Any, how: Estimate, families: Any, first: Any) -> Chain:

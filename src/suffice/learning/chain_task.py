@@ -17,7 +17,8 @@ from suffice.graphs.template import Template
 from suffice.incomplete.chain_states import Phase, phases_of
 from suffice.incomplete.first_slices import First, Free, Given, checked_first
 from suffice.learning.incomplete import declared_hidden, numbers_of
-from suffice.models.chain import Chain, nodes_given, parameter_names
+from suffice.models.chain import Chain
+from suffice.models.chain_parts import nodes_given, parameter_names
 from suffice.models.written import written_cpd
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable

@@ -20,6 +20,7 @@ from suffice.errors import FitError, listed, nearest, note, whole
 from suffice.families.design import are_numbers
 from suffice.families.family import Estimate
 from suffice.iteration import Progress, checked_seconds
+from suffice.learning.beginnings import beginnings, hidden_states
 from suffice.learning.chain_problem import chain_problem_of
 from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
 from suffice.learning.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
@@ -31,7 +32,7 @@ from suffice.learning.held import read_fixed
 from suffice.learning.identified import doubts
 from suffice.learning.missing_mechanism import with_mechanism
 from suffice.learning.problem import ParameterProblem, problem_of
-from suffice.learning.starts import beginnings, collapsed, hidden_states, relabelled
+from suffice.learning.starts import collapsed, relabelled
 from suffice.models.bayes_net import BayesNet
 from suffice.models.hidden_numbers import conventions_in_words
 from suffice.models.sharing import shared_in_words, shared_of

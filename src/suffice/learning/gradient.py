@@ -19,6 +19,7 @@ from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Estimate
 from suffice.iteration import Progress, Run, checked_seconds
+from suffice.learning.beginnings import beginnings
 from suffice.learning.chain_problem import chain_problem_of
 from suffice.learning.chain_task import of_sequences, refuse_first
 from suffice.learning.climb import Point, Way, best_first, evaluated, from_starts
@@ -26,7 +27,6 @@ from suffice.learning.coordinates import Atlas
 from suffice.learning.em import checked_numbers
 from suffice.learning.objective import Collapsed
 from suffice.learning.problem import ParameterProblem, problem_of
-from suffice.learning.starts import beginnings
 from suffice.models.bayes_net import BayesNet
 from suffice.models.hidden_numbers import conventions_in_words
 from suffice.statistics.configurations import described

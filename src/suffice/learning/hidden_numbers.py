@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +21,11 @@ from suffice.errors import FitError, listed
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
+from suffice.learning.reduced_task import ReducedTask
 from suffice.models.hidden_numbers import rotations
 from suffice.models.sharing import Tie
 from suffice.statistics import Moments
 from suffice.variables import Real, Variable
-
-if TYPE_CHECKING:
-    from suffice.learning.problem import ParameterProblem
 
 FLOOR = 1e-6
 """The least variance of a node with hidden numbers, as a share of the column's own: a maximum at zero (a Heywood case) is not
@@ -62,7 +60,7 @@ class Conventions:
         return Conventions({}, {}, (), (), (), (), frozenset())
 
     @staticmethod
-    def of(problem: ParameterProblem, names: tuple[str, ...]) -> Conventions:
+    def of(problem: ReducedTask, names: tuple[str, ...]) -> Conventions:
         """Those of a problem; `names` are its hidden numbers."""
         dag, children = problem.dag, {n: _children(problem, n) for n in names}
         said = {n for n in names if any(problem.said[c] is not None for c in (n, *children[n]))}
@@ -205,13 +203,13 @@ class Conventions:
         return FLOOR if any(r in self.names for r in node.reals) and not open_ended else 0.0
 
 
-def _children(problem: ParameterProblem, name: str) -> tuple[str, ...]:
+def _children(problem: ReducedTask, name: str) -> tuple[str, ...]:
     """The children of a hidden number in the order of the variables, observed ones first."""
     own = set(problem.dag.children(name))
     return tuple(sorted((n for n in problem.variables if n in own), key=lambda n: n in problem.hidden))
 
 
-def _is_bound(problem: ParameterProblem, name: str, children: Sequence[str]) -> bool:
+def _is_bound(problem: ReducedTask, name: str, children: Sequence[str]) -> bool:
     """Whether its scale is in distributions that are fixed, or shared with nodes of other hidden numbers."""
     if any(n in problem.fixed or n in problem.entries for n in (name, *children)):
         return True

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, NamedTuple
 
@@ -42,7 +42,7 @@ from suffice.incomplete.gauss_hermite import error_of
 from suffice.incomplete.hidden_units import with_hidden
 from suffice.incomplete.mixed import MixedComponents, scaled_moments
 from suffice.incomplete.units import Units, moments_by_column, no_groups, observed_cells
-from suffice.learning.held import Held, ratios
+from suffice.learning.held import ratios
 from suffice.learning.hidden_numbers import Conventions, refuse_unlinked, standard_moments
 from suffice.learning.incomplete import Task, task_of
 from suffice.learning.objective import (
@@ -55,7 +55,8 @@ from suffice.learning.objective import (
     normal_of,
     with_parts,
 )
-from suffice.learning.said import beliefs_of_tables, imagined_by, refuse_constants, with_known
+from suffice.learning.reduced_task import ReducedTask
+from suffice.learning.said import imagined_by, refuse_constants, with_known
 from suffice.learning.starts import Starts
 from suffice.models.bayes_net import BayesNet
 from suffice.models.hidden_numbers import hidden_numbers
@@ -82,7 +83,7 @@ class EStep(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ParameterProblem(Task):
+class ParameterProblem(ReducedTask):
     """The parameters of a graph from incomplete rows: a task, whose rows are reduced.
 
     >>> problem = problem_of("x -> y", {"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 3.0, 4.0, None]})
@@ -92,20 +93,6 @@ class ParameterProblem(Task):
     >>> problem.cpds(theta)["y"].coefficients.round(6)
     array([1.5])
     """
-
-    nodes: Mapping[str, NodeFamily] = field(kw_only=True)
-    tables: FlatTables = field(kw_only=True)
-    units: Units = field(kw_only=True)
-    components: Components = field(kw_only=True)
-    said: Mapping[str, Any] = field(kw_only=True)
-    """What the prior imagines of each node; None where it says nothing."""
-    shown: Units = field(kw_only=True)
-    """The units in which distributions and statistics are shown: those of the columns, unless they stay scaled."""
-    fixed: tuple[str, ...] = ()
-    start: Theta | None = None
-    """Where fixed nodes have their parameters from."""
-    entries: Mapping[str, Held] = field(default_factory=dict)
-    """Nodes of which only some entries are fixed."""
 
     @classmethod
     def of(cls, task: Task) -> ParameterProblem:
@@ -141,15 +128,6 @@ class ParameterProblem(Task):
     def weight(self) -> float:
         """The weight of all rows together."""
         return self.components.shown.weight
-
-    @cached_property
-    def hidden_names(self) -> frozenset[str]:
-        """The names of all that no row shows."""
-        return frozenset(self.hidden)
-
-    def base(self, name: str) -> str:
-        """The variable behind a name: the same for all lags."""
-        return name
 
     @property
     def missing_share(self) -> float:
@@ -232,7 +210,7 @@ class ParameterProblem(Task):
 
     @cached_property
     def _starts(self) -> Starts:
-        return Starts(self)
+        return Starts(self, self.conventions)
 
     def parts(self, n: int) -> list[ParameterProblem]:
         """The same rows in n parts, for incremental EM."""
@@ -387,11 +365,6 @@ class ParameterProblem(Task):
         held = {*self.fixed, *self.entries, *(name for tie in self.ties for name in tie.nodes)}
         return node.name not in held and all(v.name in missing and not missing[v.name] for v in node.members)
 
-    @cached_property
-    def others(self) -> list[NodeFamily]:
-        """The nodes that are no tables."""
-        return [node for node in self.nodes.values() if not node.by_table]
-
     def _outward(self, node: NodeFamily, cpd: Any) -> Cpd:
         own: Cpd = self.shown.outward_cpd(cpd) if node.normal else cpd
         return node.family.opened(own) if node.normal and node.regression else own
@@ -403,26 +376,9 @@ class ParameterProblem(Task):
         return (units or self.shown).outward_moments(node.finite, node.reals, groups)
 
     @cached_property
-    def alpha(self) -> Array:
-        """What the prior imagines of the cells of all tables."""
-        return self._imagined_cells(0.0)
-
-    @cached_property
     def _more(self) -> Array:
         """What is added to counts: imagined ones, less 1 for modes."""
         return self._imagined_cells(1.0 if isinstance(self.estimate, Mode) else 0.0)
-
-    def _imagined_cells(self, less: float) -> Array:
-        result = np.zeros(self.tables.n_cells)
-        for name, imagined in self.said.items():
-            if imagined is not None and self.nodes[name].by_table and name not in self._beliefs:
-                result[self.tables.cells(name)] = imagined.dense().reshape(-1) - less
-        return result
-
-    @cached_property
-    def _beliefs(self) -> dict[str, Any]:
-        """What the prior holds of tables of which it imagines no counts; their estimates are modes."""
-        return beliefs_of_tables(self.nodes, self.said)
 
     @cached_property
     def _more_once(self) -> tuple[Array, Any]:
@@ -450,11 +406,6 @@ class ParameterProblem(Task):
         new = node.family.estimate(node.child, node.parents, self._named(node, s), imagined, how)
         result: Cpd = kept(new, old, groups)
         return result
-
-    def offset_slopes(self, node: NodeFamily) -> dict[int, float]:
-        """The slope of the offset of a linear regression, by its place: 1, but that the columns are scaled."""
-        y = self.units.scale[node.name]
-        return {j: self.units.scale[r] / y for j, r in enumerate(node.reals[:-1]) if r == node.family.offset}
 
     def _log_prior(self, node: NodeFamily, cpd: Cpd) -> float:
         imagined, how = self.imagined[node.name], self.estimate

@@ -10,17 +10,16 @@ Of hidden variables: states that cannot be told apart at a start, states that lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, permutations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.gather import Groups
-from suffice.errors import listed, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import expanded
@@ -29,17 +28,14 @@ from suffice.families.glm_sums import Summary
 from suffice.graphs import Dag
 from suffice.incomplete.components import Array, NodeFamily, Theta
 from suffice.incomplete.units import Units
+from suffice.learning.hidden_numbers import Conventions
 from suffice.learning.number_starts import drawn_line
 from suffice.learning.objective import common_line_of, normal_of
-from suffice.models.bayes_net import BayesNet
+from suffice.learning.reduced_task import ReducedTask
 from suffice.statistics import Statistics
 from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import n_configurations, projected, sizes
 from suffice.variables import Finite, Variable
-
-if TYPE_CHECKING:
-    from suffice.learning.problem import ParameterProblem
-    from suffice.models.chain import Chain
 
 SAMPLE = 2048
 """Rows among which a random start draws."""
@@ -51,47 +47,12 @@ FEW_STATES = 5
 """Up to so many states all ways to pair them are compared; loading an algorithm for more takes as long as a small EM."""
 
 
-def beginnings(problem: ParameterProblem, start: BayesNet | Chain | None, n: int, seed: int) -> Iterator[Theta]:
-    """Where to start from: the network given, or what the data suggests, or at random; states that are alike are moved apart."""
-    generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(n)]
-    for i, rng in enumerate(generators):
-        if i == 0 and start is not None:
-            theta = problem.parameters({name: start[name] for name in start})
-        elif i == 0 and not problem.hidden:
-            theta = problem.first()
-        else:
-            theta = problem.random(rng)
-        yield _told_apart(problem, theta, rng)
-
-
-def hidden_states(problem: ParameterProblem) -> list[str]:
-    """The hidden variables that have states; numbers have none that could be told apart."""
-    return [n for n in problem.hidden if isinstance(problem.variables[n], Finite)]
-
-
-def _told_apart(problem: ParameterProblem, theta: Theta, rng: np.random.Generator) -> Theta:
-    """The same parameters, unless states of a hidden variable are alike there: EM would never tell them apart."""
-    if not hidden_states(problem):
-        return theta
-    cpds = problem.cpds(theta)
-    moved = cpds
-    for name in hidden_states(problem):
-        pairs = alike(problem.dag, problem.variables, name, cpds)
-        if pairs:
-            states = list(dict.fromkeys(s for pair in pairs for s in pair))
-            note(
-                f"at the start the states {listed(states)} of the hidden variable {name!r} say the same about its children, and "
-                "EM would never tell them apart: the start was moved a little, at random"
-            )
-            moved = broken(problem.dag, name, moved, rng)
-    return theta if moved is cpds else problem.parameters(moved)
-
-
 @dataclass(frozen=True, eq=False)
 class Starts:
     """Starts of one problem."""
 
-    problem: ParameterProblem
+    problem: ReducedTask
+    conventions: Conventions
 
     def first(self) -> Theta:
         """Counts + 1, and regressions on complete rows and one row in the middle."""
@@ -119,7 +80,7 @@ class Starts:
             hidden = tuple(v.name for v in node.finite if v.name in self.problem.hidden_names)
             if node.normal and any(r in self.problem.hidden_names for r in node.reals):
                 line = drawn_line(node, self.problem.hidden_names, self.problem.base, self.units, rng)
-                if not hidden or node.name not in self.problem.conventions.below:
+                if not hidden or node.name not in self.conventions.below:
                     others[node.name] = line
                     continue
             else:

@@ -7,92 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import Block, is_missing
+from suffice.engines.engine import Block
 from suffice.errors import DataError, ModelError, whole
 from suffice.families.family import Array, checked_level
 from suffice.graphs.lagged import variable_and_lag
-from suffice.incomplete.chain_children import child_numbers, child_states
-from suffice.incomplete.chain_found import ShownPart
 from suffice.incomplete.chain_rows import ChainRows
 from suffice.incomplete.first_slices import stationary
-from suffice.models.chain import Chain
+from suffice.models.chain_cells import BlockAnswers, Cells, StatePosterior, StepNumbers, joined
+from suffice.models.chain_parts import ChainParts
 from suffice.models.chain_reading import ChainReading
 from suffice.models.rows.frames import checked_size, table
-from suffice.models.spread import MixtureOfNumbers
-from suffice.variables import Count, Finite
+from suffice.variables import Finite
 
 Codes = npt.NDArray[np.int32]
-
-
-class StepNumbers(NamedTuple):
-    """Numbers of steps: mean and standard deviation, and the ends of an interval where one is asked for."""
-
-    mean: Array
-    sd: Array
-    lower: Array | None
-    upper: Array | None
-
-
-Cells = dict[str, "Array | StepNumbers"]
-"""What is said of open variables: of finite ones p(state) of each step (states × steps), of others numbers."""
-
-
-class BlockAnswers(NamedTuple):
-    """What is said of the steps of a block, and of its sequences ln p and the step at which each is impossible, or −1: counted
-    within the block, and where all blocks are joined within its sequence."""
-
-    number: int
-    cells: Cells
-    log_prob: Array
-    impossible: npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class StatePosterior:
-    """The step that filters or smooths the sequences of a block, where the unknown variables that bear on others are finite."""
-
-    reading: ChainReading
-    smooth: bool
-    level: float | None
-    names: tuple[str, ...]
-
-    def __call__(self, block: Block) -> BlockAnswers:
-        reading = self.reading
-        found = reading.layout.rows(block).posterior(reading.theta, self.names, smooth=self.smooth)
-        cells = Cells()
-        for name in self.names:
-            if name in reading.states:
-                cells[name] = found.states[name]
-            else:
-                cells[name] = shown_cell(reading, found.parts, block, name, self.level)
-        return BlockAnswers(block.number, cells, found.log_likelihood, found.stuck)
-
-
-def shown_cell(
-    reading: ChainReading, parts: Sequence[ShownPart], block: Block, name: str, level: float | None
-) -> Array | StepNumbers:
-    """A variable on which no other cell depends but of its own step: as its distribution says, given states and parents."""
-    variable, own = reading.chain.variables[name], block.columns[name]
-    lost = is_missing(own)
-    if isinstance(variable, Finite):
-        probs = np.zeros((variable.n_states, len(own)))
-        probs[own[~lost], np.flatnonzero(~lost)] = 1.0
-        for some, found in child_states(parts, reading.theta, name):
-            probs[:, some] = found
-        return probs
-    mean, sd = np.where(lost, np.nan, own), np.where(lost, np.nan, 0.0)
-    ends = None if level is None else (mean.copy(), mean.copy())
-    for some, mixture in child_numbers(parts, reading.theta, name):
-        values = MixtureOfNumbers(*mixture, counts=isinstance(variable, Count))
-        mean[some], sd[some] = values.mean, values.sd
-        if ends is not None and level is not None:
-            ends[0][some], ends[1][some] = values.interval(level)
-    return StepNumbers(mean, sd, *(ends or (None, None)))
 
 
 def posterior_step(reading: ChainReading, level: float | None, names: Sequence[str], *, smooth: bool) -> Any:
@@ -128,13 +60,6 @@ def within_sequences(lengths: npt.NDArray[np.int64], blocks: Sequence[BlockAnswe
     return np.concatenate(result)
 
 
-def joined(parts: list[Any]) -> Any:
-    if not isinstance(parts[0], StepNumbers):
-        return np.concatenate(parts, axis=1)
-    ends: list[Any] = [None if x[0] is None else np.concatenate(x) for x in zip(*parts, strict=True)]
-    return StepNumbers(*ends)
-
-
 def refuse_impossible(reading: ChainReading, logs: Array, step: npt.NDArray[np.int64] | None = None) -> None:
     """Refuse sequences that have the probability zero: by name, with the step, if it is not known found by a filter."""
     lost = np.flatnonzero(logs == -np.inf)
@@ -149,12 +74,12 @@ def refuse_impossible(reading: ChainReading, logs: Array, step: npt.NDArray[np.i
         )
 
 
-def log_prob(chain: Chain, sequences: Any) -> Array:
+def log_prob(chain: ChainParts, sequences: Any) -> Array:
     """ln p of each sequence."""
     return answers(ChainReading.of(chain, sequences), names=(), smooth=False).log_prob
 
 
-def log_likelihood(chain: Chain, sequences: Any) -> float:
+def log_likelihood(chain: ChainParts, sequences: Any) -> float:
     """Σ w ln p of sequences."""
     reading = ChainReading.of(chain, sequences)
     logs, weight = answers(reading, names=(), smooth=False).log_prob, sequence_weights(reading)
@@ -178,7 +103,7 @@ def sequence_weights(reading: ChainReading) -> Array:
 
 
 def posterior_frame(
-    chain: Chain, sequences: Any, interval: float | None = None, *, smooth: bool, impossible: bool = False
+    chain: ChainParts, sequences: Any, interval: float | None = None, *, smooth: bool, impossible: bool = False
 ) -> Any:
     """The open cells of all rows as a frame; with `impossible`, those of sequences that cannot be have probabilities of 0."""
     level = None if interval is None else checked_level(interval)
@@ -192,7 +117,7 @@ def posterior_frame(
     return table(reading.sequences.source, names, reading.in_order(np.array(values)).T)
 
 
-def columns_of(chain: Chain, cells: Cells) -> tuple[list[str], list[Array]]:
+def columns_of(chain: ChainParts, cells: Cells) -> tuple[list[str], list[Array]]:
     """Cells as named columns of numbers."""
     names: list[str] = []
     values: list[Array] = []
@@ -239,7 +164,7 @@ class BestStates:
         return rows.best(self.reading.theta, self.best)
 
 
-def decode(chain: Chain, sequences: Any, best: int) -> tuple[Decoded, ...]:
+def decode(chain: ChainParts, sequences: Any, best: int) -> tuple[Decoded, ...]:
     """The most probable paths."""
     n = whole(best, "best", 1)
     reading = ChainReading.of(chain, sequences)
@@ -269,7 +194,7 @@ def best_states(reading: ChainReading, n: int = 1) -> tuple[dict[str, Codes], Ar
     return paths, np.concatenate([x for _, x in parts])
 
 
-def best_log_prob(chain: Chain, sequences: Any) -> float:
+def best_log_prob(chain: ChainParts, sequences: Any) -> float:
     """Σ w ln p(most probable path, what is seen) of sequences."""
     reading = ChainReading.of(chain, sequences)
     logs, weight = best_states(reading)[1][:, 0], sequence_weights(reading)
@@ -284,7 +209,7 @@ def code_frame(reading: ChainReading, codes: Mapping[str, npt.NDArray[Any]]) -> 
     return code_table(reading.sequences.source, {n: (reading.in_order(c), states[n].states) for n, c in codes.items()})
 
 
-def posterior_decode(chain: Chain, sequences: Any) -> Any:
+def posterior_decode(chain: ChainParts, sequences: Any) -> Any:
     """The most probable state of each open cell."""
     reading = ChainReading.of(chain, sequences)
     if reading.numbers:
@@ -303,7 +228,7 @@ def most_probable(probs: Array) -> npt.NDArray[np.int64]:
     return np.where(probs.sum(axis=0) > 0.5, best, -1)
 
 
-def settled(chain: Chain) -> Any:
+def settled(chain: ChainParts) -> Any:
     """The distribution that the transition of the variables with lags keeps."""
     template = chain.template
     carried = [n for n in template.nodes if any(k for p in template.parents(n) for _, k in [variable_and_lag(p)])]
@@ -317,7 +242,7 @@ def settled(chain: Chain) -> Any:
     return settled_numbers(chain)
 
 
-def _settled_states(chain: Chain, names: Iterable[str]) -> Array:
+def _settled_states(chain: ChainParts, names: Iterable[str]) -> Array:
     from suffice.incomplete.chain_layout import ChainLayout
     from suffice.incomplete.chain_states import StateSpace, parameter_nodes, phases_of
     from suffice.incomplete.components import FlatTables, Theta

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from suffice.engines.lagged import renamed
 from suffice.engines.sequences import Sequences
@@ -15,13 +15,16 @@ from suffice.families.priors import Prior
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import First, Free, Given
-from suffice.models.chain import Chain, parameter_names
+from suffice.models.chain_parts import ChainParts, parameter_names
 from suffice.models.estimated import estimated_nodes
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 
+SomeChain = TypeVar("SomeChain", bound=ChainParts)
+
 
 def estimated_chain(
+    kind: type[SomeChain],
     template: Template,
     statistics: Statistics,
     prior: Prior | None,
@@ -30,7 +33,7 @@ def estimated_chain(
     bound: bool = False,
     ready: Mapping[str, Cpd] | None = None,
     first: First | None = None,
-) -> Chain:
+) -> SomeChain:
     """The chain that statistics of complete steps, a prior and a choice of point values make.
 
     `ready` has distributions that statistics cannot give, those of regressions; `first` may have first slices that are given.
@@ -59,7 +62,7 @@ def estimated_chain(
     by = "maximum likelihood" if len(unspoken) == len(free) or prior is None else f"posterior {type(how).__name__.lower()}"
     info = f"fitted from {statistics.weight:,.10g} steps, {by}"
     fitted: dict[str, Any] = {"statistics": statistics, "prior": prior, "estimate": how, "fit_info": info}
-    return Chain.of(template, slice_, {**cpds, **given}, **fitted, first_slices=first)
+    return kind.of(template, slice_, {**cpds, **given}, **fitted, first_slices=first)
 
 
 def _refuse_new_states(given: Mapping[str, Cpd], nodes: Mapping[str, tuple[Variable, list[Variable]]]) -> None:
@@ -74,7 +77,7 @@ def _variable(name: str, known: Mapping[str, Variable], ready: Mapping[str, Cpd]
     return known[name] if name in known else ready[name].child
 
 
-def updated(chain: Chain, more: Any, decay: float = 1.0) -> Chain:
+def updated(chain: SomeChain, more: Any, decay: float = 1.0) -> SomeChain:
     """The chain that old and new sequences together give, the old ones with `decay` of their weight."""
     if chain.incomplete:
         raise ModelError(
@@ -92,7 +95,8 @@ def updated(chain: Chain, more: Any, decay: float = 1.0) -> Chain:
     declared: Any = {**chain.variables, **dict.fromkeys(free, Finite)}
     new = more if isinstance(more, Statistics) else gather_steps(_read(more, declared), chain.template)
     how: dict[str, Any] = {"bound": True, "first": chain.first_slices}
-    return estimated_chain(chain.template, chain.statistics.decay(decay) + new, chain.prior, chain.estimate, **how)
+    total = chain.statistics.decay(decay) + new
+    return estimated_chain(type(chain), chain.template, total, chain.prior, chain.estimate, **how)
 
 
 def _read(sequences: Sequences, variables: Mapping[str, Any]) -> Sequences:

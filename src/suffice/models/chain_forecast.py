@@ -15,17 +15,9 @@ from suffice.errors import DataError, listed, note, whole
 from suffice.families.family import checked_level
 from suffice.graphs.lagged import variable_and_lag
 from suffice.inference.sampling import checked_seed
-from suffice.models.chain import Chain
-from suffice.models.chain_answers import (
-    BlockAnswers,
-    Cells,
-    StepNumbers,
-    columns_of,
-    joined,
-    posterior_step,
-    refuse_impossible,
-    within_sequences,
-)
+from suffice.models.chain_answers import columns_of, posterior_step, refuse_impossible, within_sequences
+from suffice.models.chain_cells import BlockAnswers, Cells, StepNumbers, joined
+from suffice.models.chain_parts import ChainParts
 from suffice.models.chain_reading import ChainReading, chain_phases
 from suffice.models.draws_ahead import DRAWS
 from suffice.models.known_ahead import KnownAhead
@@ -34,7 +26,7 @@ from suffice.models.rows.frames import new_table
 from suffice.variables import Finite
 
 
-def forecast(chain: Chain, x: Any, steps: Any, interval: float | None, given: Any, seed: int) -> Any:
+def forecast(chain: ChainParts, x: Any, steps: Any, interval: float | None, given: Any, seed: int) -> Any:
     """A row for each sequence and step ahead."""
     n, level = whole(steps, "steps", 1), None if interval is None else checked_level(interval)
     if not isinstance(x, Sequences):
@@ -75,7 +67,7 @@ class Ahead:
 
 
 def _numbers_ahead(
-    chain: Chain, x: Any, known: KnownAhead, ahead: Collection[str], level: float | None, seed: int
+    chain: ChainParts, x: Any, known: KnownAhead, ahead: Collection[str], level: float | None, seed: int
 ) -> NumbersAhead | None:
     """The step for numbers that bear on later steps ahead, together with states, or without a closed form; None where there are
     no such numbers, or where some are unknown up to now, too."""

@@ -19,7 +19,7 @@ from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.first_slices import Diffuse, Stationary
 from suffice.incomplete.linear_states import LinearSpace, linear_space
 from suffice.incomplete.units import Units
-from suffice.models.chain import Chain
+from suffice.models.chain_parts import ChainParts
 from suffice.variables import Finite, Variable
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ class ChainReading:
     """Sequences and the chain that is asked about them. `states` and `numbers` are the unknown variables that bear on other cells
     of a sequence; `open` are all that some step does not show."""
 
-    chain: Chain
+    chain: ChainParts
     sequences: Sequences
     states: tuple[str, ...]
     numbers: tuple[str, ...]
@@ -42,7 +42,7 @@ class ChainReading:
 
     @classmethod
     def of(
-        cls, chain: Chain, x: Any, ahead: Sequence[str] = (), steps_ahead: int = 0, hidden: Collection[str] = ()
+        cls, chain: ChainParts, x: Any, ahead: Sequence[str] = (), steps_ahead: int = 0, hidden: Collection[str] = ()
     ) -> ChainReading:
         """Sequences read with the variables of a chain. One that is not a column is hidden; but where a column that the chain
         does not know has nearly its name, it is taken for a slip. `ahead` are variables that so many more steps do not show,
@@ -126,12 +126,12 @@ class BlankColumns:
         return self.step(replace(block, columns={**block.columns, **blank}))
 
 
-def chain_phases(chain: Chain) -> tuple[Phase, ...]:
+def chain_phases(chain: ChainParts) -> tuple[Phase, ...]:
     families = {n: chain[n].family for n in chain.template.nodes if chain[n].is_regression}
     return phases_of(chain.template, chain.variables, families)
 
 
-def _anywhere(chain: Chain) -> dict[str, str]:
+def _anywhere(chain: ChainParts) -> dict[str, str]:
     """The nodes of first slices that begin anywhere, with their variables."""
     if not isinstance(chain.first_slices, Diffuse):
         return {}
@@ -152,7 +152,7 @@ def missing_in(dtype: np.dtype[Any]) -> float | int:
     return np.nan if dtype.kind == "f" else int(np.iinfo(dtype).max)
 
 
-def refuse_diffuse(chain: Chain, what: str) -> None:
+def refuse_diffuse(chain: ChainParts, what: str) -> None:
     """Refuse what needs a proper first slice."""
     if isinstance(chain.first_slices, Diffuse):
         raise ModelError(f"a chain with first=Diffuse() cannot {what}: its hidden numbers begin anywhere")

@@ -20,8 +20,9 @@ from suffice.incomplete.chain_found import ShownPart
 from suffice.incomplete.first_slices import Stationary
 from suffice.inference.sampling import checked_seed, whole_number
 from suffice.libraries import pa
-from suffice.models.chain import Chain
-from suffice.models.chain_answers import StepNumbers, answers, most_probable, refuse_impossible
+from suffice.models.chain_answers import answers, most_probable, refuse_impossible
+from suffice.models.chain_cells import StepNumbers
+from suffice.models.chain_parts import ChainParts
 from suffice.models.chain_reading import ChainReading, refuse_diffuse
 from suffice.models.rows.frames import Fill, code_table, filled, is_held, new_table
 from suffice.models.sampling import MAX_BYTES, arrow_columns
@@ -30,7 +31,7 @@ from suffice.variables import Count, Finite
 Column = npt.NDArray[Any]
 
 
-def sample(chain: Chain, n: Any, length: Any, seed: int | None) -> Any:
+def sample(chain: ChainParts, n: Any, length: Any, seed: int | None) -> Any:
     """n sequences of so many steps, as an Arrow table."""
     refuse_diffuse(chain, "be sampled from")
     n = whole_number("the number of sequences to draw is", n, 1)
@@ -49,7 +50,7 @@ def sample(chain: Chain, n: Any, length: Any, seed: int | None) -> Any:
     return pa.table({**{k: pa.array(v) for k, v in numbers.items()}, **arrow_columns(chain.variables, columns)})
 
 
-def _draw_step(chain: Chain, t: int, drawn: dict[str, Column], rng: np.random.Generator) -> None:
+def _draw_step(chain: ChainParts, t: int, drawn: dict[str, Column], rng: np.random.Generator) -> None:
     """Step t of all sequences."""
     n = len(next(iter(drawn.values())))
     begun = _first_states(chain, n, rng) if t == 0 and isinstance(chain.first_slices, Stationary) else {}
@@ -63,7 +64,7 @@ def _draw_step(chain: Chain, t: int, drawn: dict[str, Column], rng: np.random.Ge
         drawn[name][:, t] = chain[key].draw(columns, rng, n)
 
 
-def _first_states(chain: Chain, n: int, rng: np.random.Generator) -> dict[str, Column]:
+def _first_states(chain: ChainParts, n: int, rng: np.random.Generator) -> dict[str, Column]:
     """The states of the variables that carry a stationary chain on, at the first step."""
     own = [name for name in chain.template.nodes if chain.template.own_at(name, 0)]
     variables: list[Any] = [chain.variables[name] for name in own]
@@ -136,7 +137,7 @@ def _unknown_numbers(parts: Sequence[ShownPart], n: int, rng: np.random.Generato
     return result
 
 
-def sample_given(chain: Chain, sequences: Any, n: Any, seed: int | None) -> list[Any]:
+def sample_given(chain: ChainParts, sequences: Any, n: Any, seed: int | None) -> list[Any]:
     """n draws of the open cells, each as a frame of the input's kind."""
     n = whole_number("the number of draws is", n, 1)
     seed = int(np.random.SeedSequence().entropy or 0) if seed is None else checked_seed(seed)  # type: ignore[arg-type]
@@ -163,7 +164,7 @@ def _frame(reading: ChainReading, cells: Mapping[str, Column]) -> Any:
     return new_table(source, {n: coded[n] if n in finite else numbers[n] for n in cells})
 
 
-def impute(chain: Chain, sequences: Any, draws: Any, seed: int) -> Any:
+def impute(chain: ChainParts, sequences: Any, draws: Any, seed: int) -> Any:
     """The rows with their missing cells filled."""
     reading = ChainReading.of(chain, sequences)
     rows = _held(reading.sequences.source)

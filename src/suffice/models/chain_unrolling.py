@@ -10,12 +10,12 @@ from suffice.engines.lagged import renamed
 from suffice.families.family import Cpd
 from suffice.graphs.lagged import unrolled_name, variable_and_lag
 from suffice.models.bayes_net import BayesNet
-from suffice.models.chain import Chain
+from suffice.models.chain_parts import ChainParts
 from suffice.models.chain_reading import refuse_diffuse
 from suffice.variables import Variable
 
 
-def network_of_steps(chain: Chain, n: int) -> BayesNet:
+def network_of_steps(chain: ChainParts, n: int) -> BayesNet:
     """The network of n steps, over `x[0]`, `x[1]`, …"""
     refuse_diffuse(chain, "be unrolled into a network")
     dag, first = chain.template.unroll(n), chain.first

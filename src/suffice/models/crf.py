@@ -17,10 +17,11 @@ from suffice.display import text_table
 from suffice.errors import DataError, ModelError, listed, note, whole
 from suffice.families.family import frame
 from suffice.models.chain_answers import Decoded
+from suffice.models.linear_chain.answer_steps import AnswerSteps, answer_steps
 from suffice.models.linear_chain.evaluation import Evaluation
 from suffice.models.linear_chain.explanation import LabelExplanation
 from suffice.models.linear_chain.features import PairFeatures
-from suffice.models.linear_chain.reading import AnswerSteps, LabelReading, LabelWeights, TrueLabels
+from suffice.models.linear_chain.reading import LabelReading, LabelWeights, TrueLabels
 from suffice.models.linear_chain.run import WeightRun
 from suffice.models.linear_chain.vocabulary import Vocabulary
 from suffice.models.linear_chain.windows import LinearChain
@@ -52,7 +53,7 @@ class Crf:
 
     @property
     def _steps(self) -> AnswerSteps:
-        return self._model.answers
+        return answer_steps(self._model)
 
     @property
     def linear_chain(self) -> LinearChain:

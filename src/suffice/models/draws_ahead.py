@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.first_slices import Stationary
-from suffice.models.chain_answers import StepNumbers
+from suffice.models.chain_cells import StepNumbers
 from suffice.models.chain_reading import ChainReading
 from suffice.variables import Finite
 

@@ -16,7 +16,7 @@ from suffice.families.family import Array
 from suffice.incomplete.chain_children import child_numbers, child_states
 from suffice.incomplete.chain_found import ShownPart
 from suffice.models.answers import Distribution
-from suffice.models.chain import Chain
+from suffice.models.chain_parts import ChainParts
 from suffice.models.chain_reading import ChainReading, missing_in
 from suffice.models.mixture import Mixture, PoissonMixture
 from suffice.statistics.configurations import frozen
@@ -29,6 +29,7 @@ Cell = float | int
 class Following:
     """A filter after some rows. `next` takes one more, and returns the filter after it with what it says of hidden variables.
 
+    >>> from suffice import Chain
     >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["u", "v"])
     >>> cpds = {"x": [[0.9, 0.1], [0.1, 0.9]], "x[0]": [0.5, 0.5], "y": [[0.8, 0.2], [0.2, 0.8]]}
     >>> chain = Chain("x[-1] -> x -> y", cpds, [x, y])
@@ -40,7 +41,7 @@ class Following:
     (0.919255, 2, -1.133204)
     """
 
-    chain: Chain
+    chain: ChainParts
     n_steps: int = 0
     log_prob: float = 0.0
     """ln p of all rows so far."""
@@ -49,7 +50,7 @@ class Following:
     _filter: Any = None
 
     @classmethod
-    def of(cls, chain: Chain, hidden: Iterable[str] | None = None) -> Following:
+    def of(cls, chain: ChainParts, hidden: Iterable[str] | None = None) -> Following:
         """Before the first row. `hidden` names the variables that rows may lack; by default those hidden when the chain was
         fitted or, if there were none, those that the first row lacks."""
         names = chain.hidden if hidden is None else tuple(hidden)
@@ -96,13 +97,13 @@ class Following:
         return f"Following(after {counted(self.n_steps, 'row')}, log p {self.log_prob:.6g}; {self.chain.template})"
 
 
-def _reading(chain: Chain, hidden: Iterable[str]) -> ChainReading:
+def _reading(chain: ChainParts, hidden: Iterable[str]) -> ChainReading:
     """How rows are read that may lack these variables, and may show them."""
     row = {n: [v.states[0] if isinstance(v, Finite) else 0.0] for n, v in chain.variables.items()}
     return ChainReading.of(chain, sequences(row, variables=dict(chain.variables)), hidden=tuple(hidden))
 
 
-def _encoded(chain: Chain, row: Any) -> dict[str, Cell]:
+def _encoded(chain: ChainParts, row: Any) -> dict[str, Cell]:
     if not isinstance(row, Mapping):
         raise DataError(f"a row is given by variable, {{'y': 1.5}}, not as {type(row).__name__}")
     cells: dict[str, Cell] = {}

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from suffice.engines.engine import Block
 from suffice.engines.sequences import Sequences, sequences
 from suffice.errors import DataError, nearest
-from suffice.models.chain import Chain
+from suffice.models.chain_parts import ChainParts
 from suffice.models.chain_reading import missing_in
 
 Column = npt.NDArray[Any]
@@ -29,7 +29,7 @@ class KnownAhead:
     first: Mapping[int, int]
 
     @classmethod
-    def of(cls, chain: Chain, x: Any, given: Any, n: int) -> KnownAhead:
+    def of(cls, chain: ChainParts, x: Any, given: Any, n: int) -> KnownAhead:
         cells = {} if given is None else _given(chain, x, given, n)
         return cls(n, cells, tuple(x.labels), _first_numbers(x))
 
@@ -61,7 +61,7 @@ class KnownAhead:
         return replace(block, columns=columns, weight=weight, lengths=lengths, kept={})
 
 
-def _given(chain: Chain, x: Any, given: Any, n: int) -> dict[str, dict[str, Column]]:
+def _given(chain: ChainParts, x: Any, given: Any, n: int) -> dict[str, dict[str, Column]]:
     """What is known of the next steps, encoded as the chain's variables."""
     by = x.by if isinstance(x, Sequences) else None
     rows = sequences(given, by=by if by is not None and by in _names(given) else None)

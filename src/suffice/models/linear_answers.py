@@ -26,8 +26,8 @@ from suffice.incomplete.linear_states import LinearSpace, Term, carried
 from suffice.incomplete.units import Units
 from suffice.inference.chains.gaussian import draw_states, filter_states, smooth_states
 from suffice.libraries import sc
-from suffice.models.chain import Chain
-from suffice.models.chain_answers import BlockAnswers, Cells, StepNumbers, shown_cell
+from suffice.models.chain_cells import BlockAnswers, Cells, StepNumbers, shown_cell
+from suffice.models.chain_parts import ChainParts
 from suffice.models.chain_reading import ChainReading, chain_phases
 from suffice.variables import Count, Finite
 
@@ -127,7 +127,7 @@ class SettledNumbers(NamedTuple):
     covariance: Array
 
 
-def settled_numbers(chain: Chain) -> SettledNumbers:
+def settled_numbers(chain: ChainParts) -> SettledNumbers:
     """What the transition of numbers settles to."""
     phases = chain_phases(chain)
     numbers = carried(phases)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from suffice.engines.engine import Block
 from suffice.incomplete.chain_rows import ChainRows
 from suffice.inference.chains.gaussian import filter_states
-from suffice.models.chain import Chain
+from suffice.models.chain_parts import ChainParts
 from suffice.models.chain_reading import ChainReading
 from suffice.models.linear_answers import linear_rows, plain_numbers, rest_of, settled_numbers
 
@@ -30,7 +30,7 @@ class FilteredNumber:
     sd: float
 
 
-def first_numbers(chain: Chain, n: int, rng: np.random.Generator) -> dict[str, Array]:
+def first_numbers(chain: ChainParts, n: int, rng: np.random.Generator) -> dict[str, Array]:
     """The numbers that carry a stationary chain on, at the first step of n sequences."""
     settled = settled_numbers(chain)
     drawn = rng.multivariate_normal(settled.mean, settled.covariance, n, method="eigh")

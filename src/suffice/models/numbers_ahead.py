@@ -23,7 +23,7 @@ from suffice.engines.engine import Block
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chain_rows import ChainRows
 from suffice.incomplete.components import NodeFamily
-from suffice.models.chain_answers import BlockAnswers, Cells, StepNumbers, joined
+from suffice.models.chain_cells import BlockAnswers, Cells, StepNumbers, joined
 from suffice.models.chain_reading import ChainReading
 from suffice.models.draws_ahead import DrawsAhead
 from suffice.models.known_ahead import KnownAhead

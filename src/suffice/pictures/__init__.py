@@ -4,6 +4,7 @@ It may use errors only. Start reading in `picture`; `layout` says where things g
 `drawing` draw the same shapes, the one as text, the other by matplotlib.
 """
 
-from suffice.pictures.picture import Bar, Picture, PictureEdge, PictureNode
+from suffice.pictures.picture import Picture
+from suffice.pictures.scene import Bar, PictureEdge, PictureNode
 
 __all__ = ["Bar", "Picture", "PictureEdge", "PictureNode"]

@@ -8,8 +8,7 @@ from typing import Any
 
 from suffice.errors import GraphError
 from suffice.output import replacing
-from suffice.pictures.picture import Picture
-from suffice.pictures.shapes import Piece, Rectangle, Shapes, Words, shapes_of
+from suffice.pictures.shapes import Piece, Rectangle, Shapes, Words
 from suffice.pictures.svg import LOOKS, svg_of
 
 SUFFIXES = (".svg", ".png", ".pdf")
@@ -20,11 +19,10 @@ LONGEST = 40.0
 DASHES: dict[str, Any] = {"dashed": (0, (7, 4)), "dotted": (0, (1.5, 3.5))}
 
 
-def save(picture: Picture, path: Path) -> None:
+def save(shapes: Shapes, path: Path) -> None:
     """Write a picture to a file, in the format that its suffix says."""
     if path.suffix.lower() not in SUFFIXES:
         raise GraphError(f"a picture is saved as {', '.join(SUFFIXES)}, not {path.suffix or 'without a suffix'}: {path}")
-    shapes = shapes_of(picture)
     try:
         with replacing(path) as beside:
             if path.suffix.lower() == ".svg":

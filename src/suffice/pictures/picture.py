@@ -1,80 +1,16 @@
-"""A picture of a graph: what it shows, by name. Where that goes and how it is drawn is decided by those who draw it."""
+"""A picture of a graph, which draws itself."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from suffice.errors import GraphError, listed, nearest
-
-Mark = Literal["", "observed", "set", "focus"]
-Style = Literal["solid", "dashed", "dotted", "double"]
-
-MOST_BARS = 12
-"""Bars of a node; of more states the most probable are shown."""
+from suffice.pictures.scene import Scene
 
 
-COMPARED: tuple[tuple[Style, str], ...] = (
-    ("solid", "in both"),
-    ("double", "only here"),
-    ("dotted", "only there"),
-    ("dashed", "in both, but with another direction"),
-)
-"""What the lines of two graphs in one picture mean."""
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A number from 0 to 1 with its label, the interval it may lie in, and where it was before."""
-
-    label: str
-    value: float
-    low: float | None = None
-    high: float | None = None
-    before: float | None = None
-
-
-@dataclass(frozen=True)
-class PictureNode:
-    """A node: its name, the heading that stands there instead of it, bars or lines of text below, and what was done to it."""
-
-    name: str
-    heading: str = ""
-    bars: tuple[Bar, ...] = ()
-    lines: tuple[str, ...] = ()
-    mark: Mark = ""
-
-    def few_bars(self) -> tuple[tuple[Bar, ...], str]:
-        """The bars that are shown, and what is said of the others.
-
-        >>> PictureNode("x", bars=tuple(Bar(str(i), i / 190) for i in range(20))).few_bars()[1]
-        '8 more states: 0.1474'
-        """
-        if len(self.bars) <= MOST_BARS:
-            return self.bars, ""
-        kept = sorted(sorted(range(len(self.bars)), key=lambda i: -self.bars[i].value)[:MOST_BARS])
-        rest = sum(bar.value for i, bar in enumerate(self.bars) if i not in kept)
-        return tuple(self.bars[i] for i in kept), f"{len(self.bars) - MOST_BARS} more states: {rest:.4g}"
-
-
-@dataclass(frozen=True)
-class PictureEdge:
-    """An edge: from, to, how strong from 0 to 1 where that is known, its line, whether it has a head, and what is said of it."""
-
-    tail: str
-    head: str
-    strength: float | None = None
-    style: Style = "solid"
-    arrow: bool = True
-    title: str = ""
-
-
-@dataclass(frozen=True)
-class Picture:
+@dataclass(frozen=True, repr=False)
+class Picture(Scene):
     """What is shown of a graph: `save` it as .svg, .png or .pdf; a notebook shows it by itself.
 
     >>> picture = Picture.of({"b": ["a"]}, ["a", "b"])
@@ -83,107 +19,6 @@ class Picture:
     >>> picture.svg().count("<rect")
     2
     """
-
-    nodes: tuple[PictureNode, ...]
-    edges: tuple[PictureEdge, ...] = ()
-    caption: str = ""
-    legend: tuple[tuple[Style, str], ...] = field(default=())
-
-    @staticmethod
-    def of(parents: Mapping[str, Iterable[str]], names: Iterable[str]) -> Picture:
-        """That of a directed graph, by the parents of each node."""
-        edges = tuple(PictureEdge(a, b) for b, above in parents.items() for a in above)
-        return Picture(tuple(map(PictureNode, names)), edges)
-
-    def against(self, other: Picture) -> Picture:
-        """The nodes and edges of both, told apart by their lines.
-
-        >>> both = Picture.of({"b": ["a"]}, "ab").against(Picture.of({"a": ["b"], "c": ["a"]}, "abc"))
-        >>> [(edge.tail, edge.head, edge.style) for edge in both.edges]
-        [('a', 'b', 'dashed'), ('a', 'c', 'dotted')]
-        """
-        here, there = ({frozenset((e.tail, e.head)): e for e in p.edges} for p in (self, other))
-
-        def style(pair: frozenset[str]) -> Style:
-            if pair not in here or pair not in there:
-                return "double" if pair in here else "dotted"
-            a, b = here[pair], there[pair]
-            return "solid" if a.arrow == b.arrow and (not a.arrow or a.tail == b.tail) else "dashed"
-
-        edges = [replace(edge, style=style(pair)) for pair, edge in (there | here).items()]
-        names = {node.name for node in self.nodes}
-        nodes = (*self.nodes, *(node for node in other.nodes if node.name not in names))
-        ordered = tuple(sorted(edges, key=lambda e: (e.tail, e.head)))
-        return replace(self, nodes=nodes, edges=ordered, legend=COMPARED)
-
-    def near(self, focus: str | Collection[str] | None, steps: int = 1) -> Picture:
-        """The part around some nodes: all that are at most so many edges from one of them, whichever way these lead.
-
-        >>> chain = Picture.of({"b": ["a"], "c": ["b"]}, ["a", "b", "c"])
-        >>> [node.name for node in chain.near("a").nodes], chain.near("a").caption
-        (['a', 'b'], '2 of 3 nodes: at most 1 edge from a')
-        """
-        if focus is None:
-            return self
-        middle = [focus] if isinstance(focus, str) else list(focus)
-        names = [node.name for node in self.nodes]
-        if unknown := [name for name in middle if name not in names]:
-            raise GraphError(f"the picture has no node {unknown[0]!r}{nearest(str(unknown[0]), names)}")
-        if steps < 0 or int(steps) != steps:
-            raise GraphError(f"steps are a number of edges from the focus, from 0 up, not {steps!r}")
-        beside: dict[str, set[str]] = {name: set() for name in names}
-        for edge in self.edges:
-            beside[edge.tail].add(edge.head)
-            beside[edge.head].add(edge.tail)
-        kept = set(middle)
-        for _ in range(int(steps)):
-            kept |= {other for name in kept for other in beside[name]}
-        nodes = [n if n.name not in middle or n.mark else replace(n, mark="focus") for n in self.nodes if n.name in kept]
-        edges = tuple(edge for edge in self.edges if edge.tail in kept and edge.head in kept)
-        said = f"{len(nodes)} of {len(names)} nodes: at most {steps} edge{'s' * (steps != 1)} from {listed(middle, style='str')}"
-        return replace(self, nodes=tuple(nodes), edges=edges, caption=f"{self.caption}; {said}" if self.caption else said)
-
-    @cached_property
-    def order(self) -> list[str]:
-        """The nodes so that arrows lead on, as far as there is such an order, whatever order they were given in."""
-        names = sorted(node.name for node in self.nodes)
-        arrows = [(e.tail, e.head) for e in self.edges if e.arrow]
-        if not arrows:
-            return self._by_distance(names)
-        below: dict[str, list[str]] = {name: [] for name in names}
-        above = dict.fromkeys(names, 0)
-        for tail, head in sorted(set(arrows)):
-            below[tail].append(head)
-            above[head] += 1
-        ready, done = [name for name in names if not above[name]], dict[str, None]()
-        while len(done) < len(names):
-            if not ready:  # a cycle, as two graphs in one picture may have: it is cut where the fewest edges lead
-                ready = [min((name for name in names if name not in done), key=lambda name: (above[name], name))]
-            name = heapq.heappop(ready)
-            if name in done:
-                continue
-            done[name] = None
-            for child in below[name]:
-                above[child] -= 1
-                if not above[child] and child not in done:
-                    heapq.heappush(ready, child)
-        return list(done)
-
-    def _by_distance(self, names: Sequence[str]) -> list[str]:
-        """Breadth first over lines without heads, each part from the node with the most neighbours."""
-        beside: dict[str, set[str]] = {name: set() for name in names}
-        for edge in self.edges:
-            beside[edge.tail].add(edge.head)
-            beside[edge.head].add(edge.tail)
-        order: dict[str, None] = {}
-        for name in sorted(names, key=lambda name: (-len(beside[name]), name)):
-            queue = [] if name in order else [name]
-            order.setdefault(name)
-            for x in queue:
-                fresh = sorted(y for y in beside[x] if y not in order)
-                order.update(dict.fromkeys(fresh))
-                queue += fresh
-        return list(order)
 
     def svg(self) -> str:
         """The picture as SVG text: the same for the same picture, whatever order its nodes and edges came in."""
@@ -195,8 +30,9 @@ class Picture:
     def save(self, path: str | Path) -> None:
         """Write the picture to a file: .svg, .png or .pdf."""
         from suffice.pictures.drawing import save
+        from suffice.pictures.shapes import shapes_of
 
-        save(self, Path(path))
+        save(shapes_of(self), Path(path))
 
     def plot_to(self, path: str | Path) -> Any:
         """Draw the picture by matplotlib into a file of any of its kinds; gives the axes."""

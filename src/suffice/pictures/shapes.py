@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from suffice.pictures.layout import Box, Layout, Point, lay_out
-from suffice.pictures.picture import Bar, Picture, PictureEdge, PictureNode, Style
+from suffice.pictures.scene import Bar, PictureEdge, PictureNode, Scene, Style
 
 MARGIN = 12.0
 """Around a picture."""
@@ -104,7 +104,7 @@ def size_of(node: PictureNode) -> tuple[float, float]:
     return max(widths), HEIGHT + (ROW * below + 5.0 if below else 0.0)
 
 
-def shapes_of(picture: Picture) -> Shapes:
+def shapes_of(picture: Scene) -> Shapes:
     """The shapes of a picture."""
     by_name = {node.name: node for node in picture.nodes}
     sizes = {name: size_of(by_name[name]) for name in picture.order}
@@ -199,7 +199,7 @@ def percent(value: float) -> str:
     return "<0.1" if value < 0.0005 else ">99.9" if value >= 0.9995 else f"{100 * value:.1f}"
 
 
-def _with_legend(picture: Picture, groups: Sequence[tuple[str, tuple[Piece, ...]]], bounds: Box) -> Shapes:
+def _with_legend(picture: Scene, groups: Sequence[tuple[str, tuple[Piece, ...]]], bounds: Box) -> Shapes:
     left, top, right, bottom = bounds
     pieces: list[Piece] = []
     y = bottom + 2 * MARGIN

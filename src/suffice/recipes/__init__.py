@@ -1,1 +1,5 @@
-"""Recipes: whole jobs made of searches and fits. Nothing here sees a row or a formula; each file is one job."""
+"""Recipes: whole jobs made of searches, fits and questions, one or two files for each; what a job returns is a `…_run`.
+
+May use learning, structure and all below them. Rows are read through engines only, by steps that add.
+Start with `learn`, the shortest; then `structural_em`, `mixture` and `hmm`.
+"""

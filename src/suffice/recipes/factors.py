@@ -16,6 +16,7 @@ from suffice.errors import DataError, FitError, listed, note
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.graphs import Dag
 from suffice.iteration import Progress, checked_seconds
+from suffice.learning.beginnings import beginnings
 from suffice.learning.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
 from suffice.learning.em import EmRun, checked_numbers, run_of
 from suffice.learning.factor_analysis import FactorMoments, FactorWay
@@ -23,7 +24,6 @@ from suffice.learning.factor_problem import FactorProblem, with_common_noise
 from suffice.learning.hidden_numbers import FLOOR
 from suffice.learning.incomplete import task_of
 from suffice.learning.mixture_setup import Diagonal, Spherical
-from suffice.learning.starts import beginnings
 from suffice.models.bayes_net import BayesNet
 from suffice.models.covariances import Covariances, refuse_other_kinds
 from suffice.models.hidden_numbers import conventions_in_words, rotations

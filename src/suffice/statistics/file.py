@@ -15,13 +15,13 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -30,10 +30,10 @@ from suffice.output import replacing
 from suffice.statistics.configurations import Array, Keys, sizes
 from suffice.statistics.counts import Counts
 from suffice.statistics.moments import Moments
-from suffice.statistics.statistics import Entry, Statistics
 from suffice.statistics.suppression import NOTHING, Suppression
 from suffice.variables import Count, Finite, Real, Variable
 
+Entry = Counts | Moments
 VERSION = 2
 LONGEST_HEADER = 1000
 _HEADER = re.compile(
@@ -58,6 +58,25 @@ DAMAGE = (
 MOMENT_PARTS = ("keys", "count", "mean", "scatter", "df", "rest", "log_base")
 
 
+class Entries(Protocol):
+    """What the file holds: `Statistics`, whose methods are above this."""
+
+    @property
+    def weight(self) -> float: ...
+
+    @property
+    def variables(self) -> Mapping[str, Variable]: ...
+
+    @property
+    def suppression(self) -> Suppression | None: ...
+
+    def __iter__(self) -> Iterator[Entry]: ...
+
+
+SomeEntries = TypeVar("SomeEntries", bound=Entries)
+Make = Callable[[list[Entry], Any, Suppression | None], SomeEntries]
+
+
 @dataclass(frozen=True, eq=False)
 class Contents:
     """What a file holds: the `layout` of its tables, the weight of the rows, and all numbers in two flat arrays.
@@ -73,24 +92,23 @@ class Contents:
     """What each table lost, where small cells were left out."""
 
     @staticmethod
-    def of(statistics: Statistics) -> Contents:
+    def of(statistics: Entries) -> Contents:
         arrays: list[Any] = []
         keys: list[Any] = []
         entries = [_described(entry, arrays, keys) for entry in statistics]
         suppression, variables = statistics.suppression, [variable_to_dict(v) for v in statistics.variables.values()]
         said = {} if suppression is None else suppression.to_dict(statistics)
         lost = said.pop("lost", None)
-        flat, places = (np.concatenate([np.zeros(0, t), *map(np.ravel, parts)]) for t, parts in ((float, arrays), (int, keys)))
-        return Contents({"variables": variables, "entries": entries, **said}, statistics.weight, flat, places, lost)
+        return Contents({"variables": variables, "entries": entries, **said}, statistics.weight, *_joined(arrays, keys), lost)
 
-    def statistics(self) -> Statistics:
-        """The statistics, if they are possible."""
+    def statistics(self, make: Make[SomeEntries]) -> SomeEntries:
+        """What `make` makes of the entries, the weight and what was left out, if they are possible."""
         by = {d["name"]: variable_from_dict(d) for d in self.layout["variables"]}
         flat = _Flat(self.numbers, self.keys)
         entries = [_entry(d, by, flat.take) for d in self.layout["entries"]]
         flat.check_end()
         suppression = Suppression.from_dict({**self.layout, "lost": self.lost}, entries)
-        return checked(Statistics(entries, self.weight, suppression))
+        return checked(make(entries, self.weight, suppression))
 
     def write(self, path: str | PathLike[str]) -> None:
         lost = {} if self.lost is None else {"lost": self.lost}
@@ -108,20 +126,21 @@ class Contents:
         with reading(path), zipfile.ZipFile(path) as archive:
             header = _header(archive)
             if header.get("version") == 1:
-                return Contents.of(_first_version(header, archive))
+                return _first_version(header, archive)
             layout: dict[str, Any] = {k: header[k] for k in ("variables", "entries", "min_count") if k in header}
             numbers, keys = (_array(archive, name) for name in ("numbers", "keys"))
             return Contents(layout, header["weight"], numbers, keys, header.get("lost"))
 
 
-def save(statistics: Statistics, path: str | PathLike[str]) -> None:
+def save(statistics: Entries, path: str | PathLike[str]) -> None:
     Contents.of(statistics).write(path)
 
 
-def load(path: str | PathLike[str]) -> Statistics:
+def load(path: str | PathLike[str], make: Make[SomeEntries]) -> SomeEntries:
+    """What `make` makes of what is in a file; what it refuses is damage of the file."""
     contents = Contents.read(path)
     with reading(path):
-        return contents.statistics()
+        return contents.statistics(make)
 
 
 @contextmanager
@@ -152,18 +171,26 @@ def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
     return header
 
 
-def _first_version(header: dict[str, Any], archive: zipfile.ZipFile) -> Statistics:
+def _first_version(header: dict[str, Any], archive: zipfile.ZipFile) -> Contents:
     """What a file of version 1 says, in which each array is a member of the archive."""
     by = {d["name"]: variable_from_dict(d) for d in header["variables"]}
+    arrays: list[Any] = []
+    keys: list[Any] = []
 
     def take(i: int, part: str, shape: Sequence[int]) -> Any:
         return _array(archive, f"{i}.{part}")
 
-    entries = [_entry(d, by, partial(take, i)) for i, d in enumerate(header["entries"])]
-    return Statistics(entries, header["weight"])
+    entries = [_described(_entry(d, by, partial(take, i)), arrays, keys) for i, d in enumerate(header["entries"])]
+    return Contents({"variables": header["variables"], "entries": entries}, header["weight"], *_joined(arrays, keys))
 
 
-def checked(statistics: Statistics) -> Statistics:
+def _joined(arrays: list[Any], keys: list[Any]) -> tuple[Array, Keys]:
+    """All numbers in one array, and all keys in another."""
+    numbers, places = (np.concatenate([np.zeros(0, t), *map(np.ravel, parts)]) for t, parts in ((float, arrays), (int, keys)))
+    return numbers, places
+
+
+def checked(statistics: SomeEntries) -> SomeEntries:
     """Statistics from a file, which must be possible: finite, not negative, and of one and the same rows; or of steps of the same
     sequences, of which some are only of the first, or of those after the first."""
     if not (np.isfinite(statistics.weight) and statistics.weight >= 0):

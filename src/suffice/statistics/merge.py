@@ -35,16 +35,20 @@ def merge_files(paths: Iterable[str | PathLike[str]], decay: float = 1.0) -> Sta
             if total is not None and total.takes(here):
                 total.add(here, share)
                 continue
-            part = here.statistics()
+            part = here.statistics(Statistics)
         if total is not None:
             try:
-                part = total.contents.statistics().decay(share).plus(part, ("the sum of the files before it", fspath(path)))
+                part = (
+                    total.contents.statistics(Statistics)
+                    .decay(share)
+                    .plus(part, ("the sum of the files before it", fspath(path)))
+                )
             except SufficeError as error:
                 raise SufficeError(f"{fspath(path)} does not add to the files before it: {error}") from None
         total = _FlatSum(Contents.of(part))
     if total is None:
         raise SufficeError("there are no files to add")
-    return total.contents.statistics()
+    return total.contents.statistics(Statistics)
 
 
 class _FlatSum:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import comb
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from suffice.statistics.request import Request
 from suffice.statistics.suppression import Lost, Scope, Suppression, agreed_suppression, without_small
 from suffice.variables import Count, Finite, Real, Variable
 
-Entry = Counts | Moments
+if TYPE_CHECKING:
+    from suffice.statistics.file import Entry
 
 SIDES = ("the first", "the second")
 """What two statistics are called that do not add."""
@@ -286,7 +287,7 @@ class Statistics:
         """Read what `save` wrote. Nothing is unpickled, and sizes are checked before memory is taken."""
         from suffice.statistics.file import load
 
-        return load(path)
+        return load(path, Statistics)
 
     def _repr_html_(self) -> str:
         rows = [[", ".join(e.names), ", ".join(e.request.real), e.total] for e in list(self)[:40]]

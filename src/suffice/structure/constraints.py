@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain as joined
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,16 @@ from suffice.errors import FormatError, GraphError, bytes_in_words, listed, near
 from suffice.graphs import Dag
 from suffice.graphs.paths import chain, shortest_path
 from suffice.graphs.text import Edge, check_edges, checked_name, shown
-from suffice.structure.contradictions import EdgeByEdge, edges_in, names_in, needed_edges, pairs_in, size_in
+from suffice.structure.contradictions import (
+    ConstraintParts,
+    EdgeByEdge,
+    Tiering,
+    edges_in,
+    names_in,
+    needed_edges,
+    pairs_in,
+    size_in,
+)
 from suffice.structure.rules import Rules, ancestors
 from suffice.variables import Finite, Real, Variable
 
@@ -29,14 +38,7 @@ EDGES = ("forbidden", "required", "adjacent", "not_ancestor")
 """The kinds of constraints that are pairs of names."""
 
 
-class Tiering(NamedTuple):
-    """The names of each tier, from the first to the last, and whether there may be edges inside a tier."""
-
-    tiers: tuple[tuple[str, ...], ...]
-    within: bool
-
-
-class Constraints:
+class Constraints(ConstraintParts):
     """All of some constraints at once: `Constraints(a, b)` is `a + b`, and `Constraints()` allows every graph.
 
     Of two maxima the smaller holds, of two lists of candidates their common names. Constraints are equal when they say the same
@@ -51,19 +53,6 @@ class Constraints:
     Traceback (most recent call last):
     suffice.errors.GraphError: the edge smoke -> age is required, but it goes back from tier 2 to tier 1
     """
-
-    forbidden: tuple[Edge, ...] = ()
-    required: tuple[Edge, ...] = ()
-    tiers: tuple[Tiering, ...] = ()
-    max_parents: int | None = None
-    """The most parents of every variable that `max_parents_of` does not name."""
-    max_parents_of: tuple[tuple[str, int], ...] = ()
-    candidates: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    adjacent: tuple[Edge, ...] = ()
-    """Pairs (a, b), a < b, with an edge in either direction."""
-    not_ancestor: tuple[Edge, ...] = ()
-    """Pairs (a, b) without a directed path from a to b."""
-    _most: dict[str, int]
 
     def __init__(self, *parts: Constraints) -> None:
         for part in parts:
@@ -114,14 +103,6 @@ class Constraints:
 
     def __repr__(self) -> str:
         return " + ".join(_spelled(self)) or "Constraints()"
-
-    def most_parents(self, name: str) -> int | None:
-        """How many parents a variable may have at most, None when nothing is said.
-
-        >>> MaxParents(2, {"age": 0}).most_parents("age")
-        0
-        """
-        return self._most.get(name, self.max_parents)
 
     def rules(self, variables: Sequence[Variable], regressions: Collection[str] = ()) -> Rules:
         """The constraints in numbers: variable i is variables[i], which are sorted by name.

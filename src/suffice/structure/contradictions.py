@@ -6,7 +6,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain as joined
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from suffice.errors import GraphError, listed
 from suffice.families import has_family
@@ -15,14 +15,46 @@ from suffice.graphs.paths import Links, chain, find_cycle, links, reached, short
 from suffice.graphs.text import Edge, check_edges, checked_name, is_networkx, read_directed, read_pairs, shown
 from suffice.variables import Finite, Variable
 
-if TYPE_CHECKING:
-    from suffice.structure.constraints import Constraints
+
+class Tiering(NamedTuple):
+    """The names of each tier, from the first to the last, and whether there may be edges inside a tier."""
+
+    tiers: tuple[tuple[str, ...], ...]
+    within: bool
+
+
+class ConstraintParts:
+    """What constraints hold, each kind under its name: the part of `Constraints` that is looked at here."""
+
+    forbidden: tuple[Edge, ...] = ()
+    required: tuple[Edge, ...] = ()
+    tiers: tuple[Tiering, ...] = ()
+    max_parents: int | None = None
+    """The most parents of every variable that `max_parents_of` does not name."""
+    max_parents_of: tuple[tuple[str, int], ...] = ()
+    candidates: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    adjacent: tuple[Edge, ...] = ()
+    """Pairs (a, b), a < b, with an edge in either direction."""
+    not_ancestor: tuple[Edge, ...] = ()
+    """Pairs (a, b) without a directed path from a to b."""
+    _most: dict[str, int]
+
+    def most_parents(self, name: str) -> int | None:
+        """How many parents a variable may have at most, None when nothing is said.
+
+        >>> from suffice import MaxParents
+        >>> MaxParents(2, {"age": 0}).most_parents("age")
+        0
+        """
+        return self._most.get(name, self.max_parents)
 
 
 class EdgeByEdge:
     """What constraints say of one edge by itself; `variables` may hold the kinds of some, of which some are `regressions`."""
 
-    def __init__(self, constraints: Constraints, variables: Mapping[str, Variable], regressions: Collection[str] = ()) -> None:
+    def __init__(
+        self, constraints: ConstraintParts, variables: Mapping[str, Variable], regressions: Collection[str] = ()
+    ) -> None:
         self.forbidden = set(constraints.forbidden)
         self.tiers = [({x: i for i, tier in enumerate(t.tiers, 1) for x in tier}, t.within) for t in constraints.tiers]
         self.candidates = {child: set(parents) for child, parents in constraints.candidates}
@@ -49,7 +81,7 @@ class EdgeByEdge:
             )
 
 
-def needed_edges(constraints: Constraints, variables: Mapping[str, Variable], regressions: Collection[str] = ()) -> set[Edge]:
+def needed_edges(constraints: ConstraintParts, variables: Mapping[str, Variable], regressions: Collection[str] = ()) -> set[Edge]:
     """The edges that must be there: the required ones, and of each adjacent pair the one direction that is left, if one is.
 
     What cannot hold is refused. Pairs that may still point either way can be impossible together: that takes a search to see.
@@ -80,7 +112,7 @@ def needed_edges(constraints: Constraints, variables: Mapping[str, Variable], re
         needed |= fresh
 
 
-def refuse_together(constraints: Constraints, parents: Links[str], children: Links[str]) -> None:
+def refuse_together(constraints: ConstraintParts, parents: Links[str], children: Links[str]) -> None:
     """Refuse edges that must be there, each possible by itself, when they are not possible together."""
     if cycle := find_cycle(parents):
         raise GraphError(f"the edges that must be there have a cycle: {chain(cycle)}")
@@ -95,7 +127,7 @@ def refuse_together(constraints: Constraints, parents: Links[str], children: Lin
             raise GraphError(f"{shown(a)} must not be an ancestor of {shown(b)}, but {why}")
 
 
-def _objections_of_all(constraints: Constraints, parents: Links[str], children: Links[str], a: str, b: str) -> Iterator[str]:
+def _objections_of_all(constraints: ConstraintParts, parents: Links[str], children: Links[str], a: str, b: str) -> Iterator[str]:
     """Why there can be no edge a -> b beside the edges that must be there."""
     most = constraints.most_parents(b)
     if most is not None and len(parents[b]) >= most:

@@ -13,7 +13,7 @@ import numpy as np
 
 from suffice.engines.bits import BitStep
 from suffice.structure.finite_scores import DENSE, Array, FiniteScores
-from suffice.structure.local_scores import Family, LocalScores, by_size, families_in, in_memory
+from suffice.structure.local_scores import Family, ScoreSource, by_size, families_in, in_memory
 from suffice.structure.parent_sets import Ints, Level, Sets, lattice
 from suffice.structure.rules import Parents, Rules
 
@@ -36,7 +36,7 @@ class DistantScores(FiniteScores):
     def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
         if self.bitmaps.at_hand:
             return super()._toggles(child, parents, candidates)
-        return LocalScores._toggles(self, child, parents, candidates)
+        return ScoreSource._toggles(self, child, parents, candidates)
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
         return super()._of_sets(sets, axis) if self.bitmaps.at_hand else self.families(families_in(sets, axis))

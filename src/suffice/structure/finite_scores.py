@@ -22,7 +22,7 @@ import numpy.typing as npt
 from suffice.engines.bitmaps import TABLES, Bitmaps
 from suffice.engines.bits import BitBlock, BitLayout, Counts
 from suffice.engines.data import Data
-from suffice.structure.local_scores import FamilyScores, LocalScores, families_in, form_of
+from suffice.structure.local_scores import FamilyScores, ScoreSource, families_in, form_of
 from suffice.structure.parent_sets import Ints, Level, Sets, lattice
 from suffice.structure.rules import Parents, Rules
 from suffice.variables import Finite
@@ -76,7 +76,7 @@ class Toggles:
         return added, taken
 
 
-class FiniteScores(LocalScores):
+class FiniteScores(ScoreSource):
     """Bitmaps of the data, and the score as a kind and a strength: 0 likelihood less `price` a parameter, 1 BDeu(alpha),
     2 Dirichlet(alpha), 3 BDs(alpha)."""
 

@@ -9,11 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.bits import Counts, Ints, Sets
+from suffice.engines.data import Data
 from suffice.statistics import Statistics
+from suffice.structure.distant_scores import DistantScores
 from suffice.structure.finite_scores import Array, FiniteScores
+from suffice.structure.local_scores import ExpectedScores, FamilyScores, ScoreSource, form_of
 from suffice.structure.parent_sets import Level
 from suffice.structure.rules import Parents
-from suffice.variables import Finite
+from suffice.variables import Finite, Variable
 
 
 class GatheredTables:
@@ -76,3 +79,18 @@ class GatheredScores(FiniteScores):
     def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
         self.watch()
         return self._terms(level.sets, *self.bitmaps.full(level.sets)), None, None
+
+
+def fastest_of_tables(data: Any, variables: Sequence[Variable], score: Any) -> type[ScoreSource] | None:
+    """The fastest kind for variables that are all finite, or whose tables are expected; None where there are others."""
+    if isinstance(data, Statistics) and data.suppression is not None:
+        return FamilyScores  # tables that have lost different rows have no arithmetic in common
+    if form_of(score, data.weight) is not None:
+        few = all(isinstance(v, Finite) and v.n_states < 2**16 for v in variables)
+        if few and isinstance(data, Data) and (not data.weighted or data.whole_weights):
+            return DistantScores
+        if few and isinstance(data, Statistics):
+            return GatheredScores if GatheredScores.serves(data) else FamilyScores
+        if hasattr(data, "tables") or (few and isinstance(data, Data)):
+            return ExpectedScores
+    return FamilyScores if all(isinstance(v, Finite) for v in variables) else None

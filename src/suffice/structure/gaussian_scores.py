@@ -11,11 +11,11 @@ from suffice.errors import FitError, note
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.regression import COLLINEAR, NO_RESIDUAL, ROUNDING, too_large
 from suffice.statistics import Request
-from suffice.structure.local_scores import Array, LocalScores
+from suffice.structure.local_scores import Array, ScoreSource
 from suffice.structure.parent_sets import Ints, Sets
 
 
-class GaussianScores(LocalScores):
+class GaussianScores(ScoreSource):
     """The moments of all variables, and the score: likelihood less a price per parameter, or BGe.
 
     With s the child's residual scatter and p parents: ln L = −N/2 (ln(2π s/N) + 1), and p + 2 parameters; BGe as in

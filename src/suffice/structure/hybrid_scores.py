@@ -24,7 +24,8 @@ from suffice.engines.engine import Block, Step
 from suffice.families.regression import COLLINEAR, NO_RESIDUAL, too_large
 from suffice.scores import Penalised
 from suffice.statistics import Moments, Request, Statistics
-from suffice.structure.local_scores import FamilyScores, LocalScores, families_in, in_memory
+from suffice.structure.gathered_scores import fastest_of_tables
+from suffice.structure.local_scores import FamilyScores, ScoreSource, families_in, in_memory
 from suffice.structure.parent_sets import Ints, Level, Sets, lattice
 from suffice.structure.rules import Parents, Rules
 from suffice.variables import Count, Finite
@@ -154,7 +155,7 @@ class Asked(NamedTuple):
     members: npt.NDArray[np.int32]
 
 
-class HybridScores(LocalScores):
+class HybridScores(ScoreSource):
     """Log-likelihoods, less a price per parameter, of finite and real variables together."""
 
     data: Any
@@ -185,11 +186,11 @@ class HybridScores(LocalScores):
         self._scale = np.where(deviation > 0, deviation, 1.0)
 
     @cached_property
-    def _of_finite(self) -> LocalScores:
+    def _of_finite(self) -> ScoreSource:
         """The scores of finite children."""
         finite = [v for v in self.variables if isinstance(v, Finite)]
         options: Any = {"threads": self.threads, "memory_limit": self.memory_limit, "watch": self.watch}
-        return LocalScores(self.data, finite, self.score, **options)
+        return (fastest_of_tables(self.data, finite, self.score) or FamilyScores)(self.data, finite, self.score, **options)
 
     @cached_property
     def _one_by_one(self) -> FamilyScores:

@@ -206,7 +206,7 @@ class LikelihoodRatio(IndependenceTest):
         request = self.needs(x, y, given)
         if not request.real:
             return GSquared(adjusted=True).test(statistics, x, y, given)
-        from suffice.structure.mixed_judge import Strata
+        from suffice.structure.strata import Strata
 
         moments = statistics.moments(request.finite, request.real)
         strata = Strata.of_moments(moments, [n for n in sorted((x, y)) if n not in self.numbers])

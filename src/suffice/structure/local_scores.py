@@ -2,8 +2,9 @@
 
 Variables are numbered in the order of their names, parents are sorted numbers. Where the statistics come from (a scan of the
 rows, bitmaps in memory, one matrix of moments, statistics that were saved, or that incomplete rows are expected to have) is the
-business of a kind of `LocalScores`, chosen here once. `FamilyScores` serves any variables, any score and any engine, by the
-statistics of single families, `ExpectedScores` takes them from tables of any numbers; the others are in files of their own.
+business of a kind of `ScoreSource`, which `score_sources.py` chooses once. `FamilyScores` serves any variables, any score and any
+engine, by the statistics of single families, `ExpectedScores` takes them from tables of any numbers; the others are in files of
+their own.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.errors import FitError, note
 from suffice.families import family_of, has_family
-from suffice.families.priors import K2, BDeu, BDs, Dirichlet, NormalWishart
-from suffice.scores import Evidence, GraphPosterior, Penalised, local_score
+from suffice.families.priors import K2, BDeu, BDs, Dirichlet
+from suffice.scores import Evidence, Penalised, local_score
 from suffice.statistics import Request, Statistics
 from suffice.structure.parent_sets import TIE, Ints, Level, ParentSets, Sets, chosen, lattice
 from suffice.structure.rules import Parents, Rules, toggled
-from suffice.variables import Finite, Real, Variable
+from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.incomplete.expectations import ExpectedStatistics
@@ -64,20 +65,11 @@ def in_memory(items: Iterable[T], size: Callable[[T], float], most: float, most_
         yield part
 
 
-class LocalScores:
-    """The scores of families over some data, of the kind that answers fastest. A family that cannot be estimated has −inf.
+class ScoreSource:
+    """The scores of families over some data, from a source of some kind. A family that cannot be estimated has −inf.
 
     A kind says what families of one size score, in `_of_sets`; all questions come down to that. `watch` is called between parts
     of long work; it may raise to stop it. Variables that are `given` may be parents, but are not modelled: they score nothing.
-
-    >>> from suffice import scan
-    >>> from suffice import BIC
-    >>> data = scan({"x": ["a", "b", "a", "b"], "y": ["u", "v", "u", "v"]})
-    >>> scores = LocalScores(data, tuple(data.schema.values()), BIC())
-    >>> scores.families([(0, ()), (0, (1,))]).round(3)
-    array([-3.466, -1.386])
-    >>> round(scores.total([(), (0,)]), 3)
-    -4.852
     """
 
     most_families: float = math.inf
@@ -86,9 +78,6 @@ class LocalScores:
     """How many families are scored within a fraction of a second: for more, a hill climb is made first."""
     weight: float
     """The number of rows, or their weight."""
-
-    def __new__(cls, data: Any = None, variables: Sequence[Variable] = (), score: Any = None, **options: Any) -> LocalScores:
-        return super().__new__(_fastest(data, variables, score) if cls is LocalScores else cls)
 
     def __init__(
         self,
@@ -225,35 +214,6 @@ def families_in(sets: Sets, axis: Ints) -> list[Family]:
     return [(members.pop(place), tuple(members)) for members, place in zip(sets.tolist(), axis.tolist(), strict=True)]
 
 
-def _fastest(data: Any, variables: Sequence[Variable], score: Any) -> type[LocalScores]:
-    """The fastest kind that can answer."""
-    if isinstance(score, GraphPosterior):
-        from suffice.structure.prior_scores import PriorScores
-
-        return PriorScores
-    if isinstance(data, Statistics) and data.suppression is not None:
-        return FamilyScores  # tables that have lost different rows have no arithmetic in common
-    tables = form_of(score, data.weight) is not None
-    finite = all(isinstance(v, Finite) and v.n_states < 2**16 for v in variables)
-    if tables and finite and isinstance(data, Data) and (not data.weighted or data.whole_weights):
-        from suffice.structure.distant_scores import DistantScores
-
-        return DistantScores
-    if tables and finite and isinstance(data, Statistics):
-        from suffice.structure.gathered_scores import GatheredScores
-
-        return GatheredScores if GatheredScores.serves(data) else FamilyScores
-    if tables and (hasattr(data, "tables") or (finite and isinstance(data, Data))):
-        return ExpectedScores
-    if all(isinstance(v, Real) for v in variables) and _gaussian(score):
-        from suffice.structure.gaussian_scores import GaussianScores
-
-        return GaussianScores
-    from suffice.structure.hybrid_scores import HybridScores
-
-    return HybridScores if HybridScores.serves(data, score) else FamilyScores
-
-
 def form_of(score: Any, weight: float) -> tuple[int, float, float] | None:
     """A score of tables as the kernels know it: kind, imagined rows, price of a parameter; None for any other."""
     if isinstance(score, Penalised):
@@ -270,12 +230,7 @@ def form_of(score: Any, weight: float) -> tuple[int, float, float] | None:
     return None
 
 
-def _gaussian(score: Any) -> bool:
-    """Whether the score of real variables is a function of one matrix."""
-    return isinstance(score, Penalised) or (type(score) is Evidence and type(score.prior) is NormalWishart)
-
-
-class FamilyScores(LocalScores):
+class FamilyScores(ScoreSource):
     """Asks the data for each family's table or moments, and the score for its value; each family once."""
 
     most_families = SLOW
@@ -383,7 +338,7 @@ class ExpectedScores(FamilyScores):
         return np.concatenate([np.zeros(0), *each]), np.cumsum([0, *map(len, each)])
 
 
-class Barring(LocalScores):
+class Barring(ScoreSource):
     """Other scores, but some families have none: a child whose parents are these, or these and others.
 
     `known` keeps the other scores, for the next one that is made when more is barred.
@@ -391,7 +346,7 @@ class Barring(LocalScores):
 
     most_families = SLOW
 
-    def __init__(self, scores: LocalScores, barred: Collection[tuple[int, frozenset[int]]], known: dict[Family, float]) -> None:
+    def __init__(self, scores: ScoreSource, barred: Collection[tuple[int, frozenset[int]]], known: dict[Family, float]) -> None:
         super().__init__(scores.data, scores.variables, scores.score, watch=scores.watch)
         self.scores, self.known = scores, known
         self.barred = [[parents for c, parents in barred if c == child] for child in range(self.n)]

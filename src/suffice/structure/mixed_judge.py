@@ -6,72 +6,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.scores import BIC
-from suffice.statistics import Moments
 from suffice.structure.hybrid_scores import NUMBERS, ConfigurationMoments, HybridScores
 from suffice.structure.independence import GSquared
 from suffice.structure.local_scores import in_memory
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Parents
-from suffice.structure.separation import Judge, judge_of
+from suffice.structure.separation import Judge, judge_of_tables
+from suffice.structure.strata import Strata
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
-
-
-class Strata(NamedTuple):
-    """Groups of rows, those that agree in the finite variables that are given one after the other: see `mixed_tests`."""
-
-    groups: tuple[Array, Array, Array, Ints, Ints, Ints]
-    sizes: tuple[int, ...]
-    """The numbers of states of those of the pair that are finite."""
-
-    @staticmethod
-    def of(moments: ConfigurationMoments, sizes: Sequence[int], pair: Sequence[int]) -> Strata:
-        """From moments within configurations of finite variables with these numbers of states; the pair's by place."""
-        codes = (
-            np.array(np.unravel_index(moments.keys, tuple(sizes))) if len(sizes) else np.zeros((0, len(moments.keys)), np.int64)
-        )
-        given = [i for i in range(len(sizes)) if i not in pair]
-        stratum = np.zeros(len(moments.keys), np.int64)
-        for i in given:
-            stratum = stratum * sizes[i] + codes[i]
-        order = np.argsort(stratum, kind="stable")
-        stratum = stratum[order]
-        first = np.concatenate([[0], np.flatnonzero(np.diff(stratum)) + 1, [len(stratum)]]).astype(np.int64)
-        states = [np.ascontiguousarray(codes[i][order]) for i in pair] + [np.zeros(len(order), np.int64)] * (2 - len(pair))
-        arrays = (np.ascontiguousarray(a[order]) for a in (moments.weight, moments.mean, moments.scatter))
-        return Strata((*arrays, first, *states), tuple(sizes[i] for i in pair))  # type: ignore[arg-type]
-
-    @staticmethod
-    def of_moments(moments: Moments, pair: Sequence[str]) -> Strata:
-        """From moments that were gathered, in units of the deviations of all rows."""
-        whole = moments.marginal((), moments.reals)
-        deviation = (
-            np.sqrt(np.diag(whole.scatter[0]) / max(whole.total, 1.0)) if len(whole.scatter) else np.zeros(len(moments.reals))
-        )
-        scale = np.where(deviation > 0, deviation, 1.0)
-        centre = whole.mean[0] if len(whole.mean) else np.zeros(len(moments.reals))
-        about = ConfigurationMoments.about_own_means(moments, centre, scale)
-        return Strata.of(about, [v.n_states for v in moments.variables], [moments.names.index(n) for n in pair])
-
-    def answers(self, members: npt.NDArray[np.int32]) -> Array:
-        """Statistic, degrees of freedom and log p of tests by the places of their numbers: the given, then the pair's."""
-        from suffice.kernels.mixed_tests import ratio_tests, state_tests
-
-        result = np.zeros((len(members), 3))
-        members = np.ascontiguousarray(members, np.int32)
-        if len(self.sizes) == 2:
-            state_tests(self.groups, members, *self.sizes, result)
-        else:
-            ratio_tests(self.groups, members, not self.sizes, result)
-        return result
 
 
 class MixedJudge(Judge):
@@ -91,7 +42,7 @@ class MixedJudge(Judge):
     def _of_finite(self) -> Any:
         """Who tests finite variables given finite ones."""
         finite = tuple(v for v in self.problem.variables if isinstance(v, Finite))
-        return judge_of(replace(self.problem, variables=finite), GSquared(adjusted=True))
+        return judge_of_tables(replace(self.problem, variables=finite), GSquared(adjusted=True))
 
     def log_p(self, pairs: Ints, owner: Ints, sets: Ints, enough: float) -> Array:
         ends = np.sort(pairs[owner], axis=1)

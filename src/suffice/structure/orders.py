@@ -18,7 +18,7 @@ import numpy.typing as npt
 from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError
 from suffice.structure.hill_climb import check_number, climbed
-from suffice.structure.local_scores import LocalScores
+from suffice.structure.local_scores import ScoreSource
 from suffice.structure.parent_sets import TIE, ParentSets
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
@@ -78,7 +78,7 @@ class Orders:
         rules = problem.rules.capped(self.max_parents)
         start = rules.start()
         problem.progress.better("start", problem.scores.total(start), start)
-        every = exhaustive(rules, problem.scores.most_families)
+        every = self.is_exhaustive(rules, problem.scores.most_families)
         if every:
             problem.scores.survey(rules)
         # something to return, should time be short
@@ -92,9 +92,22 @@ class Orders:
         total = problem.scores.total(parents)
         return Outcome(parents, max(sets.bound, total) if sets.bound <= total + problem.scores.tie(total) else None)
 
+    def most_rounds(self, n: int) -> int:
+        """Rounds of a chain over n variables."""
+        return self.rounds or (MOST_ROUNDS if n <= 100 else max(20, 30_000 // n))
+
+    @property
+    def most_sets(self) -> int:
+        """Sets of variables up to which every allowed parent set is scored."""
+        return EVERYTHING
+
+    def is_exhaustive(self, rules: Rules, most: float) -> bool:
+        """Whether every parent set that the rules allow is to be scored, if `most` families take some seconds."""
+        return rules.n_families <= min(most, self.most_sets * (1 + int(rules.max_parents.max(initial=0))))
+
     def ordered(self, problem: Problem, sets: ParentSets, rules: Rules, start: list[Parents] | None = None) -> list[Parents]:
         """The best graph over orders; all chains begin with `start`, if it is given, and else at random."""
-        rounds = self.rounds or (MOST_ROUNDS if sets.n <= 100 else max(20, 30_000 // sets.n))
+        rounds = self.most_rounds(sets.n)
         chains = [
             _Chain(sets, rules.some_order(np.random.default_rng([problem.seed, k]), start), [problem.seed, k, 1])
             for k in range(self.chains)
@@ -125,7 +138,7 @@ class Orders:
         """Candidates from a hill climb, orders over them, a hill climb from there; again while that gains."""
         best = problem.scores.total(parents)
         while True:
-            narrowed = restricted(problem.scores, rules, parents, min(EVERYTHING, problem.scores.most_families))
+            narrowed = restricted(problem.scores, rules, parents, min(self.most_sets, problem.scores.most_families))
             found = self.ordered(problem, problem.scores.parent_sets(narrowed), narrowed, parents)
             if problem.scores.total(found) > best:
                 parents = found
@@ -146,12 +159,7 @@ def _proved(problem: Problem, sets: ParentSets) -> Outcome:
     return Outcome(parents, total)
 
 
-def exhaustive(rules: Rules, most: float) -> bool:
-    """Whether every parent set that the rules allow is to be scored, if `most` families take some seconds."""
-    return rules.n_families <= min(most, EVERYTHING * (1 + int(rules.max_parents.max(initial=0))))
-
-
-def restricted(scores: LocalScores, rules: Rules, parents: list[Parents], most: float) -> Rules:
+def restricted(scores: ScoreSource, rules: Rules, parents: list[Parents], most: float) -> Rules:
     """The rules with only parents that have something to say: the Markov blankets of a graph, and the strongest pairs while there
     is room for `most` families."""
     blanket = markov_blankets(parents)

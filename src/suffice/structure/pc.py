@@ -15,10 +15,11 @@ from suffice.errors import FitError, GraphError, note
 from suffice.graphs import Cpdag, Dag
 from suffice.structure.hill_climb import HillClimb, check_number
 from suffice.structure.independence import IndependenceTest, suited
+from suffice.structure.judges import judge_of
 from suffice.structure.orientation import Majority, Orientation, Verdict, directed, possible, triples
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
-from suffice.structure.separation import Census, Judge, Questions, census, judge_of, separated
+from suffice.structure.separation import Census, Judge, Questions, census, separated
 
 Matrix = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]

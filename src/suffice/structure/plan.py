@@ -225,18 +225,15 @@ def enumerated(problem: Problem, rules: Rules, method: Any) -> Work:
 
 def _orders(problem: Problem, rules: Rules, method: Any) -> Work:
     """All parent sets, or, where they are too many, a climb and then as many sets as may be."""
-    from suffice.structure.orders import EVERYTHING, MOST_ROUNDS, exhaustive
-
     n = rules.n
-    rounds = method.rounds or (MOST_ROUNDS if n <= 100 else max(20, 30_000 // n))
-    seconds = PER_ORDER * rounds * method.chains * n**2
+    seconds = PER_ORDER * method.most_rounds(n) * method.chains * n**2
     slow = SLOW if _one_by_one(problem) else most_families(problem.data.weight) if _hybrid(problem) else inf
     if isinstance(problem.data, Data) and problem.families:
         slow = min(slow, 20.0 / seconds_each(problem.data.n_rows))
-    if exhaustive(rules, slow):
+    if method.is_exhaustive(rules, slow):
         return replace(enumerated(problem, rules, method), seconds=seconds)
     climb, size = _climbing(problem, rules, method), int(rules.max_parents.max(initial=0)) + 1
-    most = min(EVERYTHING, slow)
+    most = min(method.most_sets, slow)
     tables = climb.tables | {size: climb.tables.get(size, 0.0) + most}
     return Work(climb.families + most, tables, at_least=True, seconds=seconds, further=climb.further)
 

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from suffice.structure.local_scores import Array, Family, LocalScores
+from suffice.structure.local_scores import Array, Family, ScoreSource
 from suffice.structure.parent_sets import Ints, Level, Sets
 from suffice.structure.rules import Parents, Rules, toggled
 
 
-class PriorScores(LocalScores):
-    """ln p(graph | data) family by family: the scores of the data, of whichever kind is fastest, and the prior of the parents."""
+class PriorScores(ScoreSource):
+    """ln p(graph | data) family by family: the scores of the data, as `of_data` makes them, and the prior of
+    the parents."""
+
+    def __init__(self, of_data: Callable[..., ScoreSource], *data: Any, **options: Any) -> None:
+        self._of_data = of_data
+        super().__init__(*data, **options)
 
     def _prepare(self) -> None:
         self.prior = self.score.prior
         self.prior.check(self.names)
         options: Any = {"threads": self.threads, "memory_limit": self.memory_limit, "watch": lambda: self.watch()}
-        self.of_data = LocalScores(self.data, self.variables, self.score.score, given=self.given, **options)
+        self.of_data = self._of_data(self.data, self.variables, self.score.score, given=self.given, **options)
         self.most_families = self.of_data.most_families
 
     def ahead(self, families: Iterable[Family]) -> None:

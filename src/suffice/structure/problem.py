@@ -13,9 +13,10 @@ from suffice.families import family_of, has_family
 from suffice.graphs import Dag
 from suffice.iteration import Progress
 from suffice.statistics import Statistics
-from suffice.structure.local_scores import LocalScores
+from suffice.structure.local_scores import ScoreSource
 from suffice.structure.regression_scores import RegressionScores
 from suffice.structure.rules import Parents, Rules
+from suffice.structure.score_sources import LocalScores
 from suffice.variables import Variable
 
 
@@ -33,16 +34,10 @@ class Outcome(NamedTuple):
     details: Any = None
     finished: bool = True
 
-    def found(self, problem: Problem, method: Any, finished: bool) -> Any:
-        """What `search` returns of it."""
-        from suffice.structure.found import Found
-
-        return Found.of(problem, method, self, finished)
-
 
 def outcome_so_far(best: Any) -> Any:
     """What is left of a method that was stopped: a method keeps its best parents on the clock, or a whole outcome."""
-    return best if hasattr(best, "found") else Outcome(best)
+    return best if isinstance(best, Outcome) or hasattr(best, "found") else Outcome(best)
 
 
 @dataclass
@@ -83,9 +78,9 @@ class Problem:
         return self.n - len(self.given)
 
     @cached_property
-    def scores(self) -> LocalScores:
+    def scores(self) -> ScoreSource:
         """The local scores of this data under this score."""
-        scores = LocalScores(
+        scores: ScoreSource = LocalScores(
             self.data,
             self.variables,
             self.score,

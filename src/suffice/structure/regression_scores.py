@@ -20,7 +20,7 @@ from suffice.families.glm import MAX_PARAMETERS
 from suffice.families.regression_batches import Standardised
 from suffice.families.regression_suprema import BatchClimb, RegressionChild, Supremum, climbed, column_products
 from suffice.scores import Evidence
-from suffice.structure.local_scores import Family, LocalScores, families_in, in_memory
+from suffice.structure.local_scores import Family, ScoreSource, families_in, in_memory
 from suffice.structure.parent_sets import Ints, Sets
 from suffice.structure.rules import Parents
 from suffice.variables import Variable
@@ -52,12 +52,12 @@ def seconds_each(weight: float, columns: float = 4.0) -> float:
     return PER_REGRESSION + PASSES * PER_ROW * columns * weight
 
 
-class RegressionScores(LocalScores):
+class RegressionScores(ScoreSource):
     """The scores of other kinds of families, and those of children that are regressions: `families` by the child's number."""
 
     data: Data
 
-    def __init__(self, others: LocalScores, families: Mapping[int, Any]) -> None:
+    def __init__(self, others: ScoreSource, families: Mapping[int, Any]) -> None:
         self.others, self.regressions = others, dict(families)
         options: Any = {"threads": others.threads, "memory_limit": others.memory_limit, "watch": others.watch}
         super().__init__(others.data, others.variables, others.score, **options)

@@ -27,7 +27,7 @@ from suffice.structure.found_graph import FoundGraph
 from suffice.structure.methods.graph_method import GraphMethod, is_directed
 from suffice.structure.orders import Orders
 from suffice.structure.plan import Plan, check, in_words
-from suffice.structure.problem import Method, Problem, outcome_so_far
+from suffice.structure.problem import Method, Outcome, Problem, outcome_so_far
 from suffice.structure.rules import Rules
 from suffice.structure.windows import Window
 from suffice.variables import Finite, Variable
@@ -232,7 +232,10 @@ def found_by(method: Method, problem: Problem) -> Any:
     finally:
         problem.progress.close()
     problem.progress.time_limit = None  # what follows is short, and must come to its end
-    return outcome.found(problem, method, finished and outcome.finished)
+    finished = finished and outcome.finished
+    if isinstance(outcome, Outcome):
+        return Found.of(problem, method, outcome, finished)
+    return outcome.found(problem, method, finished)
 
 
 def window_of(data: Any, lags: Any) -> Any:

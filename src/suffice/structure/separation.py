@@ -22,15 +22,11 @@ from suffice.engines.bits import BitBlock, BitLayout
 from suffice.engines.data import Data
 from suffice.engines.engine import Bits
 from suffice.engines.parallel import in_order, n_threads
-from suffice.statistics import Request
 from suffice.structure.independence import (
     ChiSquared,
-    FisherZ,
     GSquared,
     IndependenceTest,
-    LikelihoodRatio,
     MutualInformation,
-    correlations,
 )
 from suffice.structure.local_scores import CELLS, in_memory
 from suffice.structure.problem import Problem
@@ -298,16 +294,9 @@ class GatheringJudge(Judge):
         return result
 
 
-def judge_of(problem: Problem, test: IndependenceTest) -> Judge:
-    """The fastest judge for this data."""
+def judge_of_tables(problem: Problem, test: IndependenceTest) -> Judge:
+    """The fastest judge by a test of tables, or by any that has no judge of its own."""
     data, names = problem.data, problem.names
-    if type(test) is FisherZ:
-        moments = data.gather([Request((), names)], threads=problem.threads).moments((), names)
-        return CorrelationJudge(correlations(moments), moments.total, problem.threads)
-    if isinstance(test, LikelihoodRatio):
-        from suffice.structure.mixed_judge import MixedJudge
-
-        return MixedJudge(problem)
     if not isinstance(data, Data) or type(test) not in (GSquared, ChiSquared, MutualInformation):
         return GatheringJudge(problem, test)
     finite = [v for v in problem.variables if isinstance(v, Finite)]

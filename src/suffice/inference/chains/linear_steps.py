@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError
-
-if TYPE_CHECKING:
-    from suffice.inference.chains.patterns import Pattern
+from suffice.inference.chains.patterns import Pattern, patterns
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer[Any]]
@@ -145,9 +143,20 @@ class LinearSteps:
     @cached_property
     def patterns(self) -> list[Pattern]:
         """Sequences with the same covariances together."""
-        from suffice.inference.chains.patterns import patterns
+        codes = self.codes.astype(np.int64) * len(self.H) + self.output_codes
+        return patterns(self.starts, codes, np.isnan(self.y))
 
-        return patterns(self)
+    def like(self, pattern: Pattern, lengths: Ints) -> LinearSteps:
+        """Sequences of a pattern, as long as asked for, whose outputs are 0 where they are not missing, and means 0."""
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        within = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
+        at = pattern.first + np.minimum(within, pattern.head)
+        y = np.where(np.isnan(self.y[at]), np.nan, 0.0)
+        codes, output_codes, f = self.codes[at], self.output_codes[at], np.zeros_like(self.f)
+        rows = {"starts": starts, "codes": codes, "output_codes": output_codes, "y": y}
+        like = replace(self, **rows, f=f, f_steps=self.f_steps[:0])
+        like.__dict__["begin"] = self.begin
+        return like
 
     def renew(self, **numbers: Any) -> LinearSteps:
         """The same steps with other numbers: any of F, Q, f, f_steps, H, R, and y with the same cells missing.

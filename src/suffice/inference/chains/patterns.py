@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from suffice.inference.chains.linear_steps import Ints, LinearSteps
+Ints = npt.NDArray[np.integer[Any]]
 
 
 class Pattern(NamedTuple):
@@ -20,46 +20,32 @@ class Pattern(NamedTuple):
     head: int
     """How many steps come before those that are alike."""
 
-    def steps_like(self, steps: LinearSteps, lengths: Ints) -> LinearSteps:
-        """Sequences of this pattern, as long as asked for, whose outputs are 0 where they are not missing, and means 0."""
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        within = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
-        at = self.first + np.minimum(within, self.head)
-        y = np.where(np.isnan(steps.y[at]), np.nan, 0.0)
-        codes, output_codes, f = steps.codes[at], steps.output_codes[at], np.zeros_like(steps.f)
-        rows = {"starts": starts, "codes": codes, "output_codes": output_codes, "y": y}
-        like = replace(steps, **rows, f=f, f_steps=steps.f_steps[:0])
-        like.__dict__["begin"] = steps.begin
-        return like
 
+def patterns(starts: Ints, codes: Ints, missing: npt.NDArray[np.bool_]) -> list[Pattern]:
+    """All sequences, steps[starts[s]:starts[s + 1]] those of s, by their patterns: steps of one code whose same cells are missing
+    are alike.
 
-def patterns(steps: LinearSteps) -> list[Pattern]:
-    """All sequences, by their patterns.
-
-    >>> y = np.array([[1.0], [np.nan], [2.0], [3.0], [np.nan]])
-    >>> F, Q, f = np.zeros((1, 1, 1)), np.ones((1, 1, 1)), np.zeros((1, 1))
-    >>> [p.sequences for p in patterns(LinearSteps([0, 2, 3, 5], [0] * 5, F, Q, f, y, [[[1.0]]], [[1.0]]))]
+    >>> missing = np.array([[False], [True], [False], [False], [True]])
+    >>> [p.sequences for p in patterns(np.array([0, 2, 3, 5]), np.zeros(5, np.int64), missing)]
     [array([0, 2]), array([1])]
     """
-    keys, lengths = _keys(steps), steps.lengths
+    keys, lengths = _keys(codes, missing), np.diff(starts)
     change = np.zeros(len(keys), np.int64)
-    within = np.arange(len(keys)) - np.repeat(steps.starts[:-1], lengths)
+    within = np.arange(len(keys)) - np.repeat(starts[:-1], lengths)
     change[1:] = np.where(keys[1:] != keys[:-1], within[1:], 0)
-    heads = np.maximum.reduceat(change, steps.starts[:-1]) if len(lengths) else change
+    heads = np.maximum.reduceat(change, starts[:-1]) if len(lengths) else change
     alike: dict[bytes, list[int]] = {}
-    for s, (start, head) in enumerate(zip(steps.starts.tolist(), heads.tolist(), strict=False)):
+    for s, (start, head) in enumerate(zip(starts.tolist(), heads.tolist(), strict=False)):
         alike.setdefault(keys[start : start + head + 1].tobytes(), []).append(s)
     found = []
     for members in alike.values():
         ordered = np.array(members)[np.argsort(-lengths[members], kind="stable")]
-        found.append(Pattern(ordered, int(steps.starts[ordered[0]]), int(heads[ordered[0]])))
+        found.append(Pattern(ordered, int(starts[ordered[0]]), int(heads[ordered[0]])))
     return found
 
 
-def _keys(steps: LinearSteps) -> Ints:
-    """Numbers that are equal where code, output code and missing cells of two steps are."""
-    keys = steps.codes.astype(np.int64) * len(steps.H) + steps.output_codes
-    missing = np.isnan(steps.y)
+def _keys(keys: Ints, missing: npt.NDArray[np.bool_]) -> Ints:
+    """Numbers that are equal where codes and missing cells of two steps are."""
     if not missing.any():
         return keys
     cells = np.packbits(missing, axis=1)

@@ -93,7 +93,7 @@ def _steady_gains(steps: LinearSteps, pattern: Pattern, lengths: Ints) -> Gains 
     """
     longest, n = int(lengths[0]), min(int(lengths[0]), pattern.head + 64)
     while True:
-        like = pattern.steps_like(steps, np.array([n]))
+        like = steps.like(pattern, np.array([n]))
         room = filter_room(like)
         settled = _settled(room[2], pattern.head)
         if settled < n - 1 or n == longest:
@@ -112,7 +112,7 @@ def _smooth_like(steps: LinearSteps, pattern: Pattern, lengths: Ints) -> tuple[L
     n, m, columns = int(lengths.sum()), steps.m, 1 + len(steps.begin.precision)
     none = np.empty((0, 2 * m, 2 * m)), np.empty(0, np.int32), np.ones(len(lengths))
     wanted = Wanted(np.zeros((columns, n, m)), np.empty((n, m, m)), np.zeros((n, m, m)), *none)
-    like = pattern.steps_like(steps, lengths)
+    like = steps.like(pattern, lengths)
     found = no_innovations(like)
     smooth_some(like, np.arange(len(lengths)), wanted, found)
     return like, found, wanted

@@ -14,7 +14,7 @@ from suffice.families.priors import as_prior
 from suffice.graphs import Graph
 from suffice.iteration import OutOfTime, checked_seconds
 from suffice.learning.principles import FEATURES, NUMBERS, TABLES, prior_of
-from suffice.learning.undirected.problem import UndirectedProblem
+from suffice.learning.undirected.solvable import SolvableProblem
 from suffice.models.features import Features, UndirectedModel, is_undirected, undirected_model
 from suffice.models.gaussian_markov_net import GaussianMarkovNet, fit_gaussian
 from suffice.models.log_linear import LogLinear
@@ -70,15 +70,15 @@ def fit_undirected(
         if not isinstance(chosen, MaxEntropy):
             raise FitError("moments instead of rows make a distribution of maximum entropy: objective=MaxEntropy()")
         own = wanted.checked(wanted.variables) if isinstance(wanted, Features) else {}
-        return _estimated(UndirectedProblem(wanted, own, None, moments=data, **options))
+        return _estimated(SolvableProblem(wanted, own, None, moments=data, **options))
     known = model.variables if isinstance(model, MarkovNet) else wanted.variables if isinstance(wanted, Features) else {}
     rows = data if isinstance(data, Statistics) else complete_rows(data, wanted.nodes, known)
     variables = rows.variables if isinstance(rows, Statistics) else rows.schema
     _check_names(wanted, variables)
-    return _estimated(UndirectedProblem(wanted, wanted.checked(variables), rows, **options))
+    return _estimated(SolvableProblem(wanted, wanted.checked(variables), rows, **options))
 
 
-def _estimated(problem: UndirectedProblem) -> MarkovNet:
+def _estimated(problem: SolvableProblem) -> MarkovNet:
     """The estimate; where the time was over before there was one, that is said."""
     try:
         net: MarkovNet = problem.objective.fit(problem)

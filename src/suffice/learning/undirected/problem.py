@@ -17,7 +17,7 @@ from suffice.models.factor import Factor
 from suffice.models.features import UndirectedModel
 from suffice.models.markov_net import MarkovNet
 from suffice.models.terms import Terms
-from suffice.objectives import Conditional, ContrastiveDivergence, Objective, PenaltySum
+from suffice.objectives import Objective, PenaltySum
 from suffice.statistics import Request, Statistics
 from suffice.statistics.configurations import n_configurations
 from suffice.variables import Finite
@@ -100,36 +100,6 @@ class UndirectedProblem:
     def l2(self) -> Array:
         """c2 of each weight."""
         return self.terms.per_weight(self.penalties.l2([t.scope for t in self.terms.terms], self.terms.names))
-
-    def by_likelihood(self) -> MarkovNet:
-        """The maximum of the likelihood, exact: in closed form where there is one, else by the method, or what suits best."""
-        from suffice.learning.undirected.likelihood import maximum_likelihood
-
-        return maximum_likelihood(self)
-
-    def by_entropy(self, slack: float) -> MarkovNet:
-        """The flattest distribution with these moments."""
-        from suffice.learning.undirected.max_entropy import flattest
-
-        return flattest(self, slack)
-
-    def by_pseudo_likelihood(self) -> MarkovNet:
-        """The maximum of the pseudo-likelihood, each node given the others."""
-        from suffice.learning.undirected.pseudo_likelihood import maximum_pseudo_likelihood
-
-        return maximum_pseudo_likelihood(self)
-
-    def by_conditional(self, goal: Conditional) -> MarkovNet:
-        """The maximum of the likelihood of one node given the others."""
-        from suffice.learning.undirected.conditional import maximum_conditional_likelihood
-
-        return maximum_conditional_likelihood(self, goal.target)
-
-    def by_contrastive_divergence(self, goal: ContrastiveDivergence) -> MarkovNet:
-        """Where what chains draw agrees with what is seen."""
-        from suffice.learning.undirected.contrastive import contrastive_divergence
-
-        return contrastive_divergence(self, goal)
 
     def refuse_prior(self, what: str) -> None:
         """For objectives that have no place for imagined counts."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.engines.engine import Block
+from suffice.models.linear_chain.answer_steps import answer_steps
 from suffice.models.linear_chain.encoding import EncodedBlock
 from suffice.models.linear_chain.explanation import LabelExplanation
 from suffice.models.linear_chain.reading import (
@@ -41,11 +42,11 @@ class DescribeStep(LabelStep):
             return None
         assert block.lengths is not None
         ends = np.cumsum(block.lengths)
-        q = int(np.searchsorted(ends, row, "right"))
-        labels = self.model.answers.best(self.model, self.tables)(block).labels[0].tolist()
+        q, answers = int(np.searchsorted(ends, row, "right")), answer_steps(self.model)
+        labels = answers.best(self.model, self.tables)(block).labels[0].tolist()
         first, end, own = int(ends[q] - block.lengths[q]), int(ends[q]), self.encoded(block)
         best = tuple(labels[i] if first <= i < end else -1 for i in range(row - 2, row + 3))
-        probs = self.model.answers.probabilities(self.model, self.tables)(block)[row]
+        probs = answers.probabilities(self.model, self.tables)(block)[row]
         following = self._attributes(own, row + 1) if row + 1 < end else []
         return StepDetails(self._attributes(own, row), following, best, probs)
 

@@ -38,15 +38,6 @@ class LabelWeights:
     def transitions(self) -> Array:
         return self.features.transitions(self.weights)
 
-    @property
-    def answers(self) -> AnswerSteps:
-        """The steps that answer questions about labels."""
-        if self.vocabulary.chain.is_plain:
-            return PLAIN
-        from suffice.models.linear_chain.wider_reading import WIDER
-
-        return WIDER
-
 
 @dataclass(frozen=True, eq=False)
 class LabelReading:
@@ -280,16 +271,3 @@ class TrueLabels(LabelStep):
     def __call__(self, block: Block) -> npt.NDArray[np.int32]:
         own = self.encoded(block)
         return np.asarray(in_rows(own, own.labels))
-
-
-class AnswerSteps(NamedTuple):
-    """Which step gives the best labels, the probabilities of labels and of pairs of them, ln p(labels), and draws."""
-
-    best: Callable[..., Callable[[Block], Best]]
-    probabilities: Callable[..., Callable[[Block], Array]]
-    pairs: Callable[..., Callable[[Block], Array]]
-    log_prob: Callable[..., Callable[[Block], Array]]
-    draws: Callable[..., Callable[[Block], Ints]]
-
-
-PLAIN = AnswerSteps(BestLabels, LabelProbabilities, PairProbabilities, LogProbabilities, DrawLabels)

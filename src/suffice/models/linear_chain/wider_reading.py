@@ -9,7 +9,6 @@ import numpy as np
 from suffice.engines.engine import Block
 from suffice.models.linear_chain.encoding import EncodedBlock
 from suffice.models.linear_chain.reading import (
-    AnswerSteps,
     Array,
     Best,
     Ints,
@@ -95,6 +94,3 @@ class WiderDraws(WiderStep):
         matrices = (weights.T, weights.log_m, features.of_attributes(w, own), features.room(rows.longest))
         draw_sequences(*rows, features.scores(w, own, rows), *matrices, uniforms, logs, labels)
         return np.asarray(in_rows(own, labels), np.int64)
-
-
-WIDER = AnswerSteps(WiderBestLabels, WiderProbabilities, WiderPairProbabilities, WiderLogProbabilities, WiderDraws)
