@@ -7,13 +7,8 @@ stand beside it as `<entry>.<array>.npy`.
 
 from __future__ import annotations
 
-import io
-import json
-import math
 import re
-import struct
 import zipfile
-import zlib
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,33 +16,14 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FormatError, SufficeError, listed
-from suffice.output import replacing
+from suffice.statistics.archive import DAMAGE, array_of, header_of, write_archive
 from suffice.statistics.counts import Counts
 from suffice.statistics.moments import Moments
 from suffice.statistics.statistics import Entry, Statistics
 from suffice.variables import Count, Finite, Real, Variable
 
 VERSION = 1
-LONGEST_HEADER = 1000
-_HEADER = re.compile(
-    rb"\{ *'descr': *'(?P<type>[<>|][fiub](?P<size>[1248]))', *'fortran_order': *False, *"
-    rb"'shape': *\((?P<shape>[0-9]{0,18}(?: *, *[0-9]{1,18}){0,7},?)\) *,? *\} *\n?"
-)
 _STEP = re.compile(r"\[-?[0-9]+\]$")
-DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-"""What the libraries raise when the bytes of an archive are not what they should be."""
 MOMENT_PARTS = ("keys", "count", "mean", "scatter", "df", "rest", "log_base")
 
 
@@ -61,12 +37,7 @@ def save(statistics: Statistics, path: str | PathLike[str]) -> None:
         "variables": [variable_to_dict(v) for v in statistics.variables.values()],
         "entries": entries,
     }
-    with replacing(path) as place, zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("header.json", json.dumps(header, ensure_ascii=False))
-        for name, array in arrays.items():
-            buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
-            archive.writestr(f"{name}.npy", buffer.getvalue())
+    write_archive(path, header, arrays)
 
 
 def load(path: str | PathLike[str]) -> Statistics:
@@ -74,8 +45,7 @@ def load(path: str | PathLike[str]) -> Statistics:
         raise FormatError("this is a directory" if Path(path).is_dir() else "there is no such file", path=path)
     try:
         with zipfile.ZipFile(path) as archive, np.errstate(all="ignore"):
-            header = json.loads(archive.read("header.json"))
-            json.dumps(header, ensure_ascii=False).encode()  # half a character, which an escape can write, is refused below
+            header = header_of(archive)
             if header.get("suffice") != "statistics" or header.get("version") != VERSION:
                 raise FormatError("this is not a file of statistics, or one of a later version", path=path)
             by = {d["name"]: variable_from_dict(d) for d in header["variables"]}
@@ -146,31 +116,12 @@ def _entry(d: dict[str, Any], name: str, by: dict[str, Variable], archive: zipfi
         raise FormatError(f"the table of {d['finite']} names a variable without states", path=archive.filename)
     if d["real"]:
         counted = tuple(d.get("counted", ()))
-        parts = {part: _array(archive, f"{name}.{part}") for part in _parts(counted)}
+        parts = {part: array_of(archive, f"{name}.{part}") for part in _parts(counted)}
         return Moments(variables, tuple(d["real"]), **parts, counted=counted)
-    keys = _array(archive, f"{name}.keys") if d["sparse"] else None
-    return Counts(variables, _array(archive, f"{name}.values"), keys, float(d["background"]))
+    keys = array_of(archive, f"{name}.keys") if d["sparse"] else None
+    return Counts(variables, array_of(archive, f"{name}.values"), keys, float(d["background"]))
 
 
 def _parts(counted: tuple[str, ...]) -> tuple[str, ...]:
     """The arrays of moments: without counts there is no `log_base`."""
     return MOMENT_PARTS if counted else MOMENT_PARTS[:-1]
-
-
-def _array(archive: zipfile.ZipFile, name: str) -> Any:
-    """One array, whose size in its header must be the size of what the archive holds, before any of it is taken.
-
-    Headers are read by our own rule, as numpy's own reader takes them for Python, and warns of some.
-    """
-    info = archive.getinfo(f"{name}.npy")
-    with archive.open(info) as stream:
-        start = stream.read(8)
-        width = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4}.get(start, 0)
-        size = int.from_bytes(stream.read(width), "little")
-        header = _HEADER.fullmatch(stream.read(size)) if 0 < size <= LONGEST_HEADER else None
-        shape = () if header is None else tuple(int(n) for n in header["shape"].split(b",") if n.strip())
-        body = info.file_size - len(start) - width - size
-        if header is None or math.prod(shape) * int(header["size"]) != body:
-            raise FormatError(f"the array {name!r} is not what its header says", path=archive.filename)
-        dtype = np.dtype(header["type"].decode())
-        return np.frombuffer(stream.read(), dtype).astype(dtype.newbyteorder("=")).reshape(shape)
