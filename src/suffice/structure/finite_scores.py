@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -195,17 +195,24 @@ class FiniteScores(LocalScores):
             for part in self._parts(level.sets[which]):
                 self.watch()
                 g = which[part]
+                asked = ["sets", level.size, len(values), *g[[0, -1]].tolist()]
                 if by_rows[g[0]]:
-                    values[g] = self._counted(level.sets[g])
+                    values[g] = self.memory.array(asked, partial(self._counted, level.sets[g]))
+                    continue
+                if last:
+                    values[g] = self.memory.array(asked, partial(self._of_tables, level, g, tables, offsets))
                     continue
                 full, at = self._expanded(level.sets[g], level.sub[g], tables, offsets)
                 values[g] = self._terms(level.sets[g], full, at)
-                if not last:
-                    kept.append(full)
+                kept.append(full)
         if last:
             return values, None, None
         cells = np.where(by_rows, 0, self.bitmaps.cells(level.sets))
         return values, np.concatenate(kept), np.concatenate([[0], np.cumsum(cells)])
+
+    def _of_tables(self, level: Level, g: Ints, tables: Any, offsets: Any) -> Ints:
+        """The terms of some sets of the last level, whose tables nobody needs after it."""
+        return self._terms(level.sets[g], *self._expanded(level.sets[g], level.sub[g], tables, offsets))
 
     def _expanded(self, sets: Sets, sub: Ints, tables: Any, offsets: Any) -> tuple[Counts, Ints]:
         from suffice.kernels.bitmaps import expand

@@ -19,6 +19,7 @@ class PriorScores(LocalScores):
         self.prior = self.score.prior
         self.prior.check(self.names)
         options: Any = {"threads": self.threads, "memory_limit": self.memory_limit, "watch": lambda: self.watch()}
+        options["memory"] = self.memory
         self.of_data = LocalScores(self.data, self.variables, self.score.score, given=self.given, **options)
         self.most_families = self.of_data.most_families
 
