@@ -87,8 +87,9 @@ class Journal(Memory):
 
     def __init__(self, place: Path, of: list[Any], when: Cadence) -> None:
         self.place, self.of, self.when = place, of, when
-        self.step: Journal | None = None
         self.n_steps = 0
+        self._asked: list[Any] | None = None  # what the step is asked that is under way,
+        self._step: Journal | None = None  # and its journal, if it keeps one
         self._n_files = 0
         self._first = 0  # the number of the first answer that is not in the files
         self._read: list[StepAnswer] = []  # the answers of the last file that was read,
@@ -98,38 +99,51 @@ class Journal(Memory):
         self._has_files = place.is_dir()
 
     def answer(self, label: list[Any], make: Callable[[], V], pack: Callable[[V], Packed], unpack: Callable[[Packed], V]) -> V:
-        if self.step is not None:
-            return self.step.answer(label, make, pack, unpack)
+        if self._asked is not None:
+            return self._inner.answer(label, make, pack, unpack)
         known = self._known(label)
         if known is not None:
             self.n_steps += 1
             return unpack(known)
-        self.step = Journal(self.place / f"{self.n_steps:06d}", label, self.when)
+        self._asked = label
         try:
             value = make()
         except (OutOfTime, KeyboardInterrupt):
             raise  # the step stays under way, and is written down so
         except BaseException:
-            self.step = None
+            self._asked = self._step = None
             raise
-        self.step = None
+        self._asked = self._step = None
         self._new.append(StepAnswer(label, pack(value)))
         self.n_steps += 1
         return value
 
+    @property
+    def _inner(self) -> Journal:
+        """The journal of the step that is under way."""
+        if self._step is None:
+            assert self._asked is not None
+            self._step = Journal(self.place / f"{self.n_steps:06d}", self._asked, self.when)
+        return self._step
+
     def keep(self, state: Callable[[], Packed]) -> None:
-        if self.step is not None:
-            return self.step.keep(state)
+        if self._asked is not None:
+            return self._inner.keep(state)
         self._state = state
         return None
 
     @property
     def kept(self) -> Packed | None:
-        if self.step is not None:
-            return self.step.kept
+        if self._asked is not None:
+            return self._inner.kept
         path = self.place / STATE
         answers = self._read_file(path) if self._has_files and path.is_file() else []
         return answers[0].answer if answers else None
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to be written."""
+        return bool(self._new) or self._state is not None or (self._step is not None and self._step.has_news)
 
     def write(self) -> None:
         """Write down what is new."""
@@ -143,8 +157,8 @@ class Journal(Memory):
         if self._state is not None:
             self._write_file(STATE, [StepAnswer(["state"], self._state())], 0)
             self._state = None
-        if self.step is not None:
-            self.step.write()
+        if self._step is not None:
+            self._step.write()
 
     def _known(self, label: list[Any]) -> Packed | None:
         """The answer of the next step, if the journal has it."""
@@ -233,7 +247,7 @@ class Checkpoint(Memory):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._journal is not None:
+        if self._journal is not None and self._journal.has_news:
             self._write()
         self._journal = None
 
@@ -246,15 +260,13 @@ class Checkpoint(Memory):
             self._write()
             self._journal = None  # what is asked from here on is about the best so far
             raise
-        if self.when.is_due:
-            self._write()
+        self._write_if_due()
         return value
 
     def keep(self, state: Callable[[], Packed]) -> None:
         if self._journal is not None:
             self._journal.keep(state)
-            if self.when.is_due:
-                self._write()
+            self._write_if_due()
 
     @property
     def kept(self) -> Packed | None:
@@ -272,6 +284,10 @@ class Checkpoint(Memory):
                 path.unlink()
         if not any(self.place.iterdir()):
             self.place.rmdir()
+
+    def _write_if_due(self) -> None:
+        if self.when.is_due and self._journal is not None and self._journal.has_news:
+            self._write()
 
     def _write(self) -> None:
         begun = time.perf_counter()

@@ -83,7 +83,7 @@ def _other_options(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]
         before, after = then.get(name, "None"), now.get(name, "None")
         if before != after:
             short = max(len(before), len(after)) <= SHORT
-            found.append(f"with {name}={before}, not {after}" if short else f"with another {name}=")
+            found.append(f"with {name} {before}, not {after}" if short else f"with another {name}")
     return found
 
 

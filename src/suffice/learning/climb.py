@@ -100,6 +100,7 @@ class Way:
         self.converged, self.stopped = facts["converged"], facts["stopped"]
         self.trace = [Iteration(*row) for row in trace.tolist()]
         if self.trace:
+            self.begun = time.perf_counter() - self.trace[-1].seconds  # what was spent before counts
             self.point = self._point(*self.trace[-1][:2], [tuple(numbers[a:b]) for a, b in pairwise(facts["cuts"])])
 
     def _point(self, objective: float, log_likelihood: float, each: list[Numbers]) -> Point:

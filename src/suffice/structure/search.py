@@ -125,8 +125,8 @@ def search(
 
     `time_limit` is in seconds; when it is reached, or on Ctrl-C, the best graph so far is returned. `memory_limit` bounds what
     the search takes beside the data. `dry_run=True` only estimates the cost. `progress` shows the best score so far on standard
-    error: by default on a terminal, after a second. `checkpoint` is a directory in which the search keeps what it has found,
-    every ten seconds at most: killed or stopped, the same call goes on from there and ends in the same bits (docs/scaling.md).
+    error: by default on a terminal, after a second. With `checkpoint`, a directory, a search that was killed or stopped goes on
+    when it is called again, and ends in the same bits (docs/scaling.md).
 
     >>> rows = {"rain": list("nnyy") * 8, "wet": list("nnyn") * 8, "moon": list("nf") * 4 + list("fn") * 12}
     >>> found = search(rows)
@@ -136,8 +136,7 @@ def search(
     >>> search(sequences({"x": list("uuuuuuvvvvvv") * 9})).template.edges
     (('x[-1]', 'x'),)
     """
-    kinds = "a method is an object such as Orders(), HillClimb(), Exact() or PC()"
-    chosen: Method = _checked(Orders() if method is None else method, "run", kinds)
+    chosen: Method = _checked(Orders() if method is None else method, "run", METHODS)
     budget: Any = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads, "progress": progress}
     rows = window_of(data, lags)
     if isinstance(data, Sequences) and not is_directed(chosen):
@@ -148,7 +147,9 @@ def search(
     tell_of_few_rows(chosen, problem)
     if dry_run:
         return Plan.of(problem, chosen)
-    if is_directed(chosen) and (limit := model_limit(problem.variables, problem.families)) is not None:
+    if checkpoint is not None and not is_directed(chosen):
+        raise FitError(f"{type(chosen).__name__} keeps no checkpoint: searches for directed graphs do, and bootstrap")
+    if is_directed(chosen) and (limit := model_limit(problem.variables, problem.families)):
         note(limit)
 
     def ask(place: Window) -> Found:
@@ -159,9 +160,8 @@ def search(
         return found
 
     asked = {"score": problem.score, "method": chosen, "constraints": constraints, "lags": lags, "families": families}
-    with checkpoint_of(
-        checkpoint, "search", problem.data, asked | {"seed": seed, "memory_limit": memory_limit}
-    ) as problem.progress.memory:
+    asked |= {"seed": seed, "memory_limit": memory_limit}
+    with checkpoint_of(checkpoint, "search", problem.data, asked) as problem.progress.memory:
         found: Found | FoundGraph = found_by(chosen, problem)
         if isinstance(found, Found):
             for remark in found.remarks:
@@ -377,6 +377,7 @@ def refuse_left_out(named: Mapping[str, str], data: Data | Statistics) -> None:
             )
 
 
+METHODS = "a method is an object such as Orders(), HillClimb(), Exact() or PC()"
 SCORES = "a score is LogLikelihood(), AIC(), BIC(), EBIC(1) or Evidence(prior)"
 
 COMPLETED = "structural_em(data) and learn(data) search with missing cells"
