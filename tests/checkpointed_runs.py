@@ -164,27 +164,25 @@ def damaged(place: Path) -> Iterator[str]:
 
 def killed_often(name: str, kills: int, seed: int) -> dict[str, Any]:
     """What became of a run that was killed so often, beside the one that was not."""
-    end_of(name)  # whatever is compiled
-    begun = time.perf_counter()
     unbroken = end_of(name)
-    seconds = time.perf_counter() - begun
     checkpoints.EVERY, checkpoints.SHARE = 0.0, 1e9  # so often that every step may be the last one written
-    rng = random.Random(seed)
-    place, broken, ends, left = Path(tempfile.mkdtemp()) / "checkpoint", [], set(), 0
+    place = Path(tempfile.mkdtemp()) / "checkpoint"
+    begun = time.perf_counter()
+    child = _forked(name, place)
+    while not (place / checkpoints.RUN).exists() and not place.with_name("end").exists():
+        time.sleep(0.001)
+    opened = time.perf_counter() - begun
+    os.waitpid(child, 0)
+    seconds = time.perf_counter() - begun
+    rng, broken, ends, left = random.Random(seed), list[str](), {place.with_name("end").read_text()}, 0
     for _ in range(kills):
-        child = os.fork()
-        if not child:
-            end = end_of(name, place)
-            place.with_name("end").write_text(end)
-            os._exit(0)
-        time.sleep(rng.uniform(0.0, 1.3 * seconds))
+        child = _forked(name, place)
+        time.sleep(rng.uniform(0.8 * opened, 1.1 * seconds))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         broken += damaged(place)
         left += place.is_dir()
-        if (end := place.with_name("end")).is_file():
-            ends.add(end.read_text())
-            end.unlink()
+        ends.add(place.with_name("end").read_text())
     ends.add(end_of(name, place))
     return {
         "run": name,
@@ -194,6 +192,17 @@ def killed_often(name: str, kills: int, seed: int) -> dict[str, Any]:
         "damaged": broken,
         "same": ends == {unbroken},
     }
+
+
+def _forked(name: str, place: Path) -> int:
+    """A process that makes the run, and writes what it came to beside its checkpoint."""
+    child = os.fork()
+    if not child:
+        end = end_of(name, place)
+        place.with_name("new end").write_text(end)
+        place.with_name("new end").replace(place.with_name("end"))
+        os._exit(0)
+    return child
 
 
 if __name__ == "__main__":

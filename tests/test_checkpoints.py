@@ -257,6 +257,24 @@ def test_answers_of_steps_within_a_step(monkeypatch, tmp_path):
     assert [r.tolist() for r in result] == [[0, 0, 1, 0, 1, 2]] * 2
 
 
+def test_a_step_that_fails_is_forgotten(monkeypatch, tmp_path):
+    """What it kept is not taken for that of the next step, which has the same number."""
+    monkeypatch.setattr(checkpoints, "EVERY", 0.0)
+    monkeypatch.setattr(checkpoints, "SHARE", 1e9)
+
+    def fails() -> np.ndarray:
+        journal.keep(lambda: ("half way", ()))
+        raise FitError("no estimate")
+
+    with Checkpoint(tmp_path / "ck", {"learner": "demo"}) as journal:
+        with pytest.raises(FitError):
+            journal.array(["step"], fails)
+        assert [p.name for p in (tmp_path / "ck").iterdir()] == ["run.json"]
+        journal.array(["step", np.int64(2)], lambda: np.array([journal.kept is None]))
+    with Checkpoint(tmp_path / "ck", {"learner": "demo"}) as journal:
+        assert journal.array(["step", 2], fails).tolist() == [True]
+
+
 def test_the_command_line_goes_on(run, monkeypatch, tmp_path):
     lines = ["a,b,c", *(",".join(cells) for cells in zip(*ROWS.values(), strict=True))]
     (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")

@@ -108,9 +108,10 @@ class Journal(Memory):
         self._asked = label
         try:
             value = make()
-        except (OutOfTime, KeyboardInterrupt):
-            raise  # the step stays under way, and is written down so
-        except BaseException:
+        except OutOfTime:
+            raise  # as after Ctrl-C, the step stays under way, and is written down so
+        except Exception:
+            shutil.rmtree(self.place / f"{self.n_steps:06d}", ignore_errors=True)  # the next step is another one
             self._asked = self._step = None
             raise
         self._asked = self._step = None
@@ -152,7 +153,7 @@ class Journal(Memory):
         if self._new:
             self._write_file(f"{self._n_files:06d}{STEPS}", self._new, self._first)
             self._n_files, self._first, self._new = self._n_files + 1, self.n_steps, []
-            for old in (d for d in self.place.iterdir() if d.is_dir() and int(d.name) < self.n_steps):
+            for old in (d for d in self.place.iterdir() if d.name.isdigit() and int(d.name) < self.n_steps):
                 shutil.rmtree(old)
         if self._state is not None:
             self._write_file(STATE, [StepAnswer(["state"], self._state())], 0)
@@ -277,13 +278,16 @@ class Checkpoint(Memory):
         if self._journal is None:
             return
         self._journal = None
-        for path in sorted(self.place.iterdir(), key=lambda p: p.name == RUN):  # what it is of goes last
-            if path.is_dir() and path.name.isdigit():
-                shutil.rmtree(path)
-            elif path.name == RUN or path.suffix == STEPS:
-                path.unlink()
-        if not any(self.place.iterdir()):
-            self.place.rmdir()
+        try:
+            for path in sorted(self.place.iterdir(), key=lambda p: p.name == RUN):  # what it is of goes last
+                if path.is_dir() and path.name.isdigit():
+                    shutil.rmtree(path)
+                elif path.name == RUN or path.suffix == STEPS:
+                    path.unlink()
+            if not any(self.place.iterdir()):
+                self.place.rmdir()
+        except OSError as error:  # the run has its result all the same
+            note(f"the checkpoint in {str(self.place)!r} cannot be removed: {error.strerror}")
 
     def _write_if_due(self) -> None:
         if self.when.is_due and self._journal is not None and self._journal.has_news:

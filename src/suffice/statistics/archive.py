@@ -45,11 +45,16 @@ def write_archive(
     """Write the header and the arrays: `small` compresses them, `lasting` waits until they are on the disk."""
     how = zipfile.ZIP_DEFLATED if small else zipfile.ZIP_STORED
     with replacing(path, lasting=lasting) as place, zipfile.ZipFile(place, "w", how) as archive:
-        archive.writestr("header.json", json.dumps(header, ensure_ascii=False))
+        archive.writestr("header.json", json.dumps(header, ensure_ascii=False, default=_plain))
         for name, array in arrays.items():
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
             archive.writestr(f"{name}.npy", buffer.getbuffer())
+
+
+def _plain(number: np.generic) -> Any:
+    """A number of numpy as JSON has it."""
+    return number.item()
 
 
 def header_of(archive: zipfile.ZipFile) -> Any:
