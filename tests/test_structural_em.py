@@ -27,7 +27,7 @@ from suffice.learning.irls import Pass
 from suffice.learning.problem import problem_of
 from suffice.recipes.structural_em import StructuralRun, structural_em
 from suffice.statistics import Request
-from suffice.structure.local_scores import Barring
+from suffice.structure.barring import Barring
 from suffice.structure.rules import Rules
 from suffice.structure.score_sources import LocalScores
 from suffice.variables import Finite

@@ -114,6 +114,14 @@ Keep = Annotated[list[str] | None, typer.Option(metavar="A,B", help="copy these 
 Starts = Annotated[
     int | None, typer.Option(help="with missing cells: so many starts; with hidden variables 10 (learn: 5), else 1", min=1)
 ]
+CheckpointDir = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="keep what is found there while it runs: killed or stopped, the same words go on from it",
+    ),
+]
 BinWords = Annotated[list[str] | None, typer.Option("--bins", help="age=18,65 or age=5: cut a column of numbers into intervals")]
 Without = Annotated[list[str] | None, typer.Option(metavar="A,B", help="leave these columns out")]
 RowsOut = Annotated[

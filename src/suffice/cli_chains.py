@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from suffice.errors import SufficeError, listed
 from suffice.terminal import say, then_printed
@@ -143,6 +145,27 @@ def _fitted(
     return run.model
 
 
+class CheckpointDirs(NamedTuple):
+    """Where a search and a bootstrap after it have their checkpoints: in a directory, or each in one of its own there."""
+
+    directory: str | None
+    search: str | None
+    bootstrap: str | None
+
+    @staticmethod
+    def of(directory: str | None, two: bool) -> CheckpointDirs:
+        """Those in a directory, if one is given; `two`: a bootstrap follows the search."""
+        if directory is None or not two:
+            return CheckpointDirs(directory, directory, None)
+        return CheckpointDirs(directory, str(Path(directory) / "search"), str(Path(directory) / "bootstrap"))
+
+    def tidy(self) -> None:
+        """Remove the directory of both once they have come to their end."""
+        if self.directory is not None and self.bootstrap is not None:
+            with suppress(OSError):  # one of them was stopped: its checkpoint stays
+                Path(self.directory).rmdir()
+
+
 def learn_template(
     steps: Sequences,
     lags: int,
@@ -156,6 +179,7 @@ def learn_template(
     bootstrap: int | None,
     dry_run: bool,
     limits: dict[str, Any],
+    places: CheckpointDirs,
 ) -> None:
     """Search for a template, write the chain of it if there is a place for it, and then print what was found."""
     from suffice.cli_inputs import written
@@ -168,11 +192,12 @@ def learn_template(
         plan = search(steps, method=how, lags=lags, dry_run=True, **asked, **{**limits, "time_limit": None})
         return print(json.dumps(plan.to_dict(), ensure_ascii=False) if as_json else plan)
     begun = time.perf_counter()
-    found = search(steps, method=how, lags=lags, **asked, **limits)
+    found = search(steps, method=how, lags=lags, checkpoint=places.search, **asked, **limits)
     if not found.finished:
         say("note: the search was stopped before its end; this is the best template so far")
     told = [found.explain(e) for e in found.template.edges] if explain else None
-    strengths = None if bootstrap is None else _strengths(steps, lags, how, bootstrap, asked | limits)
+    strengths = None if bootstrap is None else _strengths(steps, lags, how, bootstrap, asked | limits, places.bootstrap)
+    places.tidy()
     with then_printed(found_in_words(found, asked["score"], told, strengths, as_json=as_json)):
         if out is not None:
             variables = [v for n, v in steps.schema.items() if n in found.template]
@@ -193,8 +218,8 @@ def found_in_words(found: Any, score: Any, told: Sequence[Any] | None, strengths
     return json.dumps(facts | ({} if strengths is None else {"bootstrap": strengths.to_dict()}), ensure_ascii=False)
 
 
-def _strengths(steps: Sequences, lags: int, how: Any, n: int, asked: dict[str, Any]) -> Any:
+def _strengths(steps: Sequences, lags: int, how: Any, n: int, asked: dict[str, Any], place: str | None) -> Any:
     """How often each edge is found in resamples of the sequences."""
     from suffice.recipes.resampling import bootstrap
 
-    return bootstrap(steps, how, n, lags=lags, **asked)
+    return bootstrap(steps, how, n, lags=lags, checkpoint=place, **asked)

@@ -12,6 +12,7 @@ import typer
 from suffice.cli_arguments import (
     BinWords,
     By,
+    CheckpointDir,
     CountWords,
     Decimal,
     Encoding,
@@ -143,6 +144,7 @@ def fit(
     time_limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="of EM, --rbm, cd and pcd: stop, take the best so far")
     ] = None,
+    checkpoint: CheckpointDir = None,
     information: Annotated[
         bool | None,
         typer.Option(help="after EM: the file holds what intervals need; up to 100 parameters if not given"),
@@ -200,7 +202,7 @@ def fit(
     data = inputs.text_path(data, separator, decimal, encoding)
     if chain is not None:
         refuse_directed_options(family=family, shared=shared, hidden=hidden, starts=starts, statistics=statistics)
-        refuse_directed_options(start=start, fixed=fixed)
+        refuse_directed_options(start=start, fixed=fixed, checkpoint=checkpoint)
         holds_kind(out, "crf")
         limits = {name: value for name, value in (("max_iter", max_iter), ("time_limit", time_limit)) if value is not None}
         asked_of_labels: dict[str, Any] = {"by": by, "order": order, "about": about_labels, "read": read, "limits": limits}
@@ -211,6 +213,7 @@ def fit(
     if is_undirected(graph, about_edges):
         refuse_directed_options(by=by, order=order, first=first, family=family, shared=shared, hidden=hidden, starts=starts)
         refuse_directed_options(statistics=statistics, max_iter=max_iter, tol=tol, start=start, fixed=fixed)
+        refuse_directed_options(checkpoint=checkpoint)
         about_gaps.refuse("an undirected model")
         asked_of: dict[str, Any] = {"declared": declared, "read": read, "seed": seed}
         holds_kind(out, "markov_net" if rbm is None else "rbm")
@@ -231,7 +234,8 @@ def fit(
             raise SufficeError("--group has no part beside --family or --hidden: leave one of them out")
         dag = plate.dag
     families = words.families_of(family or [])
-    given = {"starts": starts, "seed": seed, "max_iter": max_iter, "tol": tol, "time_limit": time_limit}
+    given: dict[str, Any] = {"starts": starts, "seed": seed, "max_iter": max_iter, "tol": tol, "time_limit": time_limit}
+    given["checkpoint"] = checkpoint
     climbing: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
     climbing |= _beginning(start, words.fixed_of(fixed), bn)
     about = SequenceWords(by, order, gaps, first)

@@ -12,6 +12,7 @@ from suffice.cli_arguments import (
     AsJson,
     BinWords,
     By,
+    CheckpointDir,
     CountWords,
     DataFile,
     Decimal,
@@ -30,7 +31,7 @@ from suffice.cli_arguments import (
     Weights,
     Without,
 )
-from suffice.cli_chains import found_in_words, learn_template, refuse_options
+from suffice.cli_chains import CheckpointDirs, found_in_words, learn_template, refuse_options
 from suffice.cli_structure import believed, independence_of
 from suffice.cli_undirected import (
     check_graph_method,
@@ -106,6 +107,7 @@ def learn(
     memory_limit: Annotated[
         str | None, typer.Option(metavar="SIZE", help="what the search may take beside the data: 2GB")
     ] = None,
+    checkpoint: CheckpointDir = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same graph", min=0)] = 0,
     threads: Annotated[int | None, typer.Option(help="how many threads; all that there are if not given", min=1)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what search or --bootstrap would cost")] = False,
@@ -168,14 +170,15 @@ def learn(
     how = words.method_of(method, **chosen)
     known = words.constraints_of(require or [], forbid or [], tiers, None if in_method else max_parents)
     if words.is_graph_method(method):
-        refuse_directed_options(hidden=hidden, starts=starts, family=family)
+        refuse_directed_options(hidden=hidden, starts=starts, family=family, checkpoint=checkpoint)
         check_graph_method(method, rows, out, score=score, penalty=penalty, select=select)
     asked: dict[str, Any] = {"score": chosen_score, "constraints": known, "seed": seed}
     limits: dict[str, Any] = {"time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
+    places = CheckpointDirs.of(checkpoint, bootstrap is not None)
     if in_sequences:
         wished: dict[str, Any] = {"as_json": as_json, "explain": explain, "bootstrap": bootstrap, "dry_run": dry_run}
         fitting = PRIOR if prior is None else chosen_prior
-        return learn_template(rows, 1 if lags is None else lags, how, asked, fitting, out, limits=limits, **wished)
+        return learn_template(rows, 1 if lags is None else lags, how, asked, fitting, out, limits=limits, places=places, **wished)
     if incomplete and not words.is_graph_method(method):  # that of undirected graphs refuses missing cells itself
         options: dict[str, Any] = {
             "--dry-run": dry_run,
@@ -188,7 +191,7 @@ def learn(
         if out is not None:
             holds(out, rows.schema.values())
         asked |= {"hidden": unseen, "starts": starts, "families": families, "time_limit": time_limit, "threads": threads}
-        wish = {"explain": explain, "bootstrap": bootstrap, "as_json": as_json}
+        wish: dict[str, Any] = {"explain": explain, "bootstrap": bootstrap, "as_json": as_json, "places": places}
         return _learned_from_incomplete(rows, how, asked, PRIOR if prior is None else chosen_prior, out, **wish)
     if families:
         asked["families"] = families
@@ -198,7 +201,7 @@ def learn(
         wanted: dict[str, Any] = {"dry_run": True, "threads": threads, "memory_limit": memory_limit, **asked}
         plan = search(rows, method=how, **wanted) if bootstrap is None else resampled(rows, how, bootstrap, **wanted)
         return print(json.dumps(plan.to_dict(), ensure_ascii=False) if as_json else plan)
-    found = search(rows, method=how, time_limit=time_limit, memory_limit=memory_limit, threads=threads, **asked)
+    found = search(rows, method=how, checkpoint=places.search, **limits, **asked)
     if not found.finished:
         say("note: the search was stopped before its end; this is the best graph so far")
     if words.is_graph_method(method):
@@ -210,7 +213,8 @@ def learn(
                 inputs.written(net, out, f"searched for {found.seconds:.2f} s")
         return None
     told = [found.explain(e) for e in sorted({*found.cpdag.directed, *found.cpdag.undirected})] if explain else None
-    strengths = None if bootstrap is None else resampled(rows, how, bootstrap, **asked, **limits)
+    strengths = None if bootstrap is None else resampled(rows, how, bootstrap, checkpoint=places.bootstrap, **asked, **limits)
+    places.tidy()
     with then_printed(found_in_words(found, asked["score"], told, strengths, as_json=as_json)):
         if out is not None:
             default = suitable(PRIOR, found.problem.variables, PRIOR)
@@ -221,7 +225,16 @@ def learn(
 
 
 def _learned_from_incomplete(
-    rows: Any, how: Any, asked: dict[str, Any], prior: Any, out: str | None, *, explain: Any, bootstrap: Any, as_json: Any
+    rows: Any,
+    how: Any,
+    asked: dict[str, Any],
+    prior: Any,
+    out: str | None,
+    *,
+    explain: Any,
+    bootstrap: Any,
+    as_json: Any,
+    places: CheckpointDirs,
 ) -> None:
     """Structural EM; what it found is written, and printed."""
     from suffice import cli_inputs as inputs
@@ -232,12 +245,13 @@ def _learned_from_incomplete(
 
     start = time.perf_counter()
     variables = [*rows.schema.values(), *asked["hidden"]]
-    run = structural_em(rows, method=how, prior=suitable(prior, variables, PRIOR), **asked)
+    run = structural_em(rows, method=how, prior=suitable(prior, variables, PRIOR), checkpoint=places.search, **asked)
     if not run.finished:
         say("note: structural EM was stopped before its end; this is the best network so far")
     told = [run.explain(e) for e in sorted({*run.cpdag.directed, *run.cpdag.undirected})] if explain else []
     again = {name: value for name, value in asked.items() if name not in ("hidden", "starts")}
-    strengths = None if bootstrap is None else resampled(rows, how, bootstrap, **again)
+    strengths = None if bootstrap is None else resampled(rows, how, bootstrap, checkpoint=places.bootstrap, **again)
+    places.tidy()
     facts = run.to_dict() | ({"explanations": [t.to_dict() for t in told]} if explain else {})
     facts |= {} if strengths is None else {"bootstrap": strengths.to_dict()}
     texts = [str(run), *(f"\n{t}" for t in told), *([] if strengths is None else [f"\n{strengths!r}"])]

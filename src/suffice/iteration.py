@@ -7,13 +7,20 @@ the best value, interrupt it, and still take the best result so far.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy.typing as npt
 
 from suffice.errors import FitError
 from suffice.status import LINE, is_shown, patience
 
 T = TypeVar("T")
+V = TypeVar("V")
+Packed = tuple[Any, tuple[npt.NDArray[Any], ...]]
+"""A value as a JSON document and arrays."""
 M = TypeVar("M", covariant=True)
 
 
@@ -86,6 +93,47 @@ class OutOfTime(Exception):
     """The time limit was reached. Whoever started the run catches it and takes the best so far."""
 
 
+class Memory:
+    """What a run remembers of its steps should it be killed: nothing. A checkpoint remembers (see `suffice.checkpoints`).
+
+    >>> Memory().arrays(["a step"], lambda: (1, 2))
+    (1, 2)
+    """
+
+    def answer(self, label: list[Any], make: Callable[[], V], pack: Callable[[V], Packed], unpack: Callable[[Packed], V]) -> V:
+        """The answer of a costly step: what it was in a run before this one, or else what is made now. The label says what was
+        asked, in numbers and words; steps come in the same order in every run."""
+        return make()
+
+    def arrays(self, label: list[Any], make: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """The answer of a step that is some arrays."""
+        return self.answer(label, make, lambda value: (None, value), lambda packed: packed[1])
+
+    def array(self, label: list[Any], make: Callable[[], Any]) -> Any:
+        """The answer of a step that is an array."""
+        return self.answer(label, make, lambda value: (None, (value,)), lambda packed: packed[1][0])
+
+    def keep(self, state: Callable[[], Packed]) -> None:
+        """Where the step is that is under way, in place of what was kept of it before."""
+
+    @property
+    def kept(self) -> Packed | None:
+        """Where the step was that is under way, in a run before this one."""
+        return None
+
+    def finish(self) -> None:
+        """The run came to its end, and nothing of it need be remembered."""
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """The run ends; if it was stopped, what it remembers is kept."""
+
+
+NOTHING = Memory()
+
+
 @dataclass
 class Progress(Generic[T]):
     """What a run reports to: it keeps the best result, the trace, and the time.
@@ -103,6 +151,7 @@ class Progress(Generic[T]):
     best: T | None = None
     score: float = -float("inf")
     trace: list[Step] = field(default_factory=list)
+    memory: Memory = NOTHING
     _shown: float = 0.0
     _line: int | None = None
     _text: str = ""

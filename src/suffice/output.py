@@ -13,8 +13,10 @@ from suffice.errors import FormatError
 
 
 @contextmanager
-def replacing(path: str | PathLike[str]) -> Iterator[Path]:
+def replacing(path: str | PathLike[str], *, lasting: bool = False) -> Iterator[Path]:
     """A temporary path to write to, which takes the place of `path` when the block ends well and is removed when it does not.
+
+    With `lasting` the block's bytes are on the disk before they take its place, and the new name is when this ends.
 
     >>> import tempfile, pathlib
     >>> target = pathlib.Path(tempfile.mkdtemp()) / "a.txt"
@@ -36,7 +38,20 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(place, 0o666 & ~mask)
+        if lasting:
+            _sync(place)
         os.replace(place, target)
     except BaseException:
         place.unlink(missing_ok=True)
         raise
+    if lasting and os.name != "nt":  # there, directories cannot be opened
+        _sync(target.parent)
+
+
+def _sync(path: Path) -> None:
+    """Wait until what was written is on the disk."""
+    number = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

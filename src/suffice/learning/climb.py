@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import partial
+from itertools import islice, pairwise
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from suffice.errors import FitError, ModelError, SufficeError, note
-from suffice.iteration import Iteration, OutOfTime, Progress
+from suffice.iteration import NOTHING, Iteration, Memory, OutOfTime, Packed, Progress
+from suffice.learning.packed_parameters import Numbers, numbers_of, with_numbers
 
 ROUNDING = 1e-10
 """A fall of the objective by a smaller share of it than this is rounding."""
@@ -22,13 +24,19 @@ HALVINGS = 40
 
 
 class Point(NamedTuple):
-    """Parameters, what is expected under them, and how good they are; `plain`: reached by a step of EM."""
+    """Parameters, what is expected under them, and how good they are; `plain`: reached by a step of EM.
+
+    `fresh`: the steps could begin anew at the point before it. Of incremental steps, `parts` are the parameters of the last
+    E-step of each part.
+    """
 
     parameters: Any
     statistic: Any
     objective: float
     log_likelihood: float
     plain: bool = True
+    fresh: bool = True
+    parts: tuple[Any, ...] = ()
 
 
 class Problem(Protocol):
@@ -80,6 +88,29 @@ class Way:
     converged: bool = False
     stopped: str = ""
     begun: float = field(default_factory=time.perf_counter)
+    memory: Memory = NOTHING
+
+    def packed(self) -> Packed:
+        """The end of this way, for a checkpoint."""
+        return _packed(self.point, self.trace, self.converged, self.stopped)
+
+    def restore(self, packed: Packed) -> None:
+        """Go to where this way was."""
+        facts, (trace, *numbers) = packed
+        self.converged, self.stopped = facts["converged"], facts["stopped"]
+        self.trace = [Iteration(*row) for row in trace.tolist()]
+        if self.trace:
+            self.begun = time.perf_counter() - self.trace[-1].seconds  # what was spent before counts
+            self.point = self._point(*self.trace[-1][:2], [tuple(numbers[a:b]) for a, b in pairwise(facts["cuts"])])
+
+    def _point(self, objective: float, log_likelihood: float, each: list[Numbers]) -> Point:
+        """A point, and the parameters of its parts, at these numbers."""
+        like = self.point.parameters
+        if [x.shape for x in numbers_of(like)] != [x.shape for x in each[0]]:
+            like = self.problem.maximised(evaluated(self.problem, like).statistic)
+        parameters, *parts = (with_numbers(like, numbers) for numbers in each)
+        statistic = evaluated(self.problem, parameters).statistic
+        return Point(parameters, statistic, objective, log_likelihood, parts=tuple(parts))
 
     def record(self) -> None:
         """The point as one more iteration."""
@@ -95,6 +126,14 @@ class Way:
 W = TypeVar("W", bound=Way)
 
 
+def _packed(point: Point, trace: Sequence[Iteration], converged: bool = False, stopped: str = "") -> Packed:
+    """A point on the way for a checkpoint; of a way that has not begun, no more than how it ended."""
+    each = [numbers_of(p) for p in (point.parameters, *point.parts)] if trace else []
+    cuts = np.cumsum([0, *map(len, each)]).tolist()
+    facts = {"converged": converged, "stopped": stopped, "cuts": cuts}
+    return facts, (np.array(trace, float).reshape(-1, 3), *(x for numbers in each for x in numbers))
+
+
 def from_starts(
     starts: Iterator[Any],
     n: int,
@@ -108,13 +147,12 @@ def from_starts(
     ways: list[W] = []
     try:
         for i, parameters in enumerate(starts):
-            ways.append(begin(parameters))
-            try:
-                climb(i, ways[-1])
-            except collapse as error:
-                ways[-1].stopped = str(error)
-                if n == 1:
-                    raise
+            way = begin(parameters)
+            way.memory = shown.memory
+            ways.append(way)
+            shown.memory.answer(
+                ["start", i, n], partial(_climb, i, way, climb, collapse, n), lambda w: w.packed(), _restored(way)
+            )
     except (OutOfTime, KeyboardInterrupt) as stop:
         if any(way.trace for way in ways):
             return ways, True
@@ -124,6 +162,24 @@ def from_starts(
     finally:
         shown.close()
     return ways, False
+
+
+def _climb(i: int, way: W, climb: Callable[[int, W], None], collapse: type[Exception], n: int) -> W:
+    try:
+        climb(i, way)
+    except collapse as error:
+        way.stopped = str(error)
+        if n == 1:
+            raise
+    return way
+
+
+def _restored(way: W) -> Callable[[Packed], W]:
+    def restored(packed: Packed) -> W:
+        way.restore(packed)
+        return way
+
+    return restored
 
 
 def best_first(ways: list[W], n: int) -> list[W]:
@@ -147,21 +203,34 @@ class Climb(Way):
         begun = time.perf_counter()
         return cls(problem, evaluated(problem, parameters), begun=begun)
 
+    def resume(self) -> None:
+        """Go to where a run before this one was on this way, if it was."""
+        if self.memory.kept is not None:
+            self.restore(self.memory.kept)
+
     def run(self, steps: Iterator[Point], tol: float, max_iter: int, watch: Callable[[Climb], None]) -> None:
         """Take steps until one of EM's gains at most `tol`, or there were `max_iter`."""
-        for point in islice(steps, max_iter):
+        begun = partial(self._packed_at, self.point, len(self.trace))
+        for point in islice(steps, max_iter - len(self.trace)):
             gain = point.objective - self.point.objective
             if gain < -slack_of(self.problem, point) or np.isnan(gain):
                 raise FellError(
                     f"the objective of EM fell from {self.point.objective!r} to {point.objective!r} in iteration "
                     f"{len(self.trace) + 1}: that is an error of ours, please report it"
                 )
+            if point.fresh:
+                begun = partial(self._packed_at, self.point, len(self.trace))
             self.point = point
             self.record()
+            self.memory.keep(begun)
             if tol > 0 and point.plain and gain <= max(tol, 1e-15 * abs(point.objective)):
                 self.converged = True
                 return
             watch(self)
+
+    def _packed_at(self, point: Point, n: int) -> Packed:
+        """A point that this way came through after n iterations."""
+        return _packed(point, self.trace[:n])
 
     def settle(self) -> None:
         """After incremental steps, whose objective was a bound: the objective itself, as one more iteration."""
@@ -219,15 +288,15 @@ def accelerated(problem: Any, point: Point) -> Iterator[Point]:
     after: Point | None = None  # the step of EM from an extrapolated point, which was taken to try it
     while True:
         here = [point]
-        for _ in range(2):
-            here.append(after or stepped(problem, here[-1]))
+        for k in range(2):
+            here.append((after or stepped(problem, here[-1]))._replace(fresh=k == 0))
             after = None
             yield here[-1]
         point = here[-1]
         ahead = _further(problem, [p.parameters for p in here], point.objective)
         if ahead is not None:
             point, after = ahead
-            yield point
+            yield point._replace(fresh=False)
 
 
 def _further(problem: Any, parameters: list[Any], objective: float) -> tuple[Point, Point] | None:
@@ -271,13 +340,15 @@ def incremental(problem: Any, begin: Point, batches: int) -> Iterator[Point]:
     """
     parts = problem.parts(batches)
     parameters = begin.parameters
-    known: list[Any] = [part.expected(parameters) for part in parts]
-    entropy = [e.log_likelihood - problem.free_energy(e.statistic, parameters) for e in known]
+    last = list(begin.parts) or [parameters] * len(parts)
+    known: list[Any] = [part.expected(theta) for part, theta in zip(parts, last, strict=True)]
+    entropy = [e.log_likelihood - problem.free_energy(e.statistic, theta) for e, theta in zip(known, last, strict=True)]
     while True:
         for i, part in enumerate(parts):
+            last[i] = parameters
             known[i] = part.expected(parameters)
             entropy[i] = known[i].log_likelihood - problem.free_energy(known[i].statistic, parameters)
             total = problem.joined([e.statistic for e in known])
             parameters = problem.maximised(total)
         bound = float(sum(entropy)) + problem.free_energy(total, parameters)
-        yield Point(parameters, total, bound + problem.log_prior(parameters), bound)
+        yield Point(parameters, total, bound + problem.log_prior(parameters), bound, parts=tuple(last))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from suffice.blas import one_blas_thread
+from suffice.checkpoints import checkpoint_of
 from suffice.errors import FitError, listed, nearest, note, whole
 from suffice.families.design import are_numbers
 from suffice.families.family import Estimate
@@ -42,7 +43,7 @@ ENDLESS = 12.0
 """Log-odds of a state of a parent that 100,000 rows could hardly tell from infinite ones."""
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, HiddenLike, PriorLike, RowsLike, SharedLike
+    from suffice.argument_types import FamiliesLike, HiddenLike, Path, PriorLike, RowsLike, SharedLike
     from suffice.engines.sequences import Sequences
     from suffice.graphs.directed import DagLike
     from suffice.graphs.template import TemplateLike
@@ -74,6 +75,7 @@ def em(  # type: ignore[overload-overlap]  # sequences have columns, too, as row
     time_limit: float | None = ...,
     threads: int | None = ...,
     progress: bool | None = ...,
+    checkpoint: Path | None = ...,
 ) -> EmRun[Chain]: ...
 @overload
 def em(
@@ -100,6 +102,7 @@ def em(
     time_limit: float | None = ...,
     threads: int | None = ...,
     progress: bool | None = ...,
+    checkpoint: Path | None = ...,
 ) -> EmRun: ...
 @overload
 def em(
@@ -127,6 +130,7 @@ def em(
     time_limit: float | None = ...,
     threads: int | None = ...,
     progress: bool | None = ...,
+    checkpoint: Path | None = ...,
 ) -> EmPlan: ...
 @one_blas_thread
 def em(
@@ -154,6 +158,7 @@ def em(
     time_limit: float | None = None,
     threads: int | None = None,
     progress: bool | None = None,
+    checkpoint: Path | None = None,
 ) -> EmRun | EmRun[Chain] | EmPlan:
     """The network of this graph that incomplete data gives: cells may be missing anywhere, and `hidden` variables everywhere.
 
@@ -182,7 +187,9 @@ def em(
     from the reduced rows, which the network keeps in memory until then. `information=True` finds it now, so that files and
     pickles have it; `False` keeps neither rows nor information.
 
-    `dry_run=True` reduces the rows, takes one step and says what the run would cost: an `EmPlan`.
+    `dry_run=True` reduces the rows, takes one step and says what the run would cost: an `EmPlan`. `checkpoint` is a directory in
+    which the run keeps where it is, every ten seconds at most: killed, stopped or interrupted, the same call goes on from there
+    and ends in the same bits (docs/scaling.md).
 
     >>> rows = {"a": ["x", "x", "y", None] * 5, "b": ["u", "u", "v", "v"] * 5}
     >>> run = em("a -> b", rows)
@@ -220,14 +227,23 @@ def em(
         return EmPlan.of(problem, n, max_iter)
 
     def climb(i: int, way: Climb) -> None:
+        way.resume()
         way.run(steps_of(problem, way.point, accelerate, batches), tol, max_iter, partial(_watch, shown, i, n, tol, max_iter))
         if batches is not None:
             way.settle()
 
-    thetas = beginnings(problem, start, n, seed)
-    climbs, stopped = from_starts(thetas, n, shown, lambda theta: Climb(problem, evaluated(problem, theta)), climb)
-    run = run_of(problem, climbs, n, stopped, tol)
-    return run if information is False else run.with_covariance(bool(information))
+    asked: dict[str, Any] = {"dag": problem.dag, "hidden": hidden, "prior": prior, "estimate": estimate, "starts": starts}
+    asked |= {"start": None if start is None else {node: start[node] for node in start}, "seed": seed, "tol": tol}
+    asked |= {"max_iter": max_iter, "fixed": fixed, "families": families, "shared": shared, "first": first, "m_step": m_step}
+    asked |= {"accelerate": accelerate, "batches": batches, "missing_depends_on": missing_depends_on}
+    with checkpoint_of(checkpoint, "em", problem.rows, asked) as shown.memory:
+        thetas = beginnings(problem, start, n, seed)
+        climbs, stopped = from_starts(thetas, n, shown, lambda theta: Climb(problem, evaluated(problem, theta)), climb)
+        run = run_of(problem, climbs, n, stopped, tol)
+        run = run if information is False else run.with_covariance(bool(information))
+        if not stopped:
+            shown.memory.finish()
+    return run
 
 
 def _holding(problem: ParameterProblem, said: Any, start: BayesNet | Chain | None) -> ParameterProblem:

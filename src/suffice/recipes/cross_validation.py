@@ -6,12 +6,13 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
 from suffice.blas import one_blas_thread
+from suffice.checkpoints import checkpoint_of
 from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
@@ -21,7 +22,7 @@ from suffice.families.family import Estimate, frame
 from suffice.families.named_families import for_search
 from suffice.families.priors import suitable
 from suffice.graphs import Cpdag, Dag, Template
-from suffice.iteration import Progress
+from suffice.iteration import Packed, Progress
 from suffice.learning.fit import fit
 from suffice.recipes.compared_fits import as_fits, check_folds, compare_fits
 from suffice.recipes.learn import PRIOR
@@ -32,7 +33,7 @@ from suffice.structure.search import problem_of, search
 from suffice.structure.windows import Window
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, LagsLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.argument_types import FamiliesLike, LagsLike, Path, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
     from suffice.graphs.template import TemplateLike
     from suffice.models.linear_chain.windows import LinearChain
     from suffice.objectives import ObjectiveLike, PenaltyLike
@@ -92,6 +93,7 @@ def cross_validate(
     memory_limit: int | str | None = ...,
     threads: int | None = ...,
     progress: bool | None = ...,
+    checkpoint: Path | None = ...,
 ) -> CrossValidation: ...
 @one_blas_thread
 def cross_validate(
@@ -113,6 +115,7 @@ def cross_validate(
     memory_limit: int | str | None = None,
     threads: int | None = None,
     progress: bool | None = None,
+    checkpoint: Path | None = None,
 ) -> CrossValidation | ComparedFits:
     """The log-likelihood of held-out rows: each of some folds in turn is predicted by what the others teach.
 
@@ -134,7 +137,8 @@ def cross_validate(
     Where cells are missing, graphs are found by `structural_em` and parameters by EM; a held-out row counts as far as it was
     observed.
 
-    `time_limit` is in seconds for each search. Ctrl-C returns the folds done so far.
+    `time_limit` is in seconds for each search. Ctrl-C returns the folds done so far. `checkpoint` is a directory for the folds
+    done so far: killed or stopped, the same call goes on from there, as in `search`.
 
     >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"], "moon": ["new", "new", "full", "full"] * 10}
     >>> learned, empty = cross_validate(rows, folds=4), cross_validate(rows, "rain; wet; moon", folds=4)
@@ -150,6 +154,8 @@ def cross_validate(
     folds = whole(folds, "the number of folds", 2)
     fits = as_fits(method, objective, penalty, None if prior is PRIOR else prior)
     if fits is not None:
+        if checkpoint is not None:
+            raise FitError("fits that are compared have no checkpoint: what a function does cannot be told from its name")
         of_search = {"score": score, "estimate": estimate, "constraints": constraints, "lags": lags, "families": families}
         limits = {"time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
         for option, value in (of_search | limits).items():
@@ -183,31 +189,57 @@ def cross_validate(
     watch: Progress[Any] = Progress("cross-validation", None, progress)
     done: list[Fold] = []
     stopped = 0
-    try:
-        for train, test in rows.split(folds, seed):
-            watch.check(f"fold {len(done) + 1} of {folds}")
-            graph = dag
-            if graph is None:
-                train = train.hold()  # a search passes over its rows more than once
-                asked: Any = (train, score, method, constraints)
-                own: Any = {"families": families, **budget}
-                graph, finished = _of_incomplete(*asked, **own) if gappy else _searched(*asked, lags=lags, **own)
+
+    def fold(train: Any, test: Any) -> tuple[Fold, bool]:
+        graph, finished = dag, True
+        if graph is None:
+            train = train.hold()  # a search passes over its rows more than once
+            asked: Any = (train, score, method, constraints)
+            own: Any = {"families": families, **budget}
+            graph, finished = _of_incomplete(*asked, **own) if gappy else _searched(*asked, lags=lags, **own)
+        with _quiet(gappy):
+            given: Any = (graph, train)
+            bn = fit(*given, prior=how, estimate=estimate, families=families)
+        return Fold(bn.log_likelihood(test), test.weight, len(graph.edges), bn.n_parameters, graph), finished
+
+    what = {"method": method, "folds": folds, "score": score, "prior": how, "estimate": estimate, "constraints": constraints}
+    what |= {"lags": lags, "families": families, "time_limit": time_limit, "seed": seed, "memory_limit": memory_limit}
+    with checkpoint_of(checkpoint, "cross_validate", rows, what) as watch.memory:
+        try:
+            for train, test in rows.split(folds, seed):
+                watch.check(f"fold {len(done) + 1} of {folds}")
+                one, finished = watch.memory.answer(["fold", len(done)], partial(fold, train, test), _packed, _unpacked)
+                done.append(one)
                 stopped += not finished
-            with _quiet(gappy):
-                given: Any = (graph, train)
-                bn = fit(*given, prior=how, estimate=estimate, families=families)
-            done.append(Fold(bn.log_likelihood(test), test.weight, len(graph.edges), bn.n_parameters, graph))
-    except FitError as error:
-        raise FitError(f"fold {len(done) + 1} of {folds}: {error} (a part of the rows may lack what is rare in all)") from None
-    except KeyboardInterrupt:
-        if len(done) < 2:
-            raise
-        note(f"the cross-validation was stopped after {len(done)} of {folds} folds")
-    finally:
-        watch.close()
+            watch.memory.finish()
+        except FitError as error:
+            raise FitError(
+                f"fold {len(done) + 1} of {folds}: {error} (a part of the rows may lack what is rare in all)"
+            ) from None
+        except KeyboardInterrupt:
+            if len(done) < 2:
+                raise
+            note(f"the cross-validation was stopped after {len(done)} of {folds} folds")
+        finally:
+            watch.close()
     if stopped:
         note(f"{stopped} of the searches reached the time limit: their graphs are the best so far")
     return CrossValidation(tuple(done), folds, watch.seconds)
+
+
+def _packed(value: tuple[Fold, bool]) -> Packed:
+    """A fold, and whether its search came to its end, for a checkpoint."""
+    (*numbers, graph), finished = value
+    parents, steps = {x: graph.parents(x) for x in graph.nodes}, None
+    if isinstance(graph, Template):
+        steps = [{x: graph.parents_at(x, t) for x in graph.nodes} for t in range(graph.order)]
+    return [numbers, parents, steps, finished], ()
+
+
+def _unpacked(packed: Packed) -> tuple[Fold, bool]:
+    (log_likelihood, weight, n_edges, n_parameters), parents, steps, finished = packed[0]
+    graph = Dag(parents) if steps is None else Template(parents, steps or None)
+    return Fold(log_likelihood, weight, n_edges, n_parameters, graph), finished
 
 
 def _searched(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         FamiliesLike,
         HiddenLike,
         LagsLike,
+        Path,
         PriorLike,
         RowsLike,
         ScoresNodes,
@@ -60,6 +61,7 @@ def learn(  # type: ignore[overload-overlap]  # sequences have columns, too, as 
     memory_limit: int | str | None = ...,
     threads: int | None = ...,
     progress: bool | None = ...,
+    checkpoint: Path | None = ...,
 ) -> Chain: ...
 @overload
 def learn(
@@ -75,6 +77,7 @@ def learn(
     memory_limit: int | str | None = ...,
     threads: int | None = ...,
     progress: bool | None = ...,
+    checkpoint: Path | None = ...,
 ) -> MarkovNet | GaussianMarkovNet: ...
 @overload
 def learn(
@@ -95,6 +98,7 @@ def learn(
     memory_limit: int | str | None = ...,
     threads: int | None = ...,
     progress: bool | None = ...,
+    checkpoint: Path | None = ...,
 ) -> BayesNet: ...
 @one_blas_thread
 def learn(
@@ -116,6 +120,7 @@ def learn(
     memory_limit: int | str | None = None,
     threads: int | None = None,
     progress: bool | None = None,
+    checkpoint: Path | None = None,
 ) -> BayesNet | Chain | MarkovNet | GaussianMarkovNet:
     """The network that the data supports best: `search` finds its graph, by default `Orders()` and BIC, and `fit` its parameters.
 
@@ -133,6 +138,9 @@ def learn(
 
     Of `sequences(...)` a `Chain` is learned, whose parents may lie up to `lags` steps back, as in `search`.
 
+    `checkpoint` is a directory in which the search, or structural EM, keeps what it has found: killed or stopped, the same call
+    goes on from there.
+
     >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"], "moon": ["new", "new", "full", "full"] * 10}
     >>> bn = learn(rows)
     >>> bn.dag, bn["wet"].probs.round(2)
@@ -140,7 +148,7 @@ def learn(
            [0.06, 0.94]]))
     """
     asked: dict[str, Any] = {"constraints": constraints, "seed": seed, "time_limit": time_limit}
-    asked |= {"threads": threads, "progress": progress}
+    asked |= {"threads": threads, "progress": progress, "checkpoint": checkpoint}
     if isinstance(data, Sequences):
         data = data if variables is None else data.with_variables(variables)
         if integers is not None:

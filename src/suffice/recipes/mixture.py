@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.blas import one_blas_thread
+from suffice.checkpoints import checkpoint_of
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, note
@@ -17,7 +18,7 @@ from suffice.families.family import Estimate, checked_estimate
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
 from suffice.incomplete.classes import ClassParameters
-from suffice.iteration import Progress
+from suffice.iteration import Packed, Progress
 from suffice.learning.climb import Climb, Point, evaluated, from_starts, steps_of
 from suffice.learning.em import checked_numbers
 from suffice.learning.mixture_parts import CollapsedClass
@@ -31,7 +32,7 @@ from suffice.structure.methods.selection import HeldOut
 from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import PriorLike, RowsLike, SizesLike
+    from suffice.argument_types import Path, PriorLike, RowsLike, SizesLike
     from suffice.learning.mixture_setup import Kind
     from suffice.scores import Penalised
 
@@ -71,6 +72,7 @@ def mixture(
     threads: int | None = None,
     progress: bool | None = None,
     time_limit: float | None = None,
+    checkpoint: Path | None = None,
 ) -> MixtureRun:
     """A mixture of `k` classes: the network of a hidden class that explains the columns of the data, learned by EM.
 
@@ -85,7 +87,8 @@ def mixture(
     responsibilities (row × class), (weights, means, covariances), or another run. A climb ends when an iteration gains no more
     than `tol` in log-likelihood; `tol=0` makes all `max_iter` iterations. Without a prior a class may collapse onto a point,
     where the likelihood has no maximum: that start is given up, and reported. `time_limit` (seconds) or Ctrl-C keeps the best
-    so far. Classes are numbered by falling weight, whatever the start.
+    so far. Classes are numbered by falling weight, whatever the start. `checkpoint` is a directory in which the run keeps where
+    it is: killed or stopped, the same call goes on from there, as in `em`.
 
     >>> run = mixture({"x": [1.0, 1.1, 0.9, 1.2, 5.0, 5.2, 4.9]}, 2)
     >>> run.weights.round(3), run.means.round(2).tolist()
@@ -103,10 +106,24 @@ def mixture(
         raise FitError("a start has a number of classes of its own: give k as that number")
     watch: Progress[Any] = Progress("mixture", time_limit, progress)
     task = _Task(families, name, as_prior(prior), how, starts, start, seed, tol, max_iter, threads, watch)
+    asked = {
+        "k": sizes,
+        "families": families,
+        "prior": prior,
+        "estimate": estimate,
+        "starts": starts,
+        "start": start,
+        "seed": seed,
+    }
+    asked |= {"tol": tol, "max_iter": max_iter, "choose": judge}
     try:
-        if isinstance(k, (int, np.integer)):
-            return _learned(_table(rows, start), sizes[0], task)[0]
-        return _chosen(rows, sizes, judge, task)
+        with checkpoint_of(checkpoint, "mixture", rows, asked) as watch.memory:
+            if isinstance(k, (int, np.integer)):
+                run, _ = _learned(_table(rows, start), sizes[0], task)
+            else:
+                run = _chosen(rows, sizes, judge, task)
+            watch.memory.finish()
+            return run
     finally:
         watch.close()
 
@@ -146,6 +163,15 @@ def _learned(table: Table, k: int, task: _Task) -> tuple[MixtureRun, bool]:
     return _run(climbs, mixture, task), stopped
 
 
+class _Drawn(Climb):
+    """A climb whose start is drawn when it begins."""
+
+    def restore(self, packed: Packed) -> None:
+        if self.point.statistic is None and packed[0]["cuts"][1:]:
+            self.point = self.point._replace(parameters=self.point.parameters())
+        super().restore(packed)
+
+
 def _climbs(mixture: Mixture, task: _Task) -> tuple[list[Climb], bool]:
     """EM from every start, and whether it was stopped before the end."""
     k = mixture.hidden.n_states
@@ -157,10 +183,11 @@ def _climbs(mixture: Mixture, task: _Task) -> tuple[list[Climb], bool]:
             task.watch.check(f"{k} classes, {where}: {way.point.objective:,.3f}")
 
         way.point = evaluated(mixture, way.point.parameters())
+        way.resume()
         way.run(steps_of(mixture, way.point), task.tol, task.max_iter, watch)
 
     def begin(drawn: Callable[[], ClassParameters]) -> Climb:
-        return Climb(mixture, Point(drawn, None, -np.inf, -np.inf))
+        return _Drawn(mixture, Point(drawn, None, -np.inf, -np.inf))
 
     climbs, stopped = from_starts(_starts(mixture, task, n), n, task.watch, begin, climb, CollapsedClass)
     return [c for c in climbs if c.trace or c.stopped], stopped

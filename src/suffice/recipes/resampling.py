@@ -6,13 +6,14 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
+from suffice.checkpoints import checkpoint_of
 from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
@@ -23,7 +24,7 @@ from suffice.families.named_families import for_search
 from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.paths import links, reached
 from suffice.graphs.text import Edge
-from suffice.iteration import OutOfTime, Progress
+from suffice.iteration import OutOfTime, Packed, Progress
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.found import Found
@@ -36,7 +37,7 @@ from suffice.structure.search import problem_of, search, window_of, with_most_pa
 from suffice.structure.windows import Window
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.argument_types import FamiliesLike, LagsLike, Path, RowsLike, ScoresNodes, SearchesGraphs
 
 Floats = npt.NDArray[np.float64]
 
@@ -69,6 +70,7 @@ def bootstrap(
     memory_limit: int | str | None = ...,
     threads: int | None = ...,
     progress: bool | None = ...,
+    checkpoint: Path | None = ...,
 ) -> Bootstrap: ...
 @overload
 def bootstrap(
@@ -86,6 +88,7 @@ def bootstrap(
     memory_limit: int | str | None = ...,
     threads: int | None = ...,
     progress: bool | None = ...,
+    checkpoint: Path | None = ...,
 ) -> Plan: ...
 @one_blas_thread
 def bootstrap(
@@ -103,6 +106,7 @@ def bootstrap(
     memory_limit: int | str | None = None,
     threads: int | None = None,
     progress: bool | None = None,
+    checkpoint: Path | None = None,
 ) -> Bootstrap | Plan:
     """How often each edge is found when the rows are resampled `n` times (Friedman, Goldszmidt & Wyner 1999).
 
@@ -121,7 +125,8 @@ def bootstrap(
 
     The k-th sample depends on the seed, k and the order of the rows, not on columns or threads. When `time_limit`, in seconds for
     all replicates together, is reached, or on Ctrl-C, the replicates done so far are returned: see `n_done`. `dry_run=True` only
-    estimates the cost of all replicates, a `Plan` as that of `search`.
+    estimates the cost of all replicates, a `Plan` as that of `search`. `checkpoint` is a directory for the replicates done so
+    far: killed or stopped, the same call goes on from there, as in `search`.
 
     >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"], "moon": ["new", "new", "full", "full"] * 10}
     >>> sure = bootstrap(rows, n=20)
@@ -135,6 +140,7 @@ def bootstrap(
     given = window_of(data, lags)
     watch: Progress[Any] = Progress("bootstrap", time_limit, progress)
     asked = (score, method, constraints)
+    rows: Data | Sequences
     if not isinstance(given, Window) and is_directed(method) and any((gappy := scan(data)).missing.values()):
         if memory_limit is not None:
             raise FitError("memory_limit= is for searches of complete rows, and there are missing cells; leave it out")
@@ -142,19 +148,24 @@ def bootstrap(
             raise FitError("dry_run= is for complete rows: with missing cells a note after the first replicate says its time")
         gappy, regressions = for_search(gappy, families)
         names, steps = tuple(sorted(n for n in gappy.columns if n not in gappy.identifiers)), None
-        samples = _incomplete_replicates(gappy.take(names), asked, regressions, n, seed, threads, watch)
+        rows = gappy.take(names)
+        samples = _incomplete_replicates(rows, asked, regressions, n, seed, threads, watch)
     else:
         problem = problem_of(given, score, constraints, method=method, time_limit=time_limit, families=families, **options)
         if dry_run:
             return _plan(problem, method, n)
         names, steps = problem.names, problem.lags
         options["families"] = problem.families
-        rows: Data | Sequences = _several(given) if isinstance(given, Window) else problem.data.take(names)  # type: ignore[union-attr]
+        rows = _several(given) if isinstance(given, Window) else problem.data.take(names)  # type: ignore[union-attr]
         samples = _replicates(rows, steps, asked, n, options, watch)
     counts, n_done = np.zeros((len(names), len(names))), 0
-    for members in _until_stopped(samples, watch):
-        counts += _arrows(members, names)
-        n_done += 1
+    what = {"method": method, "n": n, "score": score, "constraints": constraints, "lags": lags, "families": families}
+    with checkpoint_of(checkpoint, "bootstrap", rows, what | {"seed": seed, "memory_limit": memory_limit}) as watch.memory:
+        for members in _until_stopped(samples, watch):
+            counts += _arrows(members, names)
+            n_done += 1
+        if n_done == n:
+            watch.memory.finish()
     if not n_done:
         raise FitError("the bootstrap was stopped before its first replicate was done")
     if n_done < n:
@@ -179,16 +190,32 @@ def _several(window: Window) -> Sequences:
 
 def _replicates(
     rows: Data | Sequences, lags: Any, asked: tuple[Any, ...], n: int, options: dict[str, Any], watch: Progress[Any]
-) -> Iterator[Cpdag | None]:
-    """The class of graphs that is found in each sample; None of a search that was cut short."""
+) -> Iterator[Cpdag]:
+    """The class of graphs that is found in each sample."""
     limited = watch.time_limit is not None
-    for k in range(n):
-        watch.check(f"replicate {k + 1:,} of {n:,}")
+
+    def replicate(k: int) -> Cpdag:
         sample = rows.resample([options["seed"], k])
         near = Window.of(sample, lags) if isinstance(sample, Sequences) else sample.hold()
         with _named(k, watch):
             found = search(near, *asked, time_limit=max(watch.left, 1e-3) if limited else None, **options)
-            yield _members(found) if found.finished else None
+            if not found.finished:
+                raise OutOfTime
+            return _members(found)
+
+    for k in range(n):
+        watch.check(f"replicate {k + 1:,} of {n:,}")
+        yield watch.memory.answer(["replicate", k], partial(replicate, k), _packed, _unpacked)
+
+
+def _packed(members: Cpdag) -> Packed:
+    """A class of graphs for a checkpoint."""
+    return [members.nodes, members.directed, members.undirected], ()
+
+
+def _unpacked(packed: Packed) -> Cpdag:
+    nodes, directed, undirected = packed[0]
+    return Cpdag([tuple(edge) for edge in directed], [tuple(edge) for edge in undirected], nodes=nodes)
 
 
 def _incomplete_replicates(
@@ -199,13 +226,13 @@ def _incomplete_replicates(
     seed: int,
     threads: int | None,
     watch: Progress[Any],
-) -> Iterator[Cpdag | None]:
+) -> Iterator[Cpdag]:
     """The class of graphs that structural EM finds in each sample."""
     from suffice.recipes.structural_em import structural_em
 
     score, method, constraints = asked
-    for k in range(n):
-        watch.check(f"replicate {k + 1:,} of {n:,}, structural EM")
+
+    def replicate(k: int) -> Cpdag:
         limit = max(watch.left, 1e-3) if watch.time_limit is not None else None
         limits: dict[str, Any] = {"time_limit": limit, "threads": threads, "progress": False}
         with _named(k, watch), warnings.catch_warnings():
@@ -214,7 +241,13 @@ def _incomplete_replicates(
             run = structural_em(sample, (), score, method, constraints=constraints, families=families, seed=seed, **limits)
         if not k and n > 1:
             note(f"there are missing cells, so each of {n:,} replicates is a structural EM; the first took {watch.seconds:.2g} s")
-        yield _with_fixed(run.dag, run.problem) if run.finished else None
+        if not run.finished:
+            raise OutOfTime
+        return _with_fixed(run.dag, run.problem)
+
+    for k in range(n):
+        watch.check(f"replicate {k + 1:,} of {n:,}, structural EM")
+        yield watch.memory.answer(["replicate", k], partial(replicate, k), _packed, _unpacked)
 
 
 @contextmanager
@@ -228,13 +261,10 @@ def _named(k: int, watch: Progress[Any]) -> Iterator[None]:
         raise FitError(f"replicate {k + 1} of the bootstrap: {error} (a resample may lack what is rare in the data)") from None
 
 
-def _until_stopped(samples: Iterator[Cpdag | None], watch: Progress[Any]) -> Iterator[Cpdag]:
+def _until_stopped(samples: Iterator[Cpdag], watch: Progress[Any]) -> Iterator[Cpdag]:
     """What is found in each sample, until all are done or the run is stopped; a search that was cut short does not count."""
     try:
-        for members in samples:
-            if members is None:
-                return
-            yield members
+        yield from samples
     except (OutOfTime, KeyboardInterrupt):
         return
     finally:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.blas import one_blas_thread
+from suffice.checkpoints import checkpoint_of
 from suffice.display import html_table, text_table
 from suffice.engines.scan import scan
 from suffice.engines.sequences import Sequences
@@ -48,7 +49,7 @@ from suffice.structure.search import problem_of as search_problem
 from suffice.variables import Count, Finite, Real
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, HiddenLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.argument_types import FamiliesLike, HiddenLike, Path, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
     from suffice.graphs.directed import DagLike
 
 EDGES = ["edge", "direction"]
@@ -197,6 +198,7 @@ def structural_em(
     time_limit: float | None = None,
     threads: int | None = None,
     progress: bool | None = None,
+    checkpoint: Path | None = None,
 ) -> StructuralRun:
     """The network, graph and parameters, that rows with missing cells support best: by default BIC and `HillClimb()`.
 
@@ -224,7 +226,8 @@ def structural_em(
     both of a pair (of numbers: the search on the moments that EM finds with all variables joined). With hidden variables there
     are `starts` starts (5) with random links from the hidden to the observed variables, and parameters drawn with `seed`; the
     best is kept. Between rounds parameters are of maximum likelihood, with `Evidence(prior)` posterior means; `prior` is that of
-    the final network. When `time_limit`, in seconds, is reached, or on Ctrl-C, the best network so far is returned.
+    the final network. When `time_limit`, in seconds, is reached, or on Ctrl-C, the best network so far is returned. `checkpoint`
+    is a directory in which the run keeps what it has found: killed or stopped, the same call goes on from there, as in `em`.
 
     >>> rows = {"rain": list("nnyy?nny") * 8, "wet": list("nnyynn?n") * 8, "moon": list("nfnf") * 16}
     >>> run = structural_em(scan(rows, missing=["?"]))
@@ -264,8 +267,13 @@ def structural_em(
         chosen, rounds, tol, max_iter, as_prior(prior), start, starts or (STARTS if task.hidden and start is None else 1)
     )
     search = StructuralSearch(task, rows, problem, options)
-    with said_once():
-        return _result(search, search.run())
+    asked: dict[str, Any] = {"hidden": hidden, "score": problem.score, "constraints": constraints, "families": families}
+    asked |= {**options._asdict(), "seed": seed, "start": start if known is None else {n: known[n] for n in known}}
+    with said_once(), checkpoint_of(checkpoint, "structural_em", task.rows, asked) as problem.progress.memory:
+        run = _result(search, search.run())
+        if run.finished:
+            problem.progress.memory.finish()
+        return run
 
 
 def _result(search: StructuralSearch, finished: bool) -> StructuralRun:

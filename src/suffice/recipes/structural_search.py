@@ -25,10 +25,11 @@ from suffice.models.estimated import estimated
 from suffice.recipes.structural_regressions import log_likelihood_of, regressions_of
 from suffice.scores import Evidence, score_of_data
 from suffice.statistics import Statistics
+from suffice.structure.barring import Barring
 from suffice.structure.chow_liu import TAN, ChowLiu
 from suffice.structure.found import Found
 from suffice.structure.hill_climb import HillClimb
-from suffice.structure.local_scores import Barring, FamilyScores
+from suffice.structure.local_scores import FamilyScores
 from suffice.structure.parent_sets import TIE
 from suffice.structure.problem import Method, Problem
 from suffice.structure.search import outcome_of
@@ -377,7 +378,7 @@ class StructuralSearch:
     def _watch(self) -> Progress[Any]:
         """The clock of one search: it may take the time that is left."""
         limit = None if self.clock.time_limit is None else max(self.clock.left, 1e-3)
-        return _Within("structural EM", limit, False, tell=self._tell)
+        return _Within("structural EM", limit, False, memory=self.clock.memory, tell=self._tell)
 
     def _fitted(self, dag: Dag, state: _State) -> _State:
         """The parameters of a new graph, by EM from those that the expected statistics give."""
@@ -400,8 +401,15 @@ class StructuralSearch:
     def _climbed(self, problem: ParameterProblem, parameters: Any, iterations: int | None = None) -> Climb:
         """EM, until it gains no more than `tol`."""
         climb = self._begun = Climb.at(problem, parameters)
+        climb.memory = self.clock.memory
         self._watch_climb(climb)
-        climb.run(plain(problem, climb.point), self.options.tol, iterations or self.options.max_iter, self._watch_climb)
+
+        def run() -> None:
+            climb.resume()
+            climb.run(plain(problem, climb.point), self.options.tol, iterations or self.options.max_iter, self._watch_climb)
+
+        asked = ["EM", *(list(edge) for edge in problem.dag.edges)]
+        climb.memory.answer(asked, run, lambda _: climb.packed(), climb.restore)
         return climb
 
     def _watch_climb(self, climb: Climb) -> None:

@@ -8,13 +8,9 @@ configurations are `listed` of a sparse table or of moments. `numbers.npy` has t
 
 from __future__ import annotations
 
-import io
-import json
 import math
 import re
-import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from suffice.errors import FormatError, SufficeError, listed
-from suffice.output import replacing
+from suffice.statistics.archive import DAMAGE, array_of, header_of, write_archive
 from suffice.statistics.configurations import Array, Keys, sizes
 from suffice.statistics.counts import Counts
 from suffice.statistics.moments import Moments
@@ -35,26 +31,7 @@ from suffice.variables import Count, Finite, Real, Variable
 
 Entry = Counts | Moments
 VERSION = 2
-LONGEST_HEADER = 1000
-_HEADER = re.compile(
-    rb"\{ *'descr': *'(?P<type>[<>|][fiub](?P<size>[1248]))', *'fortran_order': *False, *"
-    rb"'shape': *\((?P<shape>[0-9]{0,18}(?: *, *[0-9]{1,18}){0,7},?)\) *,? *\} *\n?"
-)
 _STEP = re.compile(r"\[-?[0-9]+\]$")
-DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-"""What the libraries raise when the bytes of an archive are not what they should be."""
 MOMENT_PARTS = ("keys", "count", "mean", "scatter", "df", "rest", "log_base")
 
 
@@ -113,12 +90,7 @@ class Contents:
     def write(self, path: str | PathLike[str]) -> None:
         lost = {} if self.lost is None else {"lost": self.lost}
         header = {"suffice": "statistics", "version": VERSION, "weight": self.weight, **self.layout, **lost}
-        with replacing(path) as place, zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("header.json", json.dumps(header, ensure_ascii=False))
-            for name, array in (("numbers", self.numbers), ("keys", self.keys)):
-                buffer = io.BytesIO()
-                np.lib.format.write_array(buffer, array, allow_pickle=False)
-                archive.writestr(f"{name}.npy", buffer.getvalue())
+        write_archive(path, header, {"numbers": self.numbers, "keys": self.keys})
 
     @staticmethod
     def read(path: str | PathLike[str]) -> Contents:
@@ -128,7 +100,7 @@ class Contents:
             if header.get("version") == 1:
                 return _first_version(header, archive)
             layout: dict[str, Any] = {k: header[k] for k in ("variables", "entries", "min_count") if k in header}
-            numbers, keys = (_array(archive, name) for name in ("numbers", "keys"))
+            numbers, keys = (array_of(archive, name) for name in ("numbers", "keys"))
             return Contents(layout, header["weight"], numbers, keys, header.get("lost"))
 
 
@@ -162,10 +134,7 @@ def reading(path: str | PathLike[str]) -> Iterator[None]:
 
 
 def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
-    text = archive.read("header.json").decode()
-    header: dict[str, Any] = json.loads(text)
-    if "\\u" in text:  # an escape can write half a character, which is refused
-        json.dumps(header, ensure_ascii=False).encode()
+    header: dict[str, Any] = header_of(archive)
     if header.get("suffice") != "statistics" or header.get("version") not in (1, VERSION):
         raise FormatError("this is not a file of statistics, or one of a later version", path=archive.filename)
     return header
@@ -178,7 +147,7 @@ def _first_version(header: dict[str, Any], archive: zipfile.ZipFile) -> Contents
     keys: list[Any] = []
 
     def take(i: int, part: str, shape: Sequence[int]) -> Any:
-        return _array(archive, f"{i}.{part}")
+        return array_of(archive, f"{i}.{part}")
 
     entries = [_described(_entry(d, by, partial(take, i)), arrays, keys) for i, d in enumerate(header["entries"])]
     return Contents({"variables": header["variables"], "entries": entries}, header["weight"], *_joined(arrays, keys))
@@ -280,22 +249,3 @@ class _Flat:
 def _parts(counted: tuple[str, ...]) -> tuple[str, ...]:
     """The arrays of moments: without counts there is no `log_base`."""
     return MOMENT_PARTS if counted else MOMENT_PARTS[:-1]
-
-
-def _array(archive: zipfile.ZipFile, name: str) -> Any:
-    """One array, whose size in its header must be the size of what the archive holds, before any of it is taken.
-
-    Headers are read by our own rule, as numpy's own reader takes them for Python, and warns of some.
-    """
-    info = archive.getinfo(f"{name}.npy")
-    with archive.open(info) as stream:
-        start = stream.read(8)
-        width = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4}.get(start, 0)
-        size = int.from_bytes(stream.read(width), "little")
-        header = _HEADER.fullmatch(stream.read(size)) if 0 < size <= LONGEST_HEADER else None
-        shape = () if header is None else tuple(int(n) for n in header["shape"].split(b",") if n.strip())
-        body = info.file_size - len(start) - width - size
-        if header is None or math.prod(shape) * int(header["size"]) != body:
-            raise FormatError(f"the array {name!r} is not what its header says", path=archive.filename)
-        dtype = np.dtype(header["type"].decode())
-        return np.frombuffer(stream.read(), dtype).astype(dtype.newbyteorder("=")).reshape(shape)

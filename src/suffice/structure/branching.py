@@ -89,6 +89,7 @@ class _Branching:
         outer.progress.check(f"{self._number} branches")
         left = None if np.isinf(outer.progress.left) else outer.progress.left
         inner: Progress[list[Parents]] = Progress(outer.progress.what, left, outer.progress.show)
+        inner.memory = outer.progress.memory
         try:
             outcome = self.method.run(outer.under(rules=rules, progress=inner))
         except FitError:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -202,12 +202,14 @@ class FiniteScores(ScoreSource):
         kept = [np.zeros(0, np.int32)]  # type: list[Counts]
         for g in self._pieces(level.sets):
             self.watch()
+            asked = ["sets", level.size, len(values), *g[[0, -1]].tolist()]
             if by_rows[g[0]]:
-                values[g] = self._counted(level.sets[g])
-                continue
-            full, at = self._expanded(level.sets[g], level.sub[g], tables, offsets)
-            values[g] = self._terms(level.sets[g], full, at)
-            if not last:
+                values[g] = self.memory.array(asked, partial(self._counted, level.sets[g]))
+            elif last:
+                values[g] = self.memory.array(asked, partial(self._of_tables, level, g, tables, offsets))
+            else:
+                full, at = self._expanded(level.sets[g], level.sub[g], tables, offsets)
+                values[g] = self._terms(level.sets[g], full, at)
                 kept.append(full)
         if last:
             return values, None, None
@@ -219,6 +221,10 @@ class FiniteScores(ScoreSource):
         by_rows = self.bitmaps.by_rows(sets)
         for which in (np.flatnonzero(by_rows), np.flatnonzero(~by_rows)):
             yield from (which[part] for part in self._parts(sets[which]))
+
+    def _of_tables(self, level: Level, g: Ints, tables: Any, offsets: Any) -> Ints:
+        """The terms of some sets of the last level, whose tables nobody needs after it."""
+        return self._terms(level.sets[g], *self._expanded(level.sets[g], level.sub[g], tables, offsets))
 
     def _expanded(self, sets: Sets, sub: Ints, tables: Any, offsets: Any) -> tuple[Counts, Ints]:
         from suffice.kernels.bitmaps import expand

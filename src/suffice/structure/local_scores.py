@@ -10,7 +10,9 @@ their own.
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -20,6 +22,7 @@ from suffice.engines.data import Data
 from suffice.errors import FitError, note
 from suffice.families import family_of, has_family
 from suffice.families.priors import K2, BDeu, BDs, Dirichlet
+from suffice.iteration import NOTHING, Memory
 from suffice.scores import Evidence, Penalised, local_score
 from suffice.statistics import Request, Statistics
 from suffice.structure.parent_sets import TIE, Ints, Level, ParentSets, Sets, chosen, lattice
@@ -89,7 +92,9 @@ class ScoreSource:
         memory_limit: float | None = None,
         watch: Callable[..., None] = lambda: None,
         given: Collection[int] = (),
+        memory: Memory = NOTHING,
     ) -> None:
+        self.memory = memory
         self.data, self.score, self.threads, self.memory_limit, self.watch = data, score, threads, memory_limit, watch
         self.variables = tuple(sorted(variables, key=lambda v: v.name))
         self.names = tuple(v.name for v in self.variables)
@@ -111,7 +116,8 @@ class ScoreSource:
         wanted = list(families)
         new = [f for f in dict.fromkeys(wanted) if f not in self.known]
         if new:
-            self.known.update(zip(new, map(float, self._fresh(new)), strict=True))
+            fresh = self.memory.array(["families", *about(new)], lambda: np.array(list(self._fresh(new)), float))
+            self.known.update(zip(new, fresh.tolist(), strict=True))
         return np.array([self.known[f] for f in wanted])
 
     def family(self, child: int, parents: Parents) -> float:
@@ -134,7 +140,8 @@ class ScoreSource:
         """The child's score with each variable put in or taken out of its parents; NaN for the child, and for no candidates."""
         chosen = [i for i in (range(self.n) if candidates is None else candidates) if i != child]
         result = np.full(self.n, np.nan)
-        result[chosen] = self._toggles(child, parents, chosen)
+        asked = ["toggles", child, *parents, -1, len(chosen), *chosen[:1], *chosen[-1:]]
+        result[chosen] = self.memory.array(asked, lambda: self._toggles(child, parents, chosen))
         return result
 
     def ahead(self, families: Iterable[Family]) -> None:
@@ -145,6 +152,10 @@ class ScoreSource:
 
     def pairs(self) -> tuple[Array, Array]:
         """The score of each variable alone, and [child, parent] of each with one parent (−inf where it has none)."""
+        single, pair = self.memory.arrays(["pairs"], self._pairs)
+        return single, pair
+
+    def _pairs(self) -> tuple[Array, Array]:
         n = self.n
         single, pair = np.empty(n), np.full((n, n), -np.inf)
         levels, scores = self._scored(Rules.free(n, 1).without_parents(self.given), prune=False)
@@ -157,9 +168,14 @@ class ScoreSource:
 
     def parent_sets(self, rules: Rules, *, prune: bool = True) -> ParentSets:
         """All parent sets that the rules allow; with `prune`, those that are better than each of their subsets."""
-        levels, scores = self._scored(rules.without_parents(self.given), prune=prune)
-        scores[0][self.given] = 0.0
-        return chosen(rules, levels, scores, prune=prune)
+
+        def make() -> ParentSets:
+            levels, scores = self._scored(rules.without_parents(self.given), prune=prune)
+            scores[0][self.given] = 0.0
+            return chosen(rules, levels, scores, prune=prune)
+
+        asked = ["parent sets", prune, rules.n_families, *rules.digests]
+        return self.memory.answer(asked, make, ParentSets.packed, ParentSets.unpacked)
 
     def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """The lattice and the score of each member of each set given the others, −inf where it needs no score."""
@@ -168,7 +184,8 @@ class ScoreSource:
             self.watch()
             axis, which = np.nonzero(level.families(rules).T)
             scores.append(np.full(level.sets.shape, -np.inf))
-            scores[-1][which, axis] = self._of_sets(level.sets[which], axis)
+            asked, sets = ["sets", level.size, len(axis)], level.sets[which]
+            scores[-1][which, axis] = self.memory.array(asked, partial(self._of_sets, sets, axis))
         return levels, scores
 
     def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
@@ -203,6 +220,15 @@ def by_size(families: Sequence[Family]) -> list[tuple[Ints, Sets, Ints]]:
         children = np.array([families[i][0] for i in order])
         result.append((order, members, np.argmax(members == children[:, None], axis=1)))
     return result
+
+
+def about(families: Sequence[Family]) -> list[int]:
+    """Which families these are, in a few numbers: how many, a sum of the first ones, and the last.
+
+    >>> about([(0, ()), (2, (0, 1))])
+    [2, 2490138884, 2, 0, 1]
+    """
+    return [len(families), zlib.crc32(repr(list(families[:100])).encode()), families[-1][0], *families[-1][1]]
 
 
 def families_in(sets: Sets, axis: Ints) -> list[Family]:
@@ -254,7 +280,10 @@ class FamilyScores(ScoreSource):
         """In as few scans as there is memory for."""
         for batch in in_memory(families, self._size, CELLS, FAMILIES):
             self.watch()
-            yield from self._batch(batch)
+            yield from self.memory.array(["batch", *about(batch)], partial(self._of_batch, batch)).tolist()
+
+    def _of_batch(self, families: Sequence[Family]) -> Array:
+        return np.array(list(self._batch(families)), float)
 
     def _batch(self, families: Sequence[Family]) -> Iterator[float]:
         """The scores of families from one scan."""
@@ -336,28 +365,3 @@ class ExpectedScores(FamilyScores):
         statistics = self.data.gather([Request(s) for s in sets], threads=self.threads)
         each = [statistics.counts(s).values.ravel() for s in sets]
         return np.concatenate([np.zeros(0), *each]), np.cumsum([0, *map(len, each)])
-
-
-class Barring(ScoreSource):
-    """Other scores, but some families have none: a child whose parents are these, or these and others.
-
-    `known` keeps the other scores, for the next one that is made when more is barred.
-    """
-
-    most_families = SLOW
-
-    def __init__(self, scores: ScoreSource, barred: Collection[tuple[int, frozenset[int]]], known: dict[Family, float]) -> None:
-        super().__init__(scores.data, scores.variables, scores.score, watch=scores.watch)
-        self.scores, self.known = scores, known
-        self.barred = [[parents for c, parents in barred if c == child] for child in range(self.n)]
-
-    def families(self, families: Iterable[Family]) -> Array:
-        wanted = list(families)
-        return np.where([self._barred(*f) for f in wanted], -np.inf, super().families(wanted))
-
-    def _fresh(self, families: Sequence[Family]) -> Iterable[float]:
-        self.scores.watch = self.watch
-        return iter(self.scores.families(families))
-
-    def _barred(self, child: int, parents: Parents) -> bool:
-        return any(some <= set(parents) for some in self.barred[child])

@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
+from suffice.checkpoints import checkpoint_of
 from suffice.engines.parallel import available_memory, in_order
 from suffice.engines.sources import checked_limit
 from suffice.errors import FitError, TooLarge, bytes_in_words, note
-from suffice.iteration import OutOfTime
+from suffice.iteration import OutOfTime, Packed
 from suffice.scores import AIC, LogLikelihood
 from suffice.structure.constraints import Constraints
 from suffice.structure.hill_climb import check_number
@@ -34,7 +35,7 @@ from suffice.structure.rules import Rules
 from suffice.structure.search import problem_of
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, RowsLike, ScoresNodes
+    from suffice.argument_types import FamiliesLike, Path, RowsLike, ScoresNodes
     from suffice.statistics import Statistics
 
 Floats = npt.NDArray[np.float64]
@@ -68,6 +69,7 @@ def order_mcmc(
     families: FamiliesLike | None = ...,
     seed: int = ...,
     dry_run: Literal[False] = ...,
+    checkpoint: Path | None = ...,
     time_limit: float | None = ...,
     memory_limit: int | str | None = ...,
     threads: int | None = ...,
@@ -88,6 +90,7 @@ def order_mcmc(
     families: FamiliesLike | None = ...,
     seed: int = ...,
     dry_run: Literal[True],
+    checkpoint: Path | None = ...,
     time_limit: float | None = ...,
     memory_limit: int | str | None = ...,
     threads: int | None = ...,
@@ -108,6 +111,7 @@ def order_mcmc(
     families: FamiliesLike | None = None,
     seed: int = 0,
     dry_run: bool = False,
+    checkpoint: Path | None = None,
     time_limit: float | None = None,
     memory_limit: int | str | None = None,
     threads: int | None = None,
@@ -129,7 +133,8 @@ def order_mcmc(
     `families` are those of nodes that are regressions, as in `search`.
 
     Look at `r_hat`, `largest_difference` and `ess` before you believe it; a note says so when the chains disagree. Ctrl-C and
-    `time_limit` keep what was sampled so far. `dry_run=True` only estimates the cost, a `Plan` as that of `search`.
+    `time_limit` keep what was sampled so far. `dry_run=True` only estimates the cost, a `Plan` as that of `search`. `checkpoint`
+    is a directory for parent sets and chains so far, to go on from, as in `search`.
 
     >>> data = {"x": ["a", "b"] * 20, "y": ["u", "v"] * 20, "z": ["p", "p", "q", "q"] * 10}
     >>> posterior = order_mcmc(data, samples=200)
@@ -159,16 +164,20 @@ def order_mcmc(
     if dry_run:
         return Plan.of(problem, sampling)
     _refuse_too_large(rules, checked_limit(memory_limit))
-    try:
-        table = _Table(problem.scores.parent_sets(rules, prune=False))
-    except OutOfTime:
-        raise _too_early() from None
-    need = sampling.memory(problem.n)
-    if need > (available_memory() / 2 if memory_limit is None else checked_limit(memory_limit)):
-        raise TooLarge(f"{samples:,} samples of {chains} chains would take {bytes_in_words(need)}: ask for fewer samples")
-    walks = [_Chain(table, rules, thin, np.random.default_rng([seed, c])) for c in range(chains)]
-    finished = _walked(walks, problem, samples, burn_in)
-    posterior = _posterior(problem, table, walks, correct, finished)
+    asked = {"score": problem.score, "constraints": constraints, "families": families, "seed": seed, "correct": correct}
+    with checkpoint_of(checkpoint, "order_mcmc", problem.data, asked | {"sampling": sampling}) as problem.progress.memory:
+        try:
+            table = _Table(problem.scores.parent_sets(rules, prune=False))
+        except OutOfTime:
+            raise _too_early() from None
+        need = sampling.memory(problem.n)
+        if need > (available_memory() / 2 if memory_limit is None else checked_limit(memory_limit)):
+            raise TooLarge(f"{samples:,} samples of {chains} chains would take {bytes_in_words(need)}: ask for fewer samples")
+        walks = [_Chain(table, rules, thin, np.random.default_rng([seed, c])) for c in range(chains)]
+        finished = _walked(walks, problem, samples, burn_in)
+        posterior = _posterior(problem, table, walks, correct, finished)
+        if finished:
+            problem.progress.memory.finish()
     if not posterior.agreed:
         note(
             f"the chains disagree (R-hat {posterior.r_hat:.2f}, edges differ by up to {posterior.largest_difference:.2f}): "
@@ -272,8 +281,9 @@ def _walked(walks: Sequence[_Chain], problem: Problem, samples: int, burn_in: in
     sizes = [(size, keep) for total, keep in ((burn_in, False), (samples, True)) for size in _parts(total, thin)]
     try:
         for done, (size, keep) in enumerate(sizes):
-            for _ in in_order([partial(w.walk, size, keep) for w in walks], problem.threads):
-                pass
+            walk = partial(_walk_on, walks, size, keep, problem.threads)
+            unpack = partial(_unpack, walks, keep)
+            problem.progress.memory.answer(["walk", done, len(sizes), size, keep], walk, partial(_packed, walks, keep), unpack)
             problem.progress.check(f"{done + 1} of {len(sizes)} parts of the walk")
     except (OutOfTime, KeyboardInterrupt) as stop:
         done = min(len(w.kept) for w in walks)
@@ -285,6 +295,25 @@ def _walked(walks: Sequence[_Chain], problem: Problem, samples: int, burn_in: in
     finally:
         problem.progress.close()
     return True
+
+
+def _walk_on(walks: Sequence[_Chain], size: int, keep: bool, threads: int | None) -> None:
+    for _ in in_order([partial(w.walk, size, keep) for w in walks], threads):
+        pass
+
+
+def _packed(walks: Sequence[_Chain], keep: bool, _: None) -> Packed:
+    """Where the chains are, and the batch that each has kept last, for a checkpoint."""
+    facts = [[w.n_moves, w.n_moved, w.rng.bit_generator.state] for w in walks]
+    batches = [np.array(part) for part in zip(*(w.kept[-1] for w in walks), strict=True)] if keep else []
+    return facts, (np.array([w.order for w in walks]), np.array([w.own for w in walks]), *batches)
+
+
+def _unpack(walks: Sequence[_Chain], keep: bool, packed: Packed) -> None:
+    for w, (n_moves, n_moved, state), order, own, *batch in zip(walks, packed[0], *packed[1], strict=True):
+        w.n_moves, w.n_moved, w.rng.bit_generator.state, w.order, w.own = n_moves, n_moved, state, order, own
+        if keep:
+            w.kept.append(_Batch(*batch))
 
 
 def _too_early() -> FitError:

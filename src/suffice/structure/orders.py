@@ -7,7 +7,7 @@ pp. 445–452). Time and memory grow with 2^n, whatever the data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError
+from suffice.iteration import Packed
 from suffice.structure.hill_climb import check_number, climbed
 from suffice.structure.local_scores import ScoreSource
 from suffice.structure.parent_sets import TIE, ParentSets
@@ -119,7 +120,9 @@ class Orders:
             for done in range(0, rounds, stretch):
                 before = [c.total for c in chains]
                 climb = partial(_Chain.climb, rounds=min(stretch, rounds - done))
-                list((pool.map if workers > 1 else map)(climb, chains))
+                walk = partial(_go_on, chains, pool.map if workers > 1 else map, climb)
+                asked = ["rounds", done, rounds, len(sets), len(chains)]
+                problem.progress.memory.answer(asked, walk, partial(_packed, chains), partial(_unpack, chains))
                 quiet = quiet + stretch if before == [c.total for c in chains] else 0
                 top = max(chains, key=lambda c: c.total)
                 if top.total > best + problem.scores.tie(best) or best == -np.inf:
@@ -250,21 +253,37 @@ def _walk_back(
     return result
 
 
+def _go_on(chains: list[_Chain], each: Callable[..., Iterable[None]], climb: Callable[[_Chain], None]) -> None:
+    """Let all chains go on."""
+    list(each(climb, chains))
+
+
+def _packed(chains: list[_Chain], _: None) -> Packed:
+    """Where the chains are, for a checkpoint."""
+    parts = ([c.order for c in chains], [c.chosen for c in chains], [c.random for c in chains])
+    return [c.total for c in chains], tuple(np.array(part) for part in parts)
+
+
+def _unpack(chains: list[_Chain], packed: Packed) -> None:
+    for chain, total, order, chosen, random in zip(chains, packed[0], *packed[1], strict=True):
+        chain.total, chain.order, chain.chosen, chain.random = total, order, chosen, random
+
+
 class _Chain:
     """One chain: an order, and the state of its random numbers."""
 
     def __init__(self, sets: ParentSets, order: npt.NDArray[np.int32], seed: list[int]) -> None:
         self.sets, self.order, self.total = sets, order, -np.inf
-        self._random = np.random.default_rng(seed).integers(1, 2**63, 1).astype(np.uint64)
-        self._chosen = np.zeros(sets.n, np.int64)
+        self.random = np.random.default_rng(seed).integers(1, 2**63, 1).astype(np.uint64)
+        self.chosen = np.zeros(sets.n, np.int64)
 
     def climb(self, rounds: int) -> None:
         from suffice.kernels.orders import climb_orders
 
         s = self.sets
         tie = TIE * (1.0 + abs(s.bound))
-        self.total = climb_orders(s.first, s.score, s.masks, self.order, tie, self._random, rounds, KICK, self._chosen)
+        self.total = climb_orders(s.first, s.score, s.masks, self.order, tie, self.random, rounds, KICK, self.chosen)
 
     @property
     def parents(self) -> list[Parents]:
-        return [self.sets.members(int(row)) for row in self._chosen]
+        return [self.sets.members(int(row)) for row in self.chosen]

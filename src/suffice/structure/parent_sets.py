@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import TooLarge
+from suffice.iteration import Packed
 from suffice.structure.rules import Parents, Rules
 
 Sets = npt.NDArray[np.int32]
@@ -158,6 +159,15 @@ class ParentSets:
     def of(n: int, families: Sequence[tuple[int, Parents, float]]) -> ParentSets:
         """From (child, parents, score)."""
         return _collected(n, [(np.array([c]), np.array([s]), np.array([parents], np.int32)) for c, parents, s in families])
+
+    def packed(self) -> Packed:
+        """These sets for a checkpoint."""
+        return None, (self.first, self.score, self.masks)
+
+    @staticmethod
+    def unpacked(packed: Packed) -> ParentSets:
+        """Those of a checkpoint."""
+        return ParentSets(*packed[1])
 
     @property
     def n(self) -> int:

@@ -24,6 +24,7 @@ class PriorScores(ScoreSource):
         self.prior = self.score.prior
         self.prior.check(self.names)
         options: Any = {"threads": self.threads, "memory_limit": self.memory_limit, "watch": lambda: self.watch()}
+        options["memory"] = self.memory
         self.of_data = self._of_data(self.data, self.variables, self.score.score, given=self.given, **options)
         self.most_families = self.of_data.most_families
 

@@ -88,6 +88,7 @@ class Problem:
             memory_limit=self.memory_limit,
             watch=lambda what="scoring parent sets": self.progress.check(what),
             given=self.given,
+            memory=self.progress.memory,
         )
         return RegressionScores(scores, self.regressions) if self.families else scores
 

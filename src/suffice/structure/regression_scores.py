@@ -19,8 +19,9 @@ from suffice.families.design import Layout, terms
 from suffice.families.glm import MAX_PARAMETERS
 from suffice.families.regression_batches import Standardised
 from suffice.families.regression_suprema import BatchClimb, RegressionChild, Supremum, climbed, column_products
+from suffice.iteration import Packed
 from suffice.scores import Evidence
-from suffice.structure.local_scores import Family, ScoreSource, families_in, in_memory
+from suffice.structure.local_scores import Family, ScoreSource, about, families_in, in_memory
 from suffice.structure.parent_sets import Ints, Sets
 from suffice.structure.rules import Parents
 from suffice.variables import Variable
@@ -60,6 +61,7 @@ class RegressionScores(ScoreSource):
     def __init__(self, others: ScoreSource, families: Mapping[int, Any]) -> None:
         self.others, self.regressions = others, dict(families)
         options: Any = {"threads": others.threads, "memory_limit": others.memory_limit, "watch": others.watch}
+        self.fits = others.memory  # of each fit what the next ones begin with, and not the scores alone
         super().__init__(others.data, others.variables, others.score, **options)
 
     def _prepare(self) -> None:
@@ -107,7 +109,8 @@ class RegressionScores(ScoreSource):
         new = [f for f in families if f not in self.known and self._has_room(f)]
         most = max(1.0, ROWS_A_PASS / max(1, self.data.n_rows))
         for part in in_memory(new, lambda f: float(self._layout(f).size) ** 2, KEPT, most):
-            self._fit(part)
+            asked = ["regressions", *about(part)]
+            self.fits.answer(asked, partial(self._fit, part), partial(self._packed, part), partial(self._unpack, part))
         return np.array([self.known[f] for f in families])
 
     def _has_room(self, family: Family) -> bool:
@@ -134,6 +137,24 @@ class RegressionScores(ScoreSource):
             found = climb.suprema(self.standardised, self.children[child].summary)
             for family, supremum in zip(group, found, strict=True):
                 self.known[family] = self._score_of(family, supremum)
+
+    def _packed(self, families: Sequence[Family], _: None) -> Packed:
+        """What a fit of these families has found, for a checkpoint."""
+        thetas = [self.theta.get(f, np.zeros(0)) for f in families]
+        facts = [[f in self.endless, len(theta)] for f, theta in zip(families, thetas, strict=True)]
+        return [facts, self.n_fits, self.n_passes], (np.array([self.known[f] for f in families]), np.concatenate(thetas))
+
+    def _unpack(self, families: Sequence[Family], packed: Packed) -> None:
+        (facts, self.n_fits, self.n_passes), (scores, thetas) = packed
+        at = 0
+        for family, score, (endless, size) in zip(families, scores.tolist(), facts, strict=True):
+            self.known[family] = score
+            if endless:
+                self.endless.add(family)
+            if size:
+                self.theta[family] = thetas[at : at + size]
+            at += size
+        self._n_kept += at
 
     def _climb(self, child: int, group: Sequence[Family]) -> BatchClimb:
         own = [self._variables(parents) for _, parents in group]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import comb
@@ -49,6 +50,11 @@ class Rules:
         """
         most, candidates = self.max_parents.tolist(), self.allowed.sum(1).tolist()
         return sum(comb(c, k) for c, m in zip(candidates, most, strict=True) for k in range(min(m, c) + 1))
+
+    @property
+    def digests(self) -> list[int]:
+        """Two numbers that other rules hardly have."""
+        return [zlib.crc32(np.packbits(self.allowed).tobytes()), zlib.crc32(self.required.tobytes() + self.max_parents.tobytes())]
 
     def capped(self, max_parents: int | None) -> Rules:
         """The same rules with at most so many parents."""

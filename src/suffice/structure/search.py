@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from suffice.blas import one_blas_thread
+from suffice.checkpoints import checkpoint_of
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences import Sequences
@@ -33,7 +34,7 @@ from suffice.structure.windows import Window
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.argument_types import FamiliesLike, LagsLike, Path, RowsLike, ScoresNodes, SearchesGraphs
 
 
 @overload
@@ -49,6 +50,7 @@ def search(
     threads: int | None = ...,
     progress: bool | None = ...,
     dry_run: Literal[False] = ...,
+    checkpoint: Path | None = ...,
 ) -> FoundGraph: ...
 @overload
 def search(
@@ -65,6 +67,7 @@ def search(
     threads: int | None = ...,
     progress: bool | None = ...,
     dry_run: Literal[False] = ...,
+    checkpoint: Path | None = ...,
 ) -> Found: ...
 @overload
 def search(
@@ -81,6 +84,7 @@ def search(
     threads: int | None = ...,
     progress: bool | None = ...,
     dry_run: Literal[True],
+    checkpoint: Path | None = ...,
 ) -> Plan: ...
 @one_blas_thread
 def search(
@@ -97,6 +101,7 @@ def search(
     threads: int | None = None,
     progress: bool | None = None,
     dry_run: bool = False,
+    checkpoint: Path | None = None,
 ) -> Found | FoundGraph | Plan:
     """The graph that scores best on the data: by default BIC, and `Orders()`, which allows up to three parents.
 
@@ -120,7 +125,8 @@ def search(
 
     `time_limit` is in seconds; when it is reached, or on Ctrl-C, the best graph so far is returned. `memory_limit` bounds what
     the search takes beside the data. `dry_run=True` only estimates the cost. `progress` shows the best score so far on standard
-    error: by default on a terminal, after a second.
+    error: by default on a terminal, after a second. With `checkpoint`, a directory, a search that was killed or stopped goes on
+    when it is called again, and ends in the same bits (docs/scaling.md).
 
     >>> rows = {"rain": list("nnyy") * 8, "wet": list("nnyn") * 8, "moon": list("nf") * 4 + list("fn") * 12}
     >>> found = search(rows)
@@ -130,8 +136,7 @@ def search(
     >>> search(sequences({"x": list("uuuuuuvvvvvv") * 9})).template.edges
     (('x[-1]', 'x'),)
     """
-    kinds = "a method is an object such as Orders(), HillClimb(), Exact() or PC()"
-    chosen: Method = _checked(Orders() if method is None else method, "run", kinds)
+    chosen: Method = _checked(Orders() if method is None else method, "run", METHODS)
     budget: Any = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads, "progress": progress}
     rows = window_of(data, lags)
     if isinstance(data, Sequences) and not is_directed(chosen):
@@ -142,22 +147,29 @@ def search(
     tell_of_few_rows(chosen, problem)
     if dry_run:
         return Plan.of(problem, chosen)
-    if is_directed(chosen) and (limit := model_limit(problem.variables, problem.families)) is not None:
+    if checkpoint is not None and not is_directed(chosen):
+        raise FitError(f"{type(chosen).__name__} keeps no checkpoint: searches for directed graphs do, and bootstrap")
+    if is_directed(chosen) and (limit := model_limit(problem.variables, problem.families)):
         note(limit)
-    found: Found | FoundGraph = found_by(chosen, problem)
-    if not isinstance(found, FoundGraph):
-        for remark in found.remarks:
-            note(remark)
-    if not isinstance(data, Sequences) or isinstance(found, FoundGraph):
-        return found
 
     def ask(place: Window) -> Found:
         left = None if time_limit is None else max(time_limit - problem.progress.seconds, 1e-3)
         there = problem_of(place, score, constraints, **budget | {"time_limit": left})
+        there.progress.memory = problem.progress.memory
         found: Found = found_by(*with_most_parents(elsewhere(chosen), there))
         return found
 
-    return with_first_steps(found, rows, ask)
+    asked = {"score": problem.score, "method": chosen, "constraints": constraints, "lags": lags, "families": families}
+    asked |= {"seed": seed, "memory_limit": memory_limit}
+    with checkpoint_of(checkpoint, "search", problem.data, asked) as problem.progress.memory:
+        found: Found | FoundGraph = found_by(chosen, problem)
+        if isinstance(found, Found):
+            for remark in found.remarks:
+                note(remark)
+            found = with_first_steps(found, rows, ask) if isinstance(data, Sequences) else found
+        if found.finished:
+            problem.progress.memory.finish()
+    return found
 
 
 def with_most_parents(method: Method, problem: Problem) -> tuple[Method, Problem]:
@@ -239,10 +251,7 @@ def found_by(method: Method, problem: Problem) -> Any:
 
 
 def window_of(data: Any, lags: Any) -> Any:
-    """The data, of sequences a window over their steps.
-
-    A search of a window itself looks at nothing else, and so not at the first steps.
-    """
+    """The data, of sequences a window over their steps: a search of that looks at nothing else, and so not at the first steps."""
     if isinstance(data, Sequences):
         return Window.of(data, lags)
     if lags is not None:
@@ -375,6 +384,7 @@ def refuse_left_out(named: Mapping[str, str], data: Data | Statistics) -> None:
             )
 
 
+METHODS = "a method is an object such as Orders(), HillClimb(), Exact() or PC()"
 SCORES = "a score is LogLikelihood(), AIC(), BIC(), EBIC(1) or Evidence(prior)"
 
 COMPLETED = "structural_em(data) and learn(data) search with missing cells"

@@ -6,7 +6,7 @@ three ways: tables counted from rows in memory, a matrix of correlations, or sta
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from suffice.engines.bits import BitBlock, BitLayout
 from suffice.engines.data import Data
 from suffice.engines.engine import Bits
 from suffice.engines.parallel import in_order, n_threads
+from suffice.iteration import Memory, Packed
 from suffice.structure.independence import (
     ChiSquared,
     GSquared,
@@ -134,7 +135,7 @@ def separated(judge: Judge, questions: Questions, k: int, alpha: float, progress
     """Look for a set of k members that separates each pair at level alpha."""
     given, n_tests = [None] * len(questions), 0  # type: list[Parents | None], int
     largest = np.full(len(questions), -np.inf)
-    for part in _in_parts(judge, questions, (k,), alpha, first=True):
+    for part in _in_parts(judge, questions, (k,), alpha, progress.memory, first=True):
         progress.check(f"tests given {k} others")
         n_tests += part.n_tests
         largest[part.start : part.start + len(part.largest)] = part.largest
@@ -147,7 +148,7 @@ def separated(judge: Judge, questions: Questions, k: int, alpha: float, progress
 def census(judge: Judge, questions: Questions, most: int, alpha: float, progress: Any) -> Census:
     """Count the sets of up to `most` members that separate each pair at level alpha, and in how many each variable is."""
     n_sets, n_with, n_tests = np.zeros(len(questions), np.int64), Counter[tuple[int, int]](), 0
-    for part in _in_parts(judge, questions, range(most + 1), alpha, first=False):
+    for part in _in_parts(judge, questions, range(most + 1), alpha, progress.memory, first=False):
         progress.check("tests that direct edges")
         n_tests += part.n_tests
         n_sets += np.bincount(part.pairs, minlength=len(questions))
@@ -165,8 +166,20 @@ class PairTests(NamedTuple):
     largest: Array
     n_tests: int
 
+    def packed(self) -> Packed:
+        """These tests for a checkpoint."""
+        return [self.start, self.sets, self.n_tests], (self.pairs, self.log_p, self.largest)
 
-def _in_parts(judge: Judge, questions: Questions, sizes: Sequence[int], alpha: float, *, first: bool) -> Iterator[PairTests]:
+    @staticmethod
+    def unpacked(packed: Packed) -> PairTests:
+        """Those of a checkpoint."""
+        (start, sets, n_tests), (pairs, log_p, largest) = packed
+        return PairTests(start, pairs, [tuple(members) for members in sets], log_p, largest, n_tests)
+
+
+def _in_parts(
+    judge: Judge, questions: Questions, sizes: Sequence[int], alpha: float, memory: Memory, *, first: bool
+) -> Iterator[PairTests]:
     """Test the pairs given sets of these sizes, up to the `first` set that separates a pair or given all of them.
 
     In parts, several for each thread, since some pairs take longer than others.
@@ -195,7 +208,19 @@ def _in_parts(judge: Judge, questions: Questions, sizes: Sequence[int], alpha: f
 
     n, workers = len(questions), n_threads(judge.threads)
     size = n if workers == 1 and judge.threads == 1 else max(1, min(2**13, -(-n // (8 * workers))))
-    return in_order((partial(task, a, min(a + size, n)) for a in range(0, n, max(1, size))), judge.threads)
+    ranges = deque((a, min(a + size, n)) for a in range(0, n, max(1, size)))
+    tests: Iterator[PairTests] | None = None
+
+    def tested() -> PairTests:
+        nonlocal tests
+        if tests is None:  # the parts before this one are known
+            tests = in_order([partial(task, *some) for some in ranges], judge.threads)
+        return next(tests)
+
+    while ranges:
+        asked = ["tests", *ranges[0], n, list(sizes)[-1], len(questions.pool), first]
+        yield memory.answer(asked, tested, PairTests.packed, PairTests.unpacked)
+        ranges.popleft()
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,66 @@
+"""Parameters as plain arrays, for checkpoints: bit by bit, and back into parameters of the same kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = tuple[npt.NDArray[np.float64], ...]
+
+
+def numbers_of(parameters: Any) -> Numbers:
+    """The arrays and numbers of parameters: those of a value with fields, and of the values that mappings and tuples hold.
+
+    >>> from suffice import Finite
+    >>> from suffice.families.categorical import Table
+    >>> numbers_of({"x": Table(Finite("x", ["a", "b"]), (), [0.25, 0.75])})
+    (array([0.25, 0.75]),)
+    """
+    return tuple(_numbers(parameters))
+
+
+def _numbers(value: Any) -> Iterator[npt.NDArray[np.float64]]:
+    if isinstance(value, (np.ndarray, float)):
+        yield np.array(value, np.float64)
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _numbers(part)
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _numbers(part)
+    else:
+        for part in _own(value).values():
+            yield from _numbers(part)
+
+
+def _own(value: Any) -> dict[str, Any]:
+    """The fields that hold parameters; what they were estimated from, and variables, are none."""
+    own = {f.name: getattr(value, f.name) for f in fields(value)} if is_dataclass(value) else {}
+    return {name: part for name, part in own.items() if isinstance(part, (np.ndarray, float, Mapping))}
+
+
+def with_numbers(like: Any, numbers: Numbers) -> Any:
+    """Parameters of the same kind as others, with these numbers.
+
+    >>> with_numbers({"x": (np.zeros(2), 0.0)}, (np.ones(2), np.array(3.0)))
+    {'x': (array([1., 1.]), 3.0)}
+    """
+    return _filled(like, iter(numbers))
+
+
+def _filled(like: Any, numbers: Iterator[npt.NDArray[np.float64]]) -> Any:
+    if isinstance(like, np.ndarray):
+        return next(numbers).reshape(like.shape)
+    if isinstance(like, float):
+        return float(next(numbers))
+    if isinstance(like, Mapping):
+        return {name: _filled(part, numbers) for name, part in like.items()}
+    if isinstance(like, tuple):
+        parts = [_filled(part, numbers) for part in like]
+        return tuple(parts) if type(like) is tuple else type(like)(*parts)
+    own = _own(like)
+    return replace(like, **{name: _filled(part, numbers) for name, part in own.items()}) if own else like
