@@ -13,8 +13,8 @@ import numpy as np
 
 from suffice.engines.bits import BitStep
 from suffice.structure.finite_scores import DENSE, Array, FiniteScores
-from suffice.structure.local_scores import Family, ScoreSource, by_size, families_in, in_memory
-from suffice.structure.parent_sets import Ints, Level, Sets, lattice
+from suffice.structure.local_scores import Family, ScoreSource, families_in, in_memory
+from suffice.structure.parent_sets import Ints, Level, Sets, by_size, lattice
 from suffice.structure.rules import Parents, Rules
 
 

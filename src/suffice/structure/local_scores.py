@@ -25,7 +25,7 @@ from suffice.families.priors import K2, BDeu, BDs, Dirichlet
 from suffice.iteration import NOTHING, Memory
 from suffice.scores import Evidence, Penalised, local_score
 from suffice.statistics import Request, Statistics
-from suffice.structure.parent_sets import TIE, Ints, Level, ParentSets, Sets, chosen, lattice
+from suffice.structure.parent_sets import TIE, Ints, Level, ParentSets, Sets, by_size, chosen, lattice
 from suffice.structure.rules import Parents, Rules, toggled
 from suffice.variables import Finite, Variable
 
@@ -202,24 +202,6 @@ class ScoreSource:
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
         """The scores of the families whose child stands at place axis[g] of sets[g]."""
         return self.families(families_in(sets, axis))
-
-
-def by_size(families: Sequence[Family]) -> list[tuple[Ints, Sets, Ints]]:
-    """Families of each number of parents: their places, their members in the order of sets, and the place of the child there.
-
-    >>> by_size([(5, (2, 7))])
-    [(array([0]), array([[2, 5, 7]], dtype=int32), array([1]))]
-    """
-    places: dict[int, list[int]] = {}
-    for i, (_, parents) in enumerate(families):
-        places.setdefault(len(parents), []).append(i)
-    result = []
-    for which in places.values():
-        rows = sorted(((*sorted((*parents, child)), i) for i in which for child, parents in [families[i]]))
-        members, order = np.array([r[:-1] for r in rows], np.int32), np.array([r[-1] for r in rows])
-        children = np.array([families[i][0] for i in order])
-        result.append((order, members, np.argmax(members == children[:, None], axis=1)))
-    return result
 
 
 def about(families: Sequence[Family]) -> list[int]:

@@ -57,6 +57,24 @@ class Level:
         return result
 
 
+def by_size(families: Sequence[tuple[int, Parents]]) -> list[tuple[Ints, Sets, Ints]]:
+    """Families of each number of parents: their places, their members in the order of sets, and the place of the child there.
+
+    >>> by_size([(5, (2, 7))])
+    [(array([0]), array([[2, 5, 7]], dtype=int32), array([1]))]
+    """
+    places: dict[int, list[int]] = {}
+    for i, (_, parents) in enumerate(families):
+        places.setdefault(len(parents), []).append(i)
+    result = []
+    for which in places.values():
+        rows = sorted(((*sorted((*parents, child)), i) for i in which for child, parents in [families[i]]))
+        members, order = np.array([r[:-1] for r in rows], np.int32), np.array([r[-1] for r in rows])
+        children = np.array([families[i][0] for i in order])
+        result.append((order, members, np.argmax(members == children[:, None], axis=1)))
+    return result
+
+
 def lattice(rules: Rules) -> list[Level]:
     """The sets of every family that the rules allow (whatever they require), and all subsets of these; level m at place m − 1."""
     n = rules.n
