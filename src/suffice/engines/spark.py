@@ -6,6 +6,7 @@ same in every pass, and are read like any other files.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import shutil
@@ -16,6 +17,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -165,11 +167,21 @@ class Job:
             return pickle.dumps(pickle.loads(self.work)(task))
         except SufficeError as refusal:
             return pickle.dumps(refusal)
+        finally:
+            spare_modules(len(sys.modules))
 
 
+@cache
 def package_version() -> str:
     """The version of this package."""
     return version("suffice")
+
+
+@cache
+def spare_modules(n_modules: int) -> None:
+    """Have the garbage collector pass over what is loaded, whenever there is more of it: Spark calls it after each task, and to
+    look at all modules would be most of what a task costs."""
+    gc.freeze()
 
 
 def opened(answer: bytes) -> Any:
