@@ -15,7 +15,7 @@ from suffice.blas import one_blas_thread
 from suffice.engines.bins import binned_variable
 from suffice.engines.doubts import Notes, doubts_about
 from suffice.engines.encode import Encoder, Wrong
-from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, added
+from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, added, ranges
 from suffice.engines.frames import Frame
 from suffice.engines.infer import Found, Guess, Weights, encoder_for, found_by
 from suffice.engines.sources import Categories, Options, checked_variables
@@ -39,7 +39,8 @@ def place(number: int, row: int) -> str:
 
 
 class Raw(NamedTuple):
-    """The number of a block, its Arrow table and, where it is known, whose rows these are, and how many of them come before."""
+    """The number of a block, an Arrow table of its rows, and of those of the next blocks if there are more than fit into one;
+    where it is known, whose rows these are, and how many of them come before."""
 
     number: int
     table: Any
@@ -53,7 +54,7 @@ class Raw(NamedTuple):
 
 @dataclass(frozen=True)
 class Reader:
-    """From the Arrow table of a block to its encoded columns, which are all declared, and columns that are kept as they are."""
+    """From Arrow tables to blocks of encoded columns, which are all declared, and columns that are kept as they are."""
 
     names: tuple[str, ...]
     options: Options
@@ -65,7 +66,15 @@ class Reader:
         weights = () if self.options.weights is None else (self.options.weights,)
         return tuple(dict.fromkeys((*self.names, *self.keep, *weights)))
 
-    def block(self, raw: Raw) -> Block:
+    def blocks(self, raw: Raw) -> Iterator[Block]:
+        """The blocks of a table, which is encoded at once."""
+        whole = self._encoded(raw)
+        for i, (start, stop) in enumerate(ranges(whole.n_rows)):
+            columns = {n: c[start:stop] for n, c in whole.columns.items()}
+            kept = {n: c[start:stop] for n, c in whole.kept.items()}
+            yield Block(columns, None if whole.weight is None else whole.weight[start:stop], raw.number + i, kept)
+
+    def _encoded(self, raw: Raw) -> Block:
         weights = self.options.weights
         cells = {n: _column(raw.table, n) for n in (*self.names, *self.keep)}
         encoders = {n: encoder_for(n, frame(n, cells[n], self.options), self.options) for n in self.names}
@@ -112,8 +121,7 @@ class Work:
     def _encoded(self, blocks: Iterable[Raw], last: list[Raw]) -> Iterator[Block]:
         for raw in blocks:
             last[:] = [raw]
-            if len(raw.table):
-                yield self.reader.block(raw)
+            yield from self.reader.blocks(raw)
 
 
 @dataclass(frozen=True)

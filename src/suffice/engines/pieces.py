@@ -12,6 +12,9 @@ from suffice.engines.partitions import Raw
 from suffice.engines.sources import Kind, kind_of
 from suffice.libraries import pa, pq
 
+CELLS = 2**22
+"""Cells that a worker reads and encodes at once, unless those of one block are more."""
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -73,12 +76,15 @@ def _files(pieces: Sequence[Piece]) -> list[tuple[Piece, ...]]:
 
 def tables(pieces: Sequence[Piece], columns: Sequence[str]) -> Iterator[Raw]:
     """The blocks of some pieces, as numbered Arrow tables of these columns; text comes as dictionaries."""
+    size = max(1, CELLS // (ROWS * max(1, len(columns))))
     for file in _files(pieces):
         path = file[0].path
         with readable_parquet(path), pq.ParquetFile(path, pre_buffer=False) as head:
             text = [n for n in columns if kind_of(head.schema_arrow.field(n).type) is Kind.TEXT]
         with readable_parquet(path), pq.ParquetFile(path, read_dictionary=text, pre_buffer=False) as source:
             for piece in file:
-                batches = source.iter_batches(ROWS, row_groups=[piece.group], columns=list(columns))
+                # a task has one processor
+                batches = source.iter_batches(size * ROWS, row_groups=[piece.group], columns=list(columns), use_threads=False)
                 for i, batch in enumerate(batches):
-                    yield Raw(piece.number + i, pa.Table.from_batches([batch]), piece.whose, piece.first + i * ROWS)
+                    at = i * size
+                    yield Raw(piece.number + at, pa.Table.from_batches([batch]), piece.whose, piece.first + at * ROWS)
