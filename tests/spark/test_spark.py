@@ -149,8 +149,48 @@ def test_wrong_cells_are_named_by_file_or_partition(session: Any, tmp_path: Path
         sf.scan(frame, {"a": ["u", "v"]}).schema  # noqa: B018
 
 
+def text(folder: Path, table: dict[str, Any], mark: str = ",", decimal: str = ".") -> str:
+    """Text files of a table, of different lengths, the last without rows."""
+    cells = zip(*table.values(), strict=True)
+    lines = [mark.join("" if c is None else str(c).replace(".", decimal) for c in row) for row in cells]
+    for i, part in enumerate((lines[:50], lines[50:], [])):
+        (folder / f"{i}.csv").write_text("\n".join([mark.join(table), *part]) + "\n")
+    return str(folder / "*.csv")
+
+
+@pytest.mark.parametrize("how", [{}, {"separator": ";", "decimal": ","}])
+@pytest.mark.parametrize("name", ["fit tables", "fit numbers", "EM with numbers", "Poisson", "schema", "bins", "log-likelihood"])
+def test_workers_read_text(session: Any, tmp_path: Path, name: str, how: dict[str, str]) -> None:
+    table, learn = LEARNERS[name]
+    paths, known = text(tmp_path, table, *how.values()), {"k": sf.Count} if "k" in table else None
+    here, there = (sf.scan(paths, known, **how, **more) for more in ({}, {"engine": sf.Spark(session, partitions=2)}))
+    assert there.engine.untyped(["a"]) == here.engine.untyped(["a"])
+    alike(learn(there), learn(here))
+
+
+def test_text_is_held_and_weighed(session: Any, tmp_path: Path) -> None:
+    table = {**some(WHOLE, "a", "x"), "w": np.arange(len(WHOLE["x"])) % 3}
+    paths, requests = text(tmp_path, table), [sf.Request(("a",)), sf.Request((), ("x",))]
+    here = sf.scan(paths, weights="w").gather(requests)
+    held = sf.scan(paths, weights="w", engine=sf.Spark(session)).hold()
+    for _ in range(2):
+        there = held.gather(requests)
+        assert there.counts(["a"]).values.tolist() == here.counts(["a"]).values.tolist()
+        np.testing.assert_allclose(there.moments([], ["x"]).mean, here.moments([], ["x"]).mean, rtol=1e-12)
+
+
+def test_wrong_cells_of_text_are_named_by_line(session: Any, tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("a,b\nu,1\n")
+    (tmp_path / "2.csv").write_text('a,b\nu,1\n"u",2\nw,3\n')
+    with pytest.raises(DataError, match=r"2.csv, line 4, column 'a': 'w' is not a state"):
+        sf.scan(tmp_path / "*.csv", {"a": ["u", "v"]}, engine=sf.Spark(session)).schema  # noqa: B018
+    (tmp_path / "2.csv").write_text("a,b\nu\n")
+    with pytest.raises(DataError, match=r"2.csv, line 2: found 1 field where the header has 2"):
+        sf.scan(tmp_path / "*.csv", engine=sf.Spark(session)).schema  # noqa: B018
+
+
 def refusals(session: Any, folder: Path) -> dict[str, tuple[Callable[[], Any], str]]:
-    (folder / "rows.csv").write_text("a\n1\n")
+    (folder / "rows.conll").write_text("a b\n\n")
     table = written(folder / "p", {"a": ["u", "v"] * 30})
     numbers = written(folder / "n", {"a": np.arange(60.0), "b": np.arange(60.0) ** 2})
     stream = session.readStream.format("rate").load()
@@ -158,7 +198,7 @@ def refusals(session: Any, folder: Path) -> dict[str, tuple[Callable[[], Any], s
         "no session": (lambda: sf.Spark("local"), "Spark is given a session"),
         "no partitions": (lambda: sf.Spark(session, partitions=0), "the number of partitions"),
         "another engine": (lambda: sf.scan(table, engine="spark"), r"an engine is Spark\(session\), not 'spark'"),
-        "text": (lambda: sf.scan(folder / "rows.csv", engine=sf.Spark(session)), "workers of Spark read Parquet files"),
+        "labels": (lambda: sf.scan(folder / "rows.conll", engine=sf.Spark(session)), "workers of Spark read Parquet and text"),
         "stream": (lambda: sf.scan(stream), "a streaming frame never ends"),
         "weights": (lambda: sf.scan(table, weights=[1.0], engine=sf.Spark(session)), "weights in a column"),
         "scratch": (lambda: sf.scan(session.range(3), engine=sf.Spark(session, scratch=folder / "none")), "no such directory"),

@@ -23,14 +23,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from suffice.blas import one_blas_thread
 from suffice.engines.engine import ROWS, Engine, Sum, View
-from suffice.engines.files import Parquet
+from suffice.engines.files import Delimited, Parquet
 from suffice.engines.held_blocks import HeldBlocks
 from suffice.engines.jobs import Job, add_answers, opened, package_version, plain_errors
 from suffice.engines.partitions import Partitions, Reader, Work
-from suffice.engines.pieces import Piece, dealt, pieces_of, tables
-from suffice.engines.sources import Options
+from suffice.engines.pieces import Piece, dealt, row_groups, tables, text_files
+from suffice.engines.sources import Options, Source
 from suffice.engines.views import Viewed
-from suffice.errors import DataError, whole
+from suffice.errors import DataError, note, whole
 from suffice.libraries import pa
 
 T = TypeVar("T")
@@ -80,12 +80,16 @@ class Spark:
         """The tasks of a pass over enough rows."""
         return self.partitions or 2 * int(self.context.defaultParallelism)
 
-    def of_files(
-        self, paths: Sequence[Path], options: Options, whose: Callable[[int, Path], str] = lambda _, path: str(path)
-    ) -> SparkRows:
-        """The rows of Parquet files, under paths that the workers reach."""
-        source = Parquet([path.absolute() for path in paths])
-        return SparkRows(self, pieces_of(source, whose), source.names, replace(options, loose=True))
+    def of_files(self, source: Source, options: Options) -> SparkRows:
+        """The rows of Parquet or text files, under paths that the workers reach."""
+        if isinstance(source, Parquet):
+            pieces: tuple[Piece, ...] = row_groups(source, lambda _, path: str(path))
+            return SparkRows(self, pieces, source.names, replace(options, loose=True))
+        if isinstance(source, Delimited):
+            for message in source.notes:
+                note(message)
+            return SparkRows(self, text_files(source), source.names, replace(options, decimal=source.decimal))
+        raise DataError("workers of Spark read Parquet and text files; of other rows, give a frame of Spark")
 
     def of_frame(self, frame: Any, options: Options) -> SparkRows:
         """The rows of a frame, which are written to files first."""
@@ -94,8 +98,9 @@ class Spark:
         folder = self.folder()
         with plain_errors("the rows of the frame cannot be written"):
             self.interruptible(lambda: frame.write.mode("error").parquet(f"file:{folder}"))
-        paths = sorted(folder.glob("*.parquet"))
-        rows = self.of_files(paths, options, lambda i, _: f"partition {i + 1}")
+        source = Parquet(sorted(folder.glob("*.parquet")))
+        pieces = row_groups(source, lambda i, _: f"partition {i + 1}")
+        rows = SparkRows(self, pieces, source.names, replace(options, loose=True))
         weakref.finalize(rows.pieces[0] if rows.pieces else rows, shutil.rmtree, folder, ignore_errors=True)
         return rows
 
@@ -264,7 +269,7 @@ class SparkRows(Partitions):
 
     def place(self, number: int, row: int) -> str:
         piece = max((p for p in self.pieces if p.number <= number), key=lambda p: p.number)
-        return f"{piece.whose}, row {piece.first + (number - piece.number) * ROWS + row + 1}"
+        return piece.place(piece.first + (number - piece.number) * ROWS + row)
 
 
 class HeldRows(SparkRows):

@@ -39,6 +39,9 @@ SMALL = 2**12
 DENSE = 2**22
 """Cells up to which a table is counted densely."""
 
+FAR = 500_000
+"""Families that are all scored, in a few passes, before rows in other processes are climbed over, with a pass a step."""
+
 
 Form = tuple[int, float, float, Ints, float]
 """A score as the kernels know it: see `suffice.kernels.local_scores`."""
@@ -91,6 +94,8 @@ class FiniteScores(LocalScores):
 
     def _counted_by(self, finite: Sequence[Finite]) -> Bitmaps:
         """Who has the tables of sets of variables."""
+        if not self.data.engine.near:
+            self.quick = FAR
         return Bitmaps(self.data, finite, threads=self.threads, memory_limit=self.memory_limit)
 
     def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:

@@ -20,7 +20,7 @@ class PriorScores(LocalScores):
         self.prior.check(self.names)
         options: Any = {"threads": self.threads, "memory_limit": self.memory_limit, "watch": lambda: self.watch()}
         self.of_data = LocalScores(self.data, self.variables, self.score.score, given=self.given, **options)
-        self.most_families = self.of_data.most_families
+        self.most_families, self.quick = self.of_data.most_families, self.of_data.quick
 
     def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """Nothing is left out for the price of its parameters where the prior may make up for it."""
