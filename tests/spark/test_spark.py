@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import gc
-import os
-import signal
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +14,10 @@ import pytest
 
 import suffice as sf
 from suffice.cli_inputs import data_of
-from suffice.engines import Block, Data, Step
+from suffice.engines import Data
+from suffice.engines import gather as gathering
 from suffice.engines import spark as engine
-from suffice.errors import DataError, SufficeError
+from suffice.errors import DataError, SufficeError, TooLarge
 from tests.test_one_door import FINITE, HOLED, LEARNERS, WHOLE, alike, some
 
 SLOW = {"pseudo-likelihood, many neighbours", "hill climbing, few equal rows"}
@@ -85,6 +83,17 @@ def test_large_sums_are_added_by_the_workers(session: Any, tmp_path: Path, monke
     alike(learn(on_spark(session, tmp_path, table, 5)), learn(sf.scan(table)))
 
 
+def test_tables_beyond_memory_are_refused_with_their_size(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each partition sends its tables, so that more partitions need more memory."""
+    states = [f"s{i}" for i in range(20)]
+    paths, names = written(tmp_path, dict.fromkeys("abcde", states * 30)), tuple("abcde")
+    few, many = (sf.scan(paths, dict.fromkeys(names, states), engine=sf.Spark(session, partitions=n)) for n in (2, 16))
+    monkeypatch.setattr(gathering, "available_memory", lambda: 2**28)  # a table has 24 MiB
+    assert few.gather([sf.Request(names)]).counts(names).values.sum() == 600
+    with pytest.raises(TooLarge, match=r"the tables asked for need .*B and .*B are free; the largest is over"):
+        many.gather([sf.Request(names)])
+
+
 def test_blocks_that_are_lost_or_damaged_are_made_again(session: Any, tmp_path: Path) -> None:
     table = {**some(WHOLE, "x"), "w": np.arange(len(WHOLE["x"])) % 3}
     data = sf.scan(written(tmp_path / "rows", table), weights="w", engine=sf.Spark(session, scratch=tmp_path))
@@ -99,45 +108,6 @@ def test_blocks_that_are_lost_or_damaged_are_made_again(session: Any, tmp_path: 
     del held
     gc.collect()
     assert not list(tmp_path.glob("suffice-*"))
-
-
-@dataclass(frozen=True)
-class FailOnce(Step[float]):
-    """A sum that fails, or whose process is killed, when it is first made."""
-
-    mark: str
-    how: str
-
-    def of(self, block: Block) -> float:
-        if not os.path.exists(self.mark):
-            Path(self.mark).touch()
-            if self.how == "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
-            raise OSError("the disk was not there")
-        return float(block.columns["x"].sum())
-
-
-@pytest.mark.parametrize("how", ["raise", "kill"])
-def test_a_task_that_fails_once_is_tried_again(session: Any, tmp_path: Path, how: str) -> None:
-    data = on_spark(session, tmp_path / "rows", some(WHOLE, "x"))
-    total = data.fold(FailOnce(str(tmp_path / "mark"), how))
-    np.testing.assert_allclose(total, WHOLE["x"].sum(), rtol=1e-12)
-
-
-@dataclass(frozen=True)
-class FailAlways(Step[float]):
-    error: str
-
-    def of(self, block: Block) -> float:
-        raise {"refusal": DataError("no such rows"), "bug": ZeroDivisionError("of a step")}[self.error]
-
-
-def test_a_task_that_always_fails_is_named_in_one_sentence(session: Any, tmp_path: Path) -> None:
-    data = on_spark(session, tmp_path, some(WHOLE, "x"))
-    with pytest.raises(DataError, match=r"^no such rows$"):
-        data.fold(FailAlways("refusal"))
-    with pytest.raises(DataError, match=r"^the work on a partition failed: ZeroDivisionError: of a step$"):
-        data.fold(FailAlways("bug"))
 
 
 def test_wrong_cells_are_named_by_file_or_partition(session: Any, tmp_path: Path) -> None:

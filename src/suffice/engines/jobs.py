@@ -81,5 +81,12 @@ def _cause(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if any("No module named 'suffice'" in line for line in lines):
         return "the Python of the workers has no suffice: install it there, or set PYSPARK_PYTHON before the session starts"
+    if any("Python worker exited unexpectedly" in line for line in lines):
+        return "a Python worker ended again and again, as one does that is killed, or has no memory left"
+    if any("maxResultSize" in line for line in lines):
+        return (
+            "the sums of the partitions are more than Spark lets its driver take: ask for fewer or smaller tables, or start the "
+            "session with a larger spark.driver.maxResultSize"
+        )
     named = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception")) and not line.startswith("org.")]
     return printable(named[0] if named else lines[0] if lines else "Spark gave no reason", 300)

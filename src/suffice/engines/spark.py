@@ -257,6 +257,9 @@ class SparkRows(Partitions):
     def sum(self, work: Work) -> Sum[Any]:
         return self.spark.sum(self.tasks, self.reading(work))
 
+    def sums_at_once(self, threads: int) -> int:
+        return min(len(self.tasks), FEW)
+
     def reading(self, work: Work) -> Callable[[Task], Any]:
         """Some work, on what workers have of the rows."""
         return Reading(work)
