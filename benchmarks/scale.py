@@ -5,6 +5,7 @@
 needs pyspark (the extra `spark`), psutil and Java 17. Times are seconds of processor time of this process and all that it
 started, the JVM and its Python workers, and seconds by the clock; ratios are to the files engine in the same run. With --rows the
 files are written to a folder that stays, and are read from there the next time; --frame also sends them through a frame of Spark.
+`curves`, `plot` and `mllib`: see `scale_curves.py`.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ def largest_worker() -> float:
     return max((p.memory_info().rss for p in workers), default=0) / 2**20
 
 
-def measured(call: Callable[[], Any]) -> tuple[float, float]:
+def measured(call: Callable[[], Any], rounds_of: int = STEPS) -> tuple[float, float]:
     """The processor time and the clock of the least of several calls, after one that warms up."""
     call()
     rounds = []
-    for _ in range(STEPS):
+    for _ in range(rounds_of):
         before, clock = used(), time.perf_counter()
         call()
         rounds.append((used() - before, time.perf_counter() - clock))
@@ -146,12 +147,25 @@ def tables(folder: Path, with_frame: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("n", metavar="ROWS", nargs="?", type=float, default=2e6)
+    parser.add_argument("what", metavar="ROWS|curves|plot|mllib", nargs="?", default="2e6")
+    parser.add_argument("more", nargs="*", help="of plot: the file of the points and that of the picture; of mllib: the rows")
     parser.add_argument("--rows", metavar="FOLDER", type=Path)
     parser.add_argument("--frame", action="store_true")
+    parser.add_argument("--minutes", type=float, default=15)
+    parser.add_argument("--save", metavar="FILE", type=Path)
     said = parser.parse_args()
-    with rows_in(said.rows, int(said.n)) as folder:
-        tables(folder, said.frame)
+    if said.what in ("curves", "plot", "mllib"):
+        import scale_curves
+
+        commands: dict[str, Callable[[], None]] = {
+            "curves": lambda: scale_curves.curves(said.minutes, said.save),
+            "plot": lambda: scale_curves.plot(*map(Path, said.more)),
+            "mllib": lambda: scale_curves.mllib(int(float(said.more[0] if said.more else 1e6))),
+        }
+        commands[said.what]()
+    else:
+        with rows_in(said.rows, int(float(said.what))) as folder:
+            tables(folder, said.frame)
 
 
 if __name__ == "__main__":
