@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +104,6 @@ def session() -> Any:
     return made
 
 
-def nothing(task: int) -> int:
-    """The work of an empty pass."""
-    return task
-
-
 def tables(folder: Path, with_frame: bool) -> None:
     """Print what a pass costs on each engine."""
     paths = str(folder / "*.parquet")
@@ -134,7 +130,7 @@ def tables(folder: Path, with_frame: bool) -> None:
         first = first or cpu
         print(f"  {name:34} {cpu:8.2f} {clock:8.2f} {cpu / first:8.2f}", flush=True)
     for tasks in (2, 20, 200):
-        cpu, clock = measured(lambda k=tasks: where.run(list(range(k)), nothing))  # type: ignore[misc]
+        cpu, clock = measured(lambda k=tasks: where.run(list(range(k)), index))  # type: ignore[misc]
         print(f"  {f'an empty pass of {tasks} tasks':34} {cpu:8.2f} {clock:8.2f}", flush=True)
     if with_frame:
         before, clock = used(), time.perf_counter()

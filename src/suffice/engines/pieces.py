@@ -80,7 +80,8 @@ class RowGroup(Piece):
         """Text comes as dictionaries."""
         size = max(1, CELLS // (ROWS * max(1, len(columns))))
         with readable_parquet(self.path), pq.ParquetFile(self.path, pre_buffer=False) as head:
-            text = [n for n in columns if kind_of(head.schema_arrow.field(n).type) is Kind.TEXT]
+            schema = head.schema_arrow
+        text = [n for n in columns if kind_of(schema.field(n).type) is Kind.TEXT]
         with readable_parquet(self.path), pq.ParquetFile(self.path, read_dictionary=text, pre_buffer=False) as source:
             for piece in pieces:
                 assert isinstance(piece, RowGroup)
