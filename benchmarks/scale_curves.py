@@ -70,7 +70,9 @@ def curves(minutes: float, save: Path | None) -> None:
     points: list[dict[str, Any]] = []
     spark = session()
     with tempfile.TemporaryDirectory() as place:
-        for what, at, engine, call in chain(*(by(Path(place), spark) for by in (by_columns, by_partitions, by_rows))):
+        for what, at, engine, call in chain(
+            *(by(Path(place), spark) for by in (by_rows, by_partitions, by_columns, by_many_rows))
+        ):
             if time.monotonic() > end:
                 print(f"the {minutes:g} minutes are over: larger ones were left out")
                 break
@@ -85,11 +87,15 @@ def curves(minutes: float, save: Path | None) -> None:
 Point = tuple[str, int, str, Callable[[], Any]]
 
 
-def by_rows(place: Path, spark: Any) -> Iterator[Point]:
+def by_many_rows(place: Path, spark: Any) -> Iterator[Point]:
+    return by_rows(place, spark, (10**8,))
+
+
+def by_rows(place: Path, spark: Any, sizes: Sequence[int] = (10**5, 10**6, 10**7)) -> Iterator[Point]:
     network = sf.load("alarm")
     known = {name: network.variables[name] for name in network.dag.nodes}
     requests = [sf.Request((node, *network.dag.parents(node))) for node in network.dag.nodes]
-    for n in (10**5, 10**6, 10**7, 10**8):
+    for n in sizes:
         for engine, call in passes(alarm_files(place / f"rows{n}", n), known, requests, spark).items():
             yield "rows", n, engine, call
 
