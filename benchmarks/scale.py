@@ -1,22 +1,27 @@
 """The 37 tables of ALARM from Parquet files: the files engine, its spill, memory, and Spark from files, held blocks and a frame.
 
-    python benchmarks/scale.py [MILLIONS OF ROWS]
+    python benchmarks/scale.py [ROWS] [--rows FOLDER] [--frame]
     python benchmarks/scale.py merge
 
-The first needs pyspark (the extra `spark`), psutil and Java 17; the second adds 1,000 files of statistics by `suffice merge`.
-Times are seconds of processor time of this process and all that it started, the JVM and its Python workers, and seconds by the
-clock; ratios are to the files engine in the same run.
+The first needs pyspark (the extra `spark`), psutil and Java 17. Times are seconds of processor time of this process and all
+that it started, the JVM and its Python workers, and seconds by the clock; ratios are to the files engine in the same run. With
+--rows the files are written to a folder that stays, and are read from there the next time; --frame also sends them through a
+frame of Spark. `merge` adds 1,000 files of statistics by `suffice merge`, and needs none of these. `curves`, `plot`, `mllib`: see
+`scale_curves.py`.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +32,26 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 import suffice as sf
 
 FILES = 8
+MOST = 2_000_000
 STEPS = 3
 
 
+_seen: dict[tuple[int, float], float] = {}
+"""Processor seconds of processes as they were last looked at: Spark ends workers that have nothing to do."""
+
+
 def used() -> float:
-    """Seconds of processor time of this process and of those that it started and that still run."""
+    """Seconds of processor time of this process and of those that it started."""
     import psutil
 
     me = psutil.Process()
-    total = 0.0
     for process in (me, *me.children(recursive=True)):
         try:
             times = process.cpu_times()
-            total += times.user + times.system
+            _seen[process.pid, process.create_time()] = times.user + times.system
         except psutil.Error:
             continue
-    return total
+    return sum(_seen.values())
 
 
 def largest_worker() -> float:
@@ -53,28 +62,49 @@ def largest_worker() -> float:
     return max((p.memory_info().rss for p in workers), default=0) / 2**20
 
 
-def measured(call: Callable[[], Any]) -> tuple[float, float]:
+def measured(call: Callable[[], Any], rounds_of: int = STEPS) -> tuple[float, float]:
     """The processor time and the clock of the least of several calls, after one that warms up."""
     call()
     rounds = []
-    for _ in range(STEPS):
+    for _ in range(rounds_of):
         before, clock = used(), time.perf_counter()
         call()
         rounds.append((used() - before, time.perf_counter() - clock))
     return min(rounds)
 
 
-def write_rows(folder: Path, n: int) -> str:
+@contextmanager
+def rows_in(folder: Path | None, n: int) -> Iterator[Path]:
+    """A folder with files of so many rows, written unless they are there."""
+    with tempfile.TemporaryDirectory() as own:
+        place = Path(own) if folder is None else folder
+        place.mkdir(parents=True, exist_ok=True)
+        files = sorted(place.glob("*.parquet"))
+        if sum(pq.read_metadata(file).num_rows for file in files) != n:
+            write_rows(place, n)
+        yield place
+
+
+def write_rows(folder: Path, n: int) -> None:
+    """Rows of ALARM in files; those of one call are all that are in memory."""
     truth = sf.load("alarm")
-    for i in range(FILES):
-        pq.write_table(truth.sample(n // FILES, seed=i), folder / f"{i}.parquet", row_group_size=2**18)
-    return str(folder / "*.parquet")
+    n_files = max(FILES, -(-n // MOST))
+    for old in folder.glob("*.parquet"):
+        old.unlink()
+    for i in range(n_files):
+        part = truth.sample((i + 1) * n // n_files - i * n // n_files, seed=i)
+        pq.write_table(part, folder / f"{i:04}.parquet", row_group_size=2**18)
 
 
 def session() -> Any:
     from pyspark.sql import SparkSession
 
-    settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.driver.bindAddress": "127.0.0.1"}
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.python.unix.domain.socket.enabled": "true",  # without it every task waits some 40 ms for the loopback device
+    }
     builder = SparkSession.builder.master("local[2]").config("spark.driver.host", "127.0.0.1")
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -105,47 +135,66 @@ def merge(n_files: int = 1000) -> None:
             print(f"  {len(some):5,} files {min(rounds)[0]:8.2f} {min(clock for _, clock in rounds):8.2f}")
 
 
-def main() -> None:
-    if sys.argv[1:] == ["merge"]:
-        merge()
-    else:
-        engines()
-
-
-def engines() -> None:
-    """The 37 tables by every engine."""
-    n = int(float(sys.argv[1] if len(sys.argv) > 1 else 2) * 1e6)
+def tables(folder: Path, with_frame: bool) -> None:
+    """Print what a pass costs on each engine."""
+    paths = str(folder / "*.parquet")
     dag = sf.load("alarm").dag
     requests = [sf.Request((node, *dag.parents(node))) for node in dag.nodes]
-    with tempfile.TemporaryDirectory() as folder:
-        paths = write_rows(Path(folder), n)
-        spark = session()
-        where = sf.Spark(spark)
-        variables = sf.scan(paths).schema
-        known = {name: variables[name] for name in dag.nodes}
-        memory = sf.scan(paths, known)
-        files = sf.scan(paths, known, engine=where)
-        held = files.hold()
-        rows = {
-            "files engine, one streamed pass": lambda: sf.scan(paths, known, memory_limit=1).gather(requests),
-            "in memory": lambda: memory.gather(requests),
-            "Spark, workers read row groups": lambda: files.gather(requests),
-            "Spark, held blocks": lambda: held.gather(requests),
-        }
-        print(f"{n:,} rows of {len(dag.nodes)} columns, local[2]; processor seconds, clock, ratio to the first line")
-        first = None
-        for name, call in rows.items():
-            cpu, clock = measured(call)
-            first = first or cpu
-            print(f"  {name:34} {cpu:8.2f} {clock:8.2f} {cpu / first:8.2f}")
-        for tasks in (2, 20, 200):
-            cpu, clock = measured(lambda k=tasks: spark.sparkContext.parallelize(range(k), k).map(str).count())  # type: ignore[misc]
-            print(f"  empty pass of {tasks:3} tasks               {cpu:8.2f} {clock:8.2f}")
+    spark = session()
+    where = sf.Spark(spark)
+    known = {v.name: v for v in (sf.load("alarm").variables[name] for name in dag.nodes)}
+    spilled, memory = (sf.scan(paths, known, memory_limit=limit) for limit in (1, 2**40))
+    files = sf.scan(paths, known, engine=where)
+    print(f"{files.n_rows:,} rows of {len(dag.nodes)} columns, local[2]; processor seconds, clock, ratio to the first line")
+    own, held = spilled.hold(), files.hold()
+    rows: dict[str, Callable[[], Any]] = {
+        "files engine, one streamed pass": lambda: sf.scan(paths, known, memory_limit=1).gather(requests),
+        "files engine, its spill": lambda: own.gather(requests),
+        "Spark, workers read row groups": lambda: files.gather(requests),
+        "Spark, held blocks": lambda: held.gather(requests),
+    }
+    if files.n_rows * len(dag.nodes) < 2**31:
+        rows["in memory"] = lambda: memory.gather(requests)
+    first = None
+    for name, call in rows.items():
+        cpu, clock = measured(call)
+        first = first or cpu
+        print(f"  {name:34} {cpu:8.2f} {clock:8.2f} {cpu / first:8.2f}", flush=True)
+    for tasks in (2, 20, 200):
+        cpu, clock = measured(lambda k=tasks: where.run(list(range(k)), index))  # type: ignore[misc]
+        print(f"  {f'an empty pass of {tasks} tasks':34} {cpu:8.2f} {clock:8.2f}", flush=True)
+    if with_frame:
         before, clock = used(), time.perf_counter()
-        sf.scan(spark.read.parquet(folder), engine=where)
-        print(f"  a frame, written once              {used() - before:8.2f} {time.perf_counter() - clock:8.2f}")
-        print(f"  largest worker {largest_worker():.0f} MiB")
-        spark.stop()
+        sf.scan(spark.read.parquet(str(folder)), engine=where)
+        print(f"  {'a frame, written once':34} {used() - before:8.2f} {time.perf_counter() - clock:8.2f}")
+    driver = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    print(f"  the largest worker took {largest_worker():.0f} MiB; the driver's Python, with the other engines, {driver:.0f} MiB")
+    spark.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", metavar="ROWS|merge|curves|plot|mllib", nargs="?", default="2e6")
+    parser.add_argument("more", nargs="*", help="of plot: the file of the points and that of the picture; of mllib: the rows")
+    parser.add_argument("--rows", metavar="FOLDER", type=Path)
+    parser.add_argument("--frame", action="store_true")
+    parser.add_argument("--minutes", type=float, default=15)
+    parser.add_argument("--save", metavar="FILE", type=Path)
+    said = parser.parse_args()
+    if said.what == "merge":
+        merge()
+    elif said.what in ("curves", "plot", "mllib"):
+        import scale_curves
+
+        commands: dict[str, Callable[[], None]] = {
+            "curves": lambda: scale_curves.curves(said.minutes, said.save),
+            "plot": lambda: scale_curves.plot(*map(Path, said.more)),
+            "mllib": lambda: scale_curves.mllib(int(float(said.more[0] if said.more else 1e6))),
+        }
+        commands[said.what]()
+    else:
+        with rows_in(said.rows, int(float(said.what))) as folder:
+            tables(folder, said.frame)
 
 
 if __name__ == "__main__":

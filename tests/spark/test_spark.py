@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import gc
-import os
-import signal
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +14,10 @@ import pytest
 
 import suffice as sf
 from suffice.cli_inputs import data_of
-from suffice.engines import Block, Data, Step
+from suffice.engines import Data
+from suffice.engines import gather as gathering
 from suffice.engines import spark as engine
-from suffice.errors import DataError, SufficeError
+from suffice.errors import DataError, SufficeError, TooLarge
 from tests.test_one_door import FINITE, HOLED, LEARNERS, WHOLE, alike, some
 
 SLOW = {"pseudo-likelihood, many neighbours", "hill climbing, few equal rows"}
@@ -85,6 +83,17 @@ def test_large_sums_are_added_by_the_workers(session: Any, tmp_path: Path, monke
     alike(learn(on_spark(session, tmp_path, table, 5)), learn(sf.scan(table)))
 
 
+def test_tables_beyond_memory_are_refused_with_their_size(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each partition sends its tables, so that more partitions need more memory."""
+    states = [f"s{i}" for i in range(20)]
+    paths, names = written(tmp_path, dict.fromkeys("abcde", states * 30)), tuple("abcde")
+    few, many = (sf.scan(paths, dict.fromkeys(names, states), engine=sf.Spark(session, partitions=n)) for n in (2, 16))
+    monkeypatch.setattr(gathering, "available_memory", lambda: 2**28)  # a table has 24 MiB
+    assert few.gather([sf.Request(names)]).counts(names).values.sum() == 600
+    with pytest.raises(TooLarge, match=r"the tables asked for need .*B and .*B are free; the largest is over"):
+        many.gather([sf.Request(names)])
+
+
 def test_blocks_that_are_lost_or_damaged_are_made_again(session: Any, tmp_path: Path) -> None:
     table = {**some(WHOLE, "x"), "w": np.arange(len(WHOLE["x"])) % 3}
     data = sf.scan(written(tmp_path / "rows", table), weights="w", engine=sf.Spark(session, scratch=tmp_path))
@@ -101,45 +110,6 @@ def test_blocks_that_are_lost_or_damaged_are_made_again(session: Any, tmp_path: 
     assert not list(tmp_path.glob("suffice-*"))
 
 
-@dataclass(frozen=True)
-class FailOnce(Step[float]):
-    """A sum that fails, or whose process is killed, when it is first made."""
-
-    mark: str
-    how: str
-
-    def of(self, block: Block) -> float:
-        if not os.path.exists(self.mark):
-            Path(self.mark).touch()
-            if self.how == "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
-            raise OSError("the disk was not there")
-        return float(block.columns["x"].sum())
-
-
-@pytest.mark.parametrize("how", ["raise", "kill"])
-def test_a_task_that_fails_once_is_tried_again(session: Any, tmp_path: Path, how: str) -> None:
-    data = on_spark(session, tmp_path / "rows", some(WHOLE, "x"))
-    total = data.fold(FailOnce(str(tmp_path / "mark"), how))
-    np.testing.assert_allclose(total, WHOLE["x"].sum(), rtol=1e-12)
-
-
-@dataclass(frozen=True)
-class FailAlways(Step[float]):
-    error: str
-
-    def of(self, block: Block) -> float:
-        raise {"refusal": DataError("no such rows"), "bug": ZeroDivisionError("of a step")}[self.error]
-
-
-def test_a_task_that_always_fails_is_named_in_one_sentence(session: Any, tmp_path: Path) -> None:
-    data = on_spark(session, tmp_path, some(WHOLE, "x"))
-    with pytest.raises(DataError, match=r"^no such rows$"):
-        data.fold(FailAlways("refusal"))
-    with pytest.raises(DataError, match=r"^the work on a partition failed: ZeroDivisionError: of a step$"):
-        data.fold(FailAlways("bug"))
-
-
 def test_wrong_cells_are_named_by_file_or_partition(session: Any, tmp_path: Path) -> None:
     table = {"a": ["u"] * 250 + ["w"] + ["u"] * 49}
     with pytest.raises(DataError, match=r"/2.parquet, row 51, column 'a': 'w' is not a state"):
@@ -149,8 +119,48 @@ def test_wrong_cells_are_named_by_file_or_partition(session: Any, tmp_path: Path
         sf.scan(frame, {"a": ["u", "v"]}).schema  # noqa: B018
 
 
+def text(folder: Path, table: dict[str, Any], mark: str = ",", decimal: str = ".") -> str:
+    """Text files of a table, of different lengths, the last without rows."""
+    cells = zip(*table.values(), strict=True)
+    lines = [mark.join("" if c is None else str(c).replace(".", decimal) for c in row) for row in cells]
+    for i, part in enumerate((lines[:50], lines[50:], [])):
+        (folder / f"{i}.csv").write_text("\n".join([mark.join(table), *part]) + "\n")
+    return str(folder / "*.csv")
+
+
+@pytest.mark.parametrize("how", [{}, {"separator": ";", "decimal": ","}])
+@pytest.mark.parametrize("name", ["fit tables", "fit numbers", "EM with numbers", "Poisson", "schema", "bins", "log-likelihood"])
+def test_workers_read_text(session: Any, tmp_path: Path, name: str, how: dict[str, str]) -> None:
+    table, learn = LEARNERS[name]
+    paths, known = text(tmp_path, table, *how.values()), {"k": sf.Count} if "k" in table else None
+    here, there = (sf.scan(paths, known, **how, **more) for more in ({}, {"engine": sf.Spark(session, partitions=2)}))
+    assert there.engine.untyped(["a"]) == here.engine.untyped(["a"])
+    alike(learn(there), learn(here))
+
+
+def test_text_is_held_and_weighed(session: Any, tmp_path: Path) -> None:
+    table = {**some(WHOLE, "a", "x"), "w": np.arange(len(WHOLE["x"])) % 3}
+    paths, requests = text(tmp_path, table), [sf.Request(("a",)), sf.Request((), ("x",))]
+    here = sf.scan(paths, weights="w").gather(requests)
+    held = sf.scan(paths, weights="w", engine=sf.Spark(session)).hold()
+    for _ in range(2):
+        there = held.gather(requests)
+        assert there.counts(["a"]).values.tolist() == here.counts(["a"]).values.tolist()
+        np.testing.assert_allclose(there.moments([], ["x"]).mean, here.moments([], ["x"]).mean, rtol=1e-12)
+
+
+def test_wrong_cells_of_text_are_named_by_line(session: Any, tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("a,b\nu,1\n")
+    (tmp_path / "2.csv").write_text('a,b\nu,1\n"u",2\nw,3\n')
+    with pytest.raises(DataError, match=r"2.csv, line 4, column 'a': 'w' is not a state"):
+        sf.scan(tmp_path / "*.csv", {"a": ["u", "v"]}, engine=sf.Spark(session)).schema  # noqa: B018
+    (tmp_path / "2.csv").write_text("a,b\nu\n")
+    with pytest.raises(DataError, match=r"2.csv, line 2: found 1 field where the header has 2"):
+        sf.scan(tmp_path / "*.csv", engine=sf.Spark(session)).schema  # noqa: B018
+
+
 def refusals(session: Any, folder: Path) -> dict[str, tuple[Callable[[], Any], str]]:
-    (folder / "rows.csv").write_text("a\n1\n")
+    (folder / "rows.conll").write_text("a b\n\n")
     table = written(folder / "p", {"a": ["u", "v"] * 30})
     numbers = written(folder / "n", {"a": np.arange(60.0), "b": np.arange(60.0) ** 2})
     stream = session.readStream.format("rate").load()
@@ -158,7 +168,7 @@ def refusals(session: Any, folder: Path) -> dict[str, tuple[Callable[[], Any], s
         "no session": (lambda: sf.Spark("local"), "Spark is given a session"),
         "no partitions": (lambda: sf.Spark(session, partitions=0), "the number of partitions"),
         "another engine": (lambda: sf.scan(table, engine="spark"), r"an engine is Spark\(session\), not 'spark'"),
-        "text": (lambda: sf.scan(folder / "rows.csv", engine=sf.Spark(session)), "workers of Spark read Parquet files"),
+        "labels": (lambda: sf.scan(folder / "rows.conll", engine=sf.Spark(session)), "workers of Spark read Parquet and text"),
         "stream": (lambda: sf.scan(stream), "a streaming frame never ends"),
         "weights": (lambda: sf.scan(table, weights=[1.0], engine=sf.Spark(session)), "weights in a column"),
         "scratch": (lambda: sf.scan(session.range(3), engine=sf.Spark(session, scratch=folder / "none")), "no such directory"),

@@ -167,7 +167,7 @@ class Data:
         variables = self.engine.variables(names)
         step = Gather(Plan.of(wanted, variables, self.engine.n_rows), self.weighted)
         workers = n_threads(threads)
-        step.check_size(workers)
+        step.check_size(self.engine.sums_at_once(workers))
         total = self.engine.fold(step, names, threads=workers, what="counting rows")
         return Statistics(step.entries(total), self.weight)
 

@@ -186,6 +186,10 @@ class Engine:
         """The sum of a step over all blocks, None of no rows."""
         raise NotImplementedError
 
+    def sums_at_once(self, threads: int) -> int:
+        """How many sums of parts of the rows are in memory here at a time."""
+        return threads
+
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
         """What a step makes of each block, in the order of the blocks; `keep` are columns to be passed on as they came."""
         raise NotImplementedError

@@ -21,12 +21,12 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
-from suffice.engines.dialect import FIRST, WORDS, Dialect, Recoded, are_numbers, recognised, with_points
-from suffice.engines.encode import Encoder, States, number
-from suffice.engines.infer import Guess
+from suffice.engines.cells import prepared_cells
+from suffice.engines.dialect import FIRST, WORDS, Dialect, Recoded, recognised
+from suffice.engines.encode import Encoder, number
 from suffice.engines.sources import Kind, Source, checked_names, kind_of
 from suffice.errors import DataError, listed
-from suffice.libraries import pa, pq, pt
+from suffice.libraries import pa, pq
 
 BLOCK = 2**23
 """Bytes that are parsed at once."""
@@ -94,16 +94,15 @@ class Delimited(Files):
         self.check_columns(names for names, _ in heads)
 
     def prepared(self, cells: Any, encoder: Encoder) -> Any:
-        """Cells for an encoder that takes them for numbers, with decimal points; thousands marks are refused."""
-        guessing = isinstance(encoder, Guess) and encoder.encoder is None
-        if isinstance(encoder, States) or (isinstance(encoder, Guess) and isinstance(encoder.encoder, States)):
-            return cells
-        missing = encoder.options.missing if isinstance(encoder, Guess) else ()
-        if self.decimal == ".":
-            if guessing and len(cells) > 0 and pt.is_dictionary(cells.type):
-                are_numbers(cells, missing, ".")
-            return cells
-        return with_points(cells, missing, guessing=guessing)
+        return prepared_cells(cells, encoder, self.decimal)
+
+    def separator_of(self, path: Path) -> str:
+        """What parts the columns of a file."""
+        return self._texts[path].separator
+
+    def encoding_of(self, path: Path) -> str:
+        """How the text of a file is written."""
+        return self._texts[path].encoding or "utf-8"
 
     def kind(self, name: str) -> Kind:
         return Kind.CELLS

@@ -5,7 +5,7 @@ A worker that does not find the file, as after a crash or on another machine, ma
 
 from __future__ import annotations
 
-import os
+import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -18,10 +18,14 @@ import numpy as np
 from suffice.engines.engine import Block
 from suffice.engines.partitions import Reader, Work
 from suffice.engines.pieces import Piece, tables
+from suffice.errors import DataError
 from suffice.libraries import pa
 
 WEIGHT = "\0weight"
 """The column of weights, which no column of a user's is called."""
+
+NUMBER = "number"
+"""The name of what is written beside a block."""
 
 CHUNK = 2**22
 """Bytes of a file that are summed at once."""
@@ -46,26 +50,35 @@ class HeldBlocks:
             if not _is_sound(path):
                 self._write(path, pieces)
             _sound[path] = _stamp(path)
-        numbers = (piece.number + i for piece in pieces for i in range(piece.n_blocks))
         with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as file:
-            for i, number in zip(range(file.num_record_batches), numbers, strict=True):
-                batch = file.get_batch(i)
+            for i in range(file.num_record_batches):
+                batch, about = file.get_batch_with_custom_metadata(i)
                 columns = {name: batch.column(name).to_numpy() for name in names}
                 weight = batch.column(WEIGHT).to_numpy() if WEIGHT in batch.schema.names else None
-                yield Block(columns, weight, number)
+                yield Block(columns, weight, int(about[NUMBER]))
 
     def _write(self, path: Path, pieces: Sequence[Piece]) -> None:
         """Write the blocks beside their place, then move them there: two workers may do so at once, with the same bytes."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        beside = path.with_suffix(f".{os.getpid()}.part")
+        beside = path.with_suffix(f".{uuid.uuid4().hex}.part")
         try:
             Work(self.reader, partial(_write_blocks, beside))(tables(pieces, self.reader.columns))
-            checksum = _checksum(beside)
+            _keep_sum(path.with_suffix(".sum"), str(_checksum(beside)), pieces)
             beside.replace(path)
-            path.with_suffix(".sum").write_text(str(checksum))
         finally:
             with suppress(OSError):
                 beside.unlink()
+
+
+def _keep_sum(path: Path, checksum: str, pieces: Sequence[Piece]) -> None:
+    """Write a checksum down; one that is there already, of blocks that were lost, must be the same."""
+    try:
+        known = path.read_text() if path.exists() else checksum
+    except OSError:
+        known = checksum
+    if known != checksum:
+        raise DataError(f"{pieces[0].whose}: its rows have changed since they were first read; scan them again")
+    path.write_text(checksum)
 
 
 def _write_blocks(path: Path, blocks: Iterable[Block]) -> None:
@@ -77,7 +90,7 @@ def _write_blocks(path: Path, blocks: Iterable[Block]) -> None:
             batch = pa.record_batch(columns)
             if writer is None:
                 writer = pa.ipc.new_file(file, batch.schema)
-            writer.write_batch(batch)
+            writer.write_batch(batch, {NUMBER: str(block.number)})
         (writer or pa.ipc.new_file(file, pa.schema([]))).close()
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from suffice.blas import one_blas_thread
 from suffice.engines.bins import binned_variable
+from suffice.engines.cells import TextCells
 from suffice.engines.doubts import Notes, doubts_about
 from suffice.engines.encode import Encoder, Wrong
-from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, added
+from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, added, ranges
 from suffice.engines.frames import Frame
 from suffice.engines.infer import Found, Guess, Weights, encoder_for, found_by
 from suffice.engines.sources import Categories, Options, checked_variables
@@ -38,22 +39,29 @@ def place(number: int, row: int) -> str:
     return f"partition {partition + 1}, block {block + 1}, row {row + 1}"
 
 
+class HasPlaces(Protocol):
+    """A file that can say where one of its rows stands."""
+
+    def place(self, row: int) -> str: ...
+
+
 class Raw(NamedTuple):
-    """The number of a block, its Arrow table and, where it is known, whose rows these are, and how many of them come before."""
+    """The number of a block, an Arrow table of its rows, and of those of the next blocks if there are more than fit into one;
+    where it is known, the file that they are in, and how many of its rows come before."""
 
     number: int
     table: Any
-    whose: str = ""
+    file: HasPlaces | None = None
     first: int = 0
 
     def place(self, row: int) -> str:
         """Where a row stands, for a person."""
-        return f"{self.whose}, row {self.first + row + 1}" if self.whose else place(self.number, row)
+        return place(self.number, row) if self.file is None else self.file.place(self.first + row)
 
 
 @dataclass(frozen=True)
 class Reader:
-    """From the Arrow table of a block to its encoded columns, which are all declared, and columns that are kept as they are."""
+    """From Arrow tables to blocks of encoded columns, which are all declared, and columns that are kept as they are."""
 
     names: tuple[str, ...]
     options: Options
@@ -65,17 +73,30 @@ class Reader:
         weights = () if self.options.weights is None else (self.options.weights,)
         return tuple(dict.fromkeys((*self.names, *self.keep, *weights)))
 
-    def block(self, raw: Raw) -> Block:
+    def blocks(self, raw: Raw) -> Iterator[Block]:
+        """The blocks of a table, which is encoded at once."""
+        whole = self._encoded(raw)
+        for i, (start, stop) in enumerate(ranges(whole.n_rows)):
+            columns = {n: c[start:stop] for n, c in whole.columns.items()}
+            kept = {n: c[start:stop] for n, c in whole.kept.items()}
+            yield Block(columns, None if whole.weight is None else whole.weight[start:stop], raw.number + i, kept)
+
+    def _encoded(self, raw: Raw) -> Block:
         weights = self.options.weights
         cells = {n: _column(raw.table, n) for n in (*self.names, *self.keep)}
-        encoders = {n: encoder_for(n, frame(n, cells[n], self.options), self.options) for n in self.names}
-        columns = {n: encoded(n, encoder, cells[n]) for n, encoder in encoders.items()}
-        weight = None if weights is None else encoded(weights, Weights(), _column(raw.table, weights))
+        columns = {n: self._codes(n, cells[n]) for n in self.names}
+        weight = None if weights is None else self._codes(weights, _column(raw.table, weights), Weights())
         return Block(columns, weight, raw.number, {n: cells[n] for n in self.keep})
+
+    def _codes(self, name: str, cells: Any, encoder: Encoder | None = None) -> Any:
+        source = frame(name, cells, self.options)
+        return encoded(name, encoder or encoder_for(name, source, self.options), source, cells)
 
 
 def frame(name: str, cells: Any, options: Options) -> Frame:
     """A column of Arrow as a source."""
+    if options.decimal is not None:
+        return TextCells(name, cells, options.decimal)
     return Frame({name: lambda: cells}, None, loose=frozenset([name] if options.loose else []))
 
 
@@ -86,10 +107,10 @@ def _column(table: Any, name: str) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def encoded(name: str, encoder: Encoder, cells: Any) -> Any:
+def encoded(name: str, encoder: Encoder, source: Frame, cells: Any) -> Any:
     """The codes or numbers of a column of a block; a wrong cell is named with its column."""
     try:
-        return encoder.encode(cells)
+        return encoder.encode(source.prepared(cells, encoder))
     except Wrong as wrong:
         raise Wrong(wrong.row, f"column {name!r}: {wrong.message}") from None
 
@@ -112,8 +133,7 @@ class Work:
     def _encoded(self, blocks: Iterable[Raw], last: list[Raw]) -> Iterator[Block]:
         for raw in blocks:
             last[:] = [raw]
-            if len(raw.table):
-                yield self.reader.block(raw)
+            yield from self.reader.blocks(raw)
 
 
 @dataclass(frozen=True)
@@ -151,7 +171,7 @@ class LookAt(Step[Look]):
         for name, cells in block.kept.items():
             how, source = self.readings.get(name), frame(name, cells, self.options)
             encoder = encoder_for(name, source, self.options) if how is None else Guess(self.options, how)
-            encoded(name, encoder, cells)
+            encoded(name, encoder, source, cells)
             found[name] = found_by(encoder, len(cells))
             if (states := source.categories(name)) is not None:
                 categories[name] = states
@@ -231,6 +251,9 @@ class Partitions(Engine):
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         return self if view is None else Viewed(self, view)
+
+    def untyped(self, names: Sequence[str]) -> frozenset[str]:
+        return frozenset(names if self.options.decimal is not None else ())
 
     def place(self, number: int, row: int) -> str:
         return place(number, row)

@@ -58,7 +58,7 @@ def scan(
     Of text files, `separator` parts the columns: by default a comma, of .tsv files a tab, or what the first lines show, which is
     noted. `decimal=","` is for numbers such as 1,5; thousands marks are refused. `encoding` is for text that is not UTF-8.
 
-    `engine=Spark(session)` has Parquet files read by the workers of Spark, and the rows of a Spark frame are never collected.
+    `engine=Spark(session)` has Parquet and text files read by the workers of Spark; rows of a Spark frame are never collected.
 
     >>> from suffice import Bins
     >>> scan({"age": [17, 64], "ill": ["no", "yes"]}, {"age": Bins([18, 65])}).schema
@@ -98,7 +98,7 @@ def is_spark_frame(x: Any) -> bool:
 
 
 def on_spark(x: Any, engine: Any, options: Options, variables: Any, weights: Any, dialect: Dialect) -> Data:
-    """Rows that Spark works on: a frame of its own, or Parquet files that its workers read."""
+    """Rows that Spark works on: a frame of its own, or files that its workers read."""
     from suffice.engines.spark import Spark
 
     where = Spark(x.sparkSession) if engine is None else engine
@@ -106,15 +106,9 @@ def on_spark(x: Any, engine: Any, options: Options, variables: Any, weights: Any
         raise DataError(f"an engine is Spark(session), not {where!r}; without one, rows are read here")
     if weights is not None and not isinstance(weights, str):
         raise DataError("rows on Spark have their weights in a column: give its name")
-    if is_spark_frame(x):
-        rows = where.of_frame(x, options)
-    else:
-        source = source_of(x, dialect)
-        if not isinstance(source, Parquet):
-            raise DataError("workers of Spark read Parquet files; of other rows, give a frame of Spark: spark.read.csv(...)")
-        rows = where.of_files(source.paths, options)
+    rows = where.of_frame(x, options) if is_spark_frame(x) else where.of_files(source_of(x, dialect), options)
     column = _weights_column(weights, rows)
-    made = rows.again(replace(options, loose=True, weights=column, declared=checked_variables(variables, rows)))
+    made = rows.again(replace(rows.options, weights=column, declared=checked_variables(variables, rows)))
     return Data(made, made.names)
 
 

@@ -179,6 +179,8 @@ class Options:
     """What becomes of states that declared columns do not have; None where nothing is said of a way out."""
     loose: bool = False
     """Whether categories that types declare mean nothing, as those of Parquet files, which keep no unused ones."""
+    decimal: str | None = None
+    """The decimal mark of rows of text files in other processes, whose cells are words; None where columns have types."""
 
     def with_declared(self, declared: Mapping[str, Any]) -> Options:
         """The same with more declarations. That numbers stay numbers is said of columns of which nothing else was said."""

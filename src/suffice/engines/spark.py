@@ -8,27 +8,29 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import uuid
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from suffice.blas import one_blas_thread
 from suffice.engines.engine import ROWS, Engine, Sum, View
-from suffice.engines.files import Parquet
+from suffice.engines.files import Delimited, Parquet
 from suffice.engines.held_blocks import HeldBlocks
+from suffice.engines.jobs import Job, add_answers, opened, package_version, plain_errors
 from suffice.engines.partitions import Partitions, Reader, Work
-from suffice.engines.pieces import Piece, dealt, pieces_of, tables
-from suffice.engines.sources import Options
+from suffice.engines.pieces import Piece, dealt, row_groups, tables, text_files
+from suffice.engines.sources import Options, Source
 from suffice.engines.views import Viewed
-from suffice.errors import DataError, SufficeError, printable, whole
+from suffice.errors import DataError, note, whole
 from suffice.libraries import pa
 
 T = TypeVar("T")
@@ -38,6 +40,9 @@ MOST = 64 * 2**20
 
 FEW = 16
 """Partial sums that are taken without looking first how large one is."""
+
+WATCH = 0.2
+"""Seconds after which an interrupt is noticed that wakes nobody."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +80,16 @@ class Spark:
         """The tasks of a pass over enough rows."""
         return self.partitions or 2 * int(self.context.defaultParallelism)
 
-    def of_files(
-        self, paths: Sequence[Path], options: Options, whose: Callable[[int, Path], str] = lambda _, path: str(path)
-    ) -> SparkRows:
-        """The rows of Parquet files, under paths that the workers reach."""
-        source = Parquet([path.absolute() for path in paths])
-        return SparkRows(self, pieces_of(source, whose), source.names, replace(options, loose=True))
+    def of_files(self, source: Source, options: Options) -> SparkRows:
+        """The rows of Parquet or text files, under paths that the workers reach."""
+        if isinstance(source, Parquet):
+            pieces: tuple[Piece, ...] = row_groups(source, lambda _, path: str(path))
+            return SparkRows(self, pieces, source.names, replace(options, loose=True))
+        if isinstance(source, Delimited):
+            for message in source.notes:
+                note(message)
+            return SparkRows(self, text_files(source), source.names, replace(options, decimal=source.decimal))
+        raise DataError("workers of Spark read Parquet and text files; of other rows, give a frame of Spark")
 
     def of_frame(self, frame: Any, options: Options) -> SparkRows:
         """The rows of a frame, which are written to files first."""
@@ -88,9 +97,10 @@ class Spark:
             raise DataError("a streaming frame never ends: give the rows of one batch, as foreachBatch hands them over")
         folder = self.folder()
         with plain_errors("the rows of the frame cannot be written"):
-            frame.write.mode("error").parquet(f"file:{folder}")
-        paths = sorted(folder.glob("*.parquet"))
-        rows = self.of_files(paths, options, lambda i, _: f"partition {i + 1}")
+            self.interruptible(lambda: frame.write.mode("error").parquet(f"file:{folder}"))
+        source = Parquet(sorted(folder.glob("*.parquet")))
+        pieces = row_groups(source, lambda i, _: f"partition {i + 1}")
+        rows = SparkRows(self, pieces, source.names, replace(options, loose=True))
         weakref.finalize(rows.pieces[0] if rows.pieces else rows, shutil.rmtree, folder, ignore_errors=True)
         return rows
 
@@ -111,7 +121,7 @@ class Spark:
     def run(self, tasks: Sequence[Any], work: Callable[[Any], T]) -> list[T]:
         """What some work gives for each task."""
         with plain_errors("the work on a partition failed"):
-            return [opened(answer) for answer in self._answers(tasks, work).collect()]
+            return [opened(answer) for answer in self.interruptible(lambda: self._answers(tasks, work).collect())]
 
     def sum(self, tasks: Sequence[Any], work: Callable[[Any], Sum[T]]) -> Sum[T]:
         """The sum of what some work gives, added up by the workers where it is large."""
@@ -119,7 +129,7 @@ class Spark:
         left = tasks[len(first) :]
         if first and len(left) * len(pickle.dumps(first[0])) > MOST:
             with plain_errors("the work on a partition failed"):
-                first.append(opened(self._answers(left, work).treeReduce(add_answers, depth=2)))
+                first.append(opened(self.interruptible(lambda: self._answers(left, work).treeReduce(add_answers, depth=2))))
         else:
             first += self.run(left, work)
         total: Sum[T] = Sum()
@@ -128,7 +138,50 @@ class Spark:
         return total
 
     def _answers(self, tasks: Sequence[Any], work: Callable[[Any], Any]) -> Any:
-        return self.context.parallelize(tasks, max(1, len(tasks))).map(Job(pickle.dumps(work), package_version()))
+        from pyspark import cloudpickle
+
+        # what was written at a prompt travels, too
+        job = Job(cloudpickle.dumps(work), package_version())
+        return self.context.parallelize(tasks, max(1, len(tasks))).map(job)
+
+    def interruptible(self, call: Callable[[], T]) -> T:
+        """What a call gives that has Spark work: it is made in another thread, for an interrupt of one that waits for the JVM
+        would leave their connection in the middle of an answer. Where this one is interrupted, Spark ends that work, and only
+        that."""
+        from pyspark.util import inheritable_thread_target
+
+        context, tag = self.context, f"suffice-{uuid.uuid4().hex}"
+
+        def tagged() -> T:
+            context.addJobTag(tag)
+            return call()
+
+        with ThreadPoolExecutor(1) as thread:
+            result: Future[T] = thread.submit(inheritable_thread_target(self.session)(tagged))
+            try:
+                while not result.done():
+                    wait([result], WATCH)
+            except KeyboardInterrupt:
+                while not result.done():  # it may not have begun when it was first cancelled
+                    context.cancelJobsWithTag(tag)
+                    wait([result], WATCH)
+                raise
+        return result.result()
+
+
+JAVA = "Spark needs Java 17 or newer{}: apt-get install openjdk-17-jre-headless, or the like; JAVA_HOME says where it is"
+
+
+def check_java() -> None:
+    """Refuse to start Spark where there is no Java, or one that is too old, before Spark says so in fifty lines."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java" if home is None else os.path.join(home, "bin", "java"))
+    if java is None:
+        raise DataError(JAVA.format(", and there is none" + ("" if home is None else f" in {home}, which JAVA_HOME names")))
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, errors="replace", check=False)
+    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    if answer.returncode or (found and int(found[1]) < 17):
+        raise DataError(JAVA.format(f", and {java} is Java {found[1]}" if found else f", and {java} does not run"))
 
 
 def started(master: str) -> Any:
@@ -137,77 +190,25 @@ def started(master: str) -> Any:
         from pyspark.sql import SparkSession
     except ImportError:
         raise DataError("Spark needs the package pyspark: pip install 'suffice[spark]'") from None
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        raise DataError("Spark needs Java 17 or newer, and there is none: apt-get install openjdk-17-jre-headless, or the like")
+    check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("suffice")
-    builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+    for name, value in OWN_SESSION.items():
+        builder = builder.config(name, value)
     if master.startswith("local"):
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
-    with plain_errors(f"Spark does not start at {master!r} (it needs Java 17 or newer)"):
+    with plain_errors(f"Spark does not start at {master!r}"):
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
 
 
-@dataclass(frozen=True)
-class Job:
-    """Some work on its way to a worker, which has the same version of the package. What it refuses comes back as an answer, for
-    it would be no use to try again; all other errors are raised, and Spark tries again."""
-
-    work: bytes
-    version: str
-
-    def __call__(self, task: Any) -> bytes:
-        try:
-            if (own := package_version()) != self.version:
-                raise DataError(f"a worker has version {own} of suffice, and the driver {self.version}: install the same")
-            return pickle.dumps(pickle.loads(self.work)(task))
-        except SufficeError as refusal:
-            return pickle.dumps(refusal)
-
-
-def package_version() -> str:
-    """The version of this package."""
-    return version("suffice")
-
-
-def opened(answer: bytes) -> Any:
-    """What a worker gave; what it refused is raised."""
-    result = pickle.loads(answer)
-    if isinstance(result, SufficeError):
-        raise result
-    return result
-
-
-def add_answers(a: bytes, b: bytes) -> bytes:
-    """The sum of two answers, on a worker."""
-    parts = [pickle.loads(answer) for answer in (a, b)]
-    refusals = [part for part in parts if isinstance(part, SufficeError)]
-    if refusals:
-        return pickle.dumps(refusals[0])
-    parts[0] += parts[1]
-    return pickle.dumps(parts[0])
-
-
-@contextmanager
-def plain_errors(what: str) -> Iterator[None]:
-    """Errors of Spark in one sentence of ours, without the trace of Java."""
-    try:
-        yield
-    except SufficeError:
-        raise
-    except Exception as error:
-        raise DataError(f"{what}: {_cause(str(error))}") from None
-
-
-def _cause(text: str) -> str:
-    """The first error that a trace names in Python's words, or else its first line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if any("No module named 'suffice'" in line for line in lines):
-        return "the Python of the workers has no suffice: install it there, or set PYSPARK_PYTHON before the session starts"
-    named = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception")) and not line.startswith("org.")]
-    return printable(named[0] if named else lines[0] if lines else "Spark gave no reason", 300)
+OWN_SESSION = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.unix.domain.socket.enabled": "true",
+}
+"""Settings of a session that the command line starts; through the loopback device, each task would wait some 40 ms."""
 
 
 @dataclass(frozen=True)
@@ -256,6 +257,9 @@ class SparkRows(Partitions):
     def sum(self, work: Work) -> Sum[Any]:
         return self.spark.sum(self.tasks, self.reading(work))
 
+    def sums_at_once(self, threads: int) -> int:
+        return min(len(self.tasks), FEW)
+
     def reading(self, work: Work) -> Callable[[Task], Any]:
         """Some work, on what workers have of the rows."""
         return Reading(work)
@@ -268,7 +272,7 @@ class SparkRows(Partitions):
 
     def place(self, number: int, row: int) -> str:
         piece = max((p for p in self.pieces if p.number <= number), key=lambda p: p.number)
-        return f"{piece.whose}, row {piece.first + (number - piece.number) * ROWS + row + 1}"
+        return piece.place(piece.first + (number - piece.number) * ROWS + row)
 
 
 class HeldRows(SparkRows):

@@ -213,6 +213,9 @@ class Viewed(Engine):
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
         return self.engine.total(Through(step, self.view), names, threads, what)
 
+    def sums_at_once(self, threads: int) -> int:
+        return self.engine.sums_at_once(threads)
+
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
         return self.engine.map(Then(self.view, step), names, keep=keep, what=what)
 

@@ -1,0 +1,63 @@
+"""What two executors make of a step that fails, for `test_faults`: python -m tests.spark.on_cluster ROWS SCRATCH."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import suffice as sf
+from suffice.errors import DataError
+from tests.spark.steps import FailAlways, FailOnce
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
+}
+
+
+def cluster() -> Any:
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local-cluster[2,1,1024]")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def refusal(call: Callable[[], Any]) -> str:
+    try:
+        return repr(call())
+    except DataError as error:
+        return str(error)
+
+
+def main(rows: str, scratch: str) -> None:
+    session = cluster()
+    where = sf.Spark(session, scratch=scratch, partitions=4)
+    found: dict[str, Any] = {}
+    for kind, data in {"files": sf.scan(rows, engine=where), "held": sf.scan(rows, engine=where).hold()}.items():
+        found[f"{kind}, plain"] = data.gather([sf.Request((), ("x",))]).moments([], ["x"]).mean.item()
+        for how in ("raise", "kill", "kill executor"):
+            mark = Path(scratch) / f"{kind} {how}"
+            found[f"{kind}, {how}"] = data.fold(FailOnce(str(mark), how))
+            assert mark.exists()
+    found["always"] = refusal(lambda: data.fold(FailAlways("bug")))
+    frame = session.read.parquet(str(Path(rows).parent))
+    session.stop()
+    after = (lambda: sf.Spark(session), lambda: sf.scan(frame), lambda: data.fold(FailAlways("bug")))
+    found["stopped"] = [refusal(call) for call in after]
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
