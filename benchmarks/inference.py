@@ -21,6 +21,7 @@ import numpy as np
 
 import suffice as sf
 from inference_peers import Codes, Outcome, limited, pgmpy_marginals, pyagrum_first, pyagrum_marginals, pyagrum_rows
+from suffice import kernels
 from suffice.errors import TooLarge
 from timing import SHARED, line, seconds
 
@@ -52,7 +53,8 @@ def network(name: str) -> sf.BayesNet:
 
 
 def warm() -> None:
-    """Compiles what all networks share, so that the first answer of one is its own."""
+    """Compiles and loads what all networks share, so that the first answer of one is its own. Little work would do without."""
+    kernels.warm(only=kernels.ESSENTIAL)
     bn = sf.load("asia")
     bn.marginals({"smoke": "yes"})
     bn.predict_proba(bn.sample(50, seed=0).to_pandas(), "lung")

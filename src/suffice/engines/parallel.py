@@ -7,13 +7,18 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from typing import TypeVar, cast
 
 from suffice.status import LINE, is_shown, patience
 
 T = TypeVar("T")
+
+_idle: dict[int, list[ThreadPoolExecutor]] = {}
+"""Threads that wait for work, by how many they are. A process that is forked has none of them."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)
 
 
 def n_threads(asked: int | None = None) -> int:
@@ -38,7 +43,7 @@ def in_order(tasks: Iterable[Callable[[], T]], threads: int | None = None) -> It
         yield from (task() for task in tasks)
         return
     pending: deque[Future[T]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
+    with _borrowed(workers) as pool:
         try:
             for task in tasks:
                 pending.append(pool.submit(task))
@@ -49,6 +54,24 @@ def in_order(tasks: Iterable[Callable[[], T]], threads: int | None = None) -> It
         finally:
             for future in pending:
                 future.cancel()
+            wait(pending)
+
+
+@contextmanager
+def _borrowed(workers: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads of an earlier call that nobody uses, or new ones; a task that itself asks for threads gets others.
+
+    Who starts a thread waits until it runs, and it runs when the first task lets go of Python: too long for each iteration.
+    """
+    free = _idle.setdefault(workers, [])
+    try:
+        pool = free.pop()
+    except IndexError:
+        pool = ThreadPoolExecutor(workers)
+    try:
+        yield pool
+    finally:
+        free.append(pool)
 
 
 def ahead(items: Iterator[T]) -> Generator[T]:

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import re
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from suffice.kernels.compiling import CALLED, Kernel, announce, kernels
@@ -62,31 +60,40 @@ def warm(progress: Callable[[int, int, str], None] | None = None, processes: int
     modules = [module.name for module in pkgutil.iter_modules(__path__) if module.name not in _WITHOUT]
     for name in modules:  # all of them, for which kernels are a part of others is seen in those others
         importlib.import_module(f"{__name__}.{name}")
-    names, direct = only or modules, _direct()
-    own = {name: [k for k in direct if k.partition(".")[0] == name] for name in names}
-    if processes > 1:
-        from concurrent.futures import ProcessPoolExecutor, as_completed
-        from multiprocessing import get_context
-
-        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-            tasks = {pool.submit(_compile, own[name]): name for name in _in_turn(names)}
-            for done, task in enumerate(as_completed(tasks), 1):
-                task.result()
-                if progress is not None:
-                    progress(done, len(names), tasks[task])
-        return len(direct)
-    for done, name in enumerate(names, 1):
-        _compile(own[name])
+    direct = [k for k in _direct() if only is None or k.partition(".")[0] in only]
+    groups = _groups(direct)
+    for done, names in enumerate(_compiled(groups, processes), 1):
         if progress is not None:
-            progress(done, len(names), name)
+            progress(done, len(groups), names[0].partition(".")[0])
     return len(direct)
 
 
-def _in_turn(names: Sequence[str]) -> list[str]:
-    """Modules that others call first, or several processes compile the same; then the longest first."""
-    texts = {n: Path(__path__[0], f"{n}.py").read_text(encoding="utf-8") for n in names}
-    called = {m for text in texts.values() for m in re.findall(r"^from suffice\.kernels\.(\w+) import", text, re.MULTILINE)}
-    return sorted(names, key=lambda n: (n not in called, -len(texts[n])))
+def _compiled(groups: Sequence[Sequence[str]], processes: int) -> Iterator[Sequence[str]]:
+    """The groups, each when it is compiled."""
+    if processes == 1:
+        for names in groups:
+            _compile(names)
+            yield names
+        return
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        tasks = {pool.submit(_compile, names): names for names in groups}
+        for task in as_completed(tasks):
+            task.result()
+            yield tasks[task]
+
+
+def _groups(direct: Sequence[str]) -> list[list[str]]:
+    """Kernels in groups that share no part, for that would be compiled by several processes; the longest first."""
+    groups: list[set[str]] = []
+    for name in direct:
+        own = kernels[name].parts()
+        groups, apart = [g for g in groups if not g.isdisjoint(own)], [g for g in groups if g.isdisjoint(own)]
+        groups = [*apart, own.union(*groups)]
+    groups.sort(key=lambda g: -sum(len(kernels[n].function.__code__.co_code) for n in g))
+    return [[n for n in direct if n in g] for g in groups]
 
 
 def compile_kernel(name: str) -> None:

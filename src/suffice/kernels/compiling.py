@@ -48,6 +48,9 @@ CALLED = (
 )
 """Kernels that both kernels and Python call. Others that a kernel calls are compiled only as a part of it."""
 
+MAKERS = frozenset({"empty", "zeros", "ones", "full"})
+"""What makes arrays in kernels. What else would is not compiled in a kernel without one of these."""
+
 kernels: dict[str, Kernel] = {}
 """All kernels of the modules that were imported, by module and name."""
 _listener: Callable[[str], None] = note
@@ -145,6 +148,11 @@ class Kernel:
         """About how long it takes to compile, with what it calls."""
         return SECONDS * len(self.function.__code__.co_code) + sum(k.seconds for k in self.called())
 
+    @property
+    def allocates(self) -> bool:
+        """Whether it makes arrays, or calls a kernel that does."""
+        return not MAKERS.isdisjoint(self.function.__code__.co_names) or any(k.allocates for k in self.called())
+
     def on_disk(self) -> bool:
         """Whether the compiled copy is in this process or on disk, or there is nothing to be waited for."""
         if not self._on_disk:
@@ -158,9 +166,13 @@ class Kernel:
         names = self.function.__globals__
         return [k for n in self.function.__code__.co_names if isinstance(k := names.get(n), Kernel)]
 
+    def parts(self) -> set[str]:
+        """The names of it, of the kernels that it calls, and so on."""
+        return {self.name}.union(*(k.parts() for k in self.called()))
+
     def _copy(self, linked: bool) -> Any:
         if linked not in self._copies:
-            self._copies[linked] = _jitted(in_numba(self.function), self._options, linked)
+            self._copies[linked] = _jitted(in_numba(self.function), self._options, linked, self.allocates)
         return self._copies[linked]
 
     def _compile_called(self) -> None:
@@ -226,12 +238,12 @@ def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount]
 
 
-def _jitted(function: Callable[..., Any], options: dict[str, Any], linked: bool) -> Any:
+def _jitted(function: Callable[..., Any], options: dict[str, Any], linked: bool, allocates: bool) -> Any:
     import numba
 
     from suffice.kernels.pipeline import compiler
 
-    given = {**options, "pipeline_class": compiler(linked, options["pipeline_class"] == "apart")}
+    given = {**options, "pipeline_class": compiler(linked, options["pipeline_class"] == "apart", allocates)}
     try:
         return numba.njit(cache=_cacheable() and not linked, **given)(function)
     except RuntimeError:  # no directory can be written to, so there is no cache: compile each time

@@ -47,7 +47,14 @@ def _inherited(fastmath: frozenset[str], boundscheck: bool) -> SharedFlags:
     return flags
 
 
-class Linked(JITCodeLibrary):  # type: ignore[misc]
+class Whole(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a kernel: optimised when all that it calls is in it, and not before that each by itself, too."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+
+class Linked(Whole):
     """The code of a function that others link; nothing of it is run from here."""
 
     def _optimize_final_module(self) -> None:
@@ -55,6 +62,18 @@ class Linked(JITCodeLibrary):  # type: ignore[misc]
 
     def _finalize_final_module(self) -> None:
         self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class WholeLowering(NativeLowering):  # type: ignore[misc]
+    """A function as code that Python calls, kept on disk."""
+
+    _name = "whole_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = Whole(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return bool(super().run_pass(state))
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -75,13 +94,16 @@ class LinkedLowering(NativeLowering):  # type: ignore[misc]
 
 
 @cache
-def compiler(linked: bool, apart: bool) -> type:
-    """numba's compiler for kernels: to be linked into others, or called; `apart` if their arguments do not overlap."""
+def compiler(linked: bool, apart: bool, allocates: bool) -> type:
+    """numba's compiler for kernels: to be linked into others, or called; `apart` if their arguments do not overlap.
+
+    References to arrays are counted only by what allocates some: all others belong to who calls.
+    """
 
     class KernelCompiler(CompilerBase):  # type: ignore[misc]
         def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, given: Any) -> None:
             own = SharedFlags(flags)
-            own.noalias, own.no_compile = apart, linked
+            own.noalias, own.no_compile, own.nrt = apart, linked, allocates
             own.no_cfunc_wrapper, own.no_cpython_wrapper = True, linked
             super().__init__(typing, target, library, args, result, own, given)
 
@@ -91,8 +113,8 @@ def compiler(linked: bool, apart: bool) -> type:
                 passes.add_pass(each, "untyped")
             passes.passes.extend(DefaultPassBuilder.define_typed_pipeline(self.state).passes)
             passes.passes.extend(DefaultPassBuilder.define_nopython_lowering_pipeline(self.state).passes)
-            if linked:
-                passes.passes = [(LinkedLowering if p is NativeLowering else p, why) for p, why in passes.passes]
+            lowering = LinkedLowering if linked else WholeLowering
+            passes.passes = [(lowering if p is NativeLowering else p, why) for p, why in passes.passes]
             passes.finalize()
             return [passes]
 

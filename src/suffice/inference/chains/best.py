@@ -30,16 +30,16 @@ def _best_of_tier(steps: StateSteps, begin: Ints, length: Ints, paths: Codes) ->
         if steps.table is not None:
             table[:E, :K] = np.log(steps.table)
     side = side_by_side(length, padded, own=steps.dense)
-    places, b, x, *_ = Room.kept(padded, int(length[0]), side, steps.dense)
     states = np.empty(side, np.int64)
     symbols, factors, none, log_p = steps.some_symbols, table.reshape(-1), np.zeros(0), np.zeros(len(begin))
     onward, back = in_eights(matrix[:K]), np.concatenate([matrix.T.reshape(-1), np.zeros(padded)])
-    for g in range(0, len(begin), side):
-        n = min(side, len(begin) - g)
-        if steps.dense:
-            fill(g, n, begin, length, steps.some_logs, *NO_FORMS, steps.some_symbols, table, none, True, side, K, log_p, b)
-            symbols, factors = symbols[:0], b
-        place(g, n, begin, length, symbols, padded, len(factors) - 2 * padded, side, none, log_p, places)
-        rise(g, n, length, places, factors, onward, K, TILE, side, enter, log_p, x)
-        descend(g, n, begin, length, back, padded, TILE, side, log_p, x, states, paths)
+    with Room.borrowed(padded, int(length[0]), side, steps.dense) as (places, b, x, *_):
+        for g in range(0, len(begin), side):
+            n = min(side, len(begin) - g)
+            if steps.dense:
+                fill(g, n, begin, length, steps.some_logs, *NO_FORMS, steps.some_symbols, table, none, True, side, K, log_p, b)
+                symbols, factors = symbols[:0], b
+            place(g, n, begin, length, symbols, padded, len(factors) - 2 * padded, side, none, log_p, places)
+            rise(g, n, length, places, factors, onward, K, TILE, side, enter, log_p, x)
+            descend(g, n, begin, length, back, padded, TILE, side, log_p, x, states, paths)
     return log_p

@@ -6,7 +6,7 @@ Lanes are formed by length alone, so that results do not depend on who else is a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from threading import local
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,8 @@ MEMORY = 2**26
 NO_FORMS = np.zeros((0, 4)), np.zeros((0, 4, 4)), np.zeros((0, 1), np.bool_), np.zeros((0, 4)), np.zeros(0)
 """Those of steps that show no normal numbers: see `suffice.kernels.state_normals.score_normals`."""
 
-_before = local()
+_free: list[tuple[tuple[int, ...], Room]] = []
+"""Room that nobody uses, with its sizes: the last used is the last."""
 
 
 class Lanes(NamedTuple):
@@ -173,17 +174,20 @@ def run_lanes(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums) ->
     out = Run.of(n, padded)
     own = steps.dense or into.posterior.shape[1] > 0
     side = side_by_side(lanes.length, padded, own=own)
-    room = Room.kept(padded, int(lanes.length[0]), side, own)
-    ends = np.cumsum(lanes.length)
-    size = max(BATCH, 8 * len(into.counts))
-    first = 0
+    with Room.borrowed(padded, int(lanes.length[0]), side, own) as room:
+        for part in _batches(lanes.length, side, max(BATCH, 8 * len(into.counts))):
+            _run_batch(steps, given, lanes.at(part), into, out.at(part), room)
+    return out
+
+
+def _batches(length: Ints, side: int, size: int) -> Iterator[slice]:
+    """Lanes that have so many steps together, in whole groups."""
+    ends, first, n = np.cumsum(length), 0, len(length)
     while first < n:
         last = int(np.searchsorted(ends, (ends[first - 1] if first else 0) + size)) + 1
         last = min(n, first + -(-(last - first) // side) * side)
-        part = slice(first, last)
-        _run_batch(steps, given, lanes.at(part), into, out.at(part), room)
+        yield slice(first, last)
         first = last
-    return out
 
 
 def tiers(length: Ints) -> Iterator[slice]:
@@ -233,13 +237,25 @@ class Room(NamedTuple):
     beta: Array
 
     @classmethod
-    def kept(cls, *size: int) -> Room:
-        """The room that this thread had before, if it has this size: memory that is new to a process costs as much as its use."""
-        if getattr(_before, "size", None) == size:
-            return _before.room  # type: ignore[no-any-return]
-        room = cls.of(*size)
-        _before.size, _before.room = (size, room) if sum(x.nbytes for x in room) <= MEMORY // 2 else (None, None)
-        return room
+    @contextmanager
+    def borrowed(cls, *size: int) -> Iterator[Room]:
+        """Room that was used before, if what is free has this size: memory that is new to a process costs as much as its use.
+
+        It belongs to no thread, for these live no longer than an iteration.
+        """
+        try:
+            before, room = _free.pop()
+        except IndexError:
+            before = ()
+        if before != size:
+            room = cls.of(*size)
+        yield room
+        if sum(own.nbytes for _, own in _free) + room.nbytes <= MEMORY:
+            _free.append((size, room))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(x.nbytes for x in self)
 
     @classmethod
     def of(cls, padded: int, longest: int, side: int, own: int) -> Room:
