@@ -18,16 +18,16 @@ from suffice.engines.bits import (
     Counts,
     CountStates,
     CountTables,
-    Groups,
     Ints,
     ScanTables,
     Sets,
+    TableGroups,
 )
 from suffice.engines.data import Data
 from suffice.engines.encode import code_type
 from suffice.engines.engine import Bits
 from suffice.engines.parallel import available_memory, n_threads
-from suffice.engines.sample import Rows
+from suffice.engines.sample import SampledRows
 from suffice.errors import TooLarge, bytes_in_words, note
 from suffice.statistics import Request
 from suffice.variables import Finite
@@ -77,7 +77,7 @@ class Bitmaps:
         most = FULL * self.share
         by_rows = ~self.narrow[sets].all(1) | (cells - cells // self.sizes[sets[:, -1]] > most) | (sets.shape[1] == 1)
         if by_rows.all() or not by_rows.any():
-            groups = Groups.of(sets, cells)
+            groups = TableGroups.of(sets, cells)
             return self._counted(self._step(groups, by_rows=bool(by_rows.any()))), groups.offsets
         offsets = np.concatenate([[0], np.cumsum(cells)])
         tables = [np.zeros(0, np.int32)] * len(sets)
@@ -103,13 +103,13 @@ class Bitmaps:
         q = math.prod(int(self.sizes[v]) for v in prefix)
         offsets = np.zeros(len(ext) + 1, np.int64)
         np.cumsum(q * self.sizes[ext], out=offsets[1:])
-        groups = Groups(np.array([prefix], np.int32), np.array([0, len(ext)], np.int64), ext, offsets)
+        groups = TableGroups(np.array([prefix], np.int32), np.array([0, len(ext)], np.int64), ext, offsets)
         by_rows = q * 2 > FULL * self.share or not self.narrow[groups.prefix].all() or not self.narrow[ext].all()
         return self._counted(self._step(groups, by_rows=by_rows)), offsets
 
     def core(self, sets: Sets) -> tuple[Counts, Ints]:
         """The core tables of these sets of columns, all of the same number of at least two."""
-        groups = Groups.of(sets, np.prod(self.sizes[sets] - 1, axis=1))
+        groups = TableGroups.of(sets, np.prod(self.sizes[sets] - 1, axis=1))
         return self._counted(CountTables(self.layout, groups, full=False)), groups.offsets
 
     def singles(self) -> tuple[Counts, Ints]:
@@ -120,7 +120,7 @@ class Bitmaps:
 
     def scanned(self, sets: Sets) -> tuple[Counts, Ints]:
         """The full tables of these sets, counted row by row."""
-        groups = Groups.of(sets, self.cells(sets))
+        groups = TableGroups.of(sets, self.cells(sets))
         return self._counted(ScanTables(self.layout, groups)), groups.offsets
 
     def cells(self, sets: Sets) -> Ints:
@@ -133,7 +133,7 @@ class Bitmaps:
         cells = np.prod(np.maximum(self.sizes[sets] - 1.0, 1.0), axis=1)
         return np.asarray(wide | (cells > CORE * self.share) | (sets.shape[1] == 1))
 
-    def _step(self, groups: Groups, *, by_rows: bool) -> BitStep:
+    def _step(self, groups: TableGroups, *, by_rows: bool) -> BitStep:
         return ScanTables(self.layout, groups) if by_rows else CountTables(self.layout, groups)
 
     def _counted(self, step: BitStep) -> Counts:
@@ -179,4 +179,4 @@ def merged(data: Data, variables: Sequence[Finite]) -> Data | None:
     occur = np.flatnonzero(table)
     codes = np.unravel_index(occur, sizes)
     columns = {n: c.astype(code_type(r)) for n, c, r in zip(names, codes, sizes, strict=True)}
-    return data.select(names).of_rows(Rows(columns, table[occur], at=np.zeros((len(occur), 2), np.int64)))
+    return data.select(names).of_rows(SampledRows(columns, table[occur], at=np.zeros((len(occur), 2), np.int64)))

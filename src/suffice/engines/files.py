@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import numpy as np
 
 from suffice.engines.dialect import FIRST, WORDS, Dialect, Recoded, are_numbers, recognised, with_points
-from suffice.engines.encode import Encoder, States, number
+from suffice.engines.encode import Encoder, StateEncoder, number
 from suffice.engines.infer import Guess
 from suffice.engines.sources import Kind, Source, checked_names, kind_of
 from suffice.errors import DataError, listed
@@ -96,7 +96,7 @@ class Delimited(Files):
     def prepared(self, cells: Any, encoder: Encoder) -> Any:
         """Cells for an encoder that takes them for numbers, with decimal points; thousands marks are refused."""
         guessing = isinstance(encoder, Guess) and encoder.encoder is None
-        if isinstance(encoder, States) or (isinstance(encoder, Guess) and isinstance(encoder.encoder, States)):
+        if isinstance(encoder, StateEncoder) or (isinstance(encoder, Guess) and isinstance(encoder.encoder, StateEncoder)):
             return cells
         missing = encoder.options.missing if isinstance(encoder, Guess) else ()
         if self.decimal == ".":

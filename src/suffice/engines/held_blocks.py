@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from suffice.engines.engine import Block
-from suffice.engines.partitions import Reader, Work
+from suffice.engines.partitions import PartitionWork, Reader
 from suffice.engines.pieces import Piece, tables
 from suffice.libraries import pa
 
@@ -59,7 +59,7 @@ class HeldBlocks:
         self.folder.mkdir(parents=True, exist_ok=True)
         beside = path.with_suffix(f".{os.getpid()}.part")
         try:
-            Work(self.reader, partial(_write_blocks, beside))(tables(pieces, self.reader.columns))
+            PartitionWork(self.reader, partial(_write_blocks, beside))(tables(pieces, self.reader.columns))
             checksum = _checksum(beside)
             beside.replace(path)
             path.with_suffix(".sum").write_text(str(checksum))
