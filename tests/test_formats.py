@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from suffice.errors import FormatError, SufficeError, SufficeNote, TooLarge
 from suffice.formats import bif, dsc, dsl, net, uai, xdsl, xmlbif
-from suffice.formats.finite_network import FiniteNetwork, Table
+from suffice.formats.finite_network import FiniteNetwork, NetworkTable
 from suffice.formats.registry import _read_xml as read_xml
 from suffice.variables import Finite
 
@@ -208,7 +208,7 @@ def odd_network() -> FiniteNetwork:
     for name in names:
         shape = tuple(sizes[p] for p in parents[name])
         probs = rng.dirichlet(np.full(sizes[name], 0.3), shape)
-        tables[name] = Table(parents[name], probs)
+        tables[name] = NetworkTable(parents[name], probs)
     return FiniteNetwork(variables, tables)
 
 
@@ -230,7 +230,7 @@ def test_any_names_survive(form: str, words: list[str], seed: int) -> None:
     tables = {}
     for k, name in enumerate(names):
         shape = (len(words),) * k
-        tables[name] = Table(tuple(reversed(names[:k])), rng.dirichlet(np.ones(len(words)), shape))
+        tables[name] = NetworkTable(tuple(reversed(names[:k])), rng.dirichlet(np.ones(len(words)), shape))
     network = FiniteNetwork(variables, tables)
     assert same(WRITERS[form].read(WRITERS[form].write(network)), network)
 
@@ -245,7 +245,7 @@ def test_uai_keeps_the_numbers_and_says_what_it_drops() -> None:
 
 
 def test_xml_cannot_hold_control_characters() -> None:
-    network = FiniteNetwork((Finite("x", ["a\x01", "b"]),), {"x": Table((), np.array([0.5, 0.5]))})
+    network = FiniteNetwork((Finite("x", ["a\x01", "b"]),), {"x": NetworkTable((), np.array([0.5, 0.5]))})
     with pytest.raises(FormatError, match=r"'a\\x01' holds the character .* write .json"):
         xmlbif.write(network)
     assert same(xdsl.read(xdsl.write(network)), network)
@@ -569,7 +569,7 @@ class TestNet:
         np.testing.assert_array_equal(network.tables["b"].probs, [[1, 0], [0.5, 0.5]])
 
     def test_odd_names_are_noted(self) -> None:
-        network = FiniteNetwork((Finite("a b", ["x"]),), {"a b": Table((), np.array([1.0]))})
+        network = FiniteNetwork((Finite("a b", ["x"]),), {"a b": NetworkTable((), np.array([1.0]))})
         with pytest.warns(SufficeNote, match="'a b' is no identifier"):
             net.write(network)
         with pytest.warns(SufficeNote, match="'a b' is no identifier"):
@@ -626,7 +626,7 @@ class TestGenie:
         assert text.index('<cpt id="naïve_Größe">') < text.index('<cpt id="the__child__')
 
     def test_a_name_that_was_changed_in_genie_is_believed(self) -> None:
-        network = FiniteNetwork((Finite("a b", ["<5", ">5"]),), {"a b": Table((), np.array([0.5, 0.5]))})
+        network = FiniteNetwork((Finite("a b", ["<5", ">5"]),), {"a b": NetworkTable((), np.array([0.5, 0.5]))})
         text = xdsl.write(network)
         renamed = text.replace('id="a_b"', 'id="c"').replace('"s_5"', '"low"')
         assert xdsl.read(renamed).variables == (Finite("c", ["low", "s_5_2"]),)

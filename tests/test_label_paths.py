@@ -10,7 +10,7 @@ import pytest
 
 import suffice as sf
 from suffice.inference.chains import label_paths
-from suffice.inference.chains.conditional import Layout
+from suffice.inference.chains.conditional import SequenceLayout
 from suffice.inference.chains.label_paths import GroupScores, best_labels
 
 
@@ -21,7 +21,7 @@ def given_for(rng: np.random.Generator, n: int, L: int, *, numbers: bool = False
     return given if cost is None else given._replace(truth=rng.integers(0, L, n).astype(np.int32), cost=cost)
 
 
-def step_scores(given: GroupScores, layout: Layout) -> Any:
+def step_scores(given: GroupScores, layout: SequenceLayout) -> Any:
     """The scores of all steps in their order."""
     scores = np.concatenate([given.at(part) for part in layout.parts])
     result = np.empty_like(scores)
@@ -36,7 +36,7 @@ def score(labels: Any, scores: Any, T: Any) -> float:
 @pytest.mark.parametrize(("numbers", "cost"), [(False, None), (True, 0.7)])
 def test_all_labellings_are_compared(numbers: bool, cost: float | None) -> None:
     rng, lengths = np.random.default_rng(1), np.array([3, 1, 5, 4])
-    layout, given, T = Layout.of(lengths), given_for(rng, 13, 3, numbers=numbers, cost=cost), rng.normal(size=(3, 3))
+    layout, given, T = SequenceLayout.of(lengths), given_for(rng, 13, 3, numbers=numbers, cost=cost), rng.normal(size=(3, 3))
     T[2, 0] = -np.inf
     labels, found = best_labels(layout, given, T)
     scores = step_scores(given, layout)
@@ -52,7 +52,7 @@ def test_many_sequences_of_any_length(L: int) -> None:
     """As many as need several strips, parts, and scalings on the way; a long one is the same in stretches."""
     rng = np.random.default_rng(L)
     lengths = np.concatenate([rng.integers(1, 40, 700), [3000, 1]])
-    layout, given, T = Layout.of(lengths), given_for(rng, int(lengths.sum()), L), rng.normal(size=(L, L))
+    layout, given, T = SequenceLayout.of(lengths), given_for(rng, int(lengths.sum()), L), rng.normal(size=(L, L))
     labels, found = best_labels(layout, given, T)
     scores, values = step_scores(given, layout), np.empty(len(lengths))
     values[layout.sequences] = found
@@ -65,7 +65,7 @@ def test_many_sequences_of_any_length(L: int) -> None:
 
 def test_a_long_sequence_is_taken_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     rng, lengths = np.random.default_rng(0), np.array([70_000, 5, 3])
-    layout, given, T = Layout.of(lengths), given_for(rng, 70_008, 3), rng.normal(size=(3, 3))
+    layout, given, T = SequenceLayout.of(lengths), given_for(rng, 70_008, 3), rng.normal(size=(3, 3))
     whole = best_labels(layout, given, T)
     monkeypatch.setattr(label_paths, "SHORT", 100_000)
     cut = best_labels(layout, given, T)
@@ -75,14 +75,14 @@ def test_a_long_sequence_is_taken_in_stretches(monkeypatch: pytest.MonkeyPatch) 
 
 def test_no_labels_are_possible() -> None:
     given = GroupScores(np.zeros((1, 3), np.int32), np.zeros((1, 2)), np.zeros((0, 2)))
-    labels, scores = best_labels(Layout.of(np.array([2, 1])), given, np.full((2, 2), -np.inf))
+    labels, scores = best_labels(SequenceLayout.of(np.array([2, 1])), given, np.full((2, 2), -np.inf))
     assert labels.tolist() == [-1, -1, 0]
     assert scores.tolist() == [-np.inf, 0.0]
 
 
 def test_equals_go_to_the_smaller_label() -> None:
     given = GroupScores(np.zeros((1, 9), np.int32), np.zeros((1, 3)), np.zeros((0, 3)))
-    assert not best_labels(Layout.of(np.array([4, 5])), given, np.zeros((3, 3))).labels.any()
+    assert not best_labels(SequenceLayout.of(np.array([4, 5])), given, np.zeros((3, 3))).labels.any()
 
 
 def test_shapes_of_many_are_those_of_each() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.engines import bitmaps as bitmaps_module
 from suffice.engines.bitmaps import Bitmaps
-from suffice.engines.bits import BitLayout, CountTables, Groups, ScanTables, bit_block
+from suffice.engines.bits import BitLayout, CountTables, ScanTables, TableGroups, bit_block
 from suffice.engines.engine import Block
 from suffice.structure import finite_scores
 from suffice.structure.finite_scores import FiniteScores
@@ -149,7 +149,7 @@ def test_steps_add_over_blocks_and_travel(seed, n_columns, n_rows):
     codes = [rng.integers(r, size=n_rows).astype(np.uint8) for r in sizes]
     weight = rng.integers(0, 70, n_rows) if seed % 2 else np.ones(n_rows, int)
     sets = np.array(list(permutations(range(n_columns), 2)), np.int32)
-    groups = Groups.of(sets, sizes[sets].prod(1))
+    groups = TableGroups.of(sets, sizes[sets].prod(1))
     steps = [ScanTables(layout, groups)] + [CountTables(layout, groups)] * bool(layout.narrow.all())
     cuts = np.unique([0, n_rows, *rng.integers(0, n_rows + 1, 3)])
     blocks = [

@@ -19,7 +19,7 @@ from suffice.engines import Block
 from suffice.engines.data import Data
 from suffice.errors import DataError, FitError, FormatError, MissingCells, ModelError, TooLarge
 from suffice.inference.ais import log_mean
-from suffice.inference.boltzmann import Machine, Units, key_of
+from suffice.inference.boltzmann import LayerUnits, Machine, key_of
 from suffice.learning.undirected.descent import Descent, Learned, PseudoSums
 from suffice.models.visible import VisibleColumns
 from suffice.variables import Count, Finite, Real
@@ -95,7 +95,7 @@ def test_transform_and_reconstruct_in_the_kind_of_frame_that_came() -> None:
 
 
 def test_draws_have_the_probabilities_of_their_fields() -> None:
-    units, n = Units(2, (3,), 1), 40_000
+    units, n = LayerUnits(2, (3,), 1), 40_000
     field = np.array([0.5, -1.5, 0.2, 1.0, -1.0, 0.7])
     states, x = np.empty((n, 6), np.float32), np.full((n, 6), 0.5, np.float32)
     units.draw(x, (field - 0.5 * 2.0).astype(np.float32), key_of(3, 4), states, 2.0)
@@ -382,7 +382,7 @@ def test_rows_elsewhere_cannot_be_walked_through() -> None:
 
 def test_the_machine_of_arrays_is_that_of_the_model() -> None:
     m = machine(2, binary(4))
-    own = Machine(Units(4), m.weights, m.visible_biases, m.hidden_biases)
+    own = Machine(LayerUnits(4), m.weights, m.visible_biases, m.hidden_biases)
     v = np.random.default_rng(0).random((3, 4)).round()
     assert own.free_energy(v) == pytest.approx(m._machine.free_energy(v))
     assert own.log_partition() == pytest.approx(m.log_normaliser().value)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.inference.chains.conditional import PLACES, Layout, Room, expect_few, expect_in_logs, expect_labels
+from suffice.inference.chains.conditional import PLACES, Room, SequenceLayout, expect_few, expect_in_logs, expect_labels
 from suffice.learning.crf.fit import opened
 from suffice.learning.crf.problem import LabelProblem
 from tests.crf_oracles import enumerated, scores_of
@@ -45,7 +45,7 @@ def test_expectations_are_those_of_all_labellings(lengths: list[int], L: int, se
     rng = np.random.default_rng(seed)
     T, s = size * rng.uniform(-1, 1, (L, L)), size * rng.uniform(-1, 1, (sum(lengths), L))
     weights = rng.uniform(0.5, 2, len(lengths))
-    [part] = (layout := Layout.of(np.array(lengths))).parts
+    [part] = (layout := SequenceLayout.of(np.array(lengths))).parts
     own, w = s[layout.order], weights[layout.sequences][part.ranks]
     top = own.max(axis=1, keepdims=True)
     room = Room.of(part.n, L)
@@ -198,7 +198,7 @@ def test_a_chain_without_transitions_is_a_softmax_regression() -> None:
 def test_few_long_sequences_are_the_same_in_lanes() -> None:
     rng = np.random.default_rng(3)
     T, s, weights = rng.normal(size=(3, 3)), 3 * rng.normal(size=(6000, 3)), np.array([2.0, 1.0])
-    [part] = (layout := Layout.of(np.array([2000, 4000]))).parts
+    [part] = (layout := SequenceLayout.of(np.array([2000, 4000]))).parts
     assert part.few
     own, w = s[layout.order], weights[layout.sequences][part.ranks]
     few, plain = expect_few(own, T, part, w), expect_in_logs(own, T, part, w)
@@ -210,7 +210,7 @@ def test_few_long_sequences_are_the_same_in_lanes() -> None:
 
 def test_parts_are_bounded_and_cover_all_steps() -> None:
     lengths = np.array([3, 70_000, 1, 40_000, 30_000, *[2] * 1500])
-    layout = Layout.of(lengths)
+    layout = SequenceLayout.of(lengths)
     assert sorted(layout.order.tolist()) == list(range(int(lengths.sum())))
     assert all(p.n <= PLACES or p.offsets[1] == 1 for p in layout.parts)
     before, after = layout.pairs
@@ -221,13 +221,13 @@ def test_long_sequences_and_large_scores_stay_finite() -> None:
     n = 100_000
     rng = np.random.default_rng(0)
     T, s = np.array([[500.0, -500.0], [-500.0, 500.0]]), 500.0 * rng.choice([-1.0, 1.0], (n, 2))
-    [part] = Layout.of(np.array([n])).parts
+    [part] = SequenceLayout.of(np.array([n])).parts
     few = expect_few(1e-2 * s, 1e-2 * T, part)
     assert few is not None
     assert np.isfinite(few.logs).all()
     np.testing.assert_allclose(few.steps.sum(axis=1), 1.0)
     assert expect_few(s, T, part) is None  # e⁻¹⁰⁰⁰ is no float
-    [part] = Layout.of(np.array([n // 10])).parts
+    [part] = SequenceLayout.of(np.array([n // 10])).parts
     slow = expect_in_logs(s[: n // 10], T, part)
     assert np.isfinite(slow.logs).all()
     np.testing.assert_allclose(slow.steps.sum(axis=1), 1.0)

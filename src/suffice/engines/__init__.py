@@ -7,7 +7,7 @@ May use statistics, kernels and variables; knows no families and no models. Star
 from suffice.engines.conll import read_conll
 from suffice.engines.data import Data, Schema
 from suffice.engines.encode import texts
-from suffice.engines.engine import Block, Engine, Known, Step, Sum, is_missing
+from suffice.engines.engine import Block, Engine, KnownColumns, Step, Sum, is_missing
 from suffice.engines.scan import scan
 from suffice.engines.sequences import Missing, Refuse, Sequences, sequences
 
@@ -15,7 +15,7 @@ __all__ = [
     "Block",
     "Data",
     "Engine",
-    "Known",
+    "KnownColumns",
     "Missing",
     "Refuse",
     "Schema",

@@ -60,7 +60,7 @@ class Ends:
 
 
 @dataclass(frozen=True)
-class Extremes(Step[Ends]):
+class ValueRange(Step[Ends]):
     """The smallest and the largest value of a column among rows that have weight."""
 
     name: str
@@ -77,7 +77,7 @@ def binned_variable(bins: Bins, name: str, engine: Engine) -> Finite:
     if bins.target is not None and not isinstance(engine.seen[bins.target].variable, Finite):
         raise DataError(f"the column {name!r} is to be cut by {bins.target!r}, which is not finite; declare its states")
     if bins.method == "width":
-        ends = engine.fold(Extremes(name), names)
+        ends = engine.fold(ValueRange(name), names)
         values = np.array([ends.low, ends.high] if ends.low <= ends.high else [])
         return bins.finite(name, cut_points(bins, name, values, None, None))
     rows = engine.fold(Sample(SAMPLE, 0, most_of(SAMPLE, engine.n_rows)), names).rows

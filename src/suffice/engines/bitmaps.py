@@ -20,16 +20,16 @@ from suffice.engines.bits import (
     Counts,
     CountStates,
     CountTables,
-    Groups,
     Ints,
     ScanTables,
     Sets,
+    TableGroups,
 )
 from suffice.engines.data import Data
 from suffice.engines.encode import code_type
 from suffice.engines.engine import Bits
 from suffice.engines.parallel import available_memory, n_threads
-from suffice.engines.sample import Rows
+from suffice.engines.sample import SampledRows
 from suffice.errors import TooLarge, bytes_in_words, note
 from suffice.statistics import Request
 from suffice.variables import Finite
@@ -87,7 +87,7 @@ class Bitmaps:
             return np.concatenate(tables), np.cumsum([0, *map(len, tables)])
         cells, by_rows = self.cells(sets), self._full_by_rows(sets)
         if by_rows.all() or not by_rows.any():
-            groups = Groups.of(sets, cells)
+            groups = TableGroups.of(sets, cells)
             return self._counted(self._step(groups, by_rows=bool(by_rows.any()))), groups.offsets
         self.ahead(self.full_steps(sets))
         offsets = np.concatenate([[0], np.cumsum(cells)])
@@ -110,15 +110,15 @@ class Bitmaps:
             return [] if self._states is not None else [CountStates(self.layout)]
         by_rows, cells = self._full_by_rows(sets), self.cells(sets)
         kinds = [(chosen, rows) for chosen, rows in ((by_rows, True), (~by_rows, False)) if chosen.any()]
-        return [self._step(Groups.of(sets[chosen], cells[chosen]), by_rows=rows) for chosen, rows in kinds]
+        return [self._step(TableGroups.of(sets[chosen], cells[chosen]), by_rows=rows) for chosen, rows in kinds]
 
     def core_step(self, sets: Sets) -> CountTables:
         """What `core` counts."""
-        return CountTables(self.layout, Groups.of(sets, np.prod(self.sizes[sets] - 1, axis=1)), full=False)
+        return CountTables(self.layout, TableGroups.of(sets, np.prod(self.sizes[sets] - 1, axis=1)), full=False)
 
     def scan_step(self, sets: Sets) -> ScanTables:
         """What `scanned` counts."""
-        return ScanTables(self.layout, Groups.of(sets, self.cells(sets)))
+        return ScanTables(self.layout, TableGroups.of(sets, self.cells(sets)))
 
     @property
     def at_hand(self) -> bool:
@@ -136,7 +136,7 @@ class Bitmaps:
         q = math.prod(int(self.sizes[v]) for v in prefix)
         offsets = np.zeros(len(ext) + 1, np.int64)
         np.cumsum(q * self.sizes[ext], out=offsets[1:])
-        groups = Groups(np.array([prefix], np.int32), np.array([0, len(ext)], np.int64), ext, offsets)
+        groups = TableGroups(np.array([prefix], np.int32), np.array([0, len(ext)], np.int64), ext, offsets)
         by_rows = q * 2 > FULL * self.share or not self.narrow[groups.prefix].all() or not self.narrow[ext].all()
         return self._counted(self._step(groups, by_rows=by_rows)), offsets
 
@@ -168,7 +168,7 @@ class Bitmaps:
         cells = np.prod(np.maximum(self.sizes[sets] - 1.0, 1.0), axis=1)
         return np.asarray(wide | (cells > CORE * self.share) | (sets.shape[1] == 1))
 
-    def _step(self, groups: Groups, *, by_rows: bool) -> BitStep:
+    def _step(self, groups: TableGroups, *, by_rows: bool) -> BitStep:
         return ScanTables(self.layout, groups) if by_rows else CountTables(self.layout, groups)
 
     def _counted(self, step: BitStep) -> Counts:
@@ -216,4 +216,4 @@ def merged(data: Data, variables: Sequence[Finite]) -> Data | None:
     occur = np.flatnonzero(table)
     codes = np.unravel_index(occur, sizes)
     columns = {n: c.astype(code_type(r)) for n, c, r in zip(names, codes, sizes, strict=True)}
-    return data.select(names).of_rows(Rows(columns, table[occur], at=np.zeros((len(occur), 2), np.int64)))
+    return data.select(names).of_rows(SampledRows(columns, table[occur], at=np.zeros((len(occur), 2), np.int64)))

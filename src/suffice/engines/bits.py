@@ -217,7 +217,7 @@ class CountStates(BitStep):
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class TableGroups:
     """Tables to count: of each prefix with each of its extensions; offsets of the tables in the flat result."""
 
     prefix: Sets
@@ -231,7 +231,7 @@ class Groups:
         return self.prefix, self.ext_first, self.ext, self.offsets
 
     @staticmethod
-    def of(sets: Sets, cells: Ints) -> Groups:
+    def of(sets: Sets, cells: Ints) -> TableGroups:
         """One table for each row of `sets`, rows with the same beginning next to each other."""
         prefix = sets[:, :-1]
         new = np.ones(len(sets), bool)
@@ -240,17 +240,17 @@ class Groups:
         starts = np.flatnonzero(new)
         offsets = np.zeros(len(sets) + 1, np.int64)
         np.cumsum(cells, out=offsets[1:])
-        return Groups(
+        return TableGroups(
             np.ascontiguousarray(prefix[starts]), np.append(starts, len(sets)).astype(np.int64), sets[:, -1].copy(), offsets
         )
 
-    def part(self, a: int, b: int) -> Groups:
+    def part(self, a: int, b: int) -> TableGroups:
         """The tables from a to b, all of one group or of whole ones; offsets still point into the whole."""
         low, high = np.searchsorted(self.ext_first, a, side="right") - 1, np.searchsorted(self.ext_first, b)
         first = self.ext_first[low : high + 1].clip(a, b) - a
-        return Groups(np.ascontiguousarray(self.prefix[low:high]), first, self.ext[a:b], self.offsets[a : b + 1])
+        return TableGroups(np.ascontiguousarray(self.prefix[low:high]), first, self.ext[a:b], self.offsets[a : b + 1])
 
-    def parts(self, n: int, cost: Ints) -> list[Groups]:
+    def parts(self, n: int, cost: Ints) -> list[TableGroups]:
         """Several parts of about the same cost for each of n threads; they share no table."""
         if len(self.prefix) == 1:
             ends = np.linspace(0, len(self.ext), n + 1).astype(int)
@@ -264,7 +264,7 @@ class Groups:
 class _Tables(BitStep):
     """Tables of sets of columns."""
 
-    groups: Groups
+    groups: TableGroups
 
     @property
     def n_cells(self) -> int:

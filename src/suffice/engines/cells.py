@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from suffice.engines.dialect import are_numbers, with_points
-from suffice.engines.encode import Encoder, States
-from suffice.engines.frames import Frame
+from suffice.engines.encode import Encoder, StateEncoder
+from suffice.engines.frames import FrameSource
 from suffice.engines.infer import Guess
 from suffice.engines.sources import Kind
 from suffice.libraries import pt
@@ -15,7 +15,7 @@ from suffice.libraries import pt
 def prepared_cells(cells: Any, encoder: Encoder, decimal: str) -> Any:
     """Cells for an encoder that takes them for numbers, with decimal points; thousands marks are refused."""
     guessing = isinstance(encoder, Guess) and encoder.encoder is None
-    if isinstance(encoder, States) or (isinstance(encoder, Guess) and isinstance(encoder.encoder, States)):
+    if isinstance(encoder, StateEncoder) or (isinstance(encoder, Guess) and isinstance(encoder.encoder, StateEncoder)):
         return cells
     missing = encoder.options.missing if isinstance(encoder, Guess) else ()
     if decimal == ".":
@@ -25,7 +25,7 @@ def prepared_cells(cells: Any, encoder: Encoder, decimal: str) -> Any:
     return with_points(cells, missing, guessing=guessing)
 
 
-class TextCells(Frame):
+class TextCells(FrameSource):
     """A column of a text file, whose cells are words, whatever they mean."""
 
     def __init__(self, name: str, cells: Any, decimal: str) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.files import opened
-from suffice.engines.frames import Frame
+from suffice.engines.frames import FrameSource
 from suffice.engines.sources import checked_names
 from suffice.errors import DataError, listed
 from suffice.libraries import pa
@@ -185,7 +185,7 @@ def _names(path: Path, columns: Sequence[str] | None, width: int) -> tuple[str, 
     return checked_names([SENTENCE, *columns], str(path))[1:]
 
 
-class Conll(Frame):
+class Conll(FrameSource):
     """The words of CoNLL files, one after the other; sentences are numbered through."""
 
     def __init__(self, paths: Sequence[Path]) -> None:

@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
 from suffice.engines.encode import code_type
-from suffice.engines.engine import Block, Engine, Known, S, Seen, Step, T, added, checked_function, step_of
-from suffice.engines.gather import Gather, Plan
+from suffice.engines.engine import Block, Engine, KnownColumns, S, Seen, Step, T, added, checked_function, step_of
+from suffice.engines.gather import Gather, GatherPlan
 from suffice.engines.parallel import n_threads
-from suffice.engines.sample import Collision, Distinct, Rows, Sample, Stretches, most_of
+from suffice.engines.sample import Collision, Distinct, Sample, SampledRows, Stretches, most_of
 from suffice.engines.schema import Schema, Summarise
-from suffice.engines.views import Part, Redrawn, Size, Tally, Viewed
+from suffice.engines.views import BootstrapRows, FoldRows, Size, Tally, Viewed
 from suffice.errors import DataError, counted, listed, whole
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, NumbersStay
@@ -46,7 +46,7 @@ class Data:
         self.columns = tuple(names)
 
     @property
-    def known(self) -> Known:
+    def known(self) -> KnownColumns:
         """All that is known of the columns, once they were read."""
         return self.engine.schema(self.columns)
 
@@ -165,7 +165,7 @@ class Data:
         names = tuple(dict.fromkeys(n for r in wanted for n in r.names))
         self.engine.check(names)
         variables = self.engine.variables(names)
-        step = Gather(Plan.of(wanted, variables, self.engine.n_rows), self.weighted)
+        step = Gather(GatherPlan.of(wanted, variables, self.engine.n_rows), self.weighted)
         workers = n_threads(threads)
         step.check_size(self.engine.sums_at_once(workers))
         total = self.engine.fold(step, names, threads=workers, what="counting rows")
@@ -204,7 +204,7 @@ class Data:
             raise DataError("these rows have no order to be taken in, one after the other: read them from files, or into memory")
         return self.engine.walk(step, state, self.columns, seed=seed)
 
-    def sample(self, n: int, seed: int = 0) -> Rows:
+    def sample(self, n: int, seed: int = 0) -> SampledRows:
         """n of the rows, drawn without replacement, in their order; all of them if there are no more.
 
         >>> from suffice import scan
@@ -215,11 +215,11 @@ class Data:
         step = Sample(size, whole(seed, "a seed", 0), most_of(size, self.engine.n_rows))
         return self.engine.fold(step, self.columns).rows.in_order()
 
-    def stretches(self, n: int) -> Rows:
+    def stretches(self, n: int) -> SampledRows:
         """About n of the rows, a stretch of each block: no random sample, but the start of an iteration needs none."""
         return self.engine.fold(Stretches(min(1.0, n / max(1, self.n_rows))), self.columns)
 
-    def distinct(self, limit: int | None = None) -> Rows:
+    def distinct(self, limit: int | None = None) -> SampledRows:
         """Each distinct row, in the order of their first places, with the weight of all rows that equal it.
 
         More of them than `limit` are refused; without one, more than take 2 GiB.
@@ -238,7 +238,7 @@ class Data:
                 continue
         raise DataError("the rows cannot be told apart")
 
-    def of_rows(self, rows: Rows) -> Data:
+    def of_rows(self, rows: SampledRows) -> Data:
         """Data of some of the rows, as `sample` or `distinct` gave them, held in memory; what the columns are stays as it is, and
         the place of a row is where it came from."""
         from suffice.engines.local import held
@@ -255,7 +255,7 @@ class Data:
         >>> scan({"x": ["a", "b"]}, weights=[60, 40]).resample(0).weight
         100.0
         """
-        view = Redrawn.of(self.sizes(), seed, weighted=self.weighted)
+        view = BootstrapRows.of(self.sizes(), seed, weighted=self.weighted)
         return Data(Viewed(self.engine, view), self.columns)
 
     def split(self, folds: int, seed: Any) -> Iterator[tuple[Data, Data]]:
@@ -266,7 +266,7 @@ class Data:
         [(2, 3), (3, 2)]
         """
         n = whole(folds, "the number of folds", 2)
-        for outside, inside in Part.pairs(self.sizes(), n, seed, weighted=self.weighted):
+        for outside, inside in FoldRows.pairs(self.sizes(), n, seed, weighted=self.weighted):
             yield Data(Viewed(self.engine, outside), self.columns), Data(Viewed(self.engine, inside), self.columns)
 
     def sizes(self) -> dict[int, Size]:

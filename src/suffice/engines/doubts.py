@@ -1,7 +1,7 @@
 """Doubts: what may have been meant otherwise about a column that nobody declared, and what says so.
 
 A doubt is a few words in the table of the schema, and a sentence with the way out that is noted once when a learner reads the
-column. Both come from what was found in the cells (`Found`), which adds, so that every engine has the same doubts.
+column. Both come from what was found in the cells (`CellsFound`), which adds, so that every engine has the same doubts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from suffice.errors import listed, note
 from suffice.variables import Finite, NumbersStay, Variable, sorted_states
 
 if TYPE_CHECKING:
-    from suffice.engines.infer import Found
+    from suffice.engines.infer import CellsFound
     from suffice.engines.sources import Options
 
 MARKS = frozenset({"?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "-", "."})
@@ -110,21 +110,21 @@ class Doubt:
 
 
 def doubts_about(
-    variables: Mapping[str, Variable], found: Mapping[str, Found], options: Options, n_rows: int
+    variables: Mapping[str, Variable], found: Mapping[str, CellsFound], options: Options, n_rows: int
 ) -> dict[str, tuple[Doubt, ...]]:
     """The doubts about each column of which nothing was declared."""
     undeclared = [n for n in variables if options.declared.get(n, NumbersStay) is NumbersStay]
     return {n: tuple(_doubts(n, variables[n], found[n], options, n_rows)) for n in undeclared}
 
 
-def _doubts(name: str, variable: Variable, found: Found, options: Options, n_rows: int) -> Iterable[Doubt]:
+def _doubts(name: str, variable: Variable, found: CellsFound, options: Options, n_rows: int) -> Iterable[Doubt]:
     if found.values is not None and found.reading == "numbers":
         yield from _of_numbers(name, variable, found, options)
     elif isinstance(variable, Finite) and variable.inferred:
         yield from _of_states(variable.states, found, options, n_rows)
 
 
-def _of_numbers(name: str, variable: Variable, found: Found, options: Options) -> Iterable[Doubt]:
+def _of_numbers(name: str, variable: Variable, found: CellsFound, options: Options) -> Iterable[Doubt]:
     values = found.values
     if values is None:
         return
@@ -138,7 +138,7 @@ def _of_numbers(name: str, variable: Variable, found: Found, options: Options) -
         yield Doubt(FEW_NUMBERS, f"whole numbers with {len(values.few)} values: states?")
 
 
-def _of_states(states: Sequence[str], found: Found, options: Options, n_rows: int) -> Iterable[Doubt]:
+def _of_states(states: Sequence[str], found: CellsFound, options: Options, n_rows: int) -> Iterable[Doubt]:
     if (found.dates and len(states) > FEW) or dates(states):
         yield Doubt(DATES, f"dates, {len(states):,} of them: an identifier?")
     elif commas(states):

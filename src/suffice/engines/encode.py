@@ -172,7 +172,7 @@ class Encoder(Protocol):
         """The codes or numbers of a chunk; None once it is clear that the column must be read again."""
 
 
-class States:
+class StateEncoder:
     """The encoder of a finite column: declared states, or states discovered on the way."""
 
     def __init__(
@@ -279,7 +279,7 @@ def _plain(indices: Any, absent: npt.NDArray[np.bool_] | None) -> npt.NDArray[An
     return np.asarray(bare.to_numpy() * ~absent)
 
 
-class Numbers:
+class NumberEncoder:
     """The encoder of a column of numbers; `whole` if only 0, 1, 2, … are allowed."""
 
     def __init__(self, *, missing: Collection[str] = (), whole: bool = False) -> None:
@@ -360,8 +360,8 @@ class Cuts:
     """The encoder of a column of numbers that is cut into bins; cells may also be the names of the bins."""
 
     def __init__(self, variable: Finite, *, missing: Collection[str] = ()) -> None:
-        self.variable, self.numbers = variable, Numbers(missing=missing)
-        self._names = States(variable.states, fixed=True, missing=missing)
+        self.variable, self.numbers = variable, NumberEncoder(missing=missing)
+        self._names = StateEncoder(variable.states, fixed=True, missing=missing)
 
     @property
     def n_missing(self) -> int:

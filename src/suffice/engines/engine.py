@@ -44,7 +44,7 @@ __all__ = [
     "Each",
     "Engine",
     "Floats",
-    "Known",
+    "KnownColumns",
     "S",
     "Seen",
     "Step",
@@ -62,7 +62,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownColumns:
     """What is known of columns once they were read: rows, weight, missing cells by column, and what there is to note."""
 
     variables: Mapping[str, Variable]
@@ -157,14 +157,14 @@ class Engine:
         """The columns among these whose cells are words of a text file, the empty one for a missing cell."""
         return frozenset()
 
-    def schema(self, names: Sequence[str]) -> Known:
+    def schema(self, names: Sequence[str]) -> KnownColumns:
         """All that is known of columns."""
         self.require(names)
         seen, n_rows = {n: self.seen[n] for n in names}, self.n_rows or 0
         variables = {n: s.variable for n, s in seen.items()}
         missing = {n: s.n_missing for n, s in seen.items()}
         identifiers = tuple(n for n, s in seen.items() if s.identifies)
-        return Known(variables, n_rows, self.weight or 0.0, missing, self.whole_weights, identifiers, tuple(self.notes))
+        return KnownColumns(variables, n_rows, self.weight or 0.0, missing, self.whole_weights, identifiers, tuple(self.notes))
 
     def require_complete(self, names: Sequence[str]) -> None:
         """Refuse missing cells in these columns, with their number in each."""

@@ -33,7 +33,7 @@ LEAST = 2**27
 """Bytes without which DuckDB does not sort."""
 
 
-class Frame(Source):
+class FrameSource(Source):
     """A source whose columns are in memory. Those that are `loose` have categories that mean nothing."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Frame(Source):
         return self._arrays[name]
 
 
-class Lazy(Frame):
+class Lazy(FrameSource):
     """A lazy frame: only the columns that are asked for are ever collected, in batches where it has them.
 
     How large they are is known before: what is collected whole must fit into half of the memory that is free.
@@ -133,7 +133,7 @@ def _collecting() -> Iterator[None]:
         raise DataError(f"the lazy frame cannot be collected: {str(error).strip().partition(chr(10))[0]}") from None
 
 
-class Relation(Frame):
+class Relation(FrameSource):
     """A relation of DuckDB. Its rows may come in another order each time it runs."""
 
     stable = False
@@ -228,15 +228,15 @@ def _sorting() -> Iterator[None]:
         ) from None
 
 
-def from_frame(frame: Any) -> Frame:
+def from_frame(frame: Any) -> FrameSource:
     """A data frame that narwhals knows."""
     series = list(frame.iter_columns())
     # The categories of a polars Categorical are those of the whole process, not of the column.
     loose = frozenset(str(s.name) for s in series if s.dtype == nw.Categorical and frame.implementation.is_polars())
-    return Frame({s.name: partial(_from_series, s) for s in series}, len(frame), loose=loose)
+    return FrameSource({s.name: partial(_from_series, s) for s in series}, len(frame), loose=loose)
 
 
-def from_columns(columns: Mapping[object, Any]) -> Frame:
+def from_columns(columns: Mapping[object, Any]) -> FrameSource:
     """A mapping from names to lists or arrays of equal lengths."""
     lengths: dict[object, int] = {}
     for name, values in columns.items():
@@ -250,7 +250,9 @@ def from_columns(columns: Mapping[object, Any]) -> Frame:
         if n != lengths[first]:
             raise DataError(f"the column {name!r} has {n} rows where {first!r} has {lengths[first]}")
     texts_only = frozenset(str(n) for n, v in columns.items() if isinstance(v, np.ndarray) and v.dtype.kind == "U")
-    return Frame({n: partial(_from_cells, v) for n, v in columns.items()}, next(iter(lengths.values()), 0), loose=texts_only)
+    return FrameSource(
+        {n: partial(_from_cells, v) for n, v in columns.items()}, next(iter(lengths.values()), 0), loose=texts_only
+    )
 
 
 def _from_series(series: Any) -> Any:
@@ -318,7 +320,7 @@ def _double(number: Any) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-class Encoded(Frame):
+class Encoded(FrameSource):
     """Columns that are encoded already, for whoever declares them otherwise and must read them again."""
 
     def __init__(

@@ -44,7 +44,7 @@ COUNTED = 2**16
 
 
 @dataclass(frozen=True)
-class Plan:
+class GatherPlan:
     """Requests, sorted by how they are answered, and the dense tables among them as the kernel wants them."""
 
     variables: Mapping[str, Variable]
@@ -55,7 +55,7 @@ class Plan:
     compiled: bool
 
     @staticmethod
-    def of(requests: Iterable[Request], variables: Mapping[str, Variable], n_rows: int | None) -> Plan:
+    def of(requests: Iterable[Request], variables: Mapping[str, Variable], n_rows: int | None) -> GatherPlan:
         wanted = tuple(dict.fromkeys(requests))
         for request in wanted:
             _check(request, variables)
@@ -68,7 +68,7 @@ class Plan:
         moments = [r for r in wanted if r.real]
         cut = pooled([r for r in moments if not r.finite])
         kept = [r for r in moments if r.finite or not cut]
-        return Plan(variables, dense, tuple(sparse), (*cut, *kept), cut, compiled)
+        return GatherPlan(variables, dense, tuple(sparse), (*cut, *kept), cut, compiled)
 
     def sizes(self, request: Request) -> list[int]:
         """The numbers of states of a request's finite variables."""
@@ -136,7 +136,7 @@ def _sizes(request: Request, variables: Mapping[str, Variable]) -> list[int]:
 class Buffers:
     """Rows of columns in three arrays, one column a row of its array; filled again and again."""
 
-    def __init__(self, plan: Plan, weighted: bool, n_rows: int = ROWS) -> None:
+    def __init__(self, plan: GatherPlan, weighted: bool, n_rows: int = ROWS) -> None:
         self.plan = plan
         self.n_rows = 0
         types = (np.uint8, np.uint32, np.float64)
@@ -211,7 +211,7 @@ Parts = dict[str, Any]
 class Gather(Step[Parts]):
     """The step that counts. Whole counts add up the same in any order, so a run of blocks adds to one array."""
 
-    plan: Plan
+    plan: GatherPlan
     weighted: bool
     complete: ClassVar[bool] = True
     runs: ClassVar[int] = 2
@@ -248,7 +248,7 @@ class Gather(Step[Parts]):
 class _Counter:
     """Turns filled buffers into partial statistics; whole counts are added to `whole` from block to block."""
 
-    def __init__(self, plan: Plan, weighted: bool) -> None:
+    def __init__(self, plan: GatherPlan, weighted: bool) -> None:
         self.plan, self.weighted = plan, weighted
         self.arrays = plan.arrays()
         place = {n: i for i, n in enumerate(plan.columns[2])}
@@ -302,7 +302,7 @@ class _Counter:
         return block.weight[: block.n_rows] if self.weighted else None
 
 
-def _entries(plan: Plan, total: Parts) -> list[Entry]:
+def _entries(plan: GatherPlan, total: Parts) -> list[Entry]:
     answers: list[Entry] = []
     cells = total.get("cells", np.zeros(0)).astype(np.float64, copy=False)
     offset = 0

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from suffice.engines.engine import Block
-from suffice.engines.partitions import Reader, Work
+from suffice.engines.partitions import PartitionWork, Reader
 from suffice.engines.pieces import Piece, tables
 from suffice.errors import DataError
 from suffice.libraries import pa
@@ -62,7 +62,7 @@ class HeldBlocks:
         self.folder.mkdir(parents=True, exist_ok=True)
         beside = path.with_suffix(f".{uuid.uuid4().hex}.part")
         try:
-            Work(self.reader, partial(_write_blocks, beside))(tables(pieces, self.reader.columns))
+            PartitionWork(self.reader, partial(_write_blocks, beside))(tables(pieces, self.reader.columns))
             _keep_sum(path.with_suffix(".sum"), str(_checksum(beside)), pieces)
             beside.replace(path)
         finally:

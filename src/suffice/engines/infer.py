@@ -1,8 +1,8 @@
 """Inference: what a column is, where nobody declared it.
 
 Cells of a text file are numbers until one of them is not. An encoder that sees some of the cells says what it found, and what was
-found in all of them follows by adding (`Found`), whoever read them. A column that turns out to be something else after rows were
-already encoded is read once more. What seems strange about it is said in `suffice.engines.doubts`.
+found in all of them follows by adding (`CellsFound`), whoever read them. A column that turns out to be something else after rows
+were already encoded is read once more. What seems strange about it is said in `suffice.engines.doubts`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from suffice.engines.encode import (
     Encoder,
     Floats,
     NotANumber,
-    Numbers,
-    States,
+    NumberEncoder,
+    StateEncoder,
     Wrong,
     is_integer_text,
     number,
@@ -42,13 +42,13 @@ class Guess:
 
     def __init__(self, options: Options, reading: str | None = None) -> None:
         self.options = options
-        self.encoder: Undeclared | States | None = self._encoder(reading) if reading else None
+        self.encoder: Undeclared | StateEncoder | None = self._encoder(reading) if reading else None
         self.mistaken = False
         self.endless: NotANumber | None = None
         self._rows = 0
 
     @property
-    def settled(self) -> Undeclared | States:
+    def settled(self) -> Undeclared | StateEncoder:
         """The encoder that this one became."""
         return self.encoder or self._encoder("numbers")
 
@@ -61,7 +61,7 @@ class Guess:
         if self.encoder is None:
             self.encoder = self._encoder(self._first_guess(chunk))
         row, self._rows = self._rows, self._rows + len(chunk)
-        if self.mistaken or isinstance(self.encoder, States):
+        if self.mistaken or isinstance(self.encoder, StateEncoder):
             return None if self.mistaken else self.encoder.encode(chunk)
         try:
             numbers = self.encoder.encode(chunk)
@@ -86,9 +86,9 @@ class Guess:
         words = [w for w in texts(values) if w is not None and w not in self.options.missing]
         return reads_as(words, self.options.integers is Finite)
 
-    def _encoder(self, reading: str) -> Undeclared | States:
+    def _encoder(self, reading: str) -> Undeclared | StateEncoder:
         missing = self.options.missing
-        return States((), fixed=False, missing=missing) if reading == "states" else Undeclared(missing=missing)
+        return StateEncoder((), fixed=False, missing=missing) if reading == "states" else Undeclared(missing=missing)
 
 
 def reads_as(words: Sequence[str], integers_finite: bool) -> str:
@@ -111,7 +111,7 @@ def _has_points(chunk: Any) -> bool:
     return bool(pc.any(pc.match_substring_regex(values, "[.eE]")).as_py())
 
 
-class Undeclared(Numbers):
+class Undeclared(NumberEncoder):
     """The encoder of numbers of which nothing is declared: numbers, unless there are few of them. `integers` says that all of
     them were written, or typed, as such."""
 
@@ -125,7 +125,7 @@ class Undeclared(Numbers):
         return numbers
 
 
-class Weights(Numbers):
+class Weights(NumberEncoder):
     """The encoder of the weights of the rows."""
 
     def encode(self, chunk: Any) -> Floats:
@@ -141,7 +141,7 @@ Reading = Literal["states", "numbers", "both", "nothing"]
 
 
 @dataclass(frozen=True)
-class Found:
+class CellsFound:
     """Cells of a column, by how they were read. `values` are those of numbers of which nothing is declared."""
 
     reading: Reading
@@ -157,10 +157,10 @@ class Found:
     endless: Wrong | None = None
     """The first cell that reads as a number but is not finite, if the others are numbers, too."""
 
-    def __add__(self, other: Found) -> Found:
+    def __add__(self, other: CellsFound) -> CellsFound:
         reading = _together(self.reading, other.reading)
         values = self.values if other.values is None else other.values if self.values is None else self.values + other.values
-        return Found(
+        return CellsFound(
             reading,
             self.n_missing + other.n_missing,
             tuple(dict.fromkeys((*self.states, *other.states))),
@@ -211,22 +211,22 @@ def _together(a: Reading, b: Reading) -> Reading:
     return a if a == b else "both"
 
 
-def found_by(encoder: Encoder, n_rows: int) -> Found:
+def found_by(encoder: Encoder, n_rows: int) -> CellsFound:
     """What an encoder found in the rows that it has seen."""
     if isinstance(encoder, Guess):
         settled = found_by(encoder.settled, n_rows)
         reading: Reading = "both" if encoder.mistaken else settled.reading
         return replace(settled, reading=reading, guessed=True, endless=encoder.endless)
-    if isinstance(encoder, States):
+    if isinstance(encoder, StateEncoder):
         reading = "states" if encoder.codes else "nothing"
-        return Found(reading, encoder.n_missing, tuple(encoder.codes), dates=encoder.dates)
+        return CellsFound(reading, encoder.n_missing, tuple(encoder.codes), dates=encoder.dates)
     if isinstance(encoder, Cuts):
-        return Found("numbers", encoder.n_missing)
-    whole = isinstance(encoder, Numbers) and encoder.whole
+        return CellsFound("numbers", encoder.n_missing)
+    whole = isinstance(encoder, NumberEncoder) and encoder.whole
     reading = "numbers" if encoder.n_missing < n_rows or whole else "nothing"
     if isinstance(encoder, Undeclared):
-        return Found(reading, encoder.n_missing, values=encoder.values, integers=encoder.integers)
-    return Found(reading, encoder.n_missing, whole=whole)
+        return CellsFound(reading, encoder.n_missing, values=encoder.values, integers=encoder.integers)
+    return CellsFound(reading, encoder.n_missing, whole=whole)
 
 
 def encoder_for(name: str, source: Source, options: Options) -> Encoder:
@@ -241,11 +241,11 @@ def encoder_for(name: str, source: Source, options: Options) -> Encoder:
             what = what.finite(name, what.how)
         if isinstance(what, Finite):
             return Cuts(what, missing=missing)
-        return Numbers(missing=missing, whole=isinstance(what, Count) or what is Count)
+        return NumberEncoder(missing=missing, whole=isinstance(what, Count) or what is Count)
     if isinstance(what, Finite):
-        return States(what.states, fixed=True, missing=missing, unknown=options.unknown)
+        return StateEncoder(what.states, fixed=True, missing=missing, unknown=options.unknown)
     if kind is Kind.BOOL:
-        return States(("false", "true"), fixed=True, missing=missing)
+        return StateEncoder(("false", "true"), fixed=True, missing=missing)
     if what is None or what is NumbersStay:
         if kind is Kind.CELLS:
             return Guess(options)
@@ -254,20 +254,24 @@ def encoder_for(name: str, source: Source, options: Options) -> Encoder:
         if kind is Kind.NUMBER:
             return Undeclared(missing=missing, integers=False)
         if kind is Kind.NOTHING:
-            return Numbers(missing=missing)
+            return NumberEncoder(missing=missing)
     categories = source.categories(name)
     states = [s for s in categories.states if s not in missing] if categories else []
-    return States(states, fixed=False, missing=missing, dates=kind is Kind.TIME)
+    return StateEncoder(states, fixed=False, missing=missing, dates=kind is Kind.TIME)
 
 
 def foreseen(name: str, encoder: Encoder, options: Options) -> Variable | None:
     """The variable that a column will be, where that is known before the first row is read."""
     if isinstance(encoder, Cuts):
         return encoder.variable
-    if isinstance(encoder, States) and encoder.fixed:
+    if isinstance(encoder, StateEncoder) and encoder.fixed:
         declared = options.declared.get(name)
         return declared if isinstance(declared, Finite) else Finite(name, encoder.codes)
-    if isinstance(encoder, Numbers) and not isinstance(encoder, Undeclared) and not isinstance(options.declared.get(name), Bins):
+    if (
+        isinstance(encoder, NumberEncoder)
+        and not isinstance(encoder, Undeclared)
+        and not isinstance(options.declared.get(name), Bins)
+    ):
         return Count(name) if encoder.whole else Real(name)
     return None
 

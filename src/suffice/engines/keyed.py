@@ -11,7 +11,7 @@ from suffice.engines.columns import Column, Held, Nothing, Sink
 from suffice.engines.encode import Encoder
 from suffice.engines.engine import Array, ranges
 from suffice.engines.infer import Weights
-from suffice.engines.keys import Places, Times, Words, checked_kind, readings, times_of
+from suffice.engines.keys import OrderEncoder, Times, Words, checked_kind, readings, times_of
 from suffice.engines.local import Local, Read
 from suffice.engines.sources import readable
 from suffice.errors import DataError
@@ -53,15 +53,15 @@ class Keyed(Local):
             self._scan(weights)
         self.require(())
 
-    def _unread_keys(self) -> dict[str, Words | Places]:
-        keys: dict[str, Words | Places] = {}
+    def _unread_keys(self) -> dict[str, Words | OrderEncoder]:
+        keys: dict[str, Words | OrderEncoder] = {}
         if self._keys_read:
             return keys
         if self.by is not None:
             checked_kind(self.by, self.source)
             keys[self.by] = Words("the sequence", self.options.missing)
         if self.order is not None:
-            keys[self.order] = Places(readings(self.order, self.source)[0], self.options.missing)
+            keys[self.order] = OrderEncoder(readings(self.order, self.source)[0], self.options.missing)
         return keys
 
     def _scan(self, encoders: Mapping[str, Encoder]) -> tuple[dict[str, Read], dict[str, str]]:
@@ -81,11 +81,11 @@ class Keyed(Local):
         self.id_codes = sink.column(self.by or "", ids.ranks(labels), ids.dtype)
         self.labels = tuple(labels)
 
-    def _take_times(self, name: str, key: Places, sink: Sink) -> None:
+    def _take_times(self, name: str, key: OrderEncoder, sink: Sink) -> None:
         ways = readings(name, self.source)
         for way in ways[ways.index(key.reading) + 1 :]:
             if key.mistaken:
-                key = Places(way, self.options.missing)
+                key = OrderEncoder(way, self.options.missing)
                 sink = self._filled({name: key})
         if key.mistaken:
             raise DataError(f"the column {name!r} cannot be read as an order")

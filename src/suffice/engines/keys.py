@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from suffice.engines.columns import Column, Sink
 from suffice.engines.doubts import Notes
-from suffice.engines.encode import NotANumber, Numbers, Wrong, first_rows, texts
+from suffice.engines.encode import NotANumber, NumberEncoder, Wrong, first_rows, texts
 from suffice.engines.sources import Categories, Kind, Source
 from suffice.errors import DataError, listed
 from suffice.libraries import pa, pc
@@ -80,7 +80,7 @@ class Words:
         """
         words = sorted(self.codes)
         try:
-            numbers = Numbers().encode(pa.array(words, pa.string()))
+            numbers = NumberEncoder().encode(pa.array(words, pa.string()))
         except NotANumber:
             return words
         return [words[i] for i in np.argsort(numbers, kind="stable").tolist()]
@@ -92,7 +92,7 @@ class Words:
         return ranks
 
 
-class Places:
+class OrderEncoder:
     """The encoder of an order, for one way to read it; `mistaken` once a cell cannot be read so."""
 
     n_missing = 0
@@ -131,7 +131,7 @@ class Places:
 
     def _numbers(self, chunk: Any) -> Array | None:
         try:
-            values = Numbers(missing=self.missing).encode(chunk)
+            values = NumberEncoder(missing=self.missing).encode(chunk)
         except NotANumber as wrong:
             if wrong.endless:
                 raise
@@ -211,7 +211,7 @@ class ShownTimes(Times):
         return values
 
 
-def times_of(name: str, key: Places, sink: Sink, categories: Categories | None, notes: Notes) -> Times:
+def times_of(name: str, key: OrderEncoder, sink: Sink, categories: Categories | None, notes: Notes) -> Times:
     """The order that was read, as numbers that sort as it does."""
     if key.reading != "texts":
         return Times(name, sink.column(name, None, key.dtype), key.whole, None, key.type)
@@ -220,7 +220,7 @@ def times_of(name: str, key: Places, sink: Sink, categories: Categories | None, 
         turn = [w for w in categories.states if w in key.words.codes]
         return Times(name, sink.column(name, key.words.ranks(turn), key.dtype), False, tuple(turn))
     try:
-        numbers = Numbers().encode(pa.array(words, pa.string()))
+        numbers = NumberEncoder().encode(pa.array(words, pa.string()))
     except NotANumber:
         turn = sorted(words)
         if not (all(map(_ISO.fullmatch, turn)) and len(set(map(len, turn))) == 1):

@@ -20,7 +20,7 @@ from suffice.engines.bins import SAMPLE, binned_variable
 from suffice.engines.bits import BitLayout
 from suffice.engines.columns import Column, Growing, Held, Nothing, Sink, Spill, sum_of
 from suffice.engines.doubts import Notes, doubts_about
-from suffice.engines.encode import Encoder, States, Wrong, binned, code_type, coded
+from suffice.engines.encode import Encoder, StateEncoder, Wrong, binned, code_type, coded
 from suffice.engines.engine import (
     ROWS,
     Bits,
@@ -37,7 +37,7 @@ from suffice.engines.engine import (
     refuse_missing,
 )
 from suffice.engines.frames import Encoded
-from suffice.engines.infer import Found, Guess, Weights, encoder_for, foreseen, found_by
+from suffice.engines.infer import CellsFound, Guess, Weights, encoder_for, foreseen, found_by
 from suffice.engines.local_bits import LocalBits
 from suffice.engines.parallel import in_order, n_threads, watched
 from suffice.engines.sources import Kind, Options, Source, checked_variables, cut, misplaced, passed, readable
@@ -75,7 +75,7 @@ class Local(Engine):
         self.weight = None if self.n_rows is None or self.weighted else float(self.n_rows)
         self._weight: Column | None = None
         self._weighed = False
-        self._found: dict[str, Found] = {}
+        self._found: dict[str, CellsFound] = {}
         self._bytes = 0
         self._streamed = False
         for message in source.notes:
@@ -115,7 +115,7 @@ class Local(Engine):
     def _tell_unknown(self, encoders: Mapping[str, Encoder]) -> None:
         """Note which cells were taken for missing, as their states are not known."""
         for name, encoder in encoders.items():
-            if isinstance(encoder, States) and encoder.strange:
+            if isinstance(encoder, StateEncoder) and encoder.strange:
                 self._noted.tell("unknown", [name], lambda names, told=encoder: told.about_strange(names[0]))  # type: ignore[misc]
 
     def untyped(self, names: Sequence[str]) -> frozenset[str]:
@@ -231,17 +231,17 @@ class Local(Engine):
         self._bytes += self.source.n_bytes(names)
         return Sink(partial(Growing, self.n_rows))
 
-    def _reread(self, name: str, found: Found) -> str | None:
+    def _reread(self, name: str, found: CellsFound) -> str | None:
         try:
             return found.reread(self.options)
         except Wrong as wrong:
             raise misplaced(self.source, name, 0, wrong) from None
 
-    def _finished(self, name: str, encoder: Encoder, found: Found, sink: Sink) -> Read:
+    def _finished(self, name: str, encoder: Encoder, found: CellsFound, sink: Sink) -> Read:
         """The column that an encoder made, with what it turned out to be."""
         variable = found.variable(name, self.options, self.source.categories(name))
         settled = encoder.settled if isinstance(encoder, Guess) else encoder
-        if not isinstance(settled, States):
+        if not isinstance(settled, StateEncoder):
             states = isinstance(variable, Finite) and not found.coded(name, self.options)
             dtype = code_type(variable.n_states) if isinstance(variable, Finite) and states else np.dtype(np.float64)
             read = Read(variable, found.n_missing, column=sink.column(name, None, dtype))

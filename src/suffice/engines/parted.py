@@ -17,12 +17,12 @@ from suffice.engines.arrangement import Arrangement, Array, AsGiven, Ints, Looke
 from suffice.engines.columns import Held
 from suffice.engines.doubts import Notes
 from suffice.engines.engine import Block, Engine, Step, Sum, T, View
-from suffice.engines.frames import Frame
+from suffice.engines.frames import FrameSource
 from suffice.engines.gaps import Missing, Refuse, with_gaps
 from suffice.engines.keyed import Keyed
 from suffice.engines.keys import TEXT_ORDER, ShownTimes, Times, about_text
 from suffice.engines.local import Local
-from suffice.engines.partitions import ForEach, Partitions, Reader, Work, place
+from suffice.engines.partitions import ForEach, Partitions, PartitionWork, Reader, place
 from suffice.engines.sorted_keys import SortedKeys, refuse_changes
 from suffice.engines.sources import Options
 from suffice.engines.views import Viewed
@@ -58,7 +58,7 @@ class KeyColumns:
         return SortedKeys.of(rows)
 
 
-class OwnRows(Frame):
+class OwnRows(FrameSource):
     """The keys of the rows of a partition."""
 
     def __init__(self, columns: dict[str, Any], n_rows: int, blocks: Sequence[Block]) -> None:
@@ -209,9 +209,9 @@ class Parted(Viewed):
         for part in self.parts.run(self._work(ForEach(step), names, keep)):
             yield from part
 
-    def _work(self, step: Callable[[Iterable[Block]], Any], names: Sequence[str], keep: Sequence[str] = ()) -> Work:
+    def _work(self, step: Callable[[Iterable[Block]], Any], names: Sequence[str], keep: Sequence[str] = ()) -> PartitionWork:
         reader = self.parts.reader(names or self.names[:1], (*self.keys, *keep))
-        return Work(reader, Arranging(self.key_columns, step, tuple(keep)))
+        return PartitionWork(reader, Arranging(self.key_columns, step, tuple(keep)))
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         return self if view is None else Viewed(self, view)
@@ -240,7 +240,7 @@ def parted(rows: Partitions, by: str | None, order: str | None, names: Sequence[
 
 
 def _run(rows: Partitions, keys: KeyColumns, work: Callable[[Iterable[Block]], R]) -> Iterator[R]:
-    return rows.run(Work(Reader((), rows.options, keys.names or rows.names[:1]), work))
+    return rows.run(PartitionWork(Reader((), rows.options, keys.names or rows.names[:1]), work))
 
 
 def refuse_shared(found: Mapping[int, KeysOf], by: str | None) -> None:

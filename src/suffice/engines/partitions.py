@@ -17,8 +17,8 @@ from suffice.engines.cells import TextCells
 from suffice.engines.doubts import Notes, doubts_about
 from suffice.engines.encode import Encoder, Wrong
 from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, added, ranges
-from suffice.engines.frames import Frame
-from suffice.engines.infer import Found, Guess, Weights, encoder_for, found_by
+from suffice.engines.frames import FrameSource
+from suffice.engines.infer import CellsFound, Guess, Weights, encoder_for, found_by
 from suffice.engines.sources import Categories, Options, checked_variables
 from suffice.engines.views import Size, Tally, Viewed, whole_weights
 from suffice.errors import DataError, SufficeError
@@ -93,11 +93,11 @@ class Reader:
         return encoded(name, encoder or encoder_for(name, source, self.options), source, cells)
 
 
-def frame(name: str, cells: Any, options: Options) -> Frame:
+def frame(name: str, cells: Any, options: Options) -> FrameSource:
     """A column of Arrow as a source."""
     if options.decimal is not None:
         return TextCells(name, cells, options.decimal)
-    return Frame({name: lambda: cells}, None, loose=frozenset([name] if options.loose else []))
+    return FrameSource({name: lambda: cells}, None, loose=frozenset([name] if options.loose else []))
 
 
 def _column(table: Any, name: str) -> Any:
@@ -107,7 +107,7 @@ def _column(table: Any, name: str) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def encoded(name: str, encoder: Encoder, source: Frame, cells: Any) -> Any:
+def encoded(name: str, encoder: Encoder, source: FrameSource, cells: Any) -> Any:
     """The codes or numbers of a column of a block; a wrong cell is named with its column."""
     try:
         return encoder.encode(source.prepared(cells, encoder))
@@ -116,7 +116,7 @@ def encoded(name: str, encoder: Encoder, source: Frame, cells: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Work:
+class PartitionWork:
     """The work on a partition: what a step makes of its blocks."""
 
     reader: Reader
@@ -151,7 +151,7 @@ class Look:
     """What is known of some rows: their sizes, what was found in each column, and the states that types declare."""
 
     size: Size
-    found: dict[str, Found]
+    found: dict[str, CellsFound]
     categories: dict[str, Categories]
 
     def __add__(self, other: Look) -> Look:
@@ -189,11 +189,11 @@ class Partitions(Engine):
         self._noted = Notes(set())
         self.notes = self._noted.all
 
-    def run(self, work: Work) -> Iterator[Any]:
+    def run(self, work: PartitionWork) -> Iterator[Any]:
         """What some work gives for each partition, in their order."""
         raise NotImplementedError
 
-    def sum(self, work: Work) -> Sum[Any]:
+    def sum(self, work: PartitionWork) -> Sum[Any]:
         """The sum of what some work gives, wherever it is added up."""
         total: Sum[Any] = Sum()
         for part in self.run(work):
@@ -231,7 +231,7 @@ class Partitions(Engine):
         return total
 
     def _total(self, reader: Reader, step: Step[T]) -> T | None:
-        return self.sum(Work(reader, step)).value
+        return self.sum(PartitionWork(reader, step)).value
 
     def declared(self, variables: Any) -> Engine:
         return self.again(self.options.with_declared(checked_variables(variables, self)))
@@ -246,7 +246,7 @@ class Partitions(Engine):
         return self._total(self.reader(names or self.names[:1]), step)
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
-        for part in self.run(Work(self.reader(names, keep), ForEach(step))):
+        for part in self.run(PartitionWork(self.reader(names, keep), ForEach(step))):
             yield from part
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:

@@ -16,28 +16,28 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows(Block):
+class SampledRows(Block):
     """Some rows of an engine; `at` has the number of the block and the row in it that each came from."""
 
     at: Ints = field(default_factory=lambda: np.zeros((0, 2), np.int64))
 
     @classmethod
-    def of(cls, block: Block, rows: Any) -> Rows:
+    def of(cls, block: Block, rows: Any) -> SampledRows:
         """Some of the rows of a block."""
         places, some = np.arange(block.n_rows)[rows], block.take(rows)
         return cls(some.columns, some.weight, at=np.stack([np.full(len(places), block.number), places], axis=1))
 
-    def take(self, rows: Any) -> Rows:
+    def take(self, rows: Any) -> SampledRows:
         some = super().take(rows)
-        return Rows(some.columns, some.weight, at=self.at[rows])
+        return SampledRows(some.columns, some.weight, at=self.at[rows])
 
-    def __add__(self, other: Rows) -> Rows:
+    def __add__(self, other: SampledRows) -> SampledRows:
         columns = {n: np.concatenate([own, other.columns[n]]) for n, own in self.columns.items()}
         weighted = self.weight is not None or other.weight is not None
         weight = np.concatenate([self.weights, other.weights]) if weighted else None
-        return Rows(columns, weight, at=np.concatenate([self.at, other.at]))
+        return SampledRows(columns, weight, at=np.concatenate([self.at, other.at]))
 
-    def in_order(self) -> Rows:
+    def in_order(self) -> SampledRows:
         return self.take(np.lexsort((self.at[:, 1], self.at[:, 0])))
 
 
@@ -46,7 +46,7 @@ class _Keyed:
     """Rows with a key each; the step's `kept` is how two of them add."""
 
     keys: Hashes
-    rows: Rows
+    rows: SampledRows
     step: Any
 
     def __add__(self, other: _Keyed) -> _Keyed:
@@ -68,9 +68,9 @@ class Sample(Step[_Keyed]):
     def of(self, block: Block) -> _Keyed:
         keys = hashed(np.arange(block.n_rows, dtype=np.uint64), self.seed, block.number)
         few = np.flatnonzero(keys <= np.uint64(self.most))
-        return self.kept(keys[few], Rows.of(block, few))
+        return self.kept(keys[few], SampledRows.of(block, few))
 
-    def kept(self, keys: Hashes, rows: Rows) -> _Keyed:
+    def kept(self, keys: Hashes, rows: SampledRows) -> _Keyed:
         if len(keys) <= self.n:
             return _Keyed(keys, rows, self)
         order = np.flatnonzero(keys < np.partition(keys, self.n)[self.n])
@@ -80,16 +80,16 @@ class Sample(Step[_Keyed]):
 
 
 @dataclass(frozen=True)
-class Stretches(Step[Rows]):
+class Stretches(Step[SampledRows]):
     """A stretch of each block, from a place that goes by its number: a share of all rows that costs next to nothing, where rows
     that hang together do no harm."""
 
     share: float
 
-    def of(self, block: Block) -> Rows:
+    def of(self, block: Block) -> SampledRows:
         n = int(np.ceil(self.share * block.n_rows))
         start = 7919 * block.number % (block.n_rows - n + 1)
-        return Rows.of(block, slice(start, start + n))
+        return SampledRows.of(block, slice(start, start + n))
 
 
 class Collision(Exception):
@@ -105,9 +105,9 @@ class Distinct(Step[_Keyed]):
 
     def of(self, block: Block) -> _Keyed:
         weighed = Block(block.columns, block.weights, block.number)
-        return self.kept(row_hashes(block, self.salt), Rows.of(weighed, slice(None)))
+        return self.kept(row_hashes(block, self.salt), SampledRows.of(weighed, slice(None)))
 
-    def kept(self, keys: Hashes, rows: Rows) -> _Keyed:
+    def kept(self, keys: Hashes, rows: SampledRows) -> _Keyed:
         found, first, which = np.unique(keys, return_index=True, return_inverse=True)
         if not all(np.array_equal(_bits(c)[first][which], _bits(c)) for c in rows.columns.values()):
             raise Collision

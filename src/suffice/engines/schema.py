@@ -21,11 +21,11 @@ LONGEST = 24
 
 
 @dataclass(frozen=True)
-class Extremes:
+class NumberSummary:
     """How many numbers there are, their sum, and the least and the largest; they add.
 
-    >>> Extremes.of(np.array([1.0, np.nan])) + Extremes.of(np.array([3.0]))
-    Extremes(n=2, total=4.0, least=1.0, most=3.0)
+    >>> NumberSummary.of(np.array([1.0, np.nan])) + NumberSummary.of(np.array([3.0]))
+    NumberSummary(n=2, total=4.0, least=1.0, most=3.0)
     """
 
     n: int
@@ -34,32 +34,32 @@ class Extremes:
     most: float
 
     @classmethod
-    def of(cls, numbers: Floats) -> Extremes:
+    def of(cls, numbers: Floats) -> NumberSummary:
         """Those of some cells."""
         x = numbers[~np.isnan(numbers)]
         return cls(len(x), float(x.sum()), float(x.min()), float(x.max())) if len(x) else cls(0, 0.0, np.inf, -np.inf)
 
-    def __add__(self, other: Extremes) -> Extremes:
-        return Extremes(self.n + other.n, self.total + other.total, min(self.least, other.least), max(self.most, other.most))
+    def __add__(self, other: NumberSummary) -> NumberSummary:
+        return NumberSummary(self.n + other.n, self.total + other.total, min(self.least, other.least), max(self.most, other.most))
 
 
 @dataclass(frozen=True)
-class Summarise(Step[dict[str, "Array | Extremes"]]):
+class Summarise(Step[dict[str, "Array | NumberSummary"]]):
     """The number of rows in each state of finite columns, and the extremes of others. Weights do not count here."""
 
     sizes: Mapping[str, int | None]
 
-    def of(self, block: Block) -> dict[str, Array | Extremes]:
+    def of(self, block: Block) -> dict[str, Array | NumberSummary]:
         return {name: _summary(block.columns[name], size) for name, size in self.sizes.items()}
 
 
-def _summary(cells: Array, size: int | None) -> Array | Extremes:
+def _summary(cells: Array, size: int | None) -> Array | NumberSummary:
     if size is None:
-        return Extremes.of(cells)
+        return NumberSummary.of(cells)
     return np.bincount(cells[cells != missing_code(cells.dtype)], minlength=size)[:size]
 
 
-Summaries = Mapping[str, "Array | Extremes"]
+Summaries = Mapping[str, "Array | NumberSummary"]
 
 
 class Schema(OneTable, Mapping[str, Variable]):
@@ -131,16 +131,16 @@ class Schema(OneTable, Mapping[str, Variable]):
         return result
 
 
-def _values(variable: Variable, summary: Array | Extremes | None) -> str:
+def _values(variable: Variable, summary: Array | NumberSummary | None) -> str:
     """The values of a column in a few words."""
     if isinstance(variable, Finite):
         return _states(variable.states, summary)
-    if not isinstance(summary, Extremes) or not summary.n:
+    if not isinstance(summary, NumberSummary) or not summary.n:
         return ""
     return f"{summary.least:.4g} to {summary.most:.4g}, mean {summary.total / summary.n:.4g}"
 
 
-def _states(states: Sequence[str], counts: Array | Extremes | None) -> str:
+def _states(states: Sequence[str], counts: Array | NumberSummary | None) -> str:
     if not isinstance(counts, np.ndarray):
         return listed(map(_shown, states), SHOWN, "str")
     pairs = [f"{_shown(s)} {int(n):,}" for s, n in zip(states, counts, strict=True)]
@@ -160,10 +160,10 @@ def _shown(state: str) -> str:
     return short if short == short.strip() and short.isprintable() else repr(short)
 
 
-def _recorded(variable: Variable, summary: Array | Extremes | None) -> dict[str, object]:
+def _recorded(variable: Variable, summary: Array | NumberSummary | None) -> dict[str, object]:
     if isinstance(variable, Finite):
         counts = summary.tolist() if isinstance(summary, np.ndarray) else [None] * variable.n_states
         return {"states": dict(zip(variable.states, counts, strict=True))}
-    if not isinstance(summary, Extremes) or not summary.n:
+    if not isinstance(summary, NumberSummary) or not summary.n:
         return {}
     return {"least": summary.least, "largest": summary.most, "mean": summary.total / summary.n}

@@ -26,7 +26,7 @@ from suffice.engines.engine import ROWS, Engine, Sum, View
 from suffice.engines.files import Delimited, Parquet
 from suffice.engines.held_blocks import HeldBlocks
 from suffice.engines.jobs import Job, add_answers, opened, package_version, plain_errors
-from suffice.engines.partitions import Partitions, Reader, Work
+from suffice.engines.partitions import Partitions, PartitionWork, Reader
 from suffice.engines.pieces import Piece, dealt, row_groups, tables, text_files
 from suffice.engines.sources import Options, Source
 from suffice.engines.views import Viewed
@@ -215,9 +215,9 @@ OWN_SESSION = {
 class Reading:
     """Some work on the tables that the pieces of a task have."""
 
-    work: Work
+    work: PartitionWork
 
-    def __call__(self, task: Task) -> Any:
+    def __call__(self, task: SparkTask) -> Any:
         return self.work(tables(task.pieces, self.work.reader.columns))
 
 
@@ -226,14 +226,14 @@ class FromHeld:
     """A step on blocks that are kept."""
 
     blocks: HeldBlocks
-    work: Work
+    work: PartitionWork
 
     @one_blas_thread
-    def __call__(self, task: Task) -> Any:
+    def __call__(self, task: SparkTask) -> Any:
         return self.work.step(self.blocks.of(task.number, task.pieces, self.work.reader.names))
 
 
-class Task(NamedTuple):
+class SparkTask(NamedTuple):
     """What one task of a pass works on."""
 
     number: int
@@ -246,21 +246,21 @@ class SparkRows(Partitions):
     def __init__(self, spark: Spark, pieces: tuple[Piece, ...], names: Sequence[str], options: Options) -> None:
         super().__init__(names, options)
         self.spark, self.pieces, self.columns = spark, pieces, tuple(names)
-        self.tasks = [Task(i, part) for i, part in enumerate(dealt(pieces, spark.n_tasks))]
+        self.tasks = [SparkTask(i, part) for i, part in enumerate(dealt(pieces, spark.n_tasks))]
 
     def again(self, options: Options) -> SparkRows:
         return SparkRows(self.spark, self.pieces, self.columns, options)
 
-    def run(self, work: Work) -> Iterator[Any]:
+    def run(self, work: PartitionWork) -> Iterator[Any]:
         return iter(self.spark.run(self.tasks, self.reading(work)))
 
-    def sum(self, work: Work) -> Sum[Any]:
+    def sum(self, work: PartitionWork) -> Sum[Any]:
         return self.spark.sum(self.tasks, self.reading(work))
 
     def sums_at_once(self, threads: int) -> int:
         return min(len(self.tasks), FEW)
 
-    def reading(self, work: Work) -> Callable[[Task], Any]:
+    def reading(self, work: PartitionWork) -> Callable[[SparkTask], Any]:
         """Some work, on what workers have of the rows."""
         return Reading(work)
 
@@ -284,7 +284,7 @@ class HeldRows(SparkRows):
         self.seen, self.n_rows, self.weight, self.whole_weights = rows.seen, rows.n_rows, rows.weight, rows.whole_weights
         weakref.finalize(self, shutil.rmtree, self.blocks.folder, ignore_errors=True)
 
-    def reading(self, work: Work) -> Callable[[Task], Any]:
+    def reading(self, work: PartitionWork) -> Callable[[SparkTask], Any]:
         held = self.blocks.reader
         kept = not work.reader.keep and set(work.reader.names) <= set(held.names) and self._alike(work.reader)
         return FromHeld(self.blocks, work) if kept else Reading(work)

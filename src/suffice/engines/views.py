@@ -48,7 +48,7 @@ class Tally(Step[dict[int, Size]]):
 
 
 @dataclass(frozen=True, eq=False)
-class Redrawn:
+class BootstrapRows:
     """A bootstrap sample: so many rows of each block, drawn with replacement.
 
     Weights that are whole numbers count equal rows, and the rows they count are what is drawn: the sample of a table of counts is
@@ -60,7 +60,7 @@ class Redrawn:
     whole: bool
 
     @classmethod
-    def of(cls, sizes: Mapping[int, Size], seed: Any, *, weighted: bool) -> Redrawn:
+    def of(cls, sizes: Mapping[int, Size], seed: Any, *, weighted: bool) -> BootstrapRows:
         numbers = sorted(sizes)
         whole = weighted and whole_weights(sizes.values())
         each = np.array([sizes[i].weight if whole else sizes[i].rows for i in numbers])
@@ -75,7 +75,7 @@ class Redrawn:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class FoldRows:
     """The rows inside or outside one of some folds, which are random and of sizes that differ by at most one row.
 
     Where weights count equal rows, those rows are what is dealt out, so that a row of the table may lie in several folds.
@@ -90,7 +90,7 @@ class Part:
     whole: bool
 
     @classmethod
-    def pairs(cls, sizes: Mapping[int, Size], folds: int, seed: Any, *, weighted: bool) -> Iterator[tuple[Part, Part]]:
+    def pairs(cls, sizes: Mapping[int, Size], folds: int, seed: Any, *, weighted: bool) -> Iterator[tuple[FoldRows, FoldRows]]:
         """The rows outside and those inside each of the folds."""
         numbers = sorted(sizes)
         whole = weighted and whole_weights(sizes.values())

@@ -15,7 +15,7 @@ from suffice.exponential.family import Family, Inside, generator
 from suffice.exponential.special import HALF_LOG_2PI, excess_over_log
 from suffice.exponential.statistic import Centred, Totals, centred, with_centre
 from suffice.exponential.symmetric import (
-    Factor,
+    ScaledCholesky,
     factored,
     half,
     off_diagonal_weight,
@@ -42,7 +42,7 @@ class MeanAndSpread(Family):
         """x as vectors of d components, and whether it is finite."""
 
     @property
-    def _factor(self) -> Factor:
+    def _factor(self) -> ScaledCholesky:
         return factored(self._moments()[1])
 
     def sufficient(self, x: Any) -> Array:

@@ -24,7 +24,7 @@ from suffice.exponential.interval import Interval, tail
 from suffice.exponential.observable import Value
 from suffice.exponential.special import HALF_LOG_2PI, gamma_ends, log_multigamma_step, log_poisson
 from suffice.exponential.statistic import Centred, aligned, joined
-from suffice.exponential.symmetric import Factor, factored
+from suffice.exponential.symmetric import ScaledCholesky, factored
 from suffice.exponential.values import Array, plain
 
 LOG_PI = float(np.log(np.pi))
@@ -67,7 +67,7 @@ class PriorOfBoth(Value, Prior):
         return int(self._moments[0].shape[-1])
 
     @property
-    def _factor(self) -> Factor:
+    def _factor(self) -> ScaledCholesky:
         return factored(self._moments[3])
 
     @property
@@ -124,7 +124,7 @@ class PriorOfBoth(Value, Prior):
         spread = self._log_wishart(factor) - 0.5 * (d + 2.0) * factor.log_det
         return plain(spread + d * (0.5 * np.log(self._k) - HALF_LOG_2PI) - 0.5 * self._k * squares)
 
-    def _log_wishart(self, factor: Factor) -> Array:
+    def _log_wishart(self, factor: ScaledCholesky) -> Array:
         """ν/2 ln |ΨΣ⁻¹/2| − ½ tr ΨΣ⁻¹ − ln Γ_d(ν/2), of Σ = F Fᵀ and F⁻¹ Ψ F⁻ᵀ = T Tᵀ, T lower triangular.
 
         By Bartlett, the tᵢᵢ²/2 are independent gamma numbers: each has the density of a count, of which no term is large.

@@ -201,7 +201,7 @@ NARROW = 8
 """Columns up to which products are added without a matrix product."""
 
 
-class Raw(Protocol):
+class RawTotals(Protocol):
     """A family whose T and h are sums of x and of x xᵀ."""
 
     def raw(self, count: Array, centre: Array, scatter: Array) -> tuple[Array, Array]:
@@ -236,7 +236,7 @@ class Centred(Totals):
         count, centre, rest = spread.weight.reshape(shape), spread.mean.reshape(*shape, d), spread.rest.reshape(*shape, d)
         scatter = spread.scatter.reshape(*shape, d, d)
         with np.errstate(over="ignore", invalid="ignore"):
-            total, log_base = cast(Raw, family).raw(count, centre, scatter)
+            total, log_base = cast(RawTotals, family).raw(count, centre, scatter)
         return cls(family, count, total, log_base, centre, scatter, rest)
 
     @property

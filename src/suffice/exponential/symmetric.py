@@ -20,7 +20,7 @@ ROUNDING = 1e-14
 """The same of a matrix that is given: what is smaller has no digits left."""
 
 
-class Factor(NamedTuple):
+class ScaledCholesky(NamedTuple):
     """S = D L Lᵀ D: `scale` (..., d) is the diagonal of D, `lower` (..., d, d) is L."""
 
     scale: Array
@@ -58,7 +58,7 @@ class Factor(NamedTuple):
         return np.asarray(np.swapaxes(root, -1, -2) @ root)
 
 
-def factored(matrices: Array) -> Factor:
+def factored(matrices: Array) -> ScaledCholesky:
     """The factors of some symmetric matrices; one that is not positive has a pivot that is not above zero, or NaN.
 
     >>> factored(np.array([[4.0, 2.0], [2.0, 2.0]])).log_det.round(12) == np.log(4.0).round(12)
@@ -74,10 +74,10 @@ def factored(matrices: Array) -> Factor:
         L[..., j, j] = np.sqrt(np.maximum(pivot, 0.0))
         below = R[..., j + 1 :, j] - np.einsum("...ik,...k->...i", L[..., j + 1 :, :j], own)
         L[..., j + 1 :, j] = below / np.where(L[..., j, j] > 0.0, L[..., j, j], 1.0)[..., None]
-    return Factor(scale, L)
+    return ScaledCholesky(scale, L)
 
 
-def singular_column(matrices: Array, factor: Factor, least: float) -> int | None:
+def singular_column(matrices: Array, factor: ScaledCholesky, least: float) -> int | None:
     """The first column, of any of the matrices, without variance of its own; None where all are positive."""
     pivots = np.diagonal(factor.lower, axis1=-2, axis2=-1) ** 2
     own = (pivots > least) & (np.diagonal(matrices, axis1=-2, axis2=-1) > 0.0)

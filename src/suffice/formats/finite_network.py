@@ -35,7 +35,7 @@ TIDY = 1e-12
 """A row whose sum is nearer to one is left as it is, so that what was written is read back bit by bit."""
 
 
-class Table(NamedTuple):
+class NetworkTable(NamedTuple):
     """p(child | parents): axes are the parents in this order, then the child."""
 
     parents: tuple[str, ...]
@@ -51,7 +51,7 @@ class FiniteNetwork:
     """Variables in their order, a table for each, and what the reader should be told about the file."""
 
     variables: tuple[Finite, ...]
-    tables: dict[str, Table]
+    tables: dict[str, NetworkTable]
     notes: tuple[str, ...] = ()
 
 
@@ -90,7 +90,7 @@ class Definition:
 
 
 @dataclass(frozen=True)
-class Sums:
+class RowSums:
     """How many rows were divided by their sums, and the worst of them: which it is, and its sum. It adds."""
 
     n_divided: int = 0
@@ -102,9 +102,9 @@ class Sums:
     def off(self) -> float:
         return abs(self.total - 1.0)
 
-    def __add__(self, other: Sums) -> Sums:
+    def __add__(self, other: RowSums) -> RowSums:
         worse = other if other.off > self.off else self
-        return Sums(self.n_divided + other.n_divided, worse.worst, worse.total)
+        return RowSums(self.n_divided + other.n_divided, worse.worst, worse.total)
 
 
 def declare(variables: dict[str, Finite], name: str, states: Iterable[str], line: Callable[[], int | None]) -> None:
@@ -149,11 +149,11 @@ def finished(
             f"the tables have {total:.3g} cells ({bytes_in_words(8 * total)}) and the file gives numbers for {given}; "
             f"most are of {shown(widest.child)}, which has {len(widest.parents)} parents"
         )
-    tables: dict[str, Table] = {}
-    sums = Sums()
+    tables: dict[str, NetworkTable] = {}
+    sums = RowSums()
     for definition in definitions:
         probs, own = _probabilities(variables, definition, weights)
-        tables[definition.child] = Table(definition.parents, probs)
+        tables[definition.child] = NetworkTable(definition.parents, probs)
         sums += own
     if sums.n_divided:
         rows = "1 row was" if sums.n_divided == 1 else f"{sums.n_divided} rows were"
@@ -225,13 +225,13 @@ def _counted(variables: dict[str, Finite], definition: Definition) -> tuple[str 
     return None, size
 
 
-def _probabilities(variables: dict[str, Finite], definition: Definition, weights: bool) -> tuple[Array, Sums]:
+def _probabilities(variables: dict[str, Finite], definition: Definition, weights: bool) -> tuple[Array, RowSums]:
     """The table of a definition that was counted, and which of its rows had to be divided by their sum."""
     content = definition.content
     n_states = variables[definition.child].n_states
     shape = tuple(variables[p].n_states for p in definition.parents)
     n_rows = math.prod(shape)
-    sums = Sums()
+    sums = RowSums()
     if isinstance(content, States):
         table = np.zeros((n_rows, n_states))
         table[np.arange(n_rows), np.asarray(content.codes, dtype=np.intp)] = 1.0
@@ -252,7 +252,7 @@ def _probabilities(variables: dict[str, Finite], definition: Definition, weights
     return table, sums
 
 
-def _normalised(table: Array, place: Callable[[int], tuple[str, int | None]], weights: bool) -> tuple[Array, Sums]:
+def _normalised(table: Array, place: Callable[[int], tuple[str, int | None]], weights: bool) -> tuple[Array, RowSums]:
     """Rows of probabilities, checked, those divided by their sum that need it, and which these are."""
     fair = (table >= 0) & (table < np.inf)
     if not fair.all():
@@ -274,7 +274,7 @@ def _normalised(table: Array, place: Callable[[int], tuple[str, int | None]], we
     untidy = off > TIDY
     table[untidy] /= sums[untidy, None]
     row = int(np.argmax(off)) if len(off) else 0
-    return table, Sums(int(untidy.sum()), lambda: place(row)[0], float(sums[row])) if untidy.any() else Sums()
+    return table, RowSums(int(untidy.sum()), lambda: place(row)[0], float(sums[row])) if untidy.any() else RowSums()
 
 
 def _row_named(variables: dict[str, Finite], definition: Definition, row: int | None) -> tuple[str, int | None]:

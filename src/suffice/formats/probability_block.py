@@ -20,7 +20,7 @@ Codes = Callable[[Finite], dict[str, int]]
 
 
 @dataclass
-class Block:
+class ProbabilityBlock:
     """A block as far as it is read."""
 
     tokens: Tokens
@@ -99,7 +99,7 @@ def written(network: FiniteNetwork, word: Spelling, states: Mapping[str, list[st
         yield f"probability ( {word(name)}{given} ) {{\n{rows}}}\n"
 
 
-def head(tokens: Tokens, variables: dict[str, Finite]) -> Block:
+def head(tokens: Tokens, variables: dict[str, Finite]) -> ProbabilityBlock:
     """What stands before the rows: `probability ( child | parents ) {`."""
     start = tokens.at
     tokens.expect("probability", "(")
@@ -115,10 +115,10 @@ def head(tokens: Tokens, variables: dict[str, Finite]) -> Block:
     child, *parents = family = [known(variables, name, lambda: tokens.line(start)) for name in names]
     if len(parents) > MAX_PARENTS:
         raise tokens.error(many_parents(family), start)
-    return Block(tokens, start, child, tuple(parents))
+    return ProbabilityBlock(tokens, start, child, tuple(parents))
 
 
-def read_rows(block: Block, codes_of: Codes, *, colon: bool) -> None:
+def read_rows(block: ProbabilityBlock, codes_of: Codes, *, colon: bool) -> None:
     """All rows that stand here one after another, each `( state, state ) number, number ;`, after DSC's bracket a colon."""
     tokens, words = block.tokens, block.tokens.words
     codes = [codes_of(parent) for parent in block.parents]
@@ -143,7 +143,7 @@ def read_rows(block: Block, codes_of: Codes, *, colon: bool) -> None:
         tokens.at = at + width + 1
 
 
-def _code(block: Block, k: int, codes: dict[str, int]) -> int:
+def _code(block: ProbabilityBlock, k: int, codes: dict[str, int]) -> int:
     """The code of the k-th parent's state, which is not written as usual: with other escapes, or not known at all."""
     at, parent = block.tokens.at + 1 + k, block.parents[k]
     state = block.tokens.unquoted(at, f"a state of {shown(parent.name)}")
@@ -153,7 +153,7 @@ def _code(block: Block, k: int, codes: dict[str, int]) -> int:
     return found
 
 
-def _misshapen(block: Block, n_parents: int, colon: bool) -> FormatError:
+def _misshapen(block: ProbabilityBlock, n_parents: int, colon: bool) -> FormatError:
     tokens, at = block.tokens, block.tokens.at
     tokens.at += 1
     n = len(tokens.until(")"))

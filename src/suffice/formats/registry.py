@@ -19,7 +19,7 @@ import suffice.formats.xml_tree as xml_tree
 import suffice.formats.xmlbif as xmlbif
 from suffice.errors import FormatError, SufficeError, TooLarge, listed, note
 from suffice.formats.files import text_of, write_bytes
-from suffice.formats.finite_network import FiniteNetwork, Table
+from suffice.formats.finite_network import FiniteNetwork, NetworkTable
 from suffice.formats.tokens import shown
 from suffice.formats.uai import FunctionTables
 from suffice.graphs import Dag
@@ -260,4 +260,4 @@ def finite_network(bn: BayesNet, suffix: str) -> FiniteNetwork:
     if regressions := [v.name for v in finite if isinstance(bn[v.name], GlmCpd)]:
         note(f"{suffix} keeps a table of {shown(regressions[0])}, but not the regression that it comes from; .json does")
     cpds: dict[str, Any] = {v.name: closed(bn[v.name]) for v in finite}
-    return FiniteNetwork(tuple(finite), {name: Table(tuple(cpd.parents), cpd.probs) for name, cpd in cpds.items()})
+    return FiniteNetwork(tuple(finite), {name: NetworkTable(tuple(cpd.parents), cpd.probs) for name, cpd in cpds.items()})

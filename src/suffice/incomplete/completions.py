@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import MAX_BYTES, Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.engines.sample import Rows, row_hashes
+from suffice.engines.sample import SampledRows, row_hashes
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, note
 from suffice.families.family import Cpd
 from suffice.incomplete.components import FlatTables, Theta
@@ -123,10 +123,10 @@ class ReduceRows(Step["_Reduced"]):
 
     def of(self, block: Block) -> _Reduced:
         scaled = {n: self.units.inward(n, block.columns[n]) for n in self.reals}
-        rows = Rows.of(Block({**block.columns, **scaled}, block.weights, block.number), block.weights > 0)
+        rows = SampledRows.of(Block({**block.columns, **scaled}, block.weights, block.number), block.weights > 0)
         return _Reduced(rows, self).crowds_merged()
 
-    def coded(self, rows: Rows, data: Data | None = None) -> CodedRows:
+    def coded(self, rows: SampledRows, data: Data | None = None) -> CodedRows:
         some = rows.take(rows.weights > 0)
         codes = np.ascontiguousarray(coded(some.columns, [v.name for v in self.variables], some.n_rows).T)
         numbers = np.array([some.columns[n] for n in self.reals]).reshape(len(self.reals), some.n_rows)
@@ -143,7 +143,7 @@ class _Reduced:
     do where a variable is hidden, stay as they are, since what their numbers say of the states is not linear.
     """
 
-    rows: Rows
+    rows: SampledRows
     step: ReduceRows
 
     def __add__(self, other: _Reduced) -> _Reduced:
@@ -172,7 +172,7 @@ class _Reduced:
         owner, numbers, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
         few = self.rows.take(owner)
         own = {**few.columns, **dict(zip(self.step.reals, numbers.T, strict=True))}
-        return _Reduced(Rows(own, weights, at=few.at), self.step)
+        return _Reduced(SampledRows(own, weights, at=few.at), self.step)
 
     def _groups(self, numbers: Floats) -> list[Ints]:
         """The rows that lack no state, in groups of equal states and patterns."""

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from suffice.errors import ModelError, TooLarge
 from suffice.incomplete.support import support
-from suffice.inference.hybrid import Block, Hybrid, ManyConfigurations, block_of, conditioned, density
+from suffice.inference.hybrid import GaussianBlock, Hybrid, ManyConfigurations, block_of, conditioned, density
 from suffice.inference.logs import LogFactor, log_factors, log_joint, shares
 from suffice.inference.network import HINTED, NONE, Array, GaussianNode, Ints, Network, Soft
 from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, answered, in_rows, most_probable
@@ -197,7 +197,7 @@ class NotFinite(ModelError):
 
 Beside = Callable[[RowEvidence], Iterable[Factor]]
 
-Shared = Iterator[tuple[Block, Ints]]
+Shared = Iterator[tuple[GaussianBlock, Ints]]
 """Blocks, each with the numbers of the rows that have it."""
 
 
@@ -319,7 +319,7 @@ class Densities:
         for block, same in shared_blocks(self.hybrid.nodes, self.rows.reals)[1]:
             self.gather(block, same, constants=constants)
 
-    def gather(self, block: Block, rows: Ints, target: int | None = None, *, constants: bool = False) -> list[Moments]:
+    def gather(self, block: GaussianBlock, rows: Ints, target: int | None = None, *, constants: bool = False) -> list[Moments]:
         """Add what the evidence in a block says; with a target in it, its moments."""
         hybrid, found, finite = self.hybrid, [], list(block.finite)
         parents = {p for m in block.members for p in hybrid.nodes[m].real_parents}

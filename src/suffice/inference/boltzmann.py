@@ -46,10 +46,10 @@ def key_of(seed: int, step: int) -> Key:
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
+class LayerUnits:
     """A layer: so many bits, then groups of units of which one is 1, by their sizes, then so many numbers.
 
-    >>> units = Units(2, (3,), 1)
+    >>> units = LayerUnits(2, (3,), 1)
     >>> units.n, units.first.tolist(), units.n_states
     (6, [2, 5], inf)
     """
@@ -138,12 +138,12 @@ class Units:
 class Machine:
     """The two layers and what lies between them: W (visible × hidden), the visible biases a, the hidden ones c.
 
-    >>> machine = Machine(Units(2), np.array([[1.0], [-1.0]]), np.zeros(2), np.array([0.5]))
+    >>> machine = Machine(LayerUnits(2), np.array([[1.0], [-1.0]]), np.zeros(2), np.array([0.5]))
     >>> machine.free_energy(np.array([[1.0, 0.0]])).round(6), round(machine.log_partition(), 6)
     (array([-1.701413]), 2.51654)
     """
 
-    units: Units
+    units: LayerUnits
     weights: Array
     visible: Array
     hidden: Array
@@ -151,8 +151,8 @@ class Machine:
     """The field of independent visible units about as broad as the machine's, for who must start somewhere."""
 
     @property
-    def hidden_units(self) -> Units:
-        return Units(len(self.hidden))
+    def hidden_units(self) -> LayerUnits:
+        return LayerUnits(len(self.hidden))
 
     @cached_property
     def floats(self) -> tuple[Floats, Floats, Floats]:

@@ -25,7 +25,7 @@ RANDOM = 2**20
 """Random numbers are drawn ahead of a stretch of sweeps, this many at a time."""
 
 
-class State(NamedTuple):
+class GibbsState(NamedTuple):
     """A value of every variable: codes of the finite ones, numbers of the real ones."""
 
     codes: Ints
@@ -55,7 +55,7 @@ class Walker:
 
     >>> network = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[0.9, 0.1], [0.2, 0.8]]))])
     >>> walker = Walker(network, free=[0], targets=[0])
-    >>> trace = walker.chain(State(np.array([0, 1]), np.zeros(0)), 10_000, np.random.default_rng(0))
+    >>> trace = walker.chain(GibbsState(np.array([0, 1]), np.zeros(0)), 10_000, np.random.default_rng(0))
     >>> bool(abs(trace.cells.mean() - 0.8 / 0.9) < 0.02)
     True
     """
@@ -98,7 +98,7 @@ class Walker:
         self._parameters = np.concatenate(parts)
         self._selected, self._children = _links(links, len(self._sizes)), _links(children, len(gaussians))
 
-    def chain(self, start: State, n: int, rng: np.random.Generator, burn_in: int = 0) -> Trace:
+    def chain(self, start: GibbsState, n: int, rng: np.random.Generator, burn_in: int = 0) -> Trace:
         """The targets after each of n sweeps that follow `burn_in` others, from a state that is possible."""
         codes, reals = start.codes.astype(np.int64), start.reals.astype(np.float64)
         rows = self._placed(self._selected, self._row, codes)
@@ -111,7 +111,7 @@ class Walker:
             self._sweep(state, Trace(trace.cells[i : i + length], trace.reals[i : i + length]), rng)
         return trace
 
-    def rows(self, start: State, n: int, rng: np.random.Generator, *, burn_in: int, spacing: int) -> Ints:
+    def rows(self, start: GibbsState, n: int, rng: np.random.Generator, *, burn_in: int, spacing: int) -> Ints:
         """The codes of all finite variables after every `spacing` sweeps that follow `burn_in` others: [n, variables]."""
         codes, result = start.codes.astype(np.int64), np.empty((n, len(start.codes)), np.int64)
         reals = start.reals.astype(np.float64)
@@ -182,7 +182,7 @@ CONDITIONAL, NUMBERS = 2**20, 2**24
 """… and none from which the distributions of what was summed out are read, nor those of all draws together than this."""
 
 
-class Factor(NamedTuple):
+class TableFactor(NamedTuple):
     """A table with an axis for each variable of its scope."""
 
     scope: tuple[int, ...]
@@ -192,10 +192,10 @@ class Factor(NamedTuple):
     def sizes(self) -> dict[int, int]:
         return dict(zip(self.scope, self.table.shape, strict=True))
 
-    def at(self, codes: Ints) -> Factor:
+    def at(self, codes: Ints) -> TableFactor:
         """What is left when some variables have codes that are not negative."""
         part = tuple(int(codes[v]) if codes[v] >= 0 else slice(None) for v in self.scope)
-        return Factor(tuple(v for v in self.scope if codes[v] < 0), np.asarray(self.table[part]))
+        return TableFactor(tuple(v for v in self.scope if codes[v] < 0), np.asarray(self.table[part]))
 
     def among(self, possible: Sequence[Bools]) -> Array:
         """The part of the table that has possible states only."""
@@ -207,12 +207,12 @@ class Factor(NamedTuple):
         axes = range(part.ndim)
         return not (part.any() and all(part.any(axis=tuple(a for a in axes if a != axis)).all() for axis in axes))
 
-    def summed(self, variable: int) -> Factor:
+    def summed(self, variable: int) -> TableFactor:
         axis = self.scope.index(variable)
-        return Factor(self.scope[:axis] + self.scope[axis + 1 :], self.table.sum(axis=axis))
+        return TableFactor(self.scope[:axis] + self.scope[axis + 1 :], self.table.sum(axis=axis))
 
 
-class Collapsed(NamedTuple):
+class SummedOut(NamedTuple):
     """Factors over the variables that are walked, and the variables that were summed out, in their order.
 
     `factors` are those before anything was summed out. `hindered` are variables of factors whose zeros may hold the chain,
@@ -222,11 +222,11 @@ class Collapsed(NamedTuple):
     network: Network
     summed: tuple[int, ...]
     hindered: tuple[int, ...]
-    factors: tuple[Factor, ...]
+    factors: tuple[TableFactor, ...]
     impossible: bool = False
     slow: tuple[int, ...] = ()
 
-    def conditional(self, asked: Sequence[int]) -> tuple[Factor, int]:
+    def conditional(self, asked: Sequence[int]) -> tuple[TableFactor, int]:
         """p(asked | walked) of variables that were summed out, and how many walked ones its scope begins with."""
         group, near = set(asked), self._with(asked)
         while more := {v for f in near for v in f.scope if v in self.summed} - group:
@@ -241,13 +241,13 @@ class Collapsed(NamedTuple):
         rows = table.reshape(prod(table.shape[: len(walked)]), -1)
         total = rows.sum(axis=1, keepdims=True)
         shares = np.divide(rows, total, out=np.full_like(rows, 1.0 / rows.shape[1]), where=total > 0.0)  # else never walked to
-        return Factor(scope, shares.reshape(table.shape)), len(walked)
+        return TableFactor(scope, shares.reshape(table.shape)), len(walked)
 
-    def _with(self, variables: Collection[int]) -> list[Factor]:
+    def _with(self, variables: Collection[int]) -> list[TableFactor]:
         return [f for f in self.factors if any(v in variables for v in f.scope)]
 
 
-def product(factors: Sequence[Factor], largest: int) -> Factor:
+def product(factors: Sequence[TableFactor], largest: int) -> TableFactor:
     """One factor over all their variables, scaled so that its largest number is 1; refused where it would be larger."""
     sizes = {v: n for f in factors for v, n in f.sizes.items()}
     if prod(sizes.values()) > largest:
@@ -262,10 +262,10 @@ def product(factors: Sequence[Factor], largest: int) -> Factor:
         aligned = aligned.reshape([n if v in f.scope else 1 for v, n in sizes.items()])
         table, positive = table * aligned, positive & (aligned > 0.0)
         table = table / (table.max() or 1.0)
-    return Factor(tuple(sizes), np.where(positive, np.maximum(table, TINY), 0.0))
+    return TableFactor(tuple(sizes), np.where(positive, np.maximum(table, TINY), 0.0))
 
 
-def possible_states(sizes: Ints, factors: Sequence[Factor]) -> list[Bools]:
+def possible_states(sizes: Ints, factors: Sequence[TableFactor]) -> list[Bools]:
     """The states that no factor rules out, again and again, as others are ruled out."""
     possible = [np.ones(n, bool) for n in sizes]
     ruling = [(f, f.table > 0.0) for f in factors if not f.table.all()]
@@ -283,7 +283,7 @@ def possible_states(sizes: Ints, factors: Sequence[Factor]) -> list[Bools]:
     return possible
 
 
-def collapse(network: Network, codes: Ints, *, last: Collection[int] = (), never: Collection[int] = ()) -> Collapsed:
+def collapse(network: Network, codes: Ints, *, last: Collection[int] = (), never: Collection[int] = ()) -> SummedOut:
     """Sum out variables until no factor has a zero among possible states, the cheapest first, those in `last` after others.
 
     Then, but for those in `last`, also until none has numbers so small that the chain would seldom cross them, and with those in
@@ -294,7 +294,7 @@ def collapse(network: Network, codes: Ints, *, last: Collection[int] = (), never
     >>> collapse(equal, np.array([-1, -1]), last=[0]).summed
     (1,)
     """
-    factors = [Factor(tuple(network.scope(f).tolist()), network.table(f)).at(codes) for f in range(network.n_factors)]
+    factors = [TableFactor(tuple(network.scope(f).tolist()), network.table(f)).at(codes) for f in range(network.n_factors)]
     work = _Work(network.sizes, factors)
     work.reduce(0.0, last, never)
     hindered = work.hindered(0.0)
@@ -303,7 +303,7 @@ def collapse(network: Network, codes: Ints, *, last: Collection[int] = (), never
         work.reduce(HARDLY, last, never)
     rest = Network.of(network.sizes, [(f.scope, NONE, f.table) for f in work.factors if f.scope])
     slow = tuple(sorted(work.hindered(HARDLY)))
-    return Collapsed(rest, tuple(work.summed), tuple(sorted(hindered)), tuple(factors), work.impossible, slow)
+    return SummedOut(rest, tuple(work.summed), tuple(sorted(hindered)), tuple(factors), work.impossible, slow)
 
 
 class _Work:
@@ -311,7 +311,7 @@ class _Work:
 
     least: list[float]
 
-    def __init__(self, sizes: Ints, factors: Iterable[Factor]) -> None:
+    def __init__(self, sizes: Ints, factors: Iterable[TableFactor]) -> None:
         self.sizes, self.factors, self.summed = sizes, list(factors), list[int]()
         self._look()
 
@@ -346,7 +346,7 @@ class _Work:
         self.impossible = not all(p.any() for p in self.possible) or any(not f.table.any() for f in self.factors)
         self.least = [0.0 if self.impossible else self._least(f) for f in self.factors]
 
-    def _least(self, factor: Factor) -> float:
+    def _least(self, factor: TableFactor) -> float:
         part = factor.among(self.possible)
         return float(part.min() / part.max())
 
@@ -374,7 +374,7 @@ class Rest(NamedTuple):
     sizes: Ints
 
     @classmethod
-    def of(cls, collapsed: Collapsed, targets: Sequence[int]) -> Rest:
+    def of(cls, collapsed: SummedOut, targets: Sequence[int]) -> Rest:
         asked = tuple(t for t in targets if t in collapsed.summed)
         walked = [t for t in targets if t not in collapsed.summed]
         near: tuple[int, ...] = ()

@@ -25,10 +25,10 @@ import numpy as np
 
 from suffice.errors import ModelError, TooLarge
 from suffice.inference.gaussian import FINE, LOG_2PI, Conditioned, Configurations, Gaussians
-from suffice.inference.junction_tree import JunctionTree, Marginals, marginals_of
+from suffice.inference.junction_tree import JunctionTree, VariableMarginals, marginals_of
 from suffice.inference.logs import NEVER, LogFactor, likelihood_factors
 from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network, Soft
-from suffice.inference.questions import Explanation, best_codes, posterior
+from suffice.inference.questions import MostProbableCodes, best_codes, posterior
 
 MAX_CONFIGURATIONS = 2**17
 """No more configurations of finite variables than this are gone through."""
@@ -41,7 +41,7 @@ TOGETHER = 24
 """Blocks of so many nodes in all are better worked on together than one by one."""
 
 
-class Evidence(Protocol):
+class HybridEvidence(Protocol):
     """What is observed: codes of finite variables (−1: not), likelihoods of their states, values of real ones.
 
     Many rows at once have a line of codes each, and for each real variable an array of values.
@@ -93,7 +93,7 @@ class ManyConfigurations(TooLarge):
         self.n, self.limit, self.variables = n, limit, tuple(variables)
 
 
-class Block(NamedTuple):
+class GaussianBlock(NamedTuple):
     """Nodes that hang together through unobserved real nodes: independent of other blocks given the finite variables."""
 
     members: tuple[int, ...]
@@ -102,7 +102,7 @@ class Block(NamedTuple):
     """The finite parents of members."""
 
 
-def blocks(nodes: Sequence[GaussianNode], targets: Iterable[int], observed: Collection[int]) -> list[Block]:
+def blocks(nodes: Sequence[GaussianNode], targets: Iterable[int], observed: Collection[int]) -> list[GaussianBlock]:
     """The blocks of targets, evidence and their ancestors; what is below both is barren.
 
     An observed node is a constant to its children, so it hangs together with its parents only.
@@ -127,14 +127,16 @@ def blocks(nodes: Sequence[GaussianNode], targets: Iterable[int], observed: Coll
     return [block_of(nodes, members, observed) for members in groups.values()]
 
 
-def united(nodes: Sequence[GaussianNode], parts: Iterable[Block], observed: Collection[int]) -> Block:
+def united(nodes: Sequence[GaussianNode], parts: Iterable[GaussianBlock], observed: Collection[int]) -> GaussianBlock:
     """Several blocks as one."""
     return block_of(nodes, sorted({m for part in parts for m in part.members}), observed)
 
 
-def packed(nodes: Sequence[GaussianNode], parts: Iterable[Block], codes: Ints, observed: Collection[int]) -> list[Block]:
+def packed(
+    nodes: Sequence[GaussianNode], parts: Iterable[GaussianBlock], codes: Ints, observed: Collection[int]
+) -> list[GaussianBlock]:
     """Fewer blocks that say the same: small ones together where that makes no further configurations to go through."""
-    piles: list[tuple[set[int], list[Block]]] = []
+    piles: list[tuple[set[int], list[GaussianBlock]]] = []
     for part in sorted(parts, key=lambda b: -sum(codes[v] < 0 for v in b.finite)):
         scope = {v for v in part.finite if codes[v] < 0}
         for host, pile in piles:
@@ -180,7 +182,7 @@ def checked_shape(network: Network, scope: Sequence[int], width: int = 1) -> tup
     return shape
 
 
-def evidence_factors(hybrid: Hybrid, evidence: Evidence, parts: Iterable[Block] | None = None) -> list[LogFactor]:
+def evidence_factors(hybrid: Hybrid, evidence: HybridEvidence, parts: Iterable[GaussianBlock] | None = None) -> list[LogFactor]:
     """What evidence other than codes says of the finite variables: ln p(evidence in a block | them) for each block that has
     some, all blocks unless `parts` are given; and likelihoods.
     """
@@ -194,7 +196,7 @@ def evidence_factors(hybrid: Hybrid, evidence: Evidence, parts: Iterable[Block] 
 
 
 def conditioned(
-    hybrid: Hybrid, block: Block, targets: Sequence[int], evidence: Evidence, *, joint: bool = True
+    hybrid: Hybrid, block: GaussianBlock, targets: Sequence[int], evidence: HybridEvidence, *, joint: bool = True
 ) -> tuple[Grid, Conditioned]:
     """The targets, members of the block, given its evidence, in every configuration; those in trouble must be impossible."""
     lines = np.atleast_2d(evidence.codes)
@@ -229,10 +231,10 @@ def refuse(network: Network, every: Grid, trouble: Ints, observed: Sequence[int]
         raise Trouble(int(trouble[first]), observed, every.states(first))
 
 
-def block_of(nodes: Sequence[GaussianNode], members: Sequence[int], observed: Collection[int]) -> Block:
+def block_of(nodes: Sequence[GaussianNode], members: Sequence[int], observed: Collection[int]) -> GaussianBlock:
     """The block of these members, ascending."""
     finite = sorted({v for m in members for v in nodes[m].finite_parents})
-    return Block(tuple(members), tuple(m for m in members if m in observed), tuple(finite))
+    return GaussianBlock(tuple(members), tuple(m for m in members if m in observed), tuple(finite))
 
 
 def _root(root: list[int], m: int) -> int:
@@ -255,7 +257,7 @@ class Mixed(NamedTuple):
     log_prob: float
 
 
-def real_posterior(hybrid: Hybrid, reals: Sequence[int], finite: Sequence[int], evidence: Evidence) -> Mixed:
+def real_posterior(hybrid: Hybrid, reals: Sequence[int], finite: Sequence[int], evidence: HybridEvidence) -> Mixed:
     """The joint posterior of real targets and finite ones."""
     parts = blocks(hybrid.nodes, reals, evidence.reals)
     asked = united(hybrid.nodes, [b for b in parts if not set(reals).isdisjoint(b.members)], evidence.reals)
@@ -268,7 +270,7 @@ def real_posterior(hybrid: Hybrid, reals: Sequence[int], finite: Sequence[int], 
     return mixture(probs, axes, every.scope, len(finite), answer.mean[:, 0], answer.covariance, log_prob)
 
 
-def real_marginals(hybrid: Hybrid, evidence: Evidence) -> dict[int, Mixed]:
+def real_marginals(hybrid: Hybrid, evidence: HybridEvidence) -> dict[int, Mixed]:
     """p(x | evidence) of each real x that is not observed."""
     groups = _alike(hybrid, evidence)
     for targets, block in groups:
@@ -285,11 +287,11 @@ def real_marginals(hybrid: Hybrid, evidence: Evidence) -> dict[int, Mixed]:
     return result
 
 
-def finite_marginals(hybrid: Hybrid, evidence: Evidence, tree: Callable[[], JunctionTree]) -> Marginals:
+def finite_marginals(hybrid: Hybrid, evidence: HybridEvidence, tree: Callable[[], JunctionTree]) -> VariableMarginals:
     """p(v | evidence) of each finite v; `tree` gives that of the finite network, for when no real evidence adds to it."""
     network, factors = hybrid.network, evidence_factors(hybrid, evidence)
     if not network.n_variables:
-        return Marginals(np.zeros(0), np.zeros(1, np.int64), posterior(network, (), evidence.codes, factors).log_prob)
+        return VariableMarginals(np.zeros(0), np.zeros(1, np.int64), posterior(network, (), evidence.codes, factors).log_prob)
     return marginals_of(network, evidence.codes, factors, tree)
 
 
@@ -315,13 +317,13 @@ def mixture(
     return Mixed(weights / weights.sum() if len(weights) else weights, means, covariances, codes, log_prob)
 
 
-def _alike(hybrid: Hybrid, evidence: Evidence) -> list[tuple[list[int], Block]]:
+def _alike(hybrid: Hybrid, evidence: HybridEvidence) -> list[tuple[list[int], GaussianBlock]]:
     """Unobserved real nodes that depend on the same unobserved finite variables, to be asked for together."""
     nodes, unknown = hybrid.nodes, [m for m in range(len(hybrid.nodes)) if m not in evidence.reals]
     if all(evidence.codes[v] != NONE for node in nodes for v in node.finite_parents):
         parts = packed(nodes, blocks(nodes, unknown, evidence.reals), evidence.codes, evidence.reals)
         return [(hidden, b) for b in parts if (hidden := [m for m in b.members if m not in evidence.reals])]
-    groups: dict[tuple[int, ...], list[tuple[int, Block]]] = {}
+    groups: dict[tuple[int, ...], list[tuple[int, GaussianBlock]]] = {}
     for m in unknown:
         own = next(b for b in blocks(nodes, [m], evidence.reals) if m in b.members)
         groups.setdefault(tuple(v for v in own.finite if evidence.codes[v] == NONE), []).append((m, own))
@@ -336,18 +338,18 @@ class MixtureMode(ModelError):
         super().__init__(f"the mode of a mixture over the finite variables {self.variables}")
 
 
-def most_probable(hybrid: Hybrid, finite: Sequence[int], reals: Sequence[int], evidence: Evidence) -> Explanation:
+def most_probable(hybrid: Hybrid, finite: Sequence[int], reals: Sequence[int], evidence: HybridEvidence) -> MostProbableCodes:
     """The targets' values together, all other variables summed out."""
     log_prob = posterior(hybrid.network, (), evidence.codes, evidence_factors(hybrid, evidence)).log_prob
     if log_prob == NEVER:
-        return Explanation(np.full(len(finite), NONE, np.int64), NEVER, NEVER)
+        return MostProbableCodes(np.full(len(finite), NONE, np.int64), NEVER, NEVER)
     everything = len(finite) + len(reals) == int((evidence.codes == NONE).sum()) + len(hybrid.nodes) - len(evidence.reals)
     factors = _all_modes(hybrid, evidence) if everything else _modes(hybrid, finite, reals, evidence)
     codes, log_joint = best_codes(hybrid.network, finite, evidence.codes, [*factors, *likelihood_factors(evidence.soft)])
-    return Explanation(codes, log_joint, log_prob, _means(hybrid, finite, codes, reals, evidence))
+    return MostProbableCodes(codes, log_joint, log_prob, _means(hybrid, finite, codes, reals, evidence))
 
 
-def _all_modes(hybrid: Hybrid, evidence: Evidence) -> list[LogFactor]:
+def _all_modes(hybrid: Hybrid, evidence: HybridEvidence) -> list[LogFactor]:
     """The density of all real nodes where those not observed are at their means."""
     factors = [_own(hybrid, m, evidence) for m in range(len(hybrid.nodes))]
     for block in packed(hybrid.nodes, blocks(hybrid.nodes, (), evidence.reals), evidence.codes, evidence.reals):
@@ -357,7 +359,7 @@ def _all_modes(hybrid: Hybrid, evidence: Evidence) -> list[LogFactor]:
     return factors
 
 
-def _own(hybrid: Hybrid, m: int, evidence: Evidence) -> LogFactor:
+def _own(hybrid: Hybrid, m: int, evidence: HybridEvidence) -> LogFactor:
     """ln 1/√(2πv) of one node, over its finite parents."""
     node = hybrid.nodes[m]
     every = grid(hybrid.network, node.finite_parents, evidence.codes)
@@ -367,7 +369,7 @@ def _own(hybrid: Hybrid, m: int, evidence: Evidence) -> LogFactor:
     return as_factor(every, np.where(lost, NEVER, -0.5 * (LOG_2PI + np.log(variance.reshape(-1))))[:, None])
 
 
-def _modes(hybrid: Hybrid, finite: Sequence[int], reals: Sequence[int], evidence: Evidence) -> list[LogFactor]:
+def _modes(hybrid: Hybrid, finite: Sequence[int], reals: Sequence[int], evidence: HybridEvidence) -> list[LogFactor]:
     """The density of the evidence in each block, and of its targets at their means."""
     factors = []
     for block in blocks(hybrid.nodes, reals, evidence.reals):
@@ -383,7 +385,7 @@ def _modes(hybrid: Hybrid, finite: Sequence[int], reals: Sequence[int], evidence
     return factors
 
 
-def _means(hybrid: Hybrid, finite: Sequence[int], codes: Ints, reals: Sequence[int], evidence: Evidence) -> Array:
+def _means(hybrid: Hybrid, finite: Sequence[int], codes: Ints, reals: Sequence[int], evidence: HybridEvidence) -> Array:
     """The means of the real targets given the evidence and the finite targets."""
     known = evidence.codes.copy()
     known[list(finite)] = codes

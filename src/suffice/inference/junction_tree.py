@@ -48,7 +48,7 @@ FEW_CELLS = 5_000
 SAMPLING = "ask by sampling instead: bn.query(..., method=LikelihoodWeighting())"
 
 
-class Marginals(NamedTuple):
+class VariableMarginals(NamedTuple):
     """p(v | evidence) of every variable, one after another: those of variable v are `probs[start[v]:start[v + 1]]`.
 
     Where the evidence is impossible, `log_prob` is −inf and the probabilities are NaN.
@@ -107,11 +107,11 @@ class JunctionTree:
         """Memory for all tables when nothing is observed; products are summed as they are made, and not held."""
         return 8.0 * self._tree.n_numbers(self.network.unobserved(), down=True)
 
-    def marginals(self, codes: Ints, factors: Sequence[LogFactor] = ()) -> Marginals:
+    def marginals(self, codes: Ints, factors: Sequence[LogFactor] = ()) -> VariableMarginals:
         """p(v | evidence) of every variable v, and ln p(evidence), which includes the factors."""
         return marginals_of(self.network, codes, factors, lambda: self)
 
-    def _marginals(self, w: Weighed, codes: Ints) -> Marginals:
+    def _marginals(self, w: Weighed, codes: Ints) -> VariableMarginals:
         self._improve()
         tree = self._tree if self.n_cells < RETRY_CELLS else self._suited(codes)
         self._asked += tree.cells(codes) if self.n_cells > FEW_CELLS else 0.0
@@ -119,7 +119,7 @@ class JunctionTree:
         log_prob = NEVER if w.log_scale == NEVER else interruptible(lambda: self._run(tree, w, codes, probs), cells)
         if log_prob == NEVER:
             probs[:] = np.nan
-        return Marginals(probs, self.start, log_prob + w.log_scale)
+        return VariableMarginals(probs, self.start, log_prob + w.log_scale)
 
     def _improve(self) -> None:
         """Look on for a better order, as far as the questions so far are worth it."""
@@ -185,7 +185,9 @@ class JunctionTree:
         return tree
 
 
-def marginals_of(network: Network, codes: Ints, factors: Sequence[LogFactor], tree: Callable[[], JunctionTree]) -> Marginals:
+def marginals_of(
+    network: Network, codes: Ints, factors: Sequence[LogFactor], tree: Callable[[], JunctionTree]
+) -> VariableMarginals:
     """The same of a network whose own tree is made only if no factors need another one."""
     w = weighed(network, codes, factors)
     return (tree() if w.network is network else JunctionTree.of(w.network))._marginals(w, codes)

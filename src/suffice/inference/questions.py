@@ -314,7 +314,7 @@ def posterior(
     return Posterior(probs[0].reshape(shape), float(log_prob[0]) + w.log_scale)
 
 
-class Explanation(NamedTuple):
+class MostProbableCodes(NamedTuple):
     """The most probable codes of the targets together, ln p(targets, evidence), ln p(evidence), and the values of targets that
     are numbers, with which the logs are of densities.
 
@@ -327,7 +327,7 @@ class Explanation(NamedTuple):
     values: Array = np.zeros(0)
 
 
-def most_probable(network: Network, targets: Sequence[int], codes: Ints, factors: Sequence[LogFactor] = ()) -> Explanation:
+def most_probable(network: Network, targets: Sequence[int], codes: Ints, factors: Sequence[LogFactor] = ()) -> MostProbableCodes:
     """argmax p(targets | evidence). All sums come before all maxima, so some variables may cost more than all (Park 2002).
 
     >>> net = Network.of([2, 2], [((0,), 0, np.array([0.4, 0.6])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
@@ -336,8 +336,8 @@ def most_probable(network: Network, targets: Sequence[int], codes: Ints, factors
     """
     log_prob = posterior(network, (), codes, factors).log_prob
     if log_prob == NEVER:
-        return Explanation(np.full(len(targets), -1, np.int64), log_prob, log_prob)
-    return Explanation(*best_codes(network, targets, codes, factors), log_prob)
+        return MostProbableCodes(np.full(len(targets), -1, np.int64), log_prob, log_prob)
+    return MostProbableCodes(*best_codes(network, targets, codes, factors), log_prob)
 
 
 def best_codes(network: Network, targets: Sequence[int], codes: Ints, factors: Sequence[LogFactor]) -> tuple[Ints, float]:

@@ -26,7 +26,7 @@ HEADER = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class NetworkPart:
     """Some factors of a network and those of their variables that are not observed, what is asked for (`n_kept`) first."""
 
     variables: Ints
@@ -53,17 +53,19 @@ class Part:
         return np.concatenate([sizes, self.variables, self.factors, last])
 
 
-def part_of(network: Network, factors: Ints, codes: Ints, targets: Ints | None = None) -> Part:
+def part_of(network: Network, factors: Ints, codes: Ints, targets: Ints | None = None) -> NetworkPart:
     """Some factors over their unobserved variables."""
     asked = np.zeros(0, np.int64) if targets is None else np.asarray(targets, np.int64)
     touched = np.zeros(network.n_variables, bool)
     touched[network.scopes_of(factors)] = True
     touched &= codes < 0
     touched[asked] = False
-    return Part(np.concatenate([asked, np.flatnonzero(touched)]).astype(np.int64), np.asarray(factors, np.int64), len(asked))
+    return NetworkPart(
+        np.concatenate([asked, np.flatnonzero(touched)]).astype(np.int64), np.asarray(factors, np.int64), len(asked)
+    )
 
 
-def relevant_part(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints) -> Part:
+def relevant_part(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints) -> NetworkPart:
     """What p(targets | observed) depends on, and the same for some factors."""
     from suffice.kernels.parts import find_parts
 
@@ -73,7 +75,7 @@ def relevant_part(network: Network, targets: Sequence[int], seeds: Ints, codes: 
     scopes = (network.scope_start, network.scopes, network.child, network.own, network.backwards, *network.touching)
     find_parts(0, 1, asked, seeds, codes.astype(np.int32)[None], *scopes, work, parts, part_at, slots, 1, index)
     m, _, k = parts[:3]
-    return Part(parts[3 : 3 + m].copy(), parts[3 + m : 3 + m + k].copy(), len(asked))
+    return NetworkPart(parts[3 : 3 + m].copy(), parts[3 + m : 3 + m + k].copy(), len(asked))
 
 
 class Tree:
@@ -129,7 +131,7 @@ def _exp(logs: Array) -> Array:
         return np.exp(logs)
 
 
-def arranged(network: Network, part: Part, order: Ints) -> Tree:
+def arranged(network: Network, part: NetworkPart, order: Ints) -> Tree:
     """The tree that an order of elimination makes."""
     from suffice.kernels.arrangement import arrange_parts
 
@@ -212,7 +214,7 @@ class GreedyOrders:
     How many are made is a matter of steps and of the cells to be saved, never of the clock.
     """
 
-    def __init__(self, network: Network, part: Part, seed: int = 1) -> None:
+    def __init__(self, network: Network, part: NetworkPart, seed: int = 1) -> None:
         n, m = network.n_variables, len(part.variables)
         self.part, self.steps, self._tries, self._seed, self._m = part, 0.0, 0, seed, m
         self._few = completed(network, part, ()) if m > MOST_GREEDY else None
@@ -246,12 +248,12 @@ class GreedyOrders:
         self._tries += 1
 
 
-def greedy_order(network: Network, part: Part, *, worth: float = ASKING, seed: int = 1) -> Order:
+def greedy_order(network: Network, part: NetworkPart, *, worth: float = ASKING, seed: int = 1) -> Order:
     """The best of some greedy orders."""
     return GreedyOrders(network, part, seed).look(worth)
 
 
-def completed(network: Network, part: Part, first: Iterable[int]) -> Order:
+def completed(network: Network, part: NetworkPart, first: Iterable[int]) -> Order:
     """These variables first, then the others, each time the one with the smallest table; kept ones come last, likewise.
 
     With sets and a heap, for what is too large for links of all pairs.

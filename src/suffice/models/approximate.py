@@ -16,7 +16,7 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, bytes_in_words, listed, note
 from suffice.families.family import Cpd, flat_index
-from suffice.inference.gibbs import Collapsed, Rest, State, Trace, Walker, collapse
+from suffice.inference.gibbs import GibbsState, Rest, SummedOut, Trace, Walker, collapse
 from suffice.inference.network import NONE, Array, Network
 from suffice.inference.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.answers import Distribution
@@ -161,7 +161,7 @@ def _room(question: Question, n: int) -> Trace:
     return Trace(np.empty(n, np.int64), np.empty((n, len(question.reals))))
 
 
-def _collapsed(question: Question) -> tuple[Collapsed, list[int]]:
+def _collapsed(question: Question) -> tuple[SummedOut, list[int]]:
     """The finite families that matter without what zeros tie together, and the Gaussian nodes that matter beside them."""
     bn, compiled = question.bn, question.bn.compiled
     index, real_index, network = compiled.index, compiled.real_index, compiled.network
@@ -208,7 +208,7 @@ def _weights(cpd: Cpd, known: Mapping[str, Any]) -> Array:
     return np.asarray(np.exp(logs - logs.max()))
 
 
-def _starts(question: Question, n: int, rng: np.random.Generator) -> list[State]:
+def _starts(question: Question, n: int, rng: np.random.Generator) -> list[GibbsState]:
     """n possible states: every other one as likely as the evidence makes it, so that some chains begin where the answer is, the
     rest whatever the evidence, so that chains that cannot move begin apart and give themselves away.
     """
@@ -231,7 +231,7 @@ def _starts(question: Question, n: int, rng: np.random.Generator) -> list[State]
                 codes[compiled.index[name]] = column[i]
             else:
                 reals[compiled.real_index[name]] = column[i]
-        states.append(State(codes, reals))
+        states.append(GibbsState(codes, reals))
     return states
 
 

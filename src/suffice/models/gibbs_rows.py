@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import ModelError, listed, note
-from suffice.inference.gibbs import State, Walker
+from suffice.inference.gibbs import GibbsState, Walker
 from suffice.inference.sampling import checked_seed, whole_number
 from suffice.libraries import pa
 from suffice.models.factor import network_of
@@ -38,6 +38,6 @@ def gibbs_rows(net: MarkovNet, n: int, seed: int | None) -> pa.Table:
         f"first row and {SPACING} between rows"
     )
     walker = Walker(network, free=range(network.n_variables), targets=())
-    start = State(rng.integers(0, network.sizes), np.zeros(0))
+    start = GibbsState(rng.integers(0, network.sizes), np.zeros(0))
     codes = walker.rows(start, n, rng, burn_in=BURN_IN if n else 0, spacing=SPACING)
     return pa.table(arrow_columns(net.variables, {name: codes[:, i] for i, name in enumerate(net.variables)}))

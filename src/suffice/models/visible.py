@@ -20,7 +20,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, TooLarge, bytes_in_words, counted, listed, nearest
-from suffice.inference.boltzmann import Units
+from suffice.inference.boltzmann import LayerUnits
 from suffice.variables import Count, Finite, Variable
 
 Array = npt.NDArray[np.float64]
@@ -77,9 +77,9 @@ class VisibleColumns:
         return tuple(n for n, v in self.variables.items() if not isinstance(v, Finite))
 
     @cached_property
-    def units(self) -> Units:
+    def units(self) -> LayerUnits:
         sizes = tuple(self._finite(n).n_states for n in self.groups)
-        return Units(len(self.bits), sizes, len(self.numbers))
+        return LayerUnits(len(self.bits), sizes, len(self.numbers))
 
     @cached_property
     def names(self) -> tuple[str, ...]:

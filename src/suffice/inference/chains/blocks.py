@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from suffice.inference.chains.lanes import MEMORY, Lanes, Parameters, Sums, parameters, run_lanes, tiers
+from suffice.inference.chains.lanes import MEMORY, Lanes, LaneSums, Parameters, parameters, run_lanes, tiers
 from suffice.inference.chains.steps import Array, Expectations, Ints, StateSteps
 from suffice.statistics.chan import Spread
 
@@ -42,7 +42,7 @@ def expect_in_lanes(steps: StateSteps, into: Expectations, moments: Spread | Non
     The numbers of the sequences that scaling would lose are returned: these have added nothing.
     """
     given = parameters(steps)
-    sums = Sums.zeros(steps.n_states, len(into.counts), into.posterior, moments)
+    sums = LaneSums.zeros(steps.n_states, len(into.counts), into.posterior, moments)
     left, lengths = [np.zeros(0, np.int64)], np.diff(steps.starts)
     parts = [(np.arange(steps.n_sequences), sums)]
     if steps.weights is not None:  # lanes have positive weights
@@ -53,7 +53,7 @@ def expect_in_lanes(steps: StateSteps, into: Expectations, moments: Spread | Non
     return np.sort(np.concatenate(left))
 
 
-def _run(steps: StateSteps, given: Parameters, order: Ints, sums: Sums, log_p: Array) -> Ints:
+def _run(steps: StateSteps, given: Parameters, order: Ints, sums: LaneSums, log_p: Array) -> Ints:
     """Sequences, the longest first, in lanes; those that are lost are returned."""
     lengths, most = np.diff(steps.starts)[order], MEMORY // (2 * 8 * 16 * len(given.matrix))
     n_long = int((lengths > LONG).sum())
@@ -84,7 +84,7 @@ def _start_scale(steps: StateSteps) -> float:
     return float(steps.matrices[0, 0].sum()) or 1.0
 
 
-def _finish(steps: StateSteps, given: Parameters, sums: Sums, into: Expectations) -> None:
+def _finish(steps: StateSteps, given: Parameters, sums: LaneSums, into: Expectations) -> None:
     """What was divided out is put back."""
     K = steps.n_states
     into.log_likelihood[:] += np.log(_start_scale(steps)) + given.log_scale * (np.diff(steps.starts) - 1)
@@ -96,7 +96,7 @@ def _finish(steps: StateSteps, given: Parameters, sums: Sums, into: Expectations
         into.counts[:] += np.divide(counts, table, out=np.zeros_like(counts), where=table > 0.0)
 
 
-def expect_in_blocks(steps: StateSteps, given: Parameters, q: int, into: Sums) -> float:
+def expect_in_blocks(steps: StateSteps, given: Parameters, q: int, into: LaneSums) -> float:
     """ln p(y) of a long sequence, cut into blocks, or NaN if it cannot be cut; what it adds goes to the sums."""
     begin, end = int(steps.starts[q]), int(steps.starts[q + 1])
     size = _odd(int(np.clip((end - begin) // BLOCKS, SHORTEST, LONGEST)))
@@ -137,7 +137,7 @@ def _guess(steps: StateSteps, given: Parameters, cuts: Ints, away: int, kind: in
     start[:, :K] = np.logspace(0.0, -6.0, K)[:: 1 - 2 * kind]
     start /= start.sum(axis=1, keepdims=True)
     none, ones = np.zeros((n, padded)), np.ones(n)
-    scratch = Sums.zeros(K, 0, np.zeros((K, 0)))
+    scratch = LaneSums.zeros(K, 0, np.zeros((K, 0)))
     forward = scratch._replace(pairs=np.zeros((0, 0)))
     run = run_lanes(steps, given, Lanes(cuts - away, np.full(n, away), start, none, start, ones), forward)
     rest = int(steps.starts[np.searchsorted(steps.starts, cuts[-1], "right")]) - cuts
@@ -154,7 +154,7 @@ def _same(x: Array, y: Array) -> bool:
 
 
 def _run_blocks(
-    steps: StateSteps, given: Parameters, whole: Lanes, cuts: Ints, filters: Array, finals: Array, into: Sums
+    steps: StateSteps, given: Parameters, whole: Lanes, cuts: Ints, filters: Array, finals: Array, into: LaneSums
 ) -> float:
     """ln p(y), if all blocks fit together, or NaN."""
     n, (begin,), (length,) = len(cuts) + 1, whole.begin, whole.length

@@ -87,7 +87,7 @@ class SideBySide(NamedTuple):
         return np.asarray(places - np.repeat(sizes[:-1], sizes[1:]))
 
 
-class Layout(NamedTuple):
+class SequenceLayout(NamedTuple):
     """Sequences in parts, the longest first: step order[p] is at place p, `sequences` is their order."""
 
     order: Codes
@@ -95,10 +95,10 @@ class Layout(NamedTuple):
     parts: tuple[SideBySide, ...]
 
     @classmethod
-    def of(cls, lengths: Ints, n_labels: int = CELLS // PART) -> Layout:
+    def of(cls, lengths: Ints, n_labels: int = CELLS // PART) -> SequenceLayout:
         """Sequences of these lengths, one after the other, for so many labels.
 
-        >>> Layout.of(np.array([1, 2])).order
+        >>> SequenceLayout.of(np.array([1, 2])).order
         array([1, 0, 2], dtype=int32)
         """
         sequences = np.argsort(-lengths, kind="stable")
@@ -165,7 +165,7 @@ def expect_labels(room: Room, T: Array, part: SideBySide, weights: Array | None 
 
     None where scaling would lose something: see `expect_in_logs`.
 
-    >>> part = Layout.of(np.array([2])).parts[0]
+    >>> part = SequenceLayout.of(np.array([2])).parts[0]
     >>> room = Room(np.array([[0.5, 0.5], [0.9, 0.1]]), *Room.of(2, 2)[1:])
     >>> expect_labels(room, np.zeros((2, 2)), part).steps
     array([[0.5, 0.5],

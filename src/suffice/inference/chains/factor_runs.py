@@ -25,7 +25,7 @@ SMALLEST = -690.0
 """The logarithm of a product that a double still holds."""
 
 
-class Backward(Protocol):
+class BackwardPass(Protocol):
     """What is done on the way back: `visit` sees the tables of each step, and the logarithms of the sums of the last of them."""
 
     def visit(self, place: int, tables: list[Array], scale: Array) -> None: ...
@@ -107,14 +107,14 @@ class FactorRun:
         lost = (scale == -np.inf) & (self.stuck[: len(at)] < 0)
         self.stuck[: len(at)][lost] = at[lost]
 
-    def back(self, past: Array, then: Backward, kept: list[Array] | None) -> None:
+    def back(self, past: Array, then: BackwardPass, kept: list[Array] | None) -> None:
         """All steps from the last to the first, given what is known before the first, or before each."""
         if kept is None:
             self._back(0, self.group.longest, past, then)
         else:
             self._visit(0, kept, then)
 
-    def _back(self, begin: int, end: int, past: Array, then: Backward) -> None:
+    def _back(self, begin: int, end: int, past: Array, then: BackwardPass) -> None:
         """The steps at places end − 1, …, begin, cut into as many stretches as there is room for beginnings of them."""
         most = max(2, ROOM // past.size)
         if end - begin <= most:
@@ -125,7 +125,7 @@ class FactorRun:
         while marks:
             self._back(ends[len(marks) - 1], ends[len(marks)], marks.pop(), then)
 
-    def _visit(self, begin: int, kept: list[Array], then: Backward) -> None:
+    def _visit(self, begin: int, kept: list[Array], then: BackwardPass) -> None:
         for i in range(len(kept) - 1, -1, -1):
             tables = self.tables(begin + i, kept[i])
             _, scale = self.how.normalised(tables[-1], self.room("scaled", tables[-1].shape))

@@ -29,7 +29,7 @@ STRETCH = 1024
 """So many filters of a sequence are kept at a time by the general kernels; the rest is run again on the way back."""
 
 
-class Stepwise(NamedTuple):
+class StepwiseStates(NamedTuple):
     """`probabilities[j, t]` of each state at each step, and of each sequence ln p(y) and its first impossible step or −1."""
 
     probabilities: Array
@@ -128,7 +128,7 @@ def _nothing(steps: StateSteps) -> Expectations:
     return Expectations(np.zeros(S), np.full(S, -1), np.zeros((0, K, K)), np.zeros((0, K)), np.zeros((K, 0)))
 
 
-def filter_states(steps: StateSteps) -> Stepwise:
+def filter_states(steps: StateSteps) -> StepwiseStates:
     """p(s_t | y_1, …, y_t) and ln p(y); zeros from a step on that is impossible.
 
     >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.full((2, 2, 2), 0.5),
@@ -139,10 +139,10 @@ def filter_states(steps: StateSteps) -> Stepwise:
     """
     found, out = _nothing(steps), np.zeros((steps.n_states, steps.n_steps))
     _visit(steps, np.arange(steps.n_sequences), found, filters=out)
-    return Stepwise(out, found.log_likelihood, found.stuck)
+    return StepwiseStates(out, found.log_likelihood, found.stuck)
 
 
-def smooth_states(steps: StateSteps) -> Stepwise:
+def smooth_states(steps: StateSteps) -> StepwiseStates:
     """p(s_t | y_1, …, y_n) and ln p(y); zeros for a sequence that is impossible.
 
     >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.array([[[0.5, 0.5], [0.5, 0.5]], np.eye(2)]),
@@ -152,7 +152,7 @@ def smooth_states(steps: StateSteps) -> Stepwise:
            [0.9, 0.9]])
     """
     found = _expect(steps, _nothing(steps)._replace(posterior=np.empty((steps.n_states, steps.n_steps))))
-    return Stepwise(found.posterior, found.log_likelihood, found.stuck)
+    return StepwiseStates(found.posterior, found.log_likelihood, found.stuck)
 
 
 def best_paths(steps: StateSteps, n: int = 1) -> BestPaths:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.inference.chains.conditional import Layout, SideBySide
+from suffice.inference.chains.conditional import SequenceLayout, SideBySide
 from suffice.inference.chains.finite import SHORT, best_paths
 from suffice.inference.chains.steps import StateSteps
 
@@ -49,11 +49,11 @@ class BestLabelling(NamedTuple):
     scores: Array
 
 
-def best_labels(layout: Layout, given: GroupScores, T: Array) -> BestLabelling:
+def best_labels(layout: SequenceLayout, given: GroupScores, T: Array) -> BestLabelling:
     """The labels with the largest score; of equals the smaller label, from the last step to the first. −1 where none is possible.
 
     >>> given = GroupScores(np.array([[0, 1]], np.int32), np.array([[0.0, 1.0], [0.5, 0.0]]), np.zeros((0, 2)))
-    >>> best_labels(Layout.of(np.array([2])), given, np.array([[0.0, 0.0], [0.0, 2.0]]))
+    >>> best_labels(SequenceLayout.of(np.array([2])), given, np.array([[0.0, 0.0], [0.0, 2.0]]))
     BestLabelling(labels=array([1, 1], dtype=int32), scores=array([3.]))
     """
     labels, scores = np.empty(len(layout.order), np.int32), np.zeros(len(layout.sequences))
@@ -92,7 +92,9 @@ class LabelRoom(NamedTuple):
         return cls(matrix, back, np.empty(K * n), strip, spare, np.empty((ROOM, L)), np.empty(n, np.int64), tops)
 
 
-def _side_by_side(layout: Layout, part: SideBySide, given: GroupScores, room: LabelRoom, labels: Codes, scores: Array) -> None:
+def _side_by_side(
+    layout: SequenceLayout, part: SideBySide, given: GroupScores, room: LabelRoom, labels: Codes, scores: Array
+) -> None:
     from suffice.kernels import label_paths
 
     matrix, back, x, strip, spare, turned, states, tops = room

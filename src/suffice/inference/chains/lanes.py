@@ -26,7 +26,7 @@ FAINT = 1e-10
 """Likelihoods of a symbol that are all smaller are divided by the largest."""
 
 BATCH = 2**17
-"""Sums of so many steps are void together, if one of their sequences turns out to need logarithms."""
+"""LaneSums of so many steps are void together, if one of their sequences turns out to need logarithms."""
 
 MEMORY = 2**26
 """Bytes that lanes may take; longer sequences go with fewer beside them."""
@@ -34,8 +34,8 @@ MEMORY = 2**26
 NO_FORMS = np.zeros((0, 4)), np.zeros((0, 4, 4)), np.zeros((0, 1), np.bool_), np.zeros((0, 4)), np.zeros(0)
 """Those of steps that show no normal numbers: see `suffice.kernels.state_normals.score_normals`."""
 
-_free: list[tuple[tuple[int, ...], Room]] = []
-"""Room that nobody uses, with its sizes: the last used is the last."""
+_free: list[tuple[tuple[int, ...], LaneRoom]] = []
+"""LaneRoom that nobody uses, with its sizes: the last used is the last."""
 
 
 class Lanes(NamedTuple):
@@ -80,7 +80,7 @@ def has_lanes(steps: StateSteps) -> bool:
     return not steps.codes[first].any() and int(np.count_nonzero(steps.codes)) == steps.n_steps - len(first)
 
 
-class Sums(NamedTuple):
+class LaneSums(NamedTuple):
     """Sums over lanes: `pairs`, to be multiplied by the matrix, `first` of first steps, `counts` by symbol, to be divided by the
     table; the posterior; and the moments of numbers that are normal given the states, if any."""
 
@@ -91,18 +91,18 @@ class Sums(NamedTuple):
     moments: Spread | None = None
 
     @classmethod
-    def zeros(cls, n_states: int, n_symbols: int, posterior: Array, moments: Spread | None = None) -> Sums:
+    def zeros(cls, n_states: int, n_symbols: int, posterior: Array, moments: Spread | None = None) -> LaneSums:
         padded = filled_up(n_states)
         counts = np.zeros((n_symbols + 1 if n_symbols else 0, padded))  # one for steps after a lane's end
         return cls(np.zeros((padded, padded)), np.zeros((1, padded)), counts, posterior, moments)
 
-    def like(self) -> Sums:
+    def like(self) -> LaneSums:
         """No sums yet, and the same posterior."""
         moments = None if self.moments is None else Spread(*map(np.zeros_like, self.moments))
         pairs, first, counts = map(np.zeros_like, self[:3])
-        return Sums(pairs, first, counts, self.posterior, moments)
+        return LaneSums(pairs, first, counts, self.posterior, moments)
 
-    def add(self, other: Sums) -> None:
+    def add(self, other: LaneSums) -> None:
         """Add another's sums to these."""
         for mine, theirs in zip(self[:3], other[:3], strict=True):
             mine += theirs
@@ -110,7 +110,7 @@ class Sums(NamedTuple):
             add_moments(self.moments, other.moments)
 
 
-class Run(NamedTuple):
+class LaneRun(NamedTuple):
     """Of each lane: ln p(y), whether it is lost to scaling, the filter after it, and p(lane | state before) up to a factor."""
 
     log_p: Array
@@ -118,12 +118,12 @@ class Run(NamedTuple):
     after: Array
     reach: Array
 
-    def at(self, part: slice) -> Run:
+    def at(self, part: slice) -> LaneRun:
         """That of some of the lanes."""
-        return Run(self.log_p[part], self.lost[part], self.after[part], self.reach[part])
+        return LaneRun(self.log_p[part], self.lost[part], self.after[part], self.reach[part])
 
     @classmethod
-    def of(cls, n: int, padded: int) -> Run:
+    def of(cls, n: int, padded: int) -> LaneRun:
         return cls(np.zeros(n), np.zeros(n, np.bool_), np.zeros((n, padded)), np.zeros((n, padded)))
 
 
@@ -168,13 +168,13 @@ def _largest(x: Array) -> Array:
     return np.where(x > 0.0, x, 1.0)
 
 
-def run_lanes(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums) -> Run:
+def run_lanes(steps: StateSteps, given: Parameters, lanes: Lanes, into: LaneSums) -> LaneRun:
     """Forward and back over lanes, and to the sums what those add that are not lost."""
     n, padded = len(lanes.begin), len(given.matrix)
-    out = Run.of(n, padded)
+    out = LaneRun.of(n, padded)
     own = steps.dense or into.posterior.shape[1] > 0
     side = side_by_side(lanes.length, padded, own=own)
-    with Room.borrowed(padded, int(lanes.length[0]), side, own) as room:
+    with LaneRoom.borrowed(padded, int(lanes.length[0]), side, own) as room:
         for part in _batches(lanes.length, side, max(BATCH, 8 * len(into.counts))):
             _run_batch(steps, given, lanes.at(part), into, out.at(part), room)
     return out
@@ -210,7 +210,7 @@ def side_by_side(length: Ints, padded: int, *, own: bool = False) -> int:
     return min(-(-len(length) // (8 * n_groups)) * 8, side, len(length))
 
 
-def _run_batch(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums, out: Run, room: Room) -> None:
+def _run_batch(steps: StateSteps, given: Parameters, lanes: Lanes, into: LaneSums, out: LaneRun, room: LaneRoom) -> None:
     """All lanes; and again without those that are lost, until none is."""
     sums = into.like()
     _run_groups(steps, given, lanes, sums, out, room)
@@ -219,13 +219,13 @@ def _run_batch(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums, o
         return
     kept = np.flatnonzero(~out.lost)
     if len(kept):
-        again = Run.of(len(kept), len(given.matrix))
+        again = LaneRun.of(len(kept), len(given.matrix))
         _run_batch(steps, given, lanes.at(kept), into, again, room)
         for mine, found in zip(out, again, strict=True):
             mine[kept] = found
 
 
-class Room(NamedTuple):
+class LaneRoom(NamedTuple):
     """What a group needs beside its lanes: see `suffice.kernels.chain_lanes`. `b` has a row for each step of each lane, one of
     zeros and one of ones, if steps have likelihoods of their own."""
 
@@ -238,8 +238,8 @@ class Room(NamedTuple):
 
     @classmethod
     @contextmanager
-    def borrowed(cls, *size: int) -> Iterator[Room]:
-        """Room that was used before, if what is free has this size: memory that is new to a process costs as much as its use.
+    def borrowed(cls, *size: int) -> Iterator[LaneRoom]:
+        """LaneRoom that was used before, if what is free has this size: memory that is new to a process costs as much as its use.
 
         It belongs to no thread, for these live no longer than an iteration.
         """
@@ -258,7 +258,7 @@ class Room(NamedTuple):
         return sum(x.nbytes for x in self)
 
     @classmethod
-    def of(cls, padded: int, longest: int, side: int, own: int) -> Room:
+    def of(cls, padded: int, longest: int, side: int, own: int) -> LaneRoom:
         n, row = -(-longest // TILE), side * padded
         b = np.zeros(n * TILE * row + 2 * padded if own else 0)
         b[-padded:] = 1.0
@@ -266,7 +266,7 @@ class Room(NamedTuple):
         return cls(places, b, alpha, scale, np.empty(TILE * row), np.empty((side, padded)))
 
 
-def _run_groups(steps: StateSteps, given: Parameters, lanes: Lanes, sums: Sums, run: Run, room: Room) -> None:
+def _run_groups(steps: StateSteps, given: Parameters, lanes: Lanes, sums: LaneSums, run: LaneRun, room: LaneRoom) -> None:
     """Forward and back over lanes, so many side by side. Between kernels threads wait for each other: there is little to do."""
     from suffice.kernels.chain_lanes import backward, forward
     from suffice.kernels.lane_rows import place
@@ -306,7 +306,7 @@ def _fill(steps: StateSteps, given: Parameters, where: Any, side: int, log_p: Ar
     fill(*where, x, *forms, steps.some_symbols, given.table, given.tops, False, side, steps.n_states, log_p, b)
 
 
-def _share(steps: StateSteps, lanes: Lanes, where: Any, side: int, share: Array, sums: Sums) -> None:
+def _share(steps: StateSteps, lanes: Lanes, where: Any, side: int, share: Array, sums: LaneSums) -> None:
     """What is expected of the states of each step of a group, where it is asked for."""
     from suffice.kernels.normal_lanes import give, sum_lanes
 

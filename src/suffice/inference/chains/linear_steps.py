@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError
-from suffice.inference.chains.patterns import Pattern, patterns
+from suffice.inference.chains.patterns import StepPattern, patterns
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer[Any]]
@@ -141,12 +141,12 @@ class LinearSteps:
         return bool(np.bincount(self.sequence[self.codes == code], minlength=1).max() <= 1)
 
     @cached_property
-    def patterns(self) -> list[Pattern]:
+    def patterns(self) -> list[StepPattern]:
         """Sequences with the same covariances together."""
         codes = self.codes.astype(np.int64) * len(self.H) + self.output_codes
         return patterns(self.starts, codes, np.isnan(self.y))
 
-    def like(self, pattern: Pattern, lengths: Ints) -> LinearSteps:
+    def like(self, pattern: StepPattern, lengths: Ints) -> LinearSteps:
         """Sequences of a pattern, as long as asked for, whose outputs are 0 where they are not missing, and means 0."""
         starts = np.concatenate([[0], np.cumsum(lengths)])
         within = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.integer[Any]]
 
 
-class Pattern(NamedTuple):
+class StepPattern(NamedTuple):
     """Sequences that begin alike and whose steps from `head` on are all alike."""
 
     sequences: Ints
@@ -21,7 +21,7 @@ class Pattern(NamedTuple):
     """How many steps come before those that are alike."""
 
 
-def patterns(starts: Ints, codes: Ints, missing: npt.NDArray[np.bool_]) -> list[Pattern]:
+def patterns(starts: Ints, codes: Ints, missing: npt.NDArray[np.bool_]) -> list[StepPattern]:
     """All sequences, steps[starts[s]:starts[s + 1]] those of s, by their patterns: steps of one code whose same cells are missing
     are alike.
 
@@ -40,7 +40,7 @@ def patterns(starts: Ints, codes: Ints, missing: npt.NDArray[np.bool_]) -> list[
     found = []
     for members in alike.values():
         ordered = np.array(members)[np.argsort(-lengths[members], kind="stable")]
-        found.append(Pattern(ordered, int(starts[ordered[0]]), int(heads[ordered[0]])))
+        found.append(StepPattern(ordered, int(starts[ordered[0]]), int(heads[ordered[0]])))
     return found
 
 

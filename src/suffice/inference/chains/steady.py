@@ -15,7 +15,7 @@ import numpy as np
 from suffice.inference.chains.flat import flat_start
 from suffice.inference.chains.kalman import Innovations, Wanted, filter_room, no_innovations, smooth_some
 from suffice.inference.chains.linear_steps import Array, Ints, LinearSteps
-from suffice.inference.chains.patterns import Pattern
+from suffice.inference.chains.patterns import StepPattern
 
 SETTLED = 1e-13
 """The relative change, until it stops, at which a covariance is taken to stay."""
@@ -42,7 +42,7 @@ class Gains(NamedTuple):
     """How many outputs: [rows]."""
 
 
-class Table(NamedTuple):
+class SteadyTable(NamedTuple):
     """Everything of a pattern that does not depend on data."""
 
     gains: Gains
@@ -64,7 +64,7 @@ class Table(NamedTuple):
     """After so many steps a mean has forgotten what it was; 0 if it does not."""
 
 
-def steady_table(steps: LinearSteps, pattern: Pattern) -> Table | None:
+def steady_table(steps: LinearSteps, pattern: StepPattern) -> SteadyTable | None:
     """The table of a pattern, or None if the usual way is no slower."""
     lengths = steps.lengths[pattern.sequences]
     gains = _steady_gains(steps, pattern, lengths)
@@ -83,10 +83,10 @@ def steady_table(steps: LinearSteps, pattern: Pattern) -> Table | None:
         return None  # a direction of which nothing is ever known does not fade
     means, covariances, lagged = wanted[:3]
     J = found.sums[:, 1:, 1:]
-    return Table(gains, covariances, lagged, means[1:], J, like.starts, which.ravel(), settled, warm)
+    return SteadyTable(gains, covariances, lagged, means[1:], J, like.starts, which.ravel(), settled, warm)
 
 
-def _steady_gains(steps: LinearSteps, pattern: Pattern, lengths: Ints) -> Gains | None:
+def _steady_gains(steps: LinearSteps, pattern: StepPattern, lengths: Ints) -> Gains | None:
     """Gains up to where they stay, or to the end; None if half of all steps do not get there, or lanes cannot do it.
 
     What lanes cannot do: exact outputs that are known before, and β that come in later than at the first step.
@@ -107,7 +107,7 @@ def _steady_gains(steps: LinearSteps, pattern: Pattern, lengths: Ints) -> Gains 
     return _gains(steps, like, room, settled + 1)
 
 
-def _smooth_like(steps: LinearSteps, pattern: Pattern, lengths: Ints) -> tuple[LinearSteps, Innovations, Wanted]:
+def _smooth_like(steps: LinearSteps, pattern: StepPattern, lengths: Ints) -> tuple[LinearSteps, Innovations, Wanted]:
     """Sequences of a pattern without data, smoothed."""
     n, m, columns = int(lengths.sum()), steps.m, 1 + len(steps.begin.precision)
     none = np.empty((0, 2 * m, 2 * m)), np.empty(0, np.int32), np.ones(len(lengths))
@@ -157,7 +157,7 @@ def _fading(gains: Gains, longest: int) -> tuple[int, int]:
     return fades, warm
 
 
-def smooth_pattern(steps: LinearSteps, pattern: Pattern, table: Table, wanted: Wanted, found: Innovations) -> None:
+def smooth_pattern(steps: LinearSteps, pattern: StepPattern, table: SteadyTable, wanted: Wanted, found: Innovations) -> None:
     """Fill what is wanted, for β = 0, and what the innovations add up to."""
     which, gains = pattern.sequences, table.gains
     starts, lengths, rows = steps.starts[which], steps.lengths[which], np.diff(table.starts)
@@ -182,7 +182,7 @@ def smooth_pattern(steps: LinearSteps, pattern: Pattern, table: Table, wanted: W
                 into[start : start + n] = values[b + np.where(t < table.settled, t, np.maximum(table.settled, k - n + t))]
 
 
-def _joint(table: Table) -> Array:
+def _joint(table: SteadyTable) -> Array:
     """Cov[(z[t], z[t-1]) | y] of all rows; the part of z[t-1] is 0 at first steps."""
     n, m = table.covariances.shape[:2]
     joint = np.zeros((n, 2 * m, 2 * m))
@@ -192,7 +192,7 @@ def _joint(table: Table) -> Array:
     return joint
 
 
-def _columns(steps: LinearSteps, pattern: Pattern, table: Table, means: Array, sums: Array) -> None:
+def _columns(steps: LinearSteps, pattern: StepPattern, table: SteadyTable, means: Array, sums: Array) -> None:
     """How means depend on β, and what is known of β: what outputs say of a first state is Q⁻¹ (E[z | y] - f)."""
     code, which = steps.codes[pattern.first], pattern.sequences
     starts, lengths = steps.starts[which], steps.lengths[which]
@@ -206,7 +206,7 @@ def _columns(steps: LinearSteps, pattern: Pattern, table: Table, means: Array, s
         means[1:, start : start + head] = table.columns[:, base : base + head]
 
 
-def _means(steps: LinearSteps, pattern: Pattern, table: Table, means: Array) -> Array:
+def _means(steps: LinearSteps, pattern: StepPattern, table: SteadyTable, means: Array) -> Array:
     """Fill the smoothed means: the sum of squared whitened innovations of each sequence."""
     from suffice.kernels.kalman_lanes import filter_lanes, smooth_lanes
 
@@ -245,7 +245,7 @@ def _base(f: Array, p: int) -> Array:
     return base
 
 
-def _lanes(steps: LinearSteps, pattern: Pattern, table: Table) -> list[tuple[int, Ints, Ints]]:
+def _lanes(steps: LinearSteps, pattern: StepPattern, table: SteadyTable) -> list[tuple[int, Ints, Ints]]:
     """(the row of the first step, lanes, the number of each lane's sequence within the pattern), the longest first.
 
     Long sequences are cut into pieces, if they forget: the steps before a piece that are run again start from nothing.

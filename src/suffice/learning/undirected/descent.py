@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from suffice.engines.engine import Block
-from suffice.inference.boltzmann import Array, Floats, Machine, Units, key_of
+from suffice.inference.boltzmann import Array, Floats, LayerUnits, Machine, key_of
 from suffice.models.visible import ROWS, VisibleColumns
 
 SPREAD = 0.01
@@ -38,7 +38,7 @@ class Learned:
     stopped: bool = False
 
     @classmethod
-    def start(cls, units: Units, means: Array, n_hidden: int, chains: int, seed: int) -> Learned:
+    def start(cls, units: LayerUnits, means: Array, n_hidden: int, chains: int, seed: int) -> Learned:
         """Independent columns, but for small random weights."""
         rng = np.random.default_rng(seed)
         w = np.float32(SPREAD) * rng.standard_normal((units.n, n_hidden), np.float32)
@@ -57,7 +57,7 @@ class Learned:
         """The largest |w| of all weights and biases; NaN where one is not a number."""
         return float(np.max([np.abs(x).max() for x in (self.weights, self.visible, self.hidden)]))
 
-    def machine(self, units: Units) -> Machine:
+    def machine(self, units: LayerUnits) -> Machine:
         w, a, c = (x.astype(np.float64) for x in (self.weights, self.visible, self.hidden))
         return Machine(units, w, a, c)
 
@@ -108,7 +108,7 @@ class Descent:
 
         The chains are at the end of their rounds; those that go on are moved.
         """
-        units, bits, w, first = self.columns.units, Units(len(at.hidden)), at.weights, (2 * self.rounds + 1) * n
+        units, bits, w, first = self.columns.units, LayerUnits(len(at.hidden)), at.weights, (2 * self.rounds + 1) * n
         k = len(v)
         h = at.chains if self.persistent else np.empty((k, bits.n), np.float32)
         x = np.concatenate([v, np.empty((len(h), units.n), np.float32)])

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.kept import KeptValue, ValueStore
-from suffice.inference.chains.conditional import Layout
+from suffice.inference.chains.conditional import SequenceLayout
 from suffice.models.linear_chain.vocabulary import Ragged, Tables
 
 Array = npt.NDArray[np.float64]
@@ -28,7 +28,7 @@ class EncodedBlock:
     """Sequences, the longest first, steps side by side (`layout`). `labels` are −1 where there are none and −2 where it is none
     that is known, `weights` one for each step or None, `numbers` have a column for each attribute that is a number."""
 
-    layout: Layout
+    layout: SequenceLayout
     groups: Codes
     attributes: Ragged
     numbers: Array
@@ -55,7 +55,7 @@ def encoded(block: Block, tables: Tables, sequences: npt.NDArray[np.bool_] | Non
     if sequences is not None:
         rows: Any = np.repeat(sequences, lengths)  # type: ignore[no-redef]
         lengths = lengths[sequences]
-    layout = Layout.of(lengths, tables.n_labels)
+    layout = SequenceLayout.of(lengths, tables.n_labels)
     starts = np.cumsum(lengths) - lengths
     place, last = np.arange(lengths.sum()) - np.repeat(starts, lengths), np.repeat(lengths, lengths)
     cells = {n: _cells(block.columns[n][rows], len(t.starts) - 4) for n, t in zip(tables.sources, tables.attributes, strict=True)}
