@@ -82,7 +82,7 @@ class EmpiricalBayes(Prior):
                 f"{type(self.prior).__name__}({self.number}=1)"
             )
         # of a tie the first node has seen what all have: the defaults of the prior come from that, too
-        own = [({v.name: v for v in (child, *parents)}, Statistics([seen], seen.total)) for child, parents, seen in spoken]
+        own = [({v.name: v for v in (c, *parents)}, Statistics([seen], seen.total, [c])) for c, parents, seen in spoken]
 
         def evidence(x: float) -> float:
             priors = [self._at(x).bind(*data) for data in own]

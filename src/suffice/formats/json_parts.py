@@ -26,7 +26,7 @@ from suffice.families.regression_cpd import Fitted, GlmCpd
 from suffice.families.responses import BinomialLogit, GammaInverse, GammaLog, Linear, NegativeBinomialLog, PoissonLog, Probit
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import checked_cells, sizes
-from suffice.statistics.file import checked
+from suffice.statistics.file import checked, derived_from_dict, derived_to_dict
 from suffice.variables import Count, Finite, Real, Variable
 
 VERSION = 1
@@ -179,8 +179,9 @@ def statistics_to_dict(statistics: Statistics) -> dict[str, Any]:
         if isinstance(e, Counts):
             d |= {"values": flat(e.values), "keys": None if e.keys is None else e.keys.tolist()}
         else:
-            parts = ("count", "mean", "rest", "scatter", *(("log_base",) if e.counted else ()))
-            d |= {"keys": e.keys.tolist(), **{k: flat(getattr(e, k)) for k in parts}}
+            parts = {k: flat(getattr(e, k)) for k in ("count", "mean", "rest", "scatter")}
+            d |= {"keys": e.keys.tolist(), **parts, **derived_to_dict(e.derived)}
+            d |= {"log_base": flat(e.sums)} if e.derived else {}
         entries.append(d)
     return {"weight": statistics.weight, "entries": entries}
 
@@ -195,15 +196,16 @@ def statistics_from_dict(d: dict[str, Any], variables: Mapping[str, Variable]) -
             n = len(e["keys"])
             mean, rest = (array_of(e[part]).reshape(n, k) for part in ("mean", "rest"))
             scatter = array_of(e["scatter"]).reshape(n, k, k)
-            counted = tuple(r for r in e["real"] if isinstance(variables[r], Count))
-            base = array_of(e["log_base"]).reshape(n, len(counted)) if counted else np.zeros((n, 0))
+            counts = [r for r in e["real"] if isinstance(variables[r], Count)] if "log_base" in e else []
+            derived = derived_from_dict(e, counts)
+            base = array_of(e["log_base"]).reshape(n, len(derived)) if derived else np.zeros((n, 0))
             parts = (e["keys"], array_of(e["count"]), mean, scatter)
-            entries.append(Moments(finite, tuple(e["real"]), *parts, rest=rest, counted=counted, log_base=base))
+            entries.append(Moments(finite, tuple(e["real"]), *parts, rest=rest, derived=derived, sums=base))
         elif e["keys"] is None:
             entries.append(Counts(finite, array_of(e["values"]).reshape(sizes(finite))))
         else:
             entries.append(Counts(finite, array_of(e["values"]), e["keys"]))
-    return checked(Statistics(entries, d["weight"]))
+    return checked(Statistics(entries, d["weight"], variables.values()))
 
 
 def flat(array: Any) -> list[float | None]:

@@ -10,7 +10,7 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, listed, nearest
 from suffice.families.family import Estimate, checked_estimate
-from suffice.families.named_families import check_family, typed
+from suffice.families.named_families import as_families, check_family, typed
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
@@ -83,6 +83,7 @@ def task_of(
     for v in unseen.values():
         if isinstance(v, Finite) and v.n_states > rows.n_rows:
             raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} rows")
+    families = as_families(families)
     rows = typed(rows, families if isinstance(families, Mapping) else {})
     schema = rows.schema
     variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}

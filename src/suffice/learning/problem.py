@@ -51,7 +51,6 @@ from suffice.learning.objective import (
     kept,
     like,
     log_prior_of_line,
-    log_prior_of_rates,
     normal_of,
     with_parts,
 )
@@ -399,8 +398,8 @@ class ParameterProblem(Task):
     def _named(self, node: NodeFamily, statistic: Statistic, units: Units | None = None) -> Counts | Moments:
         if node.by_table:
             return Counts(node.finite, statistic.cells[self.tables.cells(node.name)].reshape(sizes(node.finite)))
-        groups = statistic.moments.get(node.name) or no_groups(len(node.reals), len(node.counted))
-        return (units or self.shown).outward_moments(node.finite, node.reals, groups)
+        groups = statistic.moments.get(node.name) or no_groups(len(node.reals), len(node.derived))
+        return (units or self.shown).outward_moments(node.finite, node.reals, groups, node.derived)
 
     @cached_property
     def alpha(self) -> Array:
@@ -464,7 +463,8 @@ class ParameterProblem(Task):
             return 0.0
         if isinstance(cpd, ConditionalGaussian):
             return log_prior_of_line(Line.of(cpd), imagined, how, float(np.log(self.units.scale[node.name])))
-        return log_prior_of_rates(cpd.rates, imagined, how)
+        own: float = cpd.log_prior(imagined, how)
+        return own
 
     def _pooled(self, s: Statistic) -> Statistic:
         """The statistic in which each tied node has the counts or moments of its whole tie, whose columns have the same units."""

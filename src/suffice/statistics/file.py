@@ -1,8 +1,8 @@
 """The file of statistics: a zip of one JSON header and plain numpy arrays. Nothing in it can run.
 
 `header.json` holds {"suffice": "statistics", "version": 1, "weight", "variables", "entries"}; each entry names its finite
-and real variables, those of the latter that are counts (`counted`, if there are any), its background, and its arrays, which
-stand beside it as `<entry>.<array>.npy`.
+and real variables, what is derived from these (`derived`, if there is any; before 0.2 `counted`, columns of which there is
+ln x!), its background, and its arrays, which stand beside it as `<entry>.<array>.npy`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,10 @@ import numpy as np
 from suffice.errors import FormatError, SufficeError, listed
 from suffice.output import replacing
 from suffice.statistics.counts import Counts
+from suffice.statistics.derived import Derived, log_factorials
 from suffice.statistics.moments import Moments
 from suffice.statistics.statistics import Entry, Statistics
-from suffice.variables import Count, Finite, Real, Variable
+from suffice.variables import Count, Finite, NotNormal, Real, Variable
 
 VERSION = 1
 LONGEST_HEADER = 1000
@@ -48,7 +50,7 @@ DAMAGE = (
     ValueError,
 )
 """What the libraries raise when the bytes of an archive are not what they should be."""
-MOMENT_PARTS = ("keys", "count", "mean", "scatter", "df", "rest", "log_base")
+MOMENT_PARTS = ("keys", "count", "mean", "scatter", "df", "rest")
 
 
 def save(statistics: Statistics, path: str | PathLike[str]) -> None:
@@ -104,8 +106,8 @@ def checked(statistics: Statistics) -> Statistics:
             raise FormatError(f"the statistic of {what} holds negative or infinite numbers")
         if isinstance(entry, Moments) and np.any(np.einsum("gii->gi", entry.scatter) < 0):
             raise FormatError(f"the statistic of {what} holds a negative variance")
-        if isinstance(entry, Moments) and (np.any(entry.log_base < 0) or np.isinf(entry.log_base).any()):
-            raise FormatError(f"the statistic of {what} holds a sum of ln x! that no counts have")
+        if isinstance(entry, Moments) and _impossible_sums(entry):
+            raise FormatError(f"the statistic of {what} holds a sum of ln x! that no counts have, or one that is not finite")
         lacking, most = statistics.weight - entry.total, max(statistics.weight, entry.total)
         if abs(lacking) > 1e-6 * most and not (of_steps and lacking > 0):
             raise FormatError(f"the statistic of {what} is of {entry.total:g} rows, and the whole of {statistics.weight:g}")
@@ -114,7 +116,7 @@ def checked(statistics: Statistics) -> Statistics:
 
 def variable_to_dict(v: Variable) -> dict[str, Any]:
     if not isinstance(v, Finite):
-        return {"name": v.name, "type": type(v).__name__.lower()}
+        return {"name": v.name, "type": "count" if isinstance(v, NotNormal) and v.whole else "real"}
     extra = {} if v.cuts is None else {"cuts": list(v.cuts)}
     return {"name": v.name, "type": "finite", "states": list(v.states), "inferred": v.inferred, **extra}
 
@@ -134,9 +136,9 @@ def _described(entry: Entry, name: str, arrays: dict[str, Any]) -> dict[str, Any
         if entry.keys is not None:
             arrays[f"{name}.keys"] = entry.keys
         return {**d, "sparse": entry.keys is not None, "background": entry.background}
-    for part in _parts(entry.counted):
-        arrays[f"{name}.{part}"] = getattr(entry, part)
-    return {**d, "counted": list(entry.counted)} if entry.counted else d
+    for array, part in _parts(entry.derived).items():
+        arrays[f"{name}.{array}"] = getattr(entry, part)
+    return d | derived_to_dict(entry.derived)
 
 
 def _entry(d: dict[str, Any], name: str, by: dict[str, Variable], archive: zipfile.ZipFile) -> Entry:
@@ -145,16 +147,34 @@ def _entry(d: dict[str, Any], name: str, by: dict[str, Variable], archive: zipfi
     if len(variables) != len(finite):
         raise FormatError(f"the table of {d['finite']} names a variable without states", path=archive.filename)
     if d["real"]:
-        counted = tuple(d.get("counted", ()))
-        parts = {part: _array(archive, f"{name}.{part}") for part in _parts(counted)}
-        return Moments(variables, tuple(d["real"]), **parts, counted=counted)
+        derived = derived_from_dict(d, d.get("counted", ()))
+        parts = {part: _array(archive, f"{name}.{array}") for array, part in _parts(derived).items()}
+        return Moments(variables, tuple(d["real"]), **parts, derived=derived)
     keys = _array(archive, f"{name}.keys") if d["sparse"] else None
     return Counts(variables, _array(archive, f"{name}.values"), keys, float(d["background"]))
 
 
-def _parts(counted: tuple[str, ...]) -> tuple[str, ...]:
-    """The arrays of moments: without counts there is no `log_base`."""
-    return MOMENT_PARTS if counted else MOMENT_PARTS[:-1]
+def derived_to_dict(derived: tuple[Derived, ...]) -> dict[str, Any]:
+    """Derived columns as plain values; nothing where there are none."""
+    return {"derived": [[d.column, d.formula, d.n] for d in derived]} if derived else {}
+
+
+def derived_from_dict(d: dict[str, Any], counted: Iterable[str]) -> tuple[Derived, ...]:
+    """What `derived_to_dict` wrote; older files have ln x! of the columns that are counts."""
+    if "derived" not in d:
+        return log_factorials(tuple(counted))
+    return tuple(Derived(str(column), str(formula), float(n)) for column, formula, n in d["derived"])
+
+
+def _impossible_sums(entry: Moments) -> bool:
+    factorials = [d.formula == "ln x!" for d in entry.derived]
+    return bool(np.isinf(entry.sums).any() or np.any(entry.sums[:, factorials] < 0))
+
+
+def _parts(derived: tuple[Derived, ...]) -> dict[str, str]:
+    """The arrays of moments, and their names in memory: without derived columns there is no `log_base`."""
+    own = {part: part for part in MOMENT_PARTS}
+    return own | {"log_base": "sums"} if derived else own
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> Any:

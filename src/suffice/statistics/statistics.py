@@ -13,10 +13,11 @@ from suffice.display import html_table
 from suffice.errors import StatisticsError, listed
 from suffice.statistics.configurations import agreed, n_configurations
 from suffice.statistics.counts import Counts
+from suffice.statistics.derived import log_factorials
 from suffice.statistics.flat import FlatCounts
 from suffice.statistics.moments import Moments
 from suffice.statistics.request import Request
-from suffice.variables import Count, Finite, Real, Variable
+from suffice.variables import Count, Distributed, Finite, Real, Variable
 
 Entry = Counts | Moments
 
@@ -35,7 +36,8 @@ class Statistics:
 
     __slots__ = ("_entries", "_flat", "_most", "_variables", "_weight")
 
-    def __init__(self, entries: Iterable[Entry], weight: float) -> None:
+    def __init__(self, entries: Iterable[Entry], weight: float, variables: Iterable[Variable] = ()) -> None:
+        """`variables` has those among the numbers whose families were chosen: entries do not tell them from others."""
         self._entries: dict[tuple[frozenset[str], frozenset[str]], Entry] = {}
         self._variables: dict[str, Variable] = {}
         self._weight = float(weight)
@@ -43,14 +45,21 @@ class Statistics:
         self._most: tuple[int | None] | None = None
         for entry in entries:
             self._entries[entry.request.scope] = entry
+            counts = {d.column for d in entry.request.derived if d in log_factorials([d.column])}
             for v in entry.variables:
                 if self._variables.setdefault(v.name, v) != v:
                     raise StatisticsError(f"variable {v.name!r} has other states in one table than in another")
             if isinstance(entry, Moments):
                 for r in entry.reals:
-                    if r in entry.counted and not isinstance(self._variables.get(r), Finite):
+                    if r in counts and not isinstance(self._variables.get(r), Finite):
                         self._variables[r] = Count(r)
                     self._variables.setdefault(r, Real(r))
+        chosen = {v.name: v for v in variables if isinstance(v, Distributed)}
+        self._variables |= {n: chosen[n] for n, v in self._variables.items() if n in chosen and not isinstance(v, Finite)}
+
+    def with_variables(self, variables: Iterable[Variable]) -> Statistics:
+        """The same statistics, of numbers whose families were chosen."""
+        return Statistics(self, self._weight, (*self._variables.values(), *variables))
 
     @property
     def weight(self) -> float:
@@ -91,7 +100,10 @@ class Statistics:
         return entry.marginal(names, reals)
 
     def answer(self, request: Request) -> Entry:
-        return self.moments(request.finite, request.real) if request.real else self.counts(request.finite)
+        if not request.real:
+            return self.counts(request.finite)
+        entry = self.moments(request.finite, request.real)
+        return entry.deriving(request.derived) if request.derived else entry
 
     def marginal(self, names: Iterable[str]) -> Statistics:
         """What these statistics say about some of the variables: each table and moment without the others."""
@@ -106,7 +118,7 @@ class Statistics:
                 smaller.append(entry.marginal(finite, reals))
             elif finite and isinstance(entry, Counts):
                 smaller.append(entry.marginal(finite))
-        return Statistics(smaller, self._weight)
+        return Statistics(smaller, self._weight, self._variables.values())
 
     @property
     def max_parents(self) -> int | None:
@@ -153,7 +165,7 @@ class Statistics:
         if isinstance(steps, bool) or not isinstance(steps, (int, float)) or not 0.0 <= steps < np.inf:
             raise StatisticsError(f"the steps of a decay are a number of at least 0, not {steps!r}")
         share = float(factor) ** float(steps)
-        return Statistics((entry.weighing(share) for entry in self), share * self._weight)
+        return Statistics((entry.weighing(share) for entry in self), share * self._weight, self._variables.values())
 
     def __add__(self, other: Statistics) -> Statistics:
         return self._combined(other, 1)
@@ -182,7 +194,7 @@ class Statistics:
             theirs = other._variables[name]
             if isinstance(variable, Finite) and isinstance(theirs, Finite):
                 by[name] = agreed(variable, theirs)
-            elif type(variable) is not type(theirs):
+            elif variable != theirs and not isinstance(variable, Distributed) and not isinstance(theirs, Distributed):
                 raise StatisticsError(f"variable {name!r} is {variable!r} on one side and {theirs!r} on the other")
         entries: list[Entry] = []
         for mine in self:
@@ -192,7 +204,7 @@ class Statistics:
         weight = self._weight + sign * other._weight
         if weight < -1e-9 * max(1.0, self._weight):
             raise StatisticsError(f"taking a weight of {other._weight:g} from {self._weight:g} leaves less than nothing")
-        return Statistics(entries, max(weight, 0.0))
+        return Statistics(entries, max(weight, 0.0), (*other._variables.values(), *self._variables.values()))
 
     def _same_scopes(self, other: Statistics) -> None:
         differing = set(self._entries) ^ set(other._entries)
