@@ -16,7 +16,7 @@ from suffice.cli_words import declared_by, families_of
 from suffice.families.ordinal import ProportionalOdds
 
 GRAPH = "age -> ill; sex -> ill; ill -> visits; age -> visits; log_time -> visits; age -> cost; dose -> dead; n -> dead"
-WORDS = ["ill=logistic:0.5", "visits=poisson,offset=log_time", "cost=gamma", "dead=binomial,trials=n"]
+WORDS = ["ill=logistic:0.5", "visits=poisson,offset=log_time", "cost=gamma-log", "dead=binomial,trials=n"]
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ where nothing is seen. With p* the member whose E[T] is τ/κ, which is its mode
 
 so that no large numbers are subtracted. The integral is over x = ln of one parameter and, for each x, over v = ln of the ratio of
 both; dη = p₀ p₁ dx dv. Both are sums over equal steps (the trapezoid rule) between the points where the integrand has fallen to
-e⁻⁴⁰ of its highest: of a smooth bump, with a seventh of a standard deviation between points, they are exact to rounding, some 1e-12
-beside that of κ H.
+e⁻⁴⁰ of its highest: of a smooth bump, with a seventh of a standard deviation between points, they are exact to rounding, some
+1e-12 beside that of κ H.
 
 Damsleth 1975, Conjugate classes for gamma distributions, Scand. J. Statist. 2, p. 80.
 """

@@ -22,8 +22,8 @@ Means = Mapping[str, Sequence[float]] | Sequence[float] | None
 class Conjugate(Prior):
     """A prior of nodes whose distribution was chosen: `count` imagined rows, at each configuration of the parents.
 
-    The imagined rows are, on average, as all rows are; `mean` is a distribution with parameters, as which they are instead, or the
-    mean of the statistic T(x) of its exponential family.
+    The imagined rows are, on average, as all rows are; `mean` is a distribution with parameters, as which they are instead, or
+    the mean of the statistic T(x) of its exponential family.
 
     >>> from suffice.exponential import Exponential
     >>> Conjugate(2.0, Exponential(0.5))

@@ -24,7 +24,14 @@ from suffice.families.priors import Dirichlet, Several, as_prior
 from suffice.statistics import Statistics
 from suffice.variables import Variable
 
-NUMBERS = {"BDeu": "ess", "BDe": "ess", "Dirichlet": "alpha", "Gamma": "shape", "NormalInverseGamma": "count"}
+NUMBERS = {
+    "BDeu": "ess",
+    "BDe": "ess",
+    "Dirichlet": "alpha",
+    "Gamma": "shape",
+    "NormalInverseGamma": "count",
+    "Conjugate": "count",
+}
 """The number of a prior that says how much it is worth, by the prior's type."""
 
 LEAST = 1e-6

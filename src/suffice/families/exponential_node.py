@@ -1,4 +1,4 @@
-"""Nodes of any distribution of `suffice.exponential`, with parameters of their own for each configuration of their finite parents.
+"""Nodes of any distribution of `suffice.exponential`, with its own parameters for each configuration of the finite parents.
 
     p(x | u) = h(x) exp(η[u]·T(x) − A(η[u]))
     statistic     per u: the rows N, S = Σ T(x), and Σ ln h(x)
@@ -205,8 +205,8 @@ class ExponentialNode:
         except SufficeError:
             where = f" at {described(key, finite)}" if finite else ""
             raise FitError(
-                f"{child.name!r}{where} cannot be fitted as {self!r} by maximum likelihood: its values do not vary, or are all at "
-                "the edge of what is possible; use a prior such as Conjugate(1), or fewer parents"
+                f"{child.name!r}{where} cannot be fitted as {self!r} by maximum likelihood: its values do not vary, or are all "
+                "at the edge of what is possible; use a prior such as Conjugate(1), or fewer parents"
             ) from None
 
     def _modes(self, child: Variable, count: Array, total: Array) -> Array:
@@ -307,14 +307,12 @@ class ExponentialCpd(Cpd):
     def predictive(self, given: Mapping[str, object] | None = None) -> Any:
         """The distribution of the next child given its parents, the parameter integrated out; two have no formula."""
         g = self.configuration(given or {})
-        if len(self.family.names) > 1:
-            raise ModelError(
-                f"the predictive of {self.child.name!r}, {self.family!r}, has no formula: sample and query have draws"
-            )
-        count, total, _ = self.family.sums(self.child, self.posterior().at(np.array([g])))
-        return self.family.distribution.predictive(
-            self.family.kind.belief(self.family.distribution, count[0], total[0]).of_parameter
-        )  # type: ignore[attr-defined]
+        family = self.family
+        if len(family.names) > 1:
+            raise ModelError(f"the predictive of {self.child.name!r}, {family!r}, has no formula; draw rows with sample")
+        count, total, _ = family.sums(self.child, self.posterior().at(np.array([g])))
+        belief: Any = family.kind.belief(family.distribution, count[0], total[0])
+        return family.distribution.predictive(belief.of_parameter)
 
     def log_likelihood(self, statistic: Moments) -> float:
         """Σ ln p(x | u) = Σᵤ η·S − N A(η) + Σ ln h(x), from sums alone."""

@@ -126,8 +126,8 @@ class NodeKind:
         alpha = learned if isinstance(learned, tuple) else tuple(np.moveaxis(learned, -1, 0))
         if not all((np.asarray(a) > 0.0).all() for a in alpha):
             raise FitError(
-                f"the prior of {distribution!r} imagines rows that are all at the edge of what is possible, and is improper: give "
-                "imagined rows of another mean, or the conjugate prior itself"
+                f"the prior of {distribution!r} imagines rows that are all at the edge of what is possible, and is improper: "
+                "give imagined rows of another mean, or the conjugate prior itself"
             )
         return {"Gamma": Gamma, "Beta": Beta}[distribution.prior](*alpha)
 

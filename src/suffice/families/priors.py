@@ -279,8 +279,8 @@ class PriorsByNode(Prior):
             own = self.priors[child.name]
             raise FitError(
                 f"{type(own).__name__}, given as the prior of {child.name!r}, says nothing about a {_kind(child)} with its "
-                "parents: pseudo-counts are for tables, NormalInverseGamma, BGe and KnownVariance for numbers, Gamma for counts, Conjugate for "
-                "chosen distributions"
+                "parents: pseudo-counts are for tables, NormalInverseGamma, BGe and KnownVariance for numbers, Gamma for counts, "
+                "Conjugate for distributions that were chosen"
             )
         return answer
 

@@ -23,7 +23,7 @@ from suffice.statistics import Moments
 from suffice.statistics.chan import Spread, shifted
 from suffice.statistics.configurations import frozen
 from suffice.statistics.derived import Derived, log_factorials
-from suffice.variables import Count, Finite, NotNormal, Variable
+from suffice.variables import Count, Distributed, Finite, NotNormal, Variable
 
 Array = npt.NDArray[np.float64]
 
@@ -192,11 +192,35 @@ class Units:
         return Moments(finite, reals, groups.keys, weight, whole, own, None, None, rest, derived, sums)  # type: ignore[arg-type]
 
 
-def moments_by_column(spread: Spread, variables: Mapping[str, Variable]) -> list[Moments]:
-    """What a prior takes its defaults from: the mean and variance of the observed cells of each real column."""
+@dataclass(frozen=True)
+class _Sums(Step[Array]):
+    """The sums of derived columns over their observed cells."""
+
+    derived: tuple[Derived, ...]
+
+    def of(self, block: Block) -> Array:
+        cells = ((d, block.columns[d.column]) for d in self.derived)
+        return np.array([float((block.weights * np.where(np.isnan(x), 0.0, d.values(x))).sum()) for d, x in cells])
+
+
+def observed_sums(rows: Data, variables: Mapping[str, Variable], threads: int | None = None) -> dict[Derived, float]:
+    """The sums of what the families of chosen distributions derive from their columns, over the observed cells."""
+    chosen = [v for v in variables.values() if isinstance(v, Distributed)]
+    derived = tuple(d for v in chosen for d in v.family.needs(v, []).derived)
+    return dict(zip(derived, rows.fold(_Sums(derived), threads=threads).tolist(), strict=True)) if derived else {}
+
+
+def moments_by_column(
+    spread: Spread, variables: Mapping[str, Variable], sums: Mapping[Derived, float] | None = None
+) -> list[Moments]:
+    """What a prior takes its defaults from: the mean and variance of the observed cells of each real column, and sums of what
+    is derived from them."""
     entries = []
     for i, n in enumerate(n for n, v in variables.items() if not isinstance(v, Finite)):
         count, mean, rest, scatter = (frozen(np.array(part[i : i + 1])) for part in spread)
-        derived = log_factorials([n] if isinstance(variables[n], Count) else [])
-        entries.append(Moments((), (n,), np.zeros(1, np.int64), count, mean, scatter, rest=rest, derived=derived))  # type: ignore[arg-type]
+        own = {d: s for d, s in (sums or {}).items() if d.column == n} | dict.fromkeys(
+            log_factorials([n] if isinstance(variables[n], Count) else []), np.nan
+        )
+        found: dict[str, Any] = {"rest": rest, "derived": tuple(own), "sums": [list(own.values())]}
+        entries.append(Moments((), (n,), np.zeros(1, np.int64), count, mean, scatter, **found))  # type: ignore[arg-type]
     return entries

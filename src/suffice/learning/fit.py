@@ -11,6 +11,7 @@ from suffice.errors import FitError, MissingCells, note
 from suffice.families import family_of
 from suffice.families.family import Estimate, checked_estimate
 from suffice.families.gathering import gather
+from suffice.families.named_families import distributed
 from suffice.families.priors import as_prior
 from suffice.graphs import Dag
 from suffice.learning.chain_fit import fit_chain
@@ -331,7 +332,7 @@ def _tabled_regressions(
 ) -> BayesNet:
     """The same from statistics, which know all about regressions of finite variables on finite variables."""
     graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
-    seen = agreed_statistics(dag, graph, seen, ties)
+    seen = agreed_statistics(dag, graph, seen.with_variables(distributed(families).values()), ties)
     variables = seen.variables
     checked_families(families, graph, variables)
     check_families(ties, families)

@@ -41,7 +41,7 @@ from suffice.incomplete.finite import FiniteComponents
 from suffice.incomplete.gauss_hermite import error_of
 from suffice.incomplete.hidden_units import with_hidden
 from suffice.incomplete.mixed import MixedComponents, scaled_moments
-from suffice.incomplete.units import Units, moments_by_column, no_groups, observed_cells
+from suffice.incomplete.units import Units, moments_by_column, no_groups, observed_cells, observed_sums
 from suffice.learning.held import Held, ratios
 from suffice.learning.hidden_numbers import Conventions, refuse_unlinked, standard_moments
 from suffice.learning.incomplete import Task, task_of
@@ -127,7 +127,7 @@ class ParameterProblem(Task):
             components = MixedComponents.of(task.rows, nodes, tables, units, task.threads)
         shown = components.shown
         counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
-        known = Statistics([*counts, *moments_by_column(spread, seen), *standard_moments(numbers)], shown.weight)
+        known = Statistics([*counts, *_moments(task, spread, seen), *standard_moments(numbers)], shown.weight, seen.values())
         prior = None if task.prior is None else task.prior.bind(task.variables, known)
         said = imagined_by(nodes, prior, task.estimate)
         refuse_constants(nodes, observed, spread, said, task.ties)
@@ -515,6 +515,12 @@ class ParameterProblem(Task):
             for n, held in self.entries.items()
         }
         return replace(theta, others={**theta.others, **put}) if put else theta
+
+
+def _moments(task: Task, spread: Any, seen: Mapping[str, Any]) -> list[Moments]:
+    """What a prior takes its defaults from, of each column of numbers."""
+    sums = {} if task.prior is None else observed_sums(task.rows, seen, task.threads)
+    return moments_by_column(spread, seen, sums)
 
 
 def problem_of(dag: Any, data: Any, **options: Any) -> ParameterProblem:

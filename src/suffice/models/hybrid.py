@@ -22,7 +22,7 @@ from suffice.inference.questions import posterior
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.distribution_mixture import DistributionMixture
 from suffice.models.evidence import Observed, impossible
-from suffice.models.mixture import Mixture, NumberAnswer, PoissonMixture
+from suffice.models.mixture import Mixture, PoissonMixture
 from suffice.models.regressions import NoFormula, no_formula
 from suffice.statistics.configurations import checked_cells
 from suffice.variables import Distributed
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 
-def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribution | NumberAnswer:
+def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Any:
     """p(targets | evidence): a mixture where a target is real, of Poisson distributions where it is a count.
 
     >>> from suffice import Gaussian
@@ -109,7 +109,7 @@ def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> M
     return MostProbable({n: values[n] for n in targets}, mode.log_joint, mode.log_prob, evidence.given)
 
 
-def _mixture(bn: BayesNet, names: Sequence[str], found: Mixed, evidence: Observed, **more: Any) -> NumberAnswer:
+def _mixture(bn: BayesNet, names: Sequence[str], found: Mixed, evidence: Observed, **more: Any) -> Any:
     """The answer about some numbers, or about one that is not normal: of its own distribution where it is not observed."""
     known: dict[str, Any] = {"log_prob_of_evidence": found.log_prob, "given": evidence.given, **more}
     if names[0] in bn.compiled.counts - set(evidence.given):
@@ -160,8 +160,8 @@ def named(bn: BayesNet) -> Iterator[None]:
         if count not in bn.compiled.counts:
             raise no_formula(bn[count], dict.fromkeys(bn[count].real_parents, 0.0)) from None
         raise NoFormula(
-            f"the answer depends on {child!r}, whose parent {count!r} is {_kind(bn, count)} that is not observed: the sum over all "
-            "its values has no formula",
+            f"the answer depends on {child!r}, whose parent {count!r} is {_kind(bn, count)} that is not observed: the sum over "
+            "all its values has no formula",
             [count],
         ) from None
     except MixtureMode as mixture:

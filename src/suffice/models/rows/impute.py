@@ -365,7 +365,7 @@ def _numbers(bn: BayesNet, name: str, rows: RowEvidence, moments: Array, uniform
     if bn.compiled.open:
         _refuse_mixture(bn, name, rows)
     if name in bn.compiled.counts:
-        return cpd.quantiles_at(mean, variance, uniforms)
+        return np.asarray(cpd.quantiles_at(mean, variance, uniforms))
     return np.asarray(mean + np.sqrt(variance) * sc.ndtri(uniforms))
 
 
