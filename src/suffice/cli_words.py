@@ -220,22 +220,25 @@ def families_of(words: Sequence[str]) -> dict[str, Any]:
             )
         if name in result:
             raise SufficeError(f"--family names {name!r} twice")
-        if (chosen := _distribution(text, word, options)) is not None:
+        if (chosen := _distribution(text, word, ridge, options)) is not None:
             result[name] = chosen
             continue
         result[name] = _family(text, word, ridge if colon else "0", options)
     return result
 
 
-def _distribution(text: str, word: str, options: Sequence[str]) -> Any:
+def _distribution(text: str, word: str, ridge: str, options: Sequence[str]) -> Any:
     """A distribution, with its known number where it needs one; None where the word is a regression's alone, or this is one."""
     given: dict[str, str] = {key.strip(): value.strip() for key, _, value in (option.partition("=") for option in options)}
     kind = KINDS.get(word)
     if kind is None or (word in FAMILIES and kind.constant not in given):
         return None
+    numbers = {key: _number(value) for key, value in given.items()}
+    if ridge or None in numbers.values():
+        raise SufficeError(f"--family {text}: a distribution has no ridge, and its {kind.constant or 'options'} must be a number")
     try:
-        return distribution_of(word, {key: float(value) for key, value in given.items()})
-    except ValueError as error:
+        return distribution_of(word, {key: x for key, x in numbers.items() if x is not None})
+    except SufficeError as error:
         raise SufficeError(f"--family {text}: {error}") from None
 
 

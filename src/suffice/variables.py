@@ -167,6 +167,16 @@ class Distributed(NotNormal):
 
 Variable: TypeAlias = Finite | Real | Count | Distributed
 
+
+def is_whole(variable: Variable) -> bool:
+    """Whether a variable is a number that can only be whole.
+
+    >>> is_whole(Count("n")), is_whole(Real("x"))
+    (True, False)
+    """
+    return isinstance(variable, NotNormal) and variable.whole
+
+
 MAX_BINS = 10_000
 
 

@@ -33,7 +33,7 @@ from suffice.families.family import Array, Cpd
 from suffice.families.regression import ROUNDING
 from suffice.models.bayes_net import BayesNet
 from suffice.models.expected import Expected, closed_form, marginal, normals
-from suffice.variables import Finite, NotNormal, Real
+from suffice.variables import Finite, NotNormal, Real, is_whole
 
 if TYPE_CHECKING:
     from suffice.argument_types import RowsLike
@@ -85,7 +85,7 @@ def entropy_of_rows(data: Any) -> float:
     0.636514
     """
     rows = scan(data)
-    number = next((n for n, v in rows.schema.items() if not isinstance(v, (Finite, NotNormal))), None)
+    number = next((n for n, v in rows.schema.items() if not isinstance(v, Finite) and not is_whole(v)), None)
     if number is not None:
         raise DataError(f"the entropy of rows needs columns without real numbers, and {number!r} is real; cut it with Bins(...)")
     rows.require_complete(rows.schema)

@@ -27,7 +27,7 @@ from suffice.statistics.counts import Counts
 from suffice.statistics.derived import Derived, log_factorials
 from suffice.statistics.moments import Moments
 from suffice.statistics.statistics import Entry, Statistics
-from suffice.variables import Count, Finite, NotNormal, Real, Variable
+from suffice.variables import Count, Finite, Real, Variable, is_whole
 
 VERSION = 1
 LONGEST_HEADER = 1000
@@ -82,7 +82,7 @@ def load(path: str | PathLike[str]) -> Statistics:
                 raise FormatError("this is not a file of statistics, or one of a later version", path=path)
             by = {d["name"]: variable_from_dict(d) for d in header["variables"]}
             entries = [_entry(d, str(i), by, archive) for i, d in enumerate(header["entries"])]
-            return checked(Statistics(entries, header["weight"]))
+            return checked(Statistics(entries, header["weight"], by.values()))
     except FormatError as error:
         raise error.at(path) from None
     except SufficeError as error:
@@ -116,7 +116,7 @@ def checked(statistics: Statistics) -> Statistics:
 
 def variable_to_dict(v: Variable) -> dict[str, Any]:
     if not isinstance(v, Finite):
-        return {"name": v.name, "type": "count" if isinstance(v, NotNormal) and v.whole else "real"}
+        return {"name": v.name, "type": "count" if is_whole(v) else "real"}
     extra = {} if v.cuts is None else {"cuts": list(v.cuts)}
     return {"name": v.name, "type": "finite", "states": list(v.states), "inferred": v.inferred, **extra}
 

@@ -17,7 +17,7 @@ from suffice.statistics.derived import log_factorials
 from suffice.statistics.flat import FlatCounts
 from suffice.statistics.moments import Moments
 from suffice.statistics.request import Request
-from suffice.variables import Count, Distributed, Finite, Real, Variable
+from suffice.variables import Count, Distributed, Finite, NotNormal, Real, Variable
 
 Entry = Counts | Moments
 
@@ -37,7 +37,7 @@ class Statistics:
     __slots__ = ("_entries", "_flat", "_most", "_variables", "_weight")
 
     def __init__(self, entries: Iterable[Entry], weight: float, variables: Iterable[Variable] = ()) -> None:
-        """`variables` has those among the numbers whose families were chosen: entries do not tell them from others."""
+        """`variables` has those among the numbers that are not normal: entries do not tell them from others."""
         self._entries: dict[tuple[frozenset[str], frozenset[str]], Entry] = {}
         self._variables: dict[str, Variable] = {}
         self._weight = float(weight)
@@ -54,7 +54,7 @@ class Statistics:
                     if r in counts and not isinstance(self._variables.get(r), Finite):
                         self._variables[r] = Count(r)
                     self._variables.setdefault(r, Real(r))
-        chosen = {v.name: v for v in variables if isinstance(v, Distributed)}
+        chosen = {v.name: v for v in variables if isinstance(v, NotNormal)}
         self._variables |= {n: chosen[n] for n, v in self._variables.items() if n in chosen and not isinstance(v, Finite)}
 
     def with_variables(self, variables: Iterable[Variable]) -> Statistics:
