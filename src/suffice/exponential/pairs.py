@@ -46,8 +46,8 @@ class PairBelief:
 
     >>> from suffice.exponential import Gamma
     >>> belief = PairBelief.of(Gamma(), 20.0, np.array([10.0, 40.0]))
-    >>> belief.mode.round(4), [end.round(2) for end in belief.interval(0, 0.025)]
-    (array([2.6743, 1.3371]), [1.47, 4.61])
+    >>> belief.mode.round(4), [round(end, 2) for end in belief.interval(0, 0.025)]
+    (array([2.744, 1.372]), [1.66, 5.08])
     """
 
     peak: Any

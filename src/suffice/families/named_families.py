@@ -8,9 +8,11 @@ from typing import Any, TypeVar
 from suffice.engines.data import Data
 from suffice.engines.sequences import Sequences
 from suffice.errors import FitError, listed, nearest, note
+from suffice.exponential import Gamma
 from suffice.families import family_of
 from suffice.families.exponential_node import ExponentialNode
 from suffice.families.node_kinds import kind_of
+from suffice.families.number_priors import Gamma as RatePrior
 from suffice.variables import Count, Distributed, Finite, Real, Variable
 
 STATES = 20
@@ -29,7 +31,15 @@ def as_families(families: Any) -> Any:
     """
     if not isinstance(families, Mapping):
         return families
-    return {n: f if kind_of(f) is None else ExponentialNode(f) for n, f in families.items()}
+    return {n: _as_family(n, f) for n, f in families.items()}
+
+
+def _as_family(name: str, family: Any) -> Any:
+    if isinstance(family, RatePrior):  # `suffice.Gamma()` imagines rows as a prior; as a family it is the distribution
+        if family != RatePrior():
+            raise FitError(f"the parameters of {name!r} are learned: as a family it is Gamma(), not {family!r}")
+        family = Gamma()
+    return family if kind_of(family) is None else ExponentialNode(family)
 
 
 def distributed(families: Any) -> dict[str, Distributed]:

@@ -34,7 +34,7 @@ MIDDLE = 0.9
 """A variance of a share is taken for at most this part of the largest that there is."""
 
 
-class Belief(Protocol):
+class ParameterBelief(Protocol):
     """What is known of the parameters of many members side by side, after imagined and seen rows."""
 
     def mode(self) -> Array: ...
@@ -103,7 +103,7 @@ class NodeKind:
         eta = np.where(total == 0.0, 0.0, member.natural)
         return np.asarray((eta * total).sum(axis=-1) - count * np.asarray(member.log_normaliser()))
 
-    def belief(self, distribution: Any, count: Array, total: Array) -> Belief:
+    def belief(self, distribution: Any, count: Array, total: Array) -> ParameterBelief:
         """What rows leave behind of the parameters."""
         return ClosedBelief(self._parameter(distribution, count, total))
 
@@ -220,7 +220,7 @@ class NegativeBinomialKind(NodeKind):
 class PairKind(NodeKind):
     """A distribution of two positive parameters, whose conjugate prior has no closed form."""
 
-    def belief(self, distribution: Any, count: Array, total: Array) -> Belief:
+    def belief(self, distribution: Any, count: Array, total: Array) -> ParameterBelief:
         each = zip(np.atleast_1d(count), np.atleast_2d(total), strict=True)
         return PairBeliefs(tuple(PairBelief.of(distribution, float(n), t) for n, t in each))
 

@@ -40,7 +40,7 @@ from suffice.inference.network import CountNode, log_poisson
 from suffice.libraries import sc
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
-from suffice.statistics.derived import Derived, log_factorials
+from suffice.statistics.derived import DerivedColumn, log_factorials
 from suffice.variables import Count, Finite, Variable
 
 LARGEST = 1e15
@@ -188,7 +188,7 @@ class PoissonRates(Cpd):
         """Its entropy in each configuration."""
         return poisson_entropy(self.rates)
 
-    def expected(self, derived: Derived) -> Array:
+    def expected(self, derived: DerivedColumn) -> Array:
         """The mean in each configuration of what is derived from the count, ln n!: H − λ + λ ln λ."""
         return np.asarray(poisson_entropy(self.rates) - self.rates + sc.xlogy(self.rates, self.rates))
 

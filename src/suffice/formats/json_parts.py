@@ -17,7 +17,8 @@ from suffice.families import family_of
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
 from suffice.families.design import terms
-from suffice.families.exponential_node import ExponentialCpd, ExponentialNode
+from suffice.families.exponential_cpd import ExponentialCpd
+from suffice.families.exponential_node import ExponentialNode
 from suffice.families.family import Cpd, split
 from suffice.families.logistic import Logistic
 from suffice.families.node_kinds import KINDS, distribution_of

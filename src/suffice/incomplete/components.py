@@ -25,7 +25,7 @@ from suffice.families.family import Cpd
 from suffice.graphs import Dag
 from suffice.incomplete.gauss_hermite import in_words
 from suffice.statistics.configurations import checked_cells, described, sizes
-from suffice.statistics.derived import Derived
+from suffice.statistics.derived import DerivedColumn
 from suffice.variables import Finite, Variable
 
 Array = npt.NDArray[np.float64]
@@ -148,7 +148,7 @@ class NodeFamily:
     family: Any
     finite: tuple[Finite, ...]
     reals: tuple[str, ...]
-    derived: tuple[Derived, ...] = ()
+    derived: tuple[DerivedColumn, ...] = ()
 
     @property
     def name(self) -> str:

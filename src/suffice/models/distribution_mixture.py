@@ -25,13 +25,13 @@ class DistributionMixture(ComponentMixture):
     >>> wait = ExponentialNode(Gamma()).variable("wait")
     >>> answer = DistributionMixture(wait, [0.25, 0.75], np.array([[2.0, 1.0], [3.0, 0.5]]))
     >>> answer
-    p(wait), exact, Gamma: mean 5, sd 3.808
+    p(wait), exact, Gamma: mean 5, sd 3.536
     weight  shape  rate
     ──────  ─────  ────
     0.25    2      1
     0.75    3      0.5
     >>> [round(end, 4) for end in answer.interval(0.9)], round(answer.log_prob(2.0), 6)
-    ([0.8979, 12.0176], -2.048151)
+    ([0.7656, 11.7978], -1.990369)
     """
 
     variable: Distributed

@@ -48,10 +48,10 @@ WAYS = ("ln x!", "ln C(n, x)", "ln C(x + n - 1, x)")
 
 
 @dataclass(frozen=True, order=True)
-class Derived:
+class DerivedColumn:
     """A formula of FORMULAS, of each row of a column.
 
-    >>> Derived("wait", "ln x").values(np.array([1.0, np.e]))
+    >>> DerivedColumn("wait", "ln x").values(np.array([1.0, np.e]))
     array([0., 1.])
     """
 
@@ -74,10 +74,10 @@ class Derived:
             return FORMULAS[self.formula](x, self.n)
 
 
-def log_factorials(columns: Sequence[str]) -> tuple[Derived, ...]:
+def log_factorials(columns: Sequence[str]) -> tuple[DerivedColumn, ...]:
     """ln x! of each of some columns.
 
     >>> log_factorials(["n"])
-    (Derived(column='n', formula='ln x!', n=0.0),)
+    (DerivedColumn(column='n', formula='ln x!', n=0.0),)
     """
-    return tuple(Derived(c, "ln x!") for c in columns)
+    return tuple(DerivedColumn(c, "ln x!") for c in columns)

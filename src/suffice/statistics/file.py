@@ -24,7 +24,7 @@ import numpy as np
 from suffice.errors import FormatError, SufficeError, listed
 from suffice.output import replacing
 from suffice.statistics.counts import Counts
-from suffice.statistics.derived import Derived, log_factorials
+from suffice.statistics.derived import DerivedColumn, log_factorials
 from suffice.statistics.moments import Moments
 from suffice.statistics.statistics import Entry, Statistics
 from suffice.variables import Count, Finite, Real, Variable, is_whole
@@ -154,16 +154,16 @@ def _entry(d: dict[str, Any], name: str, by: dict[str, Variable], archive: zipfi
     return Counts(variables, _array(archive, f"{name}.values"), keys, float(d["background"]))
 
 
-def derived_to_dict(derived: tuple[Derived, ...]) -> dict[str, Any]:
-    """Derived columns as plain values; nothing where there are none."""
+def derived_to_dict(derived: tuple[DerivedColumn, ...]) -> dict[str, Any]:
+    """DerivedColumn columns as plain values; nothing where there are none."""
     return {"derived": [[d.column, d.formula, d.n] for d in derived]} if derived else {}
 
 
-def derived_from_dict(d: dict[str, Any], counted: Iterable[str]) -> tuple[Derived, ...]:
+def derived_from_dict(d: dict[str, Any], counted: Iterable[str]) -> tuple[DerivedColumn, ...]:
     """What `derived_to_dict` wrote; older files have ln x! of the columns that are counts."""
     if "derived" not in d:
         return log_factorials(tuple(counted))
-    return tuple(Derived(str(column), str(formula), float(n)) for column, formula, n in d["derived"])
+    return tuple(DerivedColumn(str(column), str(formula), float(n)) for column, formula, n in d["derived"])
 
 
 def _impossible_sums(entry: Moments) -> bool:
@@ -171,7 +171,7 @@ def _impossible_sums(entry: Moments) -> bool:
     return bool(np.isinf(entry.sums).any() or np.any(entry.sums[:, factorials] < 0))
 
 
-def _parts(derived: tuple[Derived, ...]) -> dict[str, str]:
+def _parts(derived: tuple[DerivedColumn, ...]) -> dict[str, str]:
     """The arrays of moments, and their names in memory: without derived columns there is no `log_base`."""
     own = {part: part for part in MOMENT_PARTS}
     return own | {"log_base": "sums"} if derived else own
