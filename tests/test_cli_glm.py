@@ -16,7 +16,7 @@ from suffice.cli_words import declared_by, families_of
 from suffice.families.ordinal import ProportionalOdds
 
 GRAPH = "age -> ill; sex -> ill; ill -> visits; age -> visits; log_time -> visits; age -> cost; dose -> dead; n -> dead"
-WORDS = ["ill=logistic:0.5", "visits=poisson,offset=log_time", "cost=gamma", "dead=binomial,trials=n"]
+WORDS = ["ill=logistic:0.5", "visits=poisson,offset=log_time", "cost=gamma-log", "dead=binomial,trials=n"]
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_counts_are_declared(run: Any, rows: Any) -> None:
     [
         (("age -> ill", "--finite", "ill"), "name it, --family ill=logistic, turn the edge round"),
         (("age -> visits", "--count", "visits"), "name it, --family visits=poisson, turn the edge round"),
-        (("age -> ill", "--family", "ill"), "--family takes a node and a regression, as in 'y=logistic'"),
+        (("age -> ill", "--family", "ill"), "--family takes a node and a regression or distribution, as in 'y=logistic'"),
         (("age -> ill", "--family", "ill=tobit"), "regressions are linear, logistic, probit"),
         (("age -> ill", "--family", "il=logistic"), "'il', which is not in the graph; did you mean 'ill'"),
         (("age -> ill", "--family", "ill=logistic:x"), "the ridge is a number, not 'x'"),

@@ -33,6 +33,8 @@ SPOKEN = {
     "missing": 'if that means a missing cell, say so: missing=["NA", "?"], or --missing NA --missing \'?\' on the command line',
     "missing of one": 'say so: missing=["NA"]',
     "poisson": "make it a regression, families={'n': PoissonLog()}",
+    "distribution": "gather them from rows, with families={'wait': Gamma()}",
+    "gamma regression": "make it a regression, families={'wait': GammaLog()}, turn the edge round",
     "ridge": "give it a ridge, families={'y': Logistic(ridge=1)}",
     "ridge of a count": "give it a ridge, families={'n': PoissonLog(ridge=1)}",
     "objective": "Margin is not for a template; the nearest is Bayes(BDeu(1))",

@@ -19,6 +19,7 @@ from suffice.families.poisson import Poisson, PoissonRates, Rates
 from suffice.families.priors import Gamma
 from suffice.models.mixture import PoissonMixture
 from suffice.statistics import Moments
+from suffice.statistics.derived import log_factorials
 
 U, W, N = sf.Finite("u", ["a", "b"]), sf.Finite("w", ["p", "q", "r"]), sf.Count("n")
 PRIORS = [Gamma(), Gamma(0.3), Gamma(2.0, 0.5)]
@@ -55,14 +56,14 @@ def test_statistics_add_and_take_away(seed: int) -> None:
     both = {k: np.concatenate([x, y]) for (k, x), y in zip(table(seed, 50).items(), table(seed + 1, 30).values(), strict=True)}
     whole = statistic(sf.scan(both, variables={"u": U, "w": W, "n": N}))
     total = (a + b).moments(["u", "w"], ["n"])
-    assert total.counted == ("n",)
+    assert total.derived == log_factorials(["n"])
     assert np.array_equal(total.keys, whole.keys)
-    for part in ("count", "mean", "log_base"):
+    for part in ("count", "mean", "sums"):
         assert getattr(total, part) == pytest.approx(getattr(whole, part), rel=1e-12)
     left = ((a + b) - b).moments(["u", "w"], ["n"])
-    assert left.log_base == pytest.approx(a.moments(["u", "w"], ["n"]).log_base, rel=1e-9, abs=1e-9)
+    assert left.sums == pytest.approx(a.moments(["u", "w"], ["n"]).sums, rel=1e-9, abs=1e-9)
     marginal = whole.marginal(["u"], ["n"])
-    assert marginal.log_base.sum() == pytest.approx(whole.log_base.sum(), rel=1e-12)
+    assert marginal.sums.sum() == pytest.approx(whole.sums.sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -162,8 +163,8 @@ def test_many_blocks_of_rows_add_up(tmp_path: Path) -> None:
     path.write_text("\n".join(["u,w,n", *lines]))
     variables = {"u": U, "w": W, "n": N}
     held, streamed = statistic(sf.scan(data, variables=variables)), statistic(sf.scan(path, variables=variables))
-    assert held.log_base.sum() == pytest.approx(-stats.poisson.logpmf(data["n"], 1.0).sum() - n, rel=1e-10)
-    assert np.array_equal(held.log_base, streamed.log_base)
+    assert held.sums.sum() == pytest.approx(-stats.poisson.logpmf(data["n"], 1.0).sum() - n, rel=1e-10)
+    assert np.array_equal(held.sums, streamed.sums)
     assert np.array_equal(held.mean, streamed.mean)
 
 
@@ -197,7 +198,7 @@ def test_refusals_say_what_to_do() -> None:
     with pytest.raises(sf.SufficeError, match="says nothing about 'n'"):
         sf.score({"n": ["u"]}, data, sf.Evidence((sf.BDeu(1), sf.BGe())))
     with pytest.raises(sf.SufficeError, match="do not hold Σ ln n!"):
-        Poisson().log_likelihood(N, Moments((), ("n",), [0], [2.0], [[1.0]], [[[0.0]]], counted=("n",)))
+        Poisson().log_likelihood(N, Moments((), ("n",), [0], [2.0], [[1.0]], [[[0.0]]], derived=log_factorials(["n"])))
     with pytest.raises(sf.SufficeError, match="shape of Gamma must be a positive number"):
         Gamma(-1.0)
     for bad in (-1, 2.5):
@@ -440,3 +441,18 @@ def test_a_count_is_a_number_to_its_real_children() -> None:
     assert bn.statistics.variables["n"] == N
     assert bn.update(data)["n"].interval().upper < bn["n"].interval().upper
     assert bn.query("y", given={"n": 4}).mean == pytest.approx(float(bn["y"].intercept + 4 * bn["y"].coefficients[0]))
+
+
+def test_statistics_and_models_with_counts_that_0_1_wrote_are_read() -> None:
+    """There Σ ln n! stood under the names of the columns that are counts."""
+    reference = Path(__file__).parent / "reference"
+    rows = {"u": ["a", "b", "a", "b", "a"], "n": [0, 3, 2, 5, 1], "y": [0.5, 1.5, 1.0, 4.0, 0.0]}
+    data = sf.scan(rows, variables={"n": sf.Count})
+    seen = sf.Statistics.load(reference / "counts_0_1.stats")
+    prior = (sf.BDeu(1), sf.NormalInverseGamma(), sf.Gamma())
+    new = sf.fit("u -> n; u -> y; n -> y", data, prior=prior)
+    assert sf.fit("u -> n; u -> y; n -> y", seen, prior=prior) == new
+    assert sf.score(new, seen, sf.Evidence(prior)) == pytest.approx(sf.score(new, data, sf.Evidence(prior)), rel=1e-14)
+    old = sf.read(reference / "counts_0_1.json")
+    assert old == new
+    assert old.update(data)["n"].rates == pytest.approx(new.update(data)["n"].rates, rel=1e-14)

@@ -31,6 +31,7 @@ _NAMES = {
     "families.logistic": "Logistic LogisticCpd",
     "families.logistic_normal": "LogisticNormal",
     "families.ordinal": "OrdinalCpd ProportionalOdds",
+    "families.conjugate": "Conjugate",
     "families.poisson": "NegativeBinomial PoissonRates Rates",
     "families.priors": "BDeu BDs BGe Dirichlet Gamma K2 NormalInverseGamma NormalWishart",
     "families.regression_cpd": "Regression RegressionCpd",
@@ -134,6 +135,7 @@ if TYPE_CHECKING:
     from suffice.families.known_variance import KnownVariance as KnownVariance
     from suffice.families.logistic_normal import LogisticNormal as LogisticNormal
     from suffice.families.ordinal import OrdinalCpd as OrdinalCpd, ProportionalOdds as ProportionalOdds
+    from suffice.families.conjugate import Conjugate as Conjugate
     from suffice.families.poisson import NegativeBinomial as NegativeBinomial, PoissonRates as PoissonRates, Rates as Rates
     from suffice.families.priors import (
         BDeu as BDeu,

@@ -113,5 +113,12 @@ class FitsNodes(Protocol):
     def n_parameters(self) -> Callable[..., int]: ...
 
 
-FamiliesLike: TypeAlias = "Mapping[str, FitsNodes]"
+class IsDistribution(Protocol):
+    """A distribution of `suffice.exponential`, such as `Gamma()`."""
+
+    @property
+    def from_mean(self) -> Callable[..., object]: ...
+
+
+FamiliesLike: TypeAlias = "Mapping[str, FitsNodes | IsDistribution]"
 """What `families=` takes: families by node."""

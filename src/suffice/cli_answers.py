@@ -12,6 +12,7 @@ from suffice.display import text_table
 from suffice.errors import ModelError
 from suffice.models.answers import Distribution, Marginals, MostProbable, in_a_line
 from suffice.models.bayes_net import BayesNet
+from suffice.models.distribution_mixture import DistributionMixture
 from suffice.models.evidence import code_of
 from suffice.models.mixture import Mixture, PoissonMixture
 from suffice.models.regression_mixture import RegressionMixture
@@ -76,6 +77,9 @@ def facts(answer: Any, states: States) -> dict[str, Any]:
         components = [{"weight": w, "rate": r} for w, r in zip(answer.weights.tolist(), answer.rates.tolist(), strict=True)]
         moments = {"mean": {answer.name: answer.mean}, "sd": {answer.name: answer.sd}}
         return {**moments, "components": components, "how": answer.how}
+    if isinstance(answer, DistributionMixture):
+        moments = {"mean": {answer.name: answer.mean}, "sd": {answer.name: answer.sd}}
+        return {**moments, "components": answer.components(), "how": answer.how}
     if isinstance(answer, RegressionMixture):
         components = [dict(zip(("weight", "mean", "variance"), row, strict=True)) for row in answer.components()]
         ends = {q: {answer.name: answer.quantile(float(q))} for q in ("0.025", "0.5", "0.975")}

@@ -47,8 +47,10 @@ FamilyWords = Annotated[
     typer.Option(
         "--family",
         metavar="NAME=WORD",
-        help="make a node a regression on its parents: y=logistic, probit, ordinal, linear, poisson, negative-binomial, gamma, "
-        "gamma-inverse or binomial; with a ridge y=logistic:1; n=poisson,offset=t; ill=binomial,trials=n (may be repeated)",
+        help="make a node a regression on its parents: y=logistic, probit, ordinal, linear, poisson, negative-binomial, "
+        "gamma-log, gamma-inverse or binomial; with a ridge y=logistic:1; n=poisson,offset=t; ill=binomial,trials=n; or give it "
+        "a distribution by its finite parents: wait=gamma, beta, exponential or geometric, k=binomial,n=12, "
+        "k=negative-binomial,size=3 (may be repeated)",
     ),
 ]
 SharedWords = Annotated[

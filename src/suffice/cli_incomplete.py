@@ -56,14 +56,16 @@ class IncompleteWords:
 def _fitted(dag: Any, rows: Any, hidden: Any, asked: dict[str, Any], climbing: dict[str, Any], statistics: str | None) -> Any:
     """The network that complete rows, or statistics, give at once, and incomplete ones by EM."""
     from suffice.families.gathering import gather
+    from suffice.families.named_families import distributed
     from suffice.learning.em import em, spread
     from suffice.learning.fit import fit as fitted
 
-    if asked["families"] and statistics:
+    regressions = set(asked["families"] or ()) - set(distributed(asked["families"]))
+    if regressions and statistics:
         raise SufficeError("--statistics say nothing of regressions, which need the rows: leave it out, or --family")
     mechanism = asked.get("missing_depends_on") is not None
     complete = not hidden and not mechanism and "fixed" not in climbing  # what is fixed is so for complete rows, too
-    if asked["families"] and complete:
+    if regressions and complete:
         return _with_regressions(dag, rows, asked, climbing)
     if complete:
         try:

@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from suffice.errors import SufficeError, listed, nearest
+from suffice.families.conjugate import Conjugate
 from suffice.families.empirical_bayes import NUMBERS, EmpiricalBayes
 from suffice.families.hierarchical import HierarchicalDirichlet
 from suffice.families.known_variance import KnownVariance
@@ -29,6 +30,7 @@ PRIORS: dict[str, tuple[Any, str | None]] = {
     "bge": (BGe, "count"),
     "known-variance": (KnownVariance, "variance"),
     "gamma": (Gamma, "shape"),
+    "conjugate": (Conjugate, "count"),
 }
 """A prior, and what the number after a colon is; `auto` there is the number with the largest evidence."""
 

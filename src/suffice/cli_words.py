@@ -14,6 +14,8 @@ from suffice.cli_priors import prior_of as prior_of
 from suffice.engines.sequences import Missing, Refuse
 from suffice.errors import SufficeError
 from suffice.families.family import Mean, Mode
+from suffice.families.named_families import distributed
+from suffice.families.node_kinds import KINDS, distribution_of
 from suffice.graphs.text import Edge, read_directed
 from suffice.incomplete.first_slices import Diffuse, Free, Stationary
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
@@ -47,7 +49,7 @@ FAMILIES: dict[str, tuple[str, str, type | None]] = {
     "binomial": ("responses", "BinomialLogit", Count),
     "poisson": ("responses", "PoissonLog", Count),
     "negative-binomial": ("responses", "NegativeBinomialLog", Count),
-    "gamma": ("responses", "GammaLog", None),
+    "gamma-log": ("responses", "GammaLog", None),
     "gamma-inverse": ("responses", "GammaInverse", None),
 }
 """A regression's module, its class, and what a column of whole numbers is taken for if it is one."""
@@ -198,25 +200,46 @@ def _number(text: str) -> float | None:
 
 def families_of(words: Sequence[str]) -> dict[str, Any]:
     """Regressions of nodes: `y=logistic`, with a ridge `y=logistic:1`, with parents in a role of their own
-    `n=poisson,offset=log_time` and `ill=binomial,trials=n`.
+    `n=poisson,offset=log_time` and `ill=binomial,trials=n`; and distributions by finite parents: `wait=gamma`,
+    `ill=binomial,n=12`.
 
     >>> families_of(["y=logistic:1", "n=poisson,offset=t"])
     {'y': Logistic(ridge=1.0), 'n': PoissonLog(ridge=0.0, offset='t')}
+    >>> families_of(["wait=gamma", "ill=binomial,n=12"])
+    {'wait': Gamma(), 'ill': Binomial(n=12)}
     """
     result: dict[str, Any] = {}
     for text in words:
         name, equals, rest = (part.strip() for part in text.partition("="))
         kind, *options = fields(rest) or [""]
         word, colon, ridge = kind.lower().partition(":")
-        if not equals or not name or word not in FAMILIES:
+        if not equals or not name or word not in (*FAMILIES, *KINDS):
             raise SufficeError(
-                f"--family takes a node and a regression, as in 'y=logistic' or 'n=poisson:1,offset=t'; not {text!r}; "
-                f"regressions are {', '.join(FAMILIES)}"
+                f"--family takes a node and a regression or distribution, as in 'y=logistic', 'n=poisson:1,offset=t' or "
+                f"'wait=gamma'; not {text!r}; regressions are {', '.join(FAMILIES)}; distributions are {', '.join(KINDS)}"
             )
         if name in result:
             raise SufficeError(f"--family names {name!r} twice")
+        if (chosen := _distribution(text, word, ridge, options)) is not None:
+            result[name] = chosen
+            continue
         result[name] = _family(text, word, ridge if colon else "0", options)
     return result
+
+
+def _distribution(text: str, word: str, ridge: str, options: Sequence[str]) -> Any:
+    """A distribution, with its known number where it needs one; None where the word is a regression's alone, or this is one."""
+    given: dict[str, str] = {key.strip(): value.strip() for key, _, value in (option.partition("=") for option in options)}
+    kind = KINDS.get(word)
+    if kind is None or (word in FAMILIES and kind.constant not in given):
+        return None
+    numbers = {key: _number(value) for key, value in given.items()}
+    if ridge or None in numbers.values():
+        raise SufficeError(f"--family {text}: a distribution has no ridge, and its {kind.constant or 'options'} must be a number")
+    try:
+        return distribution_of(word, {key: x for key, x in numbers.items() if x is not None})
+    except SufficeError as error:
+        raise SufficeError(f"--family {text}: {error}") from None
 
 
 def _family(text: str, word: str, ridge: str, options: Sequence[str]) -> Any:
@@ -246,9 +269,11 @@ def declared_by(families: dict[str, Any], columns: Sequence[str]) -> dict[str, A
     {'n': Count('n')}
     """
     kinds = {name: kind for _, name, kind in FAMILIES.values() if kind is not None}
+    chosen: dict[str, Any] = {n: v for n, v in distributed(families).items() if n in columns}
+    families = {n: f for n, f in families.items() if n not in distributed(families)}
     found = {n: kinds.get(type(f).__name__) for n, f in families.items()}
     found |= {f.trials: Count for f in families.values() if f.trials is not None}
-    return {n: Count(n) if kind is Count else Finite for n, kind in found.items() if kind is not None and n in columns}
+    return chosen | {n: Count(n) if kind is Count else Finite for n, kind in found.items() if kind is not None and n in columns}
 
 
 def ties_of(words: Sequence[str] | None) -> list[tuple[str, ...]] | None:

@@ -1,8 +1,8 @@
 """Variables: what a column of the data is.
 
-A variable is `Finite` (named states), `Real` (a number) or `Count` (a whole number from 0 up). `Bins` is a declaration, not
-a variable: real data cut into intervals, which become the states of a `Finite` that remembers its cut points, so that
-new rows are binned alike.
+A variable is `Finite` (named states), `Real` (a number), `Count` (a whole number from 0 up) or `Distributed` (a number of a
+family that was chosen for it). `Bins` is a declaration, not a variable: real data cut into intervals, which become the states of
+a `Finite` that remembers its cut points, so that new rows are binned alike.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -111,8 +111,17 @@ class Real:
         return f"Real({self.name!r})"
 
 
+class NotNormal:
+    """A number whose node is of a family that is not normal, given its finite parents."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether only whole numbers are possible."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Count:
+class Count(NotNormal):
     """A whole number from 0 up. As a parent it is a number; as a child it needs a family for counts.
 
     >>> Count("visits")
@@ -124,11 +133,49 @@ class Count:
     def __post_init__(self) -> None:
         _name(self.name)
 
+    @property
+    def whole(self) -> bool:
+        return True
+
     def __repr__(self) -> str:
         return f"Count({self.name!r})"
 
 
-Variable: TypeAlias = Finite | Real | Count
+@dataclass(frozen=True)
+class Distributed(NotNormal):
+    """A number whose node is of a chosen family: what `families={"wait": Gamma()}` makes of the column `wait`.
+
+    >>> from suffice.exponential import Gamma
+    >>> from suffice.families.exponential_node import ExponentialNode
+    >>> Distributed("wait", ExponentialNode(Gamma()))
+    Distributed('wait', Gamma())
+    """
+
+    name: str
+    family: Any
+
+    def __post_init__(self) -> None:
+        _name(self.name)
+
+    @property
+    def whole(self) -> bool:
+        return bool(self.family.whole)
+
+    def __repr__(self) -> str:
+        return f"Distributed({self.name!r}, {self.family!r})"
+
+
+Variable: TypeAlias = Finite | Real | Count | Distributed
+
+
+def is_whole(variable: Variable) -> bool:
+    """Whether a variable is a number that can only be whole.
+
+    >>> is_whole(Count("n")), is_whole(Real("x"))
+    (True, False)
+    """
+    return isinstance(variable, NotNormal) and variable.whole
+
 
 MAX_BINS = 10_000
 
@@ -239,7 +286,7 @@ def declared(name: str, what: Declaration) -> Variable | Bins | type[Finite] | t
     >>> declared("x", ["a", "b"]), declared("x", Real)
     (Finite('x', ['a', 'b']), <class 'suffice.variables.Real'>)
     """
-    if isinstance(what, (Finite, Real, Count)):
+    if isinstance(what, Variable):
         if what.name != name:
             raise SchemaError(f"column {name!r} was declared as a variable named {what.name!r}; the names must agree")
         return what

@@ -169,7 +169,7 @@ class Data:
         workers = n_threads(threads)
         step.check_size(self.engine.sums_at_once(workers))
         total = self.engine.fold(step, names, threads=workers, what="counting rows")
-        return Statistics(step.entries(total), self.weight)
+        return Statistics(step.entries(total), self.weight, step.plan.variables.values())
 
     @one_blas_thread
     def fold(self, step: Step[T] | Callable[[Block], T], *, threads: int | None = None, what: str | None = None) -> T:

@@ -280,10 +280,10 @@ def _plain(indices: Any, absent: npt.NDArray[np.bool_] | None) -> npt.NDArray[An
 
 
 class NumberEncoder:
-    """The encoder of a column of numbers; `whole` if only 0, 1, 2, … are allowed."""
+    """The encoder of a column of numbers; `whole` if only 0, 1, 2, … are allowed, with a `family` what is possible by it."""
 
-    def __init__(self, *, missing: Collection[str] = (), whole: bool = False) -> None:
-        self.missing, self.whole = frozenset(missing), whole
+    def __init__(self, *, missing: Collection[str] = (), whole: bool = False, family: Any = None) -> None:
+        self.missing, self.whole, self.family = frozenset(missing), whole, family
         self.n_missing = 0
 
     def encode(self, chunk: Any) -> Floats:
@@ -300,6 +300,9 @@ class NumberEncoder:
             if broken.any():
                 row = int(np.argmax(broken))
                 raise Wrong(row, f"{chunk[row].as_py()!r} is not a count; counts are 0, 1, 2, ...")
+        if self.family is not None and (wrong := self.family.impossible(values)).any():
+            row = int(np.argmax(wrong))
+            raise Wrong(row, f"{chunk[row].as_py()!r} is not possible by {self.family!r}, which is of {self.family.support}")
         self.n_missing += int(np.count_nonzero(np.isnan(values)))
         return values
 

@@ -20,10 +20,10 @@ from suffice.engines.encode import code_type
 from suffice.engines.engine import ROWS, Array, Block, Step, Sum
 from suffice.engines.parallel import available_memory
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
-from suffice.libraries import sc
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, merged, settled
-from suffice.variables import Count, Finite, Variable
+from suffice.statistics.derived import DerivedColumn
+from suffice.variables import Finite, Variable
 
 Floats = npt.NDArray[np.float64]
 Keys = npt.NDArray[np.int64]
@@ -56,7 +56,7 @@ class GatherPlan:
 
     @staticmethod
     def of(requests: Iterable[Request], variables: Mapping[str, Variable], n_rows: int | None) -> GatherPlan:
-        wanted = tuple(dict.fromkeys(requests))
+        wanted = together(requests)
         for request in wanted:
             _check(request, variables)
         tables = [r for r in wanted if not r.real]
@@ -80,10 +80,6 @@ class GatherPlan:
 
     def finite(self, request: Request) -> tuple[Finite, ...]:
         return tuple(v for n in request.finite if isinstance(v := self.variables[n], Finite))
-
-    def counted(self, request: Request) -> tuple[str, ...]:
-        """The columns of a request that are counts."""
-        return tuple(n for n in request.real if isinstance(self.variables[n], Count))
 
     @cached_property
     def columns(self) -> tuple[list[str], list[str], list[str]]:
@@ -112,7 +108,21 @@ def pooled(requests: Sequence[Request]) -> dict[Request, tuple[Request, ...]]:
     """
     columns = tuple(dict.fromkeys(n for r in requests for n in r.real))
     worth = len(requests) > 1 and len(columns) ** 2 <= WIDTH * len(requests)
-    return {Request((), columns): tuple(requests)} if worth else {}
+    derived = tuple(dict.fromkeys(d for r in requests for d in r.derived))
+    return {Request((), columns, derived): tuple(requests)} if worth else {}
+
+
+def together(requests: Iterable[Request]) -> tuple[Request, ...]:
+    """Requests, those of the same columns as one that has all their derived columns.
+
+    >>> n = DerivedColumn("n", "ln x!")
+    >>> together([Request((), ("n",)), Request((), ("n",), (n,))]) == (Request((), ("n",), (n,)),)
+    True
+    """
+    wanted: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[DerivedColumn, None]] = {}
+    for r in requests:
+        wanted.setdefault((r.finite, r.real), {}).update(dict.fromkeys(r.derived))
+    return tuple(Request(finite, real, tuple(derived)) for (finite, real), derived in wanted.items())
 
 
 def _check(request: Request, variables: Mapping[str, Variable]) -> None:
@@ -122,6 +132,9 @@ def _check(request: Request, variables: Mapping[str, Variable]) -> None:
     for name in request.real:
         if isinstance(variables[name], Finite):
             raise SchemaError(f"moments need columns of numbers, and {name!r} is {variables[name]!r}")
+    for derived in request.derived:
+        if derived.column not in request.real:
+            raise SchemaError(f"{derived.formula} of {derived.column!r} is asked for, which is not among the columns asked for")
     if len(set(request.names)) < len(request.names):
         raise SchemaError(f"a column is asked for twice in one table: {listed(request.names)}")
     cells = math.prod(_sizes(request, variables))
@@ -165,11 +178,11 @@ class Buffers:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The weight, mean and centred scatter of the configurations that occur, and Σ w ln x! of their counts."""
+    """The weight, mean and centred scatter of the configurations that occur, and the sums of derived columns."""
 
     keys: Keys
     spread: Spread
-    log_base: Floats
+    sums: Floats
 
     def __add__(self, other: Groups) -> Groups:
         """The moments of the rows behind both."""
@@ -177,13 +190,13 @@ class Groups:
         if not np.array_equal(a.keys, b.keys):
             keys = np.union1d(a.keys, b.keys)
             a, b = a.over(keys), b.over(keys)
-        return Groups(a.keys, merged(a.spread, b.spread), a.log_base + b.log_base)
+        return Groups(a.keys, merged(a.spread, b.spread), a.sums + b.sums)
 
     def over(self, keys: Keys) -> Groups:
         """The same moments over more configurations, the new ones without weight."""
         at = np.searchsorted(keys, self.keys)
         parts = []
-        for part in (*self.spread, self.log_base):
+        for part in (*self.spread, self.sums):
             wider = np.zeros((len(keys), *part.shape[1:]))
             wider[at] = part
             parts.append(wider)
@@ -253,13 +266,12 @@ class _Counter:
         self.arrays = plan.arrays()
         place = {n: i for i, n in enumerate(plan.columns[2])}
         self._members = {r: np.array([place[n] for n in r.real], np.int32) for r in plan.moments}
-        self._counted = {r: plan.counted(r) for r in plan.moments}
         self.whole: Keys | None = None
 
     def parts(self, block: Buffers) -> Parts:
         """What the rows add besides whole counts."""
-        counted = dict.fromkeys(n for names in self._counted.values() for n in names)
-        bases = {n: log_base(block[n], block.weight[: block.n_rows]) for n in counted}
+        derived = dict.fromkeys(d for r in self.plan.moments for d in r.derived)
+        bases = {d: block.weight[: block.n_rows] * d.values(block[d.column]) for d in derived}
         cells = self._count(block)
         parts = {} if cells is None else {"cells": cells}
         sparse = tuple(table_of(self._flat(block, r), self._weight(block)) for r in self.plan.sparse)
@@ -283,8 +295,8 @@ class _Counter:
         count(block.narrow, block.wide, block.n_rows, *self.arrays, self.whole)
         return None
 
-    def _moments(self, block: Buffers, request: Request, bases: Mapping[str, Floats]) -> Groups:
-        own = [bases[n] for n in self._counted[request]]
+    def _moments(self, block: Buffers, request: Request, bases: Mapping[DerivedColumn, Floats]) -> Groups:
+        own = [bases[d] for d in request.derived]
         if not request.finite:
             return whole_moments(block, self._members[request], own)
         groups = grouped(self._flat(block, request), self.plan.n_cells(request))
@@ -316,11 +328,9 @@ def _entries(plan: GatherPlan, total: Parts) -> list[Entry]:
     for request, groups in zip(plan.moments, total.get("moments", ()), strict=True):
         seen = groups.spread.weight > 0
         count, mean, rest, scatter = settled(Spread(*(part[seen] for part in groups.spread)))
-        finite, counted, bases = plan.finite(request), plan.counted(request), groups.log_base[seen]
-        moments = Moments(
-            finite, request.real, groups.keys[seen], count, mean, scatter, rest=rest, counted=counted, log_base=bases
-        )
-        answers += [moments.marginal(r.finite, r.real) for r in plan.cut.get(request, (request,))]
+        finite, keys, sums = plan.finite(request), groups.keys[seen], groups.sums[seen]
+        moments = Moments(finite, request.real, keys, count, mean, scatter, rest=rest, derived=request.derived, sums=sums)
+        answers += [moments.marginal(r.finite, r.real).deriving(r.derived) for r in plan.cut.get(request, (request,))]
     return answers
 
 
@@ -349,15 +359,6 @@ def grouped(flat: Keys, n_configurations: int) -> tuple[Keys, npt.NDArray[np.uin
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1).astype(np.uint32)[flat]
 
 
-def log_base(x: Floats, weight: Floats | float) -> Floats:
-    """w ln x! of each row: what the log-probability of a count has beside its moments.
-
-    >>> np.exp(log_base(np.array([0.0, 3.0]), np.ones(2))).round(12)
-    array([1., 6.])
-    """
-    return np.asarray(weight * sc.gammaln(x + 1.0))
-
-
 def moments_of(
     block: Buffers,
     members: Members,
@@ -366,7 +367,7 @@ def moments_of(
     *,
     compiled: bool,
 ) -> Groups:
-    """The moments of columns of a block within groups of its rows; `bases` has w ln x! of those that are counts."""
+    """The moments of columns of a block within groups of its rows; `bases` has w f(x) of those that are derived."""
     keys, group = groups
     g, k = len(keys), len(members)
     result = Spread(np.zeros(g), np.zeros((g, k)), np.zeros((g, k)), np.zeros((g, k, k)))

@@ -31,7 +31,7 @@ from suffice.engines.sources import Categories, Kind, Options, Source
 from suffice.engines.values import Values
 from suffice.errors import DataError
 from suffice.libraries import pc, pt
-from suffice.variables import Bins, Count, Finite, NumbersStay, Real, Variable, sorted_states, state_text
+from suffice.variables import Bins, Count, Distributed, Finite, NumbersStay, Real, Variable, sorted_states, state_text
 
 PEEK = 1000
 """Rows by which a column is first taken for numbers or for states."""
@@ -195,7 +195,9 @@ class CellsFound:
         if self.reading == "numbers":
             if self.coded(name, options):
                 return Finite(name, map(state_text, sorted((self.values or Values()).few or ())), inferred=True)
-            return declared if isinstance(declared, Finite) else Count(name) if self.whole else Real(name)
+            return declared if isinstance(declared, (Finite, Distributed)) else Count(name) if self.whole else Real(name)
+        if isinstance(declared, Distributed):
+            return declared
         if not self.states:
             return declared if isinstance(declared, Finite) and declared.cuts is not None else Real(name)
         if isinstance(declared, Finite):
@@ -241,7 +243,8 @@ def encoder_for(name: str, source: Source, options: Options) -> Encoder:
             what = what.finite(name, what.how)
         if isinstance(what, Finite):
             return Cuts(what, missing=missing)
-        return NumberEncoder(missing=missing, whole=isinstance(what, Count) or what is Count)
+        family = what.family if isinstance(what, Distributed) else None
+        return NumberEncoder(missing=missing, whole=isinstance(what, Count) or what is Count, family=family)
     if isinstance(what, Finite):
         return StateEncoder(what.states, fixed=True, missing=missing, unknown=options.unknown)
     if kind is Kind.BOOL:
@@ -272,10 +275,11 @@ def foreseen(name: str, encoder: Encoder, options: Options) -> Variable | None:
         and not isinstance(encoder, Undeclared)
         and not isinstance(options.declared.get(name), Bins)
     ):
-        return Count(name) if encoder.whole else Real(name)
+        declared = options.declared.get(name)
+        return declared if isinstance(declared, Distributed) else Count(name) if encoder.whole else Real(name)
     return None
 
 
 def _is_numeric(what: Any) -> bool:
     binned = isinstance(what, Finite) and what.cuts is not None
-    return binned or isinstance(what, (Real, Count, Bins)) or what is Real or what is Count
+    return binned or isinstance(what, (Real, Count, Distributed, Bins)) or what is Real or what is Count

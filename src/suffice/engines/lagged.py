@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from suffice.engines.engine import Array, Bits, Block, Engine, S, Seen, Step, T,
 from suffice.engines.local import held
 from suffice.engines.views import Ints, Tally, Then, Through, Viewed, whole_weights
 from suffice.errors import DataError
-from suffice.variables import Count, Finite, Real, Variable
+from suffice.variables import Finite, Variable
 
 Columns = Mapping[str, tuple[str, int]]
 """A column and a lag, 0, 1, 2, …, by a new name."""
@@ -79,7 +79,7 @@ def renamed(variable: Variable, name: str) -> Variable:
     """
     if isinstance(variable, Finite):
         return Finite(name, variable.states, cuts=variable.cuts, inferred=variable.inferred)
-    return Count(name) if isinstance(variable, Count) else Real(name)
+    return replace(variable, name=name)
 
 
 class Lagged(Engine):
@@ -118,7 +118,7 @@ class Lagged(Engine):
         for name, what in (variables if isinstance(variables, Mapping) else {v.name: v for v in variables}).items():
             self.check([name])
             column = self.columns[name][0]
-            said = renamed(what, column) if isinstance(what, (Finite, Real, Count)) else what
+            said = renamed(what, column) if isinstance(what, Variable) else what
             if own.setdefault(column, said) != said:
                 raise DataError(f"{name!r} and other columns of {column!r} are declared differently; they are one variable")
         return Lagged(self.engine.declared(own), self.columns, self.first, self.last)

@@ -26,7 +26,7 @@ from suffice.engines.encode import Encoder, Wrong, is_list_of_texts
 from suffice.engines.parallel import ahead, n_threads, watched
 from suffice.errors import DataError, SchemaError, nearest
 from suffice.libraries import pa, pt
-from suffice.variables import Bins, Count, Finite, NumbersStay, Real, declared, state_text
+from suffice.variables import Bins, Finite, NumbersStay, Real, Variable, declared, state_text
 
 FEW_CELLS = 2**19
 """Cells that are encoded sooner than threads are started for them."""
@@ -240,7 +240,7 @@ def checked_limit(limit: int | str | None) -> int:
 def _named(variables: Iterable[Any]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for variable in variables:
-        if not isinstance(variable, (Finite, Real, Count)):
+        if not isinstance(variable, Variable):
             raise SchemaError(f"a list of variables holds Finite, Real or Count, not {variable!r}; or give a dict by column")
         result[variable.name] = variable
     return result

@@ -14,7 +14,7 @@ from suffice.families.categorical import Categorical
 from suffice.families.family import Family
 from suffice.families.conditional_gaussian import LinearGaussian
 from suffice.families.poisson import Poisson
-from suffice.variables import Count, Finite, Real, Variable
+from suffice.variables import Count, Distributed, Finite, Real, Variable
 
 
 def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
@@ -25,6 +25,8 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
     LinearGaussian()
     """
     numbers = [p.name for p in parents if not isinstance(p, Finite)]
+    if isinstance(child, Distributed):
+        return _chosen(child, numbers)
     if numbers and not isinstance(child, Real):
         name, number, finite = child.name, numbers[0], isinstance(child, Finite)
         of_states = f"the finite node {name!r} has the real parent {number!r}, which needs a GLM"
@@ -36,6 +38,18 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
     if isinstance(child, Count):
         return Poisson()
     return Categorical() if isinstance(child, Finite) else LinearGaussian()
+
+
+def _chosen(child: Distributed, numbers: Sequence[str]) -> Family[Any]:
+    """The family that was chosen for a number, which has a distribution for each configuration of finite parents."""
+    if numbers:
+        raise FitError(
+            f"{child.name!r} is {child.family!r} by finite parents, and {numbers[0]!r} is a number: make it a regression, "
+            f"families={{{child.name!r}: {'PoissonLog' if child.whole else 'GammaLog'}()}}, turn the edge round, or cut the "
+            f"parent into intervals: variables={{{numbers[0]!r}: Bins(5)}}"
+        )
+    family: Family[Any] = child.family
+    return family
 
 
 def has_family(child: Variable, parents: Sequence[Variable]) -> bool:

@@ -24,7 +24,14 @@ from suffice.families.priors import Dirichlet, Several, as_prior
 from suffice.statistics import Statistics
 from suffice.variables import Variable
 
-NUMBERS = {"BDeu": "ess", "BDe": "ess", "Dirichlet": "alpha", "Gamma": "shape", "NormalInverseGamma": "count"}
+NUMBERS = {
+    "BDeu": "ess",
+    "BDe": "ess",
+    "Dirichlet": "alpha",
+    "Gamma": "shape",
+    "NormalInverseGamma": "count",
+    "Conjugate": "count",
+}
 """The number of a prior that says how much it is worth, by the prior's type."""
 
 LEAST = 1e-6
@@ -82,7 +89,7 @@ class EmpiricalBayes(Prior):
                 f"{type(self.prior).__name__}({self.number}=1)"
             )
         # of a tie the first node has seen what all have: the defaults of the prior come from that, too
-        own = [({v.name: v for v in (child, *parents)}, Statistics([seen], seen.total)) for child, parents, seen in spoken]
+        own = [({v.name: v for v in (c, *parents)}, Statistics([seen], seen.total, [c])) for c, parents, seen in spoken]
 
         def evidence(x: float) -> float:
             priors = [self._at(x).bind(*data) for data in own]

@@ -18,6 +18,7 @@ from suffice.engines.scan import scan
 from suffice.engines.sequences import Sequences
 from suffice.engines.sources import checked_limit
 from suffice.errors import DataError, TooLarge, bytes_in_words, listed, note, whole
+from suffice.families import family_of
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
 
@@ -124,11 +125,12 @@ def requests_of_every_family(variables: Mapping[str, Variable], max_parents: int
     """
     finite = [n for n in sorted(variables) if isinstance(variables[n], Finite)]
     numbers = tuple(n for n in sorted(variables) if n not in finite)
+    derived = tuple(d for n in numbers for d in family_of(variables[n], []).needs(variables[n], []).derived)
     for size in range(1, min(max_parents + 1, len(finite)) + 1):
         yield from map(Request, combinations(finite, size))
     if numbers:
         for size in range(min(max_parents, len(finite)) + 1):
-            yield from (Request(parents, numbers) for parents in combinations(finite, size))
+            yield from (Request(parents, numbers, derived) for parents in combinations(finite, size))
 
 
 def _symmetric(sizes: list[int], most: int) -> list[int]:

@@ -203,7 +203,7 @@ def gather_steps(sequences: Sequences, template: Any, without: Container[str] = 
         found = {e.request: e for e in steps.gather(wanted)} if seen else nothing_seen(wanted, variables)
         for request, entry in found.items():
             entries[request] = entries[request] + entry if request in entries else entry  # type: ignore[operator]
-    return Statistics(entries.values(), rows.weight)
+    return Statistics(entries.values(), rows.weight, schema.values())
 
 
 def nothing_seen(requests: Iterable[Request], variables: Mapping[str, Variable]) -> dict[Request, Counts | Moments]:
@@ -213,7 +213,8 @@ def nothing_seen(requests: Iterable[Request], variables: Mapping[str, Variable])
         finite: tuple[Finite, ...] = tuple(variables[n] for n in request.finite)  # type: ignore[misc]
         k, none = len(request.real), np.zeros(0, np.int64)
         if k:
-            result[request] = Moments(finite, request.real, none, np.zeros(0), np.zeros((0, k)), np.zeros((0, k, k)))
+            empty = none, np.zeros(0), np.zeros((0, k)), np.zeros((0, k, k))
+            result[request] = Moments(finite, request.real, *empty, derived=request.derived)
         else:
             result[request] = Counts(finite, np.zeros(sizes(finite)))
     return result

@@ -8,8 +8,12 @@ from typing import Any, TypeVar
 from suffice.engines.data import Data
 from suffice.engines.sequences import Sequences
 from suffice.errors import FitError, listed, nearest, note
+from suffice.exponential import Gamma
 from suffice.families import family_of
-from suffice.variables import Count, Finite, Real, Variable
+from suffice.families.exponential_node import ExponentialNode
+from suffice.families.node_kinds import kind_of
+from suffice.families.number_priors import Gamma as RatePrior
+from suffice.variables import Count, Distributed, Finite, Real, Variable
 
 STATES = 20
 """A column of numbers with more different values than this is not taken for states unless it is declared."""
@@ -18,8 +22,37 @@ STATES = 20
 R = TypeVar("R", Data, Sequences)
 
 
+def as_families(families: Any) -> Any:
+    """Families by node, in which a distribution, such as `Gamma()`, is the family of nodes that have it by their finite parents.
+
+    >>> from suffice.exponential import Gamma
+    >>> as_families({"wait": Gamma()})["wait"].needs
+    <bound method ExponentialNode.needs of Gamma()>
+    """
+    if not isinstance(families, Mapping):
+        return families
+    return {n: _as_family(n, f) for n, f in families.items()}
+
+
+def _as_family(name: str, family: Any) -> Any:
+    if isinstance(family, RatePrior):  # `suffice.Gamma()` imagines rows as a prior; as a family it is the distribution
+        if family != RatePrior():
+            raise FitError(f"the parameters of {name!r} are learned: as a family it is Gamma(), not {family!r}")
+        family = Gamma()
+    return family if kind_of(family) is None else ExponentialNode(family)
+
+
+def distributed(families: Any) -> dict[str, Distributed]:
+    """The variables of nodes whose distribution is named."""
+    named = as_families(families) if isinstance(families, Mapping) else {}
+    return {n: f.variable(n) for n, f in named.items() if isinstance(f, ExponentialNode)}
+
+
 def typed(rows: R, families: Mapping[str, Any]) -> R:
     """The rows, with numbers that are the child of a family of states or of counts taken for such, which is said."""
+    chosen = {n: v for n, v in distributed(families).items() if n in rows.columns}
+    rows = rows.with_variables(chosen) if chosen else rows
+    families = {n: f for n, f in families.items() if n not in chosen}
     schema = rows.schema
     numbers = {n: getattr(f, "kind", Real) for n, f in families.items() if n in rows.columns and isinstance(schema[n], Real)}
     trials = {f.trials: Count for f in families.values() if getattr(f, "trials", None) in rows.columns}
@@ -51,7 +84,7 @@ def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
     """
     if not isinstance(families or {}, Mapping):
         raise FitError(f"families are given by node, families={{'y': Logistic()}}, not as {families!r}")
-    named = dict(families or {})
+    named = as_families(dict(families or {}))
     for name, family in named.items():
         _refuse_other(name, family)
         for column in (name, *getattr(family, "roles", ())):
@@ -60,7 +93,7 @@ def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
                     f"families speaks of {column!r}, which is no column of the data{nearest(str(column), rows.columns)}"
                 )
     regressions = {n: f for n, f in named.items() if getattr(f, "iterative", False)}
-    rows = typed(rows.with_numbers(n for n, f in regressions.items() if f.kind is not Finite), regressions)
+    rows = typed(rows.with_numbers(n for n, f in regressions.items() if f.kind is not Finite), named)
     schema = rows.schema if named else {}
     for name, family in named.items():
         check_family(name, family, schema[name], [schema[role] for role in getattr(family, "roles", ())])
@@ -81,7 +114,10 @@ def check_family(name: str, family: Any, child: Variable, parents: Sequence[Vari
         if getattr(family, "ordered", False) and isinstance(child, Finite):
             _say_order(child)
     elif family != family_of(child, parents):
-        raise FitError(f"{name!r} cannot have the family {family!r}; regressions such as Logistic() may be chosen")
+        raise FitError(
+            f"{name!r} cannot have the family {family!r}; regressions such as Logistic() and distributions such as "
+            "exponential.Gamma() may be chosen"
+        )
 
 
 def _refuse_other(name: str, family: Any) -> None:

@@ -12,6 +12,7 @@ from suffice.errors import FitError
 from suffice.families.family import split
 from suffice.families.prior import Prior, check_positive
 from suffice.statistics import Moments, Statistics
+from suffice.statistics.derived import log_factorials
 from suffice.variables import Count, Finite, Real, Variable
 
 Numbers = Mapping[str, float] | float | None
@@ -160,12 +161,12 @@ def _numbers(child: Variable, parents: Sequence[Variable]) -> tuple[str, ...]:
 def _imagined_moments(child: Variable, parents: Sequence[Variable], count: float, df: float, mean: Any, scatter: Any) -> Moments:
     """The same moments everywhere, without listing any; imagined counts have no Σ ln x!, which is a constant of the data."""
     names = _numbers(child, parents)
-    k, counts = len(names), names if isinstance(child, Count) else ()
-    base = np.zeros((1, len(counts)))
-    everywhere = Moments((), names, [0], [count], [mean], [scatter], [df], None, None, counts, base)  # type: ignore[arg-type]
+    k, derived = len(names), log_factorials(names if isinstance(child, Count) else ())
+    base = np.zeros((1, len(derived)))
+    everywhere = Moments((), names, [0], [count], [mean], [scatter], [df], None, None, derived, base)  # type: ignore[arg-type]
     none = np.zeros(0)
     empty = (none.astype(np.int64), none, np.zeros((0, k)), np.zeros((0, k, k)), none)
-    return Moments(split(parents)[0], names, *empty, everywhere, counted=counts, log_base=base[:0])
+    return Moments(split(parents)[0], names, *empty, everywhere, derived=derived, sums=base[:0])
 
 
 def real_names(variables: Mapping[str, Variable]) -> list[str]:

@@ -13,20 +13,34 @@ Gelman et al. 2013, Bayesian Data Analysis, 3rd ed., p. 44.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, StatisticsError
+from suffice.exponential.poisson import Poisson as Counted
 from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
 from suffice.exponential.special import log_gamma_step
-from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mode, as_numbers, checked_level, flat_index, split
+from suffice.families.family import (
+    Array,
+    Columns,
+    Cpd,
+    Estimate,
+    Interval,
+    Mean,
+    Mode,
+    as_numbers,
+    checked_level,
+    flat_index,
+    split,
+)
 from suffice.inference.network import CountNode, log_poisson
 from suffice.libraries import sc
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
+from suffice.statistics.derived import DerivedColumn, log_factorials
 from suffice.variables import Count, Finite, Variable
 
 LARGEST = 1e15
@@ -38,7 +52,7 @@ class Poisson:
     """The family of counts with a rate for each configuration of their finite parents.
 
     >>> from suffice import Count
-    >>> s = Moments((), ("n",), [0], [4.0], [[2.5]], [[[1.0]]], counted=("n",), log_base=[[3.0]])
+    >>> s = Moments((), ("n",), [0], [4.0], [[2.5]], [[[1.0]]], derived=log_factorials(["n"]), sums=[[3.0]])
     >>> Poisson().estimate(Count("n"), [], s, None, Mode()).rates
     array(2.5)
     """
@@ -47,7 +61,7 @@ class Poisson:
     normal: ClassVar[bool] = False
 
     def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
-        return Request(tuple(p.name for p in parents), (child.name,))
+        return Request(tuple(p.name for p in parents), (child.name,), log_factorials([child.name]))
 
     def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
         return n_configurations(split(parents)[0])
@@ -83,6 +97,10 @@ class Poisson:
             raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
         rates = np.divide(S, N, out=np.full(len(N), np.nan), where=N > 0)
         return PoissonRates(child, finite, rates.reshape(sizes(finite)), seen, imagined)
+
+    def from_moments(self, child: Variable, parents: Sequence[Variable], moments: Moments) -> PoissonRates:
+        """The distribution whose means are these: where iterations start."""
+        return self.estimate(child, parents, moments, None, Mean())
 
 
 @dataclass(frozen=True)
@@ -155,6 +173,25 @@ class PoissonRates(Cpd):
     def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> CountNode:
         return CountNode.of(tuple(number[p] for p in self.parents), self.rates)
 
+    @property
+    def means(self) -> Array:
+        """The mean of the count in each configuration."""
+        return self.rates
+
+    @property
+    def variances(self) -> Array:
+        """Its variance, which is the same."""
+        return self.rates
+
+    @property
+    def entropies(self) -> Array:
+        """Its entropy in each configuration."""
+        return poisson_entropy(self.rates)
+
+    def expected(self, derived: DerivedColumn) -> Array:
+        """The mean in each configuration of what is derived from the count, ln n!: H − λ + λ ln λ."""
+        return np.asarray(poisson_entropy(self.rates) - self.rates + sc.xlogy(self.rates, self.rates))
+
     def interval(self, level: float = 0.95) -> Interval:
         """The credible interval of each rate: quantiles of its Gamma(a + S, b + N)."""
         tail = (1.0 - checked_level(level)) / 2.0
@@ -189,10 +226,30 @@ class PoissonRates(Cpd):
         """One row per configuration of the parents: its states, the rate, its 95 % interval where there is one."""
         return self._frame("rate", self.rates, self.parent_variables)
 
-    def drawn_rates(self, n: int, rng: np.random.Generator) -> Array:
+    def drawn_parts(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
         """n draws of the rates from their posterior, a line each."""
         rows, events = self._posterior()
-        return np.asarray((rng.standard_gamma(events, (n, len(events))) / rows).reshape(n, *self.rates.shape))
+        return {"rates": (rng.standard_gamma(events, (n, len(events))) / rows).reshape(n, *self.rates.shape)}
+
+    def quantiles_at(self, means: Array, variances: Array, shares: Array) -> Array:
+        """Below which so large a share of counts of these means lies."""
+        from scipy.stats import poisson
+
+        return np.asarray(poisson.ppf(shares, means))
+
+    def filled(self, mean: float, variance: float) -> Self:
+        """The same, with this mean where there is no rate."""
+        return replace(self, rates=np.where(np.isnan(self.rates), mean, self.rates)) if np.isnan(self.rates).any() else self
+
+    def moved_apart(self, rng: np.random.Generator) -> Self:
+        """The same with its rates moved a little, at random."""
+        return replace(self, rates=self.rates * rng.uniform(0.7, 1.4, self.rates.shape))
+
+    def log_prior(self, imagined: Moments, how: Estimate) -> float:
+        """Σ a ln λ − b λ for means, with a imagined events in b rows; Σ (a − 1) ln λ − b λ for modes."""
+        prior, rates = imagined.at(np.arange(self.rates.size)), self.rates.reshape(-1)
+        events = prior.count * prior.mean[:, 0] - (1.0 if isinstance(how, Mode) else 0.0)
+        return float((sc.xlogy(events, rates) - prior.count * rates).sum())
 
     def _posterior(self) -> tuple[Array, Array]:
         return _rows_and_events(self.posterior().at(np.arange(self.rates.size)))
@@ -210,6 +267,25 @@ class PoissonRates(Cpd):
         return ["rate"], [[rate] for rate in self.rates.reshape(-1)[:limit].tolist()]
 
 
+TOGETHER = 4096
+"""Rates whose sums are held in memory at once."""
+
+
+def poisson_entropy(rates: Array) -> Array:
+    """H of a Poisson distribution of each rate, in nats; NaN where the rate is.
+
+    >>> poisson_entropy(np.array([0.0, 1.0, 1.0, np.nan, 1e6])).round(6)
+    array([0.      , 1.304842, 1.304842,      nan, 8.326694])
+    """
+    result = np.full(np.shape(rates), np.nan)
+    known = ~np.isnan(rates)
+    distinct, inverse = np.unique(rates[known], return_inverse=True)
+    parts = [Counted(distinct[i : i + TOGETHER]).entropy() for i in range(0, len(distinct), TOGETHER)]
+    if parts:
+        result[known] = np.concatenate(parts)[inverse]
+    return result
+
+
 def _rows_and_events(moments: Moments) -> tuple[Array, Array]:
     """N and S = Σ n of each group; of what a prior imagines, the rate b and the shape a."""
     return moments.count, moments.count * (moments.mean[:, -1] + moments.rest[:, -1])
@@ -217,8 +293,7 @@ def _rows_and_events(moments: Moments) -> tuple[Array, Array]:
 
 def _log_base(child: Variable, moments: Moments) -> float:
     """Σ ln n! over all rows, without which the likelihood of counts is known only up to a constant."""
-    known = child.name in moments.counted
-    total = float(moments.log_base[:, moments.counted.index(child.name)].sum()) if known else np.nan
+    total = float(moments.sum_of(*log_factorials([child.name])).sum())
     if np.isnan(total):
         raise StatisticsError(
             f"these moments of {child.name!r} do not hold Σ ln n!, which the likelihood of counts needs; gather them from data "

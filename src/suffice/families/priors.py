@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FitError, listed, nearest
+from suffice.families.conjugate import ParameterPrior
 from suffice.families.family import Array, as_numbers
+from suffice.families.node_kinds import is_parameter_prior
 from suffice.families.number_priors import BGe as BGe
 from suffice.families.number_priors import Gamma as Gamma
 from suffice.families.number_priors import NormalInverseGamma as NormalInverseGamma
@@ -277,13 +279,14 @@ class PriorsByNode(Prior):
             own = self.priors[child.name]
             raise FitError(
                 f"{type(own).__name__}, given as the prior of {child.name!r}, says nothing about a {_kind(child)} with its "
-                "parents: pseudo-counts are for tables, NormalInverseGamma, BGe and KnownVariance for numbers, Gamma for counts"
+                "parents: pseudo-counts are for tables, NormalInverseGamma, BGe and KnownVariance for numbers, Gamma for counts, "
+                "Conjugate for distributions that were chosen"
             )
         return answer
 
 
 def _kind(child: Variable) -> str:
-    return "finite node" if isinstance(child, Finite) else "count" if isinstance(child, Count) else "real node"
+    return {Finite: "finite node", Count: "count", Real: "real node"}.get(type(child), repr(child))
 
 
 def _of_node(node: str, given: Any) -> Any:
@@ -353,6 +356,8 @@ def _checked(prior: object) -> Prior:
         raise FitError(f"a prior is an object: write {prior.__name__}(), with its parameters, not the class")
     if isinstance(prior, Mapping):
         return PriorsByNode(prior)
+    if is_parameter_prior(prior):
+        return ParameterPrior.of(prior)
     if not (hasattr(prior, "bind") and hasattr(prior, "imagine")):
         raise FitError(
             f"{prior!r} is not a prior; use Dirichlet, K2, BDeu, BDe, NormalInverseGamma, BGe or Gamma, or pseudo-counts "

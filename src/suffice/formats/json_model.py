@@ -4,15 +4,18 @@
      "variables": [{"name", "type": "finite" | "real" | "count", "states", "inferred", "cuts"}],
      "parents": {node: [parents in the order of the axes]},
      "cpds": {node: {"type": "table", "probs": [...]} | {"type": "gaussian", "intercept", "coefficients", "variance", "own"}
-                    | {"type": "poisson", "rates": [...]} | a regression},
+                    | {"type": "poisson", "rates": [...]} | a distribution | a regression},
      "prior": null | {"type", …}, "statistics": null | {"weight", "entries": [{"finite", "real", …}]},
      "shared": [[nodes with one parameter set], …] (left out where there are none),
      "covariance": {"charts": {node: {"free"} | {"known", "centre"}}, "blocks": [{"places", "values"}], "unidentified",
                     "posterior"} (of parameters learned from incomplete rows, if it was found; a block is a lower triangle)}
 
 Arrays are flat and row-major, child last; null stands for a number that does not exist (an unseen configuration of a Gaussian
-or Poisson node). Moments of counts also hold "log_base", Σ ln x! of each count. "own" is the number of parameters of a Gaussian
-that shares some with other classes or nodes (left out where there are none). Regressions:
+or Poisson node). Moments also hold "log_base", the sums of "derived" columns, [[column, formula, n], …]; without these, of files
+before 0.2, they are Σ ln x! of each count. "own" is the number of parameters of a Gaussian
+that shares some with other classes or nodes (left out where there are none). Distributions that were chosen, and regressions:
+
+    {"type": "distribution", "family": "gamma", "constants": {}, "parameters": [those of each configuration, …]}
 
     {"type": "logistic", "intercept": [a number per state but the first], "coefficients": [… × terms], "ridge", "centre",
      "fitted"}
@@ -32,6 +35,7 @@ from collections.abc import Callable
 from typing import Any
 
 from suffice.errors import FormatError
+from suffice.families.conjugate import Conjugate, ParameterPrior
 from suffice.families.family import Mean, Mode
 from suffice.families.hierarchical import Common, HierarchicalDirichlet, PartialPooling, Pool
 from suffice.families.known_variance import KnownVariance
@@ -47,6 +51,7 @@ from suffice.formats.json_parts import (
     read_as,
     statistics_from_dict,
     statistics_to_dict,
+    with_distributions,
 )
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
@@ -56,7 +61,7 @@ from suffice.statistics.file import variable_from_dict, variable_to_dict
 from suffice.variables import by_name
 
 OF_TABLES = (Dirichlet, K2, BDeu, HierarchicalDirichlet, LogisticNormal)
-OF_NUMBERS = (NormalInverseGamma, NormalWishart, Gamma, KnownVariance)
+OF_NUMBERS = (NormalInverseGamma, NormalWishart, Gamma, KnownVariance, Conjugate, ParameterPrior)
 PRIORS: dict[str, Any] = {c.__name__: c for c in (*OF_TABLES, *OF_NUMBERS)}
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
 
@@ -89,7 +94,7 @@ def _model(bn: BayesNet) -> dict[str, Any]:
 
 
 def _network(d: dict[str, Any]) -> BayesNet:
-    variables = by_name([variable_from_dict(v) for v in d["variables"]])
+    variables = with_distributions(by_name([variable_from_dict(v) for v in d["variables"]]), d["cpds"])
     dag = Dag(d["parents"], nodes=list(variables))
     prior = None if d["prior"] is None else prior_from_dict(d["prior"])
     statistics = None if d["statistics"] is None else statistics_from_dict(d["statistics"], variables)

@@ -17,8 +17,11 @@ from suffice.families import family_of
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
 from suffice.families.design import terms
+from suffice.families.exponential_cpd import ExponentialCpd
+from suffice.families.exponential_node import ExponentialNode
 from suffice.families.family import Cpd, split
 from suffice.families.logistic import Logistic
+from suffice.families.node_kinds import KINDS, distribution_of
 from suffice.families.ordinal import ProportionalOdds
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import Prior
@@ -26,9 +29,9 @@ from suffice.families.regression_cpd import Fitted, GlmCpd
 from suffice.families.responses import BinomialLogit, GammaInverse, GammaLog, Linear, NegativeBinomialLog, PoissonLog, Probit
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import checked_cells, sizes
-from suffice.statistics.file import checked
+from suffice.statistics.file import checked, derived_from_dict, derived_to_dict
 from suffice.statistics.suppression import Suppression
-from suffice.variables import Count, Finite, Real, Variable
+from suffice.variables import Count, Distributed, Finite, Real, Variable
 
 VERSION = 1
 FAMILIES: dict[str, Any] = {
@@ -82,6 +85,8 @@ def cpd_to_dict(cpd: Any) -> dict[str, Any]:
     """A distribution as plain values."""
     if cpd.is_regression:
         return _regression(cpd)
+    if isinstance(cpd, ExponentialCpd):
+        return {"type": "distribution", **family_to_dict(cpd.family), "parameters": flat(cpd.parameters)}
     own = {"own": cpd.own} if isinstance(cpd, SharedGaussian) else {}
     name = next(name for name, kind in CPDS.items() if isinstance(cpd, kind))
     return {"type": name, **{k: flat(getattr(cpd, k)) for k in cpd.arrays}, **own}
@@ -99,11 +104,17 @@ def cpd_from_dict(
     name = child.name
     if d["type"] in TYPES:
         return _regression_of(d, child, parents)
+    if d["type"] == "distribution" and not isinstance(child, Distributed):
+        raise FormatError(f"the CPD of {name!r} is {d['type']!r}, which does not fit {child!r}")
     family = family_of(child, parents)
     own: Any = None if statistics is None else statistics.answer(family.needs(child, parents))
     seen = own if together is None else together
     imagined: Any = None if prior is None else prior.believe(child, parents)
     finite, reals = split(parents)
+    if isinstance(child, Distributed):
+        checked_cells(finite, f"the parameters of {name!r}")
+        parameters = array_of(d["parameters"]).reshape(*sizes(finite), len(child.family.names))
+        return ExponentialCpd(child, finite, parameters, seen, imagined)
     if d["type"] != CHILDREN[type(child)]:
         raise FormatError(f"the CPD of {name!r} is {d['type']!r}, which does not fit {child!r}")
     states = (child,) if isinstance(child, Finite) else ()
@@ -114,6 +125,23 @@ def cpd_from_dict(
         return SharedGaussian(child, tuple(parents), **arrays, own=whole(d["own"], f"the number of parameters of {name!r}", 0))
     cpd: Cpd = CPDS[d["type"]](child, tuple(parents), **arrays, seen=seen, imagined=imagined)
     return cpd
+
+
+def family_to_dict(family: ExponentialNode) -> dict[str, Any]:
+    """A distribution by its word, and its known number."""
+    kind = family.kind
+    return {"family": kind.word, "constants": {kind.constant: kind.known(family.distribution)} if kind.constant else {}}
+
+
+def with_distributions(variables: Mapping[str, Variable], cpds: Mapping[str, Any]) -> dict[str, Variable]:
+    """The variables, those whose CPD is of a chosen distribution as such."""
+    result = dict(variables)
+    for name, d in cpds.items():
+        if name in result and d["type"] == "distribution":
+            if d["family"] not in KINDS or isinstance(result[name], Finite):
+                raise FormatError(f"the distribution {d['family']!r} of {name!r} is not known, or is not of numbers")
+            result[name] = ExponentialNode(distribution_of(d["family"], d["constants"])).variable(name)
+    return result
 
 
 def _regression(cpd: GlmCpd) -> dict[str, Any]:
@@ -180,8 +208,9 @@ def statistics_to_dict(statistics: Statistics) -> dict[str, Any]:
         if isinstance(e, Counts):
             d |= {"values": flat(e.values), "keys": None if e.keys is None else e.keys.tolist()}
         else:
-            parts = ("count", "mean", "rest", "scatter", *(("log_base",) if e.counted else ()))
-            d |= {"keys": e.keys.tolist(), **{k: flat(getattr(e, k)) for k in parts}}
+            parts = {k: flat(getattr(e, k)) for k in ("count", "mean", "rest", "scatter")}
+            d |= {"keys": e.keys.tolist(), **parts, **derived_to_dict(e.derived)}
+            d |= {"log_base": flat(e.sums)} if e.derived else {}
         entries.append(d)
     suppression = statistics.suppression
     said = {} if suppression is None else {"suppression": suppression.to_dict(statistics)}
@@ -198,15 +227,17 @@ def statistics_from_dict(d: dict[str, Any], variables: Mapping[str, Variable]) -
             n = len(e["keys"])
             mean, rest = (array_of(e[part]).reshape(n, k) for part in ("mean", "rest"))
             scatter = array_of(e["scatter"]).reshape(n, k, k)
-            counted = tuple(r for r in e["real"] if isinstance(variables[r], Count))
-            base = array_of(e["log_base"]).reshape(n, len(counted)) if counted else np.zeros((n, 0))
+            counts = [r for r in e["real"] if isinstance(variables[r], Count)] if "log_base" in e else []
+            derived = derived_from_dict(e, counts)
+            base = array_of(e["log_base"]).reshape(n, len(derived)) if derived else np.zeros((n, 0))
             parts = (e["keys"], array_of(e["count"]), mean, scatter)
-            entries.append(Moments(finite, tuple(e["real"]), *parts, rest=rest, counted=counted, log_base=base))
+            entries.append(Moments(finite, tuple(e["real"]), *parts, rest=rest, derived=derived, sums=base))
         elif e["keys"] is None:
             entries.append(Counts(finite, array_of(e["values"]).reshape(sizes(finite))))
         else:
             entries.append(Counts(finite, array_of(e["values"]), e["keys"]))
-    return checked(Statistics(entries, d["weight"], Suppression.from_dict(d.get("suppression", {}), entries)))
+    suppression = Suppression.from_dict(d.get("suppression", {}), entries)
+    return checked(Statistics(entries, d["weight"], variables.values(), suppression))
 
 
 def flat(array: Any) -> list[float | None]:

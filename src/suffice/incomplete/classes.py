@@ -33,11 +33,11 @@ import numpy as np
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, added
-from suffice.engines.gather import log_base
 from suffice.errors import DataError
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.patterns import Array
 from suffice.statistics.configurations import alike
+from suffice.statistics.derived import log_factorial
 
 LOG_ZERO = -1e200
 """Stands for ln 0, so that 0 · ln 0 is 0 in a product of matrices."""
@@ -384,7 +384,7 @@ class ClassPosterior:
                 raise ImpossibleRow(block.number, rows.start + int(np.argmin(top)))
             r[rows], log_p[rows] = log_probs.T, np.where(top < IMPOSSIBLE, -np.inf, top + np.log(sums))
         for name in self.counts:
-            log_p -= log_base(np.nan_to_num(block.columns[name]), 1.0)
+            log_p -= log_factorial(np.nan_to_num(block.columns[name]))
         return r, log_p
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.gather import Groups, log_base
+from suffice.engines.gather import Groups
 from suffice.errors import FitError
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Expectation, Line, Theta
@@ -195,14 +195,14 @@ def counted(local: Member, codes: npt.NDArray[Any], weight: Array) -> Array:
 
 
 def observed_moments(local: Member, rows: ObservedRows, weight: Array) -> Groups:
-    """The moments of a node whose numbers are observed, and Σ w ln x! of those that are counts."""
+    """The moments of a node whose numbers are observed, and the sums of what is derived from them."""
     node, index, own = local.node, local.index(rows.codes), rows.reals[list(local.columns)]
     groups = weighted_moments(index, weight, own, node.n_cells)
-    if not node.counted:
+    if not node.derived:
         return groups
     at = np.searchsorted(groups.keys, np.broadcast_to(index, weight.shape).reshape(-1))
-    bases = [log_base(own[node.reals.index(c)], weight).reshape(-1) for c in node.counted]
-    return replace(groups, log_base=np.stack([np.bincount(at, base, len(groups.keys)) for base in bases], axis=1))
+    each = [(weight * d.values(own[node.reals.index(d.column)])).reshape(-1) for d in node.derived]
+    return replace(groups, sums=np.stack([np.bincount(at, own, len(groups.keys)) for own in each], axis=1))
 
 
 def _add_lines(component: Component, rows: ObservedRows, weight: Array, total: Expectation) -> None:

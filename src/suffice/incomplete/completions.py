@@ -116,10 +116,11 @@ class ReduceRows(Step["_Reduced"]):
         reals = {v.name: v for v in variables if not isinstance(v, Finite)}
         units = Units.of(observed_cells(data.take(reals), tuple(reals)), reals)
         for name in reals:
-            if not units.variance[name] > 0 and name not in units.counted:
+            if not units.variance[name] > 0 and name not in units.not_normal:
                 raise DataError(f"all values of {name!r} are the same, and a constant has no density: leave the column out")
         # of counts the sum of ln x! is needed, too, which few rows in the place of many would not keep
-        return cls(finite, tuple(reals), units, all(v.name in data.columns for v in finite) and not units.counted and not whole)
+        crowds = all(v.name in data.columns for v in finite) and not units.not_normal and not whole
+        return cls(finite, tuple(reals), units, crowds)
 
     def of(self, block: Block) -> _Reduced:
         scaled = {n: self.units.inward(n, block.columns[n]) for n in self.reals}

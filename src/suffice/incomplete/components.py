@@ -25,7 +25,8 @@ from suffice.families.family import Cpd
 from suffice.graphs import Dag
 from suffice.incomplete.gauss_hermite import in_words
 from suffice.statistics.configurations import checked_cells, described, sizes
-from suffice.variables import Count, Finite, Variable
+from suffice.statistics.derived import DerivedColumn
+from suffice.variables import Finite, Variable
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -147,6 +148,7 @@ class NodeFamily:
     family: Any
     finite: tuple[Finite, ...]
     reals: tuple[str, ...]
+    derived: tuple[DerivedColumn, ...] = ()
 
     @property
     def name(self) -> str:
@@ -178,12 +180,6 @@ class NodeFamily:
     def iterative(self) -> bool:
         """Whether it takes steps of its own: a normal regression needs none, moments say all."""
         return self.regression and not self.normal
-
-    @cached_property
-    def counted(self) -> tuple[str, ...]:
-        """The counts of which the sum of ln x! belongs to the statistic."""
-        counts = {v.name for v in self.members if isinstance(v, Count)}
-        return tuple(r for r in self.reals if r in counts) if self.by_rows else ()
 
     @cached_property
     def strides(self) -> dict[str, int]:
@@ -222,7 +218,8 @@ def node_family(child: Variable, parents: tuple[Variable, ...], family: Any) -> 
         return NodeFamily(child, parents, family, (), ())
     request = (LinearGaussian() if family.normal else family).needs(child, parents)
     members = {v.name: v for v in (*parents, child)}
-    return NodeFamily(child, parents, family, tuple(members[n] for n in request.finite), request.real)  # type: ignore[misc]
+    finite = tuple(members[n] for n in request.finite)
+    return NodeFamily(child, parents, family, finite, request.real, request.derived)  # type: ignore[arg-type]
 
 
 def nodes_of(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str, Any]) -> dict[str, NodeFamily]:

@@ -84,7 +84,7 @@ class IncompleteRows:
     def first(self) -> ExpectedStatistics | Statistics | None:
         """What is there to start with, before there is a network; None where finite columns and numbers are mixed, or counts,
         or there are regressions."""
-        if (self._step.variables and self._step.reals) or self.rows is None or self._step.units.counted or self._whole:
+        if (self._step.variables and self._step.reals) or self.rows is None or self._step.units.not_normal or self._whole:
             return None
         return saturated(self.rows, self.watch) if self._step.reals else ExpectedTables(self.rows, None, self.watch)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache, cached_property, reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -31,11 +31,11 @@ from suffice.incomplete.components import FlatTables, NodeFamily, Theta, nodes_o
 from suffice.incomplete.mixed import ReduceMixed
 from suffice.incomplete.normal import solved, weighted_moments
 from suffice.incomplete.patterns import MAX_STATES, Component, PatternFinder, digits_of
-from suffice.libraries import sc
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import n_configurations, sizes
-from suffice.variables import Count, Finite, Real, Variable
+from suffice.statistics.derived import DerivedColumn
+from suffice.variables import Finite, Real, Variable
 
 MOST = 2**24
 """Completed rows that are held."""
@@ -107,7 +107,7 @@ class ExpectedMoments:
     def __init__(self, cpds: Mapping[str, Cpd], rows: CodedRows, seed: int, watch: Watch) -> None:
         self.rows, self.weight, self._watch, self._seed = rows, rows.weight, watch, seed
         self._number = {v.name: i for i, v in enumerate(rows.variables)}
-        numbers: list[Variable] = [Count(n) if n in rows.units.counted else Real(n) for n in rows.reals]
+        numbers: list[Variable] = [rows.units.not_normal.get(n) or Real(n) for n in rows.reals]
         variables: Mapping[str, Variable] = {v.name: v for v in (*rows.variables, *numbers)}
         regressions = {n: cpds[n].family for n in variables if cpds[n].is_regression}
         nodes = nodes_of(Dag({n: cpds[n].parents for n in variables}), variables, regressions)
@@ -120,7 +120,7 @@ class ExpectedMoments:
         owner = self._complete_states(ways)
         self.numbers = rows.numbers[:, owner]
         self._left = self._complete_numbers()
-        self._log_base = {n: self._complete_counts(n) for n in rows.reals if n in rows.units.counted}
+        self._derived = {d: x for n in rows.units.not_normal for d, x in self._complete_others(nodes[n]).items()}
         self._pairs: dict[tuple[str, ...], Counts] = {}
 
     def _refuse_curved(self, nodes: Mapping[str, NodeFamily]) -> None:
@@ -251,18 +251,20 @@ class ExpectedMoments:
                         found[min(a, b), max(a, b)].append((row, left[:, i, j]))
         return {pair: (np.concatenate([r for r, _ in own]), np.concatenate([c for _, c in own])) for pair, own in found.items()}
 
-    def _complete_counts(self, name: str) -> Floats:
-        """Put means into the missing cells of a count, at the rates of its parents' states; ln x! of each row, or its mean."""
-        at = self.rows.reals.index(name)
+    def _complete_others(self, node: NodeFamily) -> dict[DerivedColumn, Floats]:
+        """Put means into the missing cells of a number that is not normal, by its parents' states; and what is derived from it,
+        or the mean of that."""
+        at = self.rows.reals.index(node.name)
         gone = np.isnan(self.numbers[at])
-        log_base = np.asarray(sc.gammaln(self.numbers[at] + 1.0), dtype=np.float64)
+        derived = {d: np.array(d.values(self.numbers[at]), dtype=np.float64) for d in node.derived}
         if gone.any():
-            rates, finite = self._theta.others[name].rates, self._theta.others[name].finite_parents
-            codes = tuple(self.codes[self._number[v.name], gone] for v in finite)
-            which = np.ravel_multi_index(codes, sizes(finite)) if finite else np.zeros(int(gone.sum()), np.intp)
-            self.numbers[at, gone] = rates.reshape(-1)[which]
-            log_base[gone] = np.array([mean_log_factorial(r) for r in rates.reshape(-1).tolist()])[which]
-        return log_base
+            cpd = self._theta.others[node.name]
+            codes = tuple(self.codes[self._number[v.name], gone] for v in cpd.finite_parents)
+            which = np.ravel_multi_index(codes, sizes(cpd.finite_parents)) if codes else np.zeros(int(gone.sum()), np.intp)
+            self.numbers[at, gone] = cpd.means.reshape(-1)[which]
+            for d, values in derived.items():
+                values[gone] = cpd.expected(d).reshape(-1)[which]
+        return derived
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """The expected tables and moments that are asked for; without finite variables, the moments of all numbers."""
@@ -275,7 +277,7 @@ class ExpectedMoments:
                 entries[names, r.real] = self._moments(names, r.real) if r.real else self._counts(names)
             else:
                 entries[()] = self._whole
-        return Statistics(entries.values(), self.weight)
+        return Statistics(entries.values(), self.weight, self.rows.units.not_normal.values())
 
     def _keys(self, names: Iterable[str]) -> tuple[tuple[Finite, ...], Ints]:
         members = tuple(self.rows.variables[self._number[n]] for n in names)
@@ -313,25 +315,12 @@ class ExpectedMoments:
                 more = np.bincount(at, self.p[row] * left, len(groups.keys))
                 groups.spread.scatter[:, i, j] += more
                 groups.spread.scatter[:, j, i] += more if i != j else 0.0
-        bases = [
-            np.bincount(np.searchsorted(groups.keys, keys), self.p * self._log_base[r]) for r in reals if r in self._log_base
-        ]
-        groups = replace(groups, log_base=np.array(bases, dtype=np.float64).reshape(len(bases), -1).T) if bases else groups
+        derived = tuple(d for d in self._derived if d.column in reals)
+        each = [np.bincount(np.searchsorted(groups.keys, keys), self.p * self._derived[d]) for d in derived]
+        groups = replace(groups, sums=np.array(each, dtype=np.float64).reshape(len(each), -1).T) if each else groups
         some = groups.spread.weight >= VANISHED * min(1.0, self.weight)
         spread = Spread(*(part[some] for part in groups.spread))
-        return self.rows.units.outward_moments(members, reals, Groups(groups.keys[some], spread, groups.log_base[some]))
-
-
-@cache
-def mean_log_factorial(rate: float) -> float:
-    """E[ln x!] of a Poisson count.
-
-    >>> round(mean_log_factorial(1.0), 6), mean_log_factorial(0.0)
-    (0.304842, 0.0)
-    """
-    x = np.arange(max(0.0, np.floor(rate - 12.0 * np.sqrt(rate))), np.ceil(rate + 12.0 * np.sqrt(rate) + 30.0))
-    p = np.exp(sc.xlogy(x, rate) - rate - sc.gammaln(x + 1.0))
-    return float(p @ sc.gammaln(x + 1.0))
+        return self.rows.units.outward_moments(members, reals, Groups(groups.keys[some], spread, groups.sums[some]), derived)
 
 
 def _combined(rows: CodedRows, owner: Ints, first: Ints, every: npt.NDArray[np.bool_]) -> Small:

@@ -21,7 +21,7 @@ from suffice.errors import TooLarge, listed
 from suffice.incomplete.components import NodeFamily
 from suffice.incomplete.gauss_hermite import n_points
 from suffice.statistics.configurations import alike, n_configurations, sizes
-from suffice.variables import Count, Finite
+from suffice.variables import Finite, NotNormal
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -158,7 +158,7 @@ class Component:
             tuple(x for x in normal if x.lacks),
             tuple(x for x in by_rows if not x.lacks),
             tuple(x for x in by_rows if x.lacks),
-            all(isinstance(members[r], Count) for r in reals),
+            all(isinstance(members[r], NotNormal) for r in reals),
         )
 
 

@@ -72,7 +72,7 @@ class ReducedSteps:
         dense = tuple(step_batches(layout, columns, phase, block.weights))
         inputs = {n: columns[n] for n in driving} if layout.stepwise else {}
         emitted = layout.emitted(layout.phases[-1], by_table=False)
-        counts = [n for n, node in emitted.items() if node.by_rows and node.counted and n in columns]
+        counts = [n for n, node in emitted.items() if node.by_rows and node.reals and n in columns]
         gaps = {n: lost for n in counts if (lost := is_missing(columns[n])).any()}
         finite = {n: c for n, c in columns.items() if c.dtype.kind != "f"} if gaps else {}
         return cls(layout, block.number, starts, weight, transitions, symbols, dense, inputs, finite, gaps)

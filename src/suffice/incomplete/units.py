@@ -22,16 +22,17 @@ from suffice.families.regression import too_large
 from suffice.statistics import Moments
 from suffice.statistics.chan import Spread, shifted
 from suffice.statistics.configurations import frozen
-from suffice.variables import Count, Finite, Variable
+from suffice.statistics.derived import DerivedColumn, log_factorials
+from suffice.variables import Count, Distributed, Finite, NotNormal, Variable
 
 Array = npt.NDArray[np.float64]
 
 
-def no_groups(n_columns: int, n_counted: int = 0) -> Groups:
+def no_groups(n_columns: int, n_derived: int = 0) -> Groups:
     """No configuration at all."""
     k = n_columns
     spread = Spread(np.zeros(0), np.zeros((0, k)), np.zeros((0, k)), np.zeros((0, k, k)))
-    return Groups(np.zeros(0, np.int64), spread, np.zeros((0, n_counted)))
+    return Groups(np.zeros(0, np.int64), spread, np.zeros((0, n_derived)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,8 @@ class Units:
     mean: Mapping[str, float]
     variance: Mapping[str, float]
     weight: Mapping[str, float]
-    counted: frozenset[str]
+    not_normal: Mapping[str, Variable]
+    """The columns that stay as they are."""
 
     @staticmethod
     def of(spread: Spread, variables: Mapping[str, Variable]) -> Units:
@@ -87,13 +89,13 @@ class Units:
             if not np.isfinite(square):
                 raise too_large(name)
             own = max(square, 0.0) / max(float(spread.weight[i]), 1e-300)
-            plain = isinstance(variables[name], Count)
+            plain = isinstance(variables[name], NotNormal)
             scale[name] = 1.0 if plain or own <= 0 else float(2.0 ** np.round(0.5 * np.log2(own)))
             centre[name] = 0.0 if plain else mean
             middle[name], variance[name] = mean - centre[name], own / scale[name] ** 2
         weight = dict(zip(names, spread.weight.tolist(), strict=True))
-        counted = frozenset(n for n in names if isinstance(variables[n], Count))
-        return Units(centre, scale, middle, variance, weight, counted)
+        others = {n: variables[n] for n in names if isinstance(variables[n], NotNormal)}
+        return Units(centre, scale, middle, variance, weight, others)
 
     def alike(self, groups: Iterable[tuple[str, ...]]) -> Units:
         """The same, but that some columns have common units: the mean of their centres, and the largest of their scales.
@@ -101,7 +103,7 @@ class Units:
         A scale large enough for centres that are far apart, too, keeps what is computed in these units near 1.
         """
         centre, scale, mean, variance = (dict(part) for part in (self.centre, self.scale, self.mean, self.variance))
-        for names in ([n for n in group if n in self.centre and n not in self.counted] for group in groups):
+        for names in ([n for n in group if n in self.centre and n not in self.not_normal] for group in groups):
             if len(names) < 2:
                 continue
             middle = float(np.mean([self.centre[n] for n in names]))
@@ -177,23 +179,48 @@ class Units:
         scatter = moments.scatter / scale[:, None] / scale
         return Moments(moments.variables, moments.reals, moments.keys, moments.count, mean, scatter, moments.df, inside)
 
-    def outward_moments(self, finite: tuple[Finite, ...], reals: tuple[str, ...], groups: Groups) -> Moments:
-        """Moments of the columns as they are."""
+    def outward_moments(
+        self, finite: tuple[Finite, ...], reals: tuple[str, ...], groups: Groups, derived: tuple[DerivedColumn, ...] = ()
+    ) -> Moments:
+        """Moments of the columns as they are, and the sums of what is derived from them, where groups have these."""
         centre, scale = (np.array([part[r] for r in reals]) for part in (self.centre, self.scale))
         weight, mean, _, scatter = groups.spread
         far = np.repeat(centre[None, :], len(weight), axis=0)
         whole, rest = shifted(far, np.zeros_like(far), mean * scale)
         own = scatter * scale[:, None] * scale
-        counted = tuple(r for r in reals if r in self.counted)
-        base = groups.log_base if groups.log_base.shape[1] else None
-        return Moments(finite, reals, groups.keys, weight, whole, own, None, None, rest, counted, base)  # type: ignore[arg-type]
+        sums = groups.sums if groups.sums.shape[1] else None
+        return Moments(finite, reals, groups.keys, weight, whole, own, None, None, rest, derived, sums)  # type: ignore[arg-type]
 
 
-def moments_by_column(spread: Spread, variables: Mapping[str, Variable]) -> list[Moments]:
-    """What a prior takes its defaults from: the mean and variance of the observed cells of each real column."""
+@dataclass(frozen=True)
+class _Sums(Step[Array]):
+    """The sums of derived columns over their observed cells."""
+
+    derived: tuple[DerivedColumn, ...]
+
+    def of(self, block: Block) -> Array:
+        cells = ((d, block.columns[d.column]) for d in self.derived)
+        return np.array([float((block.weights * np.where(np.isnan(x), 0.0, d.values(x))).sum()) for d, x in cells])
+
+
+def observed_sums(rows: Data, variables: Mapping[str, Variable], threads: int | None = None) -> dict[DerivedColumn, float]:
+    """The sums of what the families of chosen distributions derive from their columns, over the observed cells."""
+    chosen = [v for v in variables.values() if isinstance(v, Distributed)]
+    derived = tuple(d for v in chosen for d in v.family.needs(v, []).derived)
+    return dict(zip(derived, rows.fold(_Sums(derived), threads=threads).tolist(), strict=True)) if derived else {}
+
+
+def moments_by_column(
+    spread: Spread, variables: Mapping[str, Variable], sums: Mapping[DerivedColumn, float] | None = None
+) -> list[Moments]:
+    """What a prior takes its defaults from: the mean and variance of the observed cells of each real column, and sums of what
+    is derived from them."""
     entries = []
     for i, n in enumerate(n for n, v in variables.items() if not isinstance(v, Finite)):
         count, mean, rest, scatter = (frozen(np.array(part[i : i + 1])) for part in spread)
-        counted = (n,) if isinstance(variables[n], Count) else ()
-        entries.append(Moments((), (n,), np.zeros(1, np.int64), count, mean, scatter, rest=rest, counted=counted))  # type: ignore[arg-type]
+        own = {d: s for d, s in (sums or {}).items() if d.column == n} | dict.fromkeys(
+            log_factorials([n] if isinstance(variables[n], Count) else []), np.nan
+        )
+        found: dict[str, Any] = {"rest": rest, "derived": tuple(own), "sums": [list(own.values())]}
+        entries.append(Moments((), (n,), np.zeros(1, np.int64), count, mean, scatter, **found))  # type: ignore[arg-type]
     return entries

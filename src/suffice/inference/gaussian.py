@@ -145,10 +145,9 @@ class Gaussians:
         `distance` is what a log-density has beside −½ ln 2πv of each node: of a count there is no other use for it.
         """
         index = self._places([m], configurations, len(answer.trouble))[0]
-        rates = self._counts[m].rates.reshape(-1)[index]
-        lost = np.isnan(rates)
+        lost = np.isnan(self._counts[m].intercept.reshape(-1)[index])
         trouble = np.where(lost & (answer.trouble == FINE), m, answer.trouble)
-        logs, log_variance = self._counts[m].weight(counts, np.where(lost, 1.0, rates)[:, None])
+        logs, log_variance = self._counts[m].weight(counts, index)
         logs = np.where((trouble == FINE)[:, None], logs, np.nan)
         distance = answer.distance - 2.0 * logs - LOG_2PI - log_variance
         return answer._replace(log_density=answer.log_density + logs, distance=distance, trouble=trouble)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
@@ -203,8 +203,10 @@ class CountNode(GaussianNode):
     def never_zero(self) -> bool:
         return bool((self.rates > 0.0).all())
 
-    def weight(self, counts: Array, rates: Array) -> tuple[Array, Array]:
-        """ln p(counts) at rates, [configurations, rows], and the logarithm of the variance that a Gaussian would have."""
+    def weight(self, counts: Array, index: Ints) -> tuple[Array, Array]:
+        """ln p(counts) in some configurations, [configurations, rows], and the logarithm of the variance that a Gaussian would
+        have; NaN where a configuration has no rate."""
+        rates = self.rates.reshape(-1)[index][:, None]
         return log_poisson(counts, rates), np.log(np.maximum(rates, NO_VARIANCE))
 
 
@@ -215,7 +217,7 @@ class DensityNode(CountNode):
     It must be observed, or barren.
 
     >>> node = DensityNode.of((0,), np.log([0.5, 0.25]))
-    >>> np.exp(node.weight(np.zeros(1), node.rates[:, None])[0]).tolist()
+    >>> np.exp(node.weight(np.zeros(1), np.arange(2))[0]).tolist()
     [[0.5], [0.25]]
     """
 
@@ -227,9 +229,29 @@ class DensityNode(CountNode):
     def never_zero(self) -> bool:
         return bool((self.intercept > -np.inf).all())
 
-    def weight(self, counts: Array, logs: Array) -> tuple[Array, Array]:
-        shape = (len(logs), len(counts))
-        return np.broadcast_to(logs, shape), np.zeros(shape)
+    def weight(self, counts: Array, index: Ints) -> tuple[Array, Array]:
+        shape = (len(index), len(counts))
+        return np.broadcast_to(self.intercept.reshape(-1)[index][:, None], shape), np.zeros(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class DistributionNode(CountNode):
+    """A number of any distribution given finite variables: its means and variances, and ln p of values in some configurations."""
+
+    log_prob: Callable[[Ints, Array], Array]
+
+    @classmethod
+    def of(  # type: ignore[override]
+        cls, finite_parents: tuple[int, ...], means: Array, variances: Array, log_prob: Callable[[Ints, Array], Array]
+    ) -> DistributionNode:
+        return cls(finite_parents, (), means, np.zeros((*means.shape, 0)), np.maximum(variances, NO_VARIANCE), log_prob)
+
+    @property
+    def never_zero(self) -> bool:
+        return bool((self.variance > NO_VARIANCE).all())
+
+    def weight(self, counts: Array, index: Ints) -> tuple[Array, Array]:
+        return self.log_prob(index, counts), np.log(self.variance.reshape(-1)[index])[:, None]
 
 
 def log_poisson(n: Array, rates: Array) -> Array:

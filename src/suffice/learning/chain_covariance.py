@@ -177,7 +177,7 @@ def permuted_statistic(
             keys = np.ravel_multi_index(digits, sizes(node.finite))
             by_key = np.argsort(keys, kind="stable")
             parts = Spread(*(part[by_key] for part in moments[name].spread))
-            moments[name] = Groups(keys[by_key], parts, moments[name].log_base[by_key])
+            moments[name] = Groups(keys[by_key], parts, moments[name].sums[by_key])
     return Statistic(theta, cells, moments, {})
 
 

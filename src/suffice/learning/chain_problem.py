@@ -281,7 +281,7 @@ def _units(task: ChainTask, seen: Mapping[str, Variable]) -> tuple[Spread, Units
 
 def _models(task: ChainTask, aliases: Mapping[str, Variable], units: Units) -> dict[str, str | None]:
     """The hidden numbers under all of their names, with the column whose units they take."""
-    known = {n for n in task.sequences.columns if units.weight.get(n, 0.0) > 0 and n not in units.counted}
+    known = {n for n in task.sequences.columns if units.weight.get(n, 0.0) > 0 and n not in units.not_normal}
     empty = {n for n in aliases if not isinstance(aliases[n], Finite) and _base(n) not in known and _base(n) in task.hidden}
     below = columns_below(task.template, {_base(n) for n in empty}, known)
     return {n: below[_base(n)] for n in empty}

@@ -10,7 +10,7 @@ from suffice.engines.lagged import renamed
 from suffice.engines.sequences import Sequences
 from suffice.errors import DataError, FitError, listed, nearest, note
 from suffice.families.family import Cpd, Estimate, checked_estimate
-from suffice.families.named_families import check_family, typed
+from suffice.families.named_families import check_family, distributed, typed
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
@@ -84,6 +84,11 @@ def chain_task_of(
     rows = rows.with_variables({**{n: v for n, v in known.items() if n in rows.columns}, **labels})
     lagged = numbers_of({n: f for n, f in families.items() if n in graph} if isinstance(families, Mapping) else {}, graph)
     rows = rows.with_numbers(variable_and_lag(n)[0] for n in lagged)
+    for name in distributed(families):
+        raise FitError(
+            f"families= makes {name!r} a number of a chosen distribution, which nodes of sequences cannot be yet: they may be "
+            "tables, normal, Poisson counts or regressions"
+        )
     rows = typed(rows, families if isinstance(families, Mapping) else {})
     _say_labels(rows, labels)
     _refuse_empty(rows, labels)

@@ -11,6 +11,7 @@ from suffice.errors import FitError, MissingCells, note
 from suffice.families import family_of
 from suffice.families.family import Estimate, checked_estimate
 from suffice.families.gathering import gather
+from suffice.families.named_families import as_families, distributed
 from suffice.families.priors import as_prior
 from suffice.graphs import Dag
 from suffice.learning.chain_fit import fit_chain
@@ -179,7 +180,9 @@ def fit(
     prior imagines its rows once. Their parents correspond in the order of the graph; `{"x": ["a", "b"], "y": ["d", "c"]}` as a
     group gives another. A network that was fitted with ties brings them; `shared=()` unties them.
 
-    `families={"y": Logistic(), "n": PoissonLog()}` makes nodes regressions on their parents. A network brings its own.
+    `families={"y": Logistic(), "n": PoissonLog()}` makes nodes regressions on their parents; a distribution of
+    `suffice.exponential`, `{"wait": Gamma()}`, gives a node its parameters at each configuration of its finite parents (see
+    docs/distributions.md). A network brings its own.
 
     `data=sequences(...)` and a template, `"state[-1] -> state -> y"`, make a chain, whose first slices are `first=Free()`,
     `Stationary()` or `Given(...)`.
@@ -289,6 +292,7 @@ def with_regressions(
     >>> with_regressions("x -> y", rows, None, Mean(), {"y": Linear()})["y"].coefficients.round(2)
     array([1.98])
     """
+    families = as_families(families)
     if isinstance(data, Statistics):
         return _tabled_regressions(dag, data, prior, how, families, shared)
     task = task_of(dag, data, prior=prior, estimate=how, families=families, shared=shared)
@@ -331,7 +335,7 @@ def _tabled_regressions(
 ) -> BayesNet:
     """The same from statistics, which know all about regressions of finite variables on finite variables."""
     graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
-    seen = agreed_statistics(dag, graph, seen, ties)
+    seen = agreed_statistics(dag, graph, seen.with_variables(distributed(families).values()), ties)
     variables = seen.variables
     checked_families(families, graph, variables)
     check_families(ties, families)

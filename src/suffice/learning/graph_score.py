@@ -12,6 +12,7 @@ from suffice.families import family_of
 from suffice.families.empirical_bayes import EmpiricalBayes
 from suffice.families.gathering import gather
 from suffice.families.hierarchical import PartialPooling
+from suffice.families.named_families import distributed
 from suffice.families.priors import Several, as_prior
 from suffice.families.regression_suprema import Supremum, supremum_of
 from suffice.graphs import Dag
@@ -89,10 +90,11 @@ def score(
         return score_chain(dag, data, chosen, by_node=by_node)
     asked: Any = dag  # what is left has to make a Dag, or is refused by it
     graph, ties = shared_in(Dag(asked), shared_of(dag, shared))
-    if families := families_of(dag, families):
-        parts = _beside_regressions(dag, graph, data, chosen, families, ties)
+    own: Mapping[str, Any] = families_of(dag, families) or {}
+    if any(f.iterative for f in own.values()):
+        parts = _beside_regressions(dag, graph, data, chosen, own, ties)
         return parts if by_node else float(sum(parts.values()))
-    statistics = agreed_statistics(dag, graph, gather(data, graph), ties)
+    statistics = agreed_statistics(dag, graph, gather(_typed(data, own), graph), ties)
     variables = statistics.variables
     if statistics.suppression is not None:
         if ties:
@@ -109,6 +111,17 @@ def score(
     return parts if by_node else float(sum(parts.values()))
 
 
+def _typed(data: Any, families: Mapping[str, Any] | None) -> Any:
+    """Rows, or statistics, in which numbers whose distribution is named are of it."""
+    chosen = distributed(families)
+    if not chosen:
+        return data
+    if isinstance(data, Statistics):
+        return data.with_variables(chosen.values())
+    rows = scan(data)
+    return rows.with_variables({n: v for n, v in chosen.items() if n in rows.columns})
+
+
 def _beside_regressions(
     dag: Any, graph: Dag, data: Any, chosen: Any, families: Mapping[str, Any], ties: Sequence[Tie]
 ) -> dict[str, float]:
@@ -117,7 +130,7 @@ def _beside_regressions(
     other nodes are scored as if regressions had no parents."""
     if isinstance(data, Statistics):
         raise FitError(f"{next(iter(families))!r} has a family of its own, which is scored from rows: statistics are not enough")
-    rows = dag.rows(data) if isinstance(dag, BayesNet) else scan(data).with_numbers(numbers_of(families, graph))
+    rows = dag.rows(data) if isinstance(dag, BayesNet) else _typed(scan(data).with_numbers(numbers_of(families, graph)), families)
     for node in graph.nodes:
         if node not in rows.columns:
             raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
@@ -196,7 +209,7 @@ def by_evidence(
     if isinstance(dag, BayesNet):
         statistics = dag.summary(data) if isinstance(data, Statistics) else gather(dag.rows(data), graph)
     else:
-        statistics = gather(data, graph)
+        statistics = gather(_typed(data, families), graph)
     statistics = agreed_statistics(dag, graph, statistics, ties)
     if not statistics.weight > 0:
         raise DataError("there are no rows to choose by")

@@ -10,7 +10,7 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, listed, nearest
 from suffice.families.family import Estimate, checked_estimate
-from suffice.families.named_families import check_family, typed
+from suffice.families.named_families import as_families, check_family, distributed, typed
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
@@ -83,6 +83,7 @@ def task_of(
     for v in unseen.values():
         if isinstance(v, Finite) and v.n_states > rows.n_rows:
             raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} rows")
+    families = as_families(families)
     rows = typed(rows, families if isinstance(families, Mapping) else {})
     schema = rows.schema
     variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
@@ -102,7 +103,7 @@ def numbers_of(families: Any, graph: Any) -> list[str]:
         return []
     parents = [p for n, f in families.items() if n in graph and getattr(f, "iterative", False) for p in graph.parents(n)]
     children = [n for n, f in families.items() if getattr(f, "iterative", False) and getattr(f, "kind", Real) is not Finite]
-    return list(dict.fromkeys((*parents, *children)))
+    return list(dict.fromkeys((*parents, *children, *distributed(families))))
 
 
 def checked_families(families: Any, graph: Dag, variables: Mapping[str, Variable]) -> None:

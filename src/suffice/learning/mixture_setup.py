@@ -17,7 +17,6 @@ import numpy as np
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.engines.gather import log_base
 from suffice.errors import DataError, FitError, TooLarge, listed, nearest, note
 from suffice.families.categorical import Table as CategoricalTable
 from suffice.families.family import Array, Cpd, Estimate
@@ -38,6 +37,7 @@ from suffice.learning.mixture_parts import (
 from suffice.learning.problem import EStep
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.chan import Spread
+from suffice.statistics.derived import log_factorial
 from suffice.variables import Count, Finite, Variable
 
 FEW = 2**12
@@ -130,7 +130,7 @@ class _Survey(Step[tuple[int, float]]):
 
     def of(self, block: Block) -> tuple[int, float]:
         empty = np.logical_and.reduce([is_missing(c) for c in block.columns.values()])
-        base = sum(float(log_base(np.nan_to_num(block.columns[n]), block.weights).sum()) for n in self.counts)
+        base = sum(float((block.weights * log_factorial(np.nan_to_num(block.columns[n]))).sum()) for n in self.counts)
         return int(empty.sum()), base
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.gather import Groups
-from suffice.errors import FitError, listed
+from suffice.errors import FitError, ModelError, listed
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.family import Estimate, Mean
 from suffice.families.linear_moments import common_line
@@ -167,28 +167,19 @@ def log_prior_of_line(line: Line, imagined: Any, how: Estimate, log_scale: float
     return float((-0.5 * rows * (np.log(line.variance) + 2.0 * log_scale) - 0.5 * R / line.variance).sum())
 
 
-def log_prior_of_rates(rates: Array, imagined: Moments, how: Estimate) -> float:
-    """Σ a ln λ − b λ for means, with a imagined events in b rows; Σ (a − 1) ln λ − b λ for modes."""
-    from scipy.special import xlogy
-
-    prior = imagined.at(np.arange(rates.size))
-    events = prior.count * prior.mean[:, 0] - (0.0 if isinstance(how, Mean) else 1.0)
-    return float((xlogy(events, rates.reshape(-1)) - prior.count * rates.reshape(-1)).sum())
-
-
 def kept(new: Any, old: Any, groups: Groups | None) -> Any:
-    """Rates of counts, of which those of configurations whose weight has vanished are the old ones."""
-    if not hasattr(new, "rates"):
-        return new
-    weight = np.zeros(new.rates.size)
+    """The parameters of a number that is not normal; those of configurations whose weight has vanished are the old ones."""
+    weight = np.zeros(new.means.size)
     if groups is not None:
         weight[groups.keys] = groups.spread.weight
-    known = (weight >= VANISHED).reshape(new.rates.shape) | (~np.isnan(new.rates) if new.imagined is not None else False)
-    return replace(new, rates=np.where(known, new.rates, old.rates))
+    known = (weight >= VANISHED).reshape(new.means.shape) | (~np.isnan(new.means) if new.imagined is not None else False)
+    own = {a: (getattr(new, a), getattr(old, a)) for a in new.arrays}
+    wide = {a: known.reshape(known.shape + (1,) * (x.ndim - known.ndim)) for a, (x, _) in own.items()}
+    return replace(new, **{a: np.where(wide[a], x, before) for a, (x, before) in own.items()})
 
 
-LOGARITHMS = ("rates", "variance", "dispersion")
-PARTS = ("rates", "intercept", "cut_points", "coefficients", "variance", "dispersion")
+LOGARITHMS = ("rates", "parameters", "variance", "dispersion")
+PARTS = ("rates", "parameters", "intercept", "cut_points", "coefficients", "variance", "dispersion")
 
 
 def free_parts(cpd: Any) -> list[Array]:
@@ -208,7 +199,10 @@ def with_parts(cpd: Any, parts: Sequence[Array]) -> Any:
     given = {n: np.exp(p) if n in LOGARITHMS else p for n, p in zip(_names(cpd), parts, strict=True)}
     if any(not np.isfinite(p).all() for p in given.values()) or np.any(given.get("variance", 1.0) <= 0.0):
         raise FitError(f"the parameters of {cpd.child.name!r} are beyond what a double holds")
-    return replace(cpd, **given)
+    try:
+        return replace(cpd, **given)
+    except ModelError as error:  # led beyond the bounds of a probability
+        raise FitError(str(error)) from None
 
 
 def _names(cpd: Any) -> list[str]:

@@ -41,7 +41,7 @@ from suffice.incomplete.folded import finite_components
 from suffice.incomplete.gauss_hermite import error_of
 from suffice.incomplete.hidden_units import with_hidden
 from suffice.incomplete.mixed import MixedComponents, scaled_moments
-from suffice.incomplete.units import Units, moments_by_column, no_groups, observed_cells
+from suffice.incomplete.units import Units, moments_by_column, no_groups, observed_cells, observed_sums
 from suffice.learning.held import ratios
 from suffice.learning.hidden_numbers import Conventions, refuse_unlinked, standard_moments
 from suffice.learning.incomplete import Task, task_of
@@ -51,7 +51,6 @@ from suffice.learning.objective import (
     kept,
     like,
     log_prior_of_line,
-    log_prior_of_rates,
     normal_of,
     with_parts,
 )
@@ -115,7 +114,7 @@ class ParameterProblem(ReducedTask):
             components = MixedComponents.of(task.rows, nodes, tables, units, task.threads)
         shown = components.shown
         counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
-        known = Statistics([*counts, *moments_by_column(spread, seen), *standard_moments(numbers)], shown.weight)
+        known = Statistics([*counts, *_moments(task, spread, seen), *standard_moments(numbers)], shown.weight, seen.values())
         prior = None if task.prior is None else task.prior.bind(task.variables, known)
         said = imagined_by(nodes, prior, task.estimate)
         refuse_constants(nodes, observed, spread, said, task.ties)
@@ -372,8 +371,8 @@ class ParameterProblem(ReducedTask):
     def _named(self, node: NodeFamily, statistic: Statistic, units: Units | None = None) -> Counts | Moments:
         if node.by_table:
             return Counts(node.finite, statistic.cells[self.tables.cells(node.name)].reshape(sizes(node.finite)))
-        groups = statistic.moments.get(node.name) or no_groups(len(node.reals), len(node.counted))
-        return (units or self.shown).outward_moments(node.finite, node.reals, groups)
+        groups = statistic.moments.get(node.name) or no_groups(len(node.reals), len(node.derived))
+        return (units or self.shown).outward_moments(node.finite, node.reals, groups, node.derived)
 
     @cached_property
     def _more(self) -> Array:
@@ -415,7 +414,8 @@ class ParameterProblem(ReducedTask):
             return 0.0
         if isinstance(cpd, ConditionalGaussian):
             return log_prior_of_line(Line.of(cpd), imagined, how, float(np.log(self.units.scale[node.name])))
-        return log_prior_of_rates(cpd.rates, imagined, how)
+        own: float = cpd.log_prior(imagined, how)
+        return own
 
     def _pooled(self, s: Statistic) -> Statistic:
         """The statistic in which each tied node has the counts or moments of its whole tie, whose columns have the same units."""
@@ -466,6 +466,12 @@ class ParameterProblem(ReducedTask):
             for n, held in self.entries.items()
         }
         return replace(theta, others={**theta.others, **put}) if put else theta
+
+
+def _moments(task: Task, spread: Any, seen: Mapping[str, Any]) -> list[Moments]:
+    """What a prior takes its defaults from, of each column of numbers."""
+    sums = {} if task.prior is None else observed_sums(task.rows, seen, task.threads)
+    return moments_by_column(spread, seen, sums)
 
 
 def problem_of(dag: Any, data: Any, **options: Any) -> ParameterProblem:

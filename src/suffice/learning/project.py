@@ -24,7 +24,7 @@ from suffice.models.divergence import NoEntropy, entropy_of_rows, entropy_of_wei
 from suffice.models.estimated import estimated
 from suffice.models.expected import Expected, closed_form
 from suffice.statistics import Statistics
-from suffice.variables import Count, Finite, Variable
+from suffice.variables import Finite, Variable, is_whole
 
 if TYPE_CHECKING:
     from suffice.argument_types import RowsLike
@@ -179,7 +179,7 @@ def _of_data(data: Any, graph: Dag) -> Projection:
 
 
 def _entropy_of_data(rows: Any, model: BayesNet) -> float:
-    real = [n for n, v in model.variables.items() if not isinstance(v, (Finite, Count))]
+    real = [n for n, v in model.variables.items() if not isinstance(v, Finite) and not is_whole(v)]
     if real:
         raise NoEntropy(
             f"{listed(real)} is real, and rows of real numbers have no density to compare with: the divergence from them is "

@@ -35,7 +35,7 @@ from suffice.learning.reduced_task import ReducedTask
 from suffice.statistics import Statistics
 from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import n_configurations, projected, sizes
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite, NotNormal, Variable
 
 SAMPLE = 2048
 """Rows among which a random start draws."""
@@ -112,8 +112,9 @@ class Starts:
 
     def filled(self, node: NodeFamily, cpd: Cpd) -> Cpd:
         """A distribution whose configurations without parameters start in the middle of the data."""
-        if hasattr(cpd, "rates") and np.isnan(cpd.rates).any():
-            return replace(cpd, rates=np.where(np.isnan(cpd.rates), self.units.mean[node.name], cpd.rates))  # type: ignore[type-var]
+        if isinstance(node.child, NotNormal) and not node.regression:
+            full: Cpd = cpd.filled(self.units.mean[node.name], self.units.variance[node.name])
+            return full
         if not isinstance(cpd, ConditionalGaussian) or not node.normal or not np.isnan(cpd.variance).any():
             return cpd
         lost = np.isnan(cpd.variance)
@@ -128,7 +129,7 @@ class Starts:
             return cpd
         groups = self._imagined(node, centres)
         if (seen := self.problem.components.shown.moments.get(node.name)) is not None:
-            groups += replace(seen, log_base=np.zeros((len(seen.keys), 0)))
+            groups += replace(seen, sums=np.zeros((len(seen.keys), 0)))
         if node.normal:
             q = sizes(node.finite)
             blank = ConditionalGaussian(node.child, node.parents, np.zeros(q), np.zeros((*q, len(node.reals) - 1)), np.ones(q))
@@ -136,7 +137,7 @@ class Starts:
                 return common_line_of(node, groups, blank, self.problem.offset_slopes(node), 0.0)
             return normal_of(node, groups, blank, None, Mean(), 0.0)
         moments = self.problem.units.outward_moments(node.finite, node.reals, groups)
-        other: Cpd = node.family.estimate(node.child, node.parents, moments, None, Mean())
+        other: Cpd = node.family.from_moments(node.child, node.parents, moments)
         return other
 
     def _known(self, node: NodeFamily) -> Summary:
@@ -170,7 +171,7 @@ class Starts:
         columns = []
         for name, variance in zip(node.reals, self._variances(node), strict=True):
             values, mean = self._sample[name][rows], self.units.mean[name]
-            if name in self.units.counted:
+            if name in self.units.not_normal:
                 # half way to the mean: a rate of zero would stay zero
                 columns.append(np.where(np.isnan(values), rng.uniform(0.5, 1.5) * mean, 0.5 * (values + mean)))
                 continue
@@ -265,8 +266,8 @@ def broken(dag: Dag, hidden: str, cpds: Mapping[str, Cpd], rng: np.random.Genera
             result[child] = replace(cpd, intercept=moved)
         elif cpd.is_regression:
             result[child] = cpd.moved(hidden, rng)
-        elif hasattr(cpd, "rates"):
-            result[child] = replace(cpd, rates=cpd.rates * rng.uniform(0.7, 1.4, cpd.rates.shape))
+        elif isinstance(cpd.child, NotNormal):
+            result[child] = cpd.moved_apart(rng)
     return result
 
 

@@ -76,7 +76,8 @@ class Answering:
         except NoFormula:
             relevant: Distribution | NumberAnswer = question.query_of_relevant(bn, names, evidence)
             return relevant
-        return hybrid.query(small, names, known)
+        answer: Distribution | NumberAnswer = hybrid.query(small, names, known)
+        return answer
 
     def marginals(self, given: Given = None, *, interval: float | None = None, draws: int = 1000, seed: int = 0) -> Marginals:
         """p(x | given) of every node x, all at once through the junction tree.

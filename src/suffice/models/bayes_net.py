@@ -372,7 +372,7 @@ class BayesNet(Provenance, Tabular, Answering):
         for name, variable in data.variables.items():
             if isinstance(variable, Finite) and name in finite and (unknown := set(variable.states) - set(finite[name].states)):
                 raise DataError(f"the statistics hold the state {min(unknown)!r} of {name!r}, which the network does not know")
-        return data.recoded(finite)
+        return data.recoded(finite).with_variables(self.variables.values())
 
     def __eq__(self, other: object) -> bool:
         """Same graph, same variables, same parameters, shared by the same nodes."""

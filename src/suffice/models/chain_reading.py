@@ -144,7 +144,7 @@ def plain_units(nodes: Any) -> Units:
     members: dict[str, Variable] = {v.name: v for node in nodes.values() for v in node.members}
     reals = [n for n, v in members.items() if not isinstance(v, Finite)]
     zero, one = dict.fromkeys(reals, 0.0), dict.fromkeys(reals, 1.0)
-    return Units(zero, one, zero, one, zero, frozenset())
+    return Units(zero, one, zero, one, zero, {})
 
 
 def missing_in(dtype: np.dtype[Any]) -> float | int:

@@ -10,7 +10,7 @@ from suffice.inference.hybrid import Hybrid
 from suffice.inference.junction_tree import JunctionTree
 from suffice.inference.network import GaussianNode, Network
 from suffice.models.regressions import closed, stand_in
-from suffice.variables import Count, Finite
+from suffice.variables import Finite, NotNormal
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -29,7 +29,7 @@ class Compiled:
         self.reals = tuple(n for n in bn.dag.topological_order if n not in self.variables)
         self.index = {n: i for i, n in enumerate(self.finite)}
         self.real_index = {n: i for i, n in enumerate(self.reals)}
-        self.counts = frozenset(n for n, v in bn.variables.items() if isinstance(v, Count))
+        self.counts = frozenset(n for n, v in bn.variables.items() if isinstance(v, NotNormal))
         self._cpds = {n: bn[n] for n in bn}
         self.open = tuple(n for n in bn.dag.topological_order if bn[n].is_open)
 

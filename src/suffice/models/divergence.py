@@ -30,11 +30,10 @@ from suffice.errors import DataError, ModelError, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.family import Array, Cpd
-from suffice.families.poisson import PoissonRates
 from suffice.families.regression import ROUNDING
 from suffice.models.bayes_net import BayesNet
-from suffice.models.expected import Expected, closed_form, marginal, normals, poisson_entropy
-from suffice.variables import Count, Finite, Real
+from suffice.models.expected import Expected, closed_form, marginal, normals
+from suffice.variables import Finite, NotNormal, Real, is_whole
 
 if TYPE_CHECKING:
     from suffice.argument_types import RowsLike
@@ -86,7 +85,7 @@ def entropy_of_rows(data: Any) -> float:
     0.636514
     """
     rows = scan(data)
-    number = next((n for n, v in rows.schema.items() if not isinstance(v, (Finite, Count))), None)
+    number = next((n for n, v in rows.schema.items() if not isinstance(v, Finite) and not is_whole(v)), None)
     if number is not None:
         raise DataError(f"the entropy of rows needs columns without real numbers, and {number!r} is real; cut it with Bins(...)")
     rows.require_complete(rows.schema)
@@ -174,7 +173,7 @@ def entropy_given_parents(p: BayesNet, name: str) -> float:
         return -float(weights[held] @ np.log(cpd.probs[held]))
     weights = marginal(p, [v.name for v in cpd.finite_parents])
     held = weights > 0
-    each = poisson_entropy(cpd.rates[held]) if isinstance(cpd, PoissonRates) else _normal_entropy(cpd.variance[held])
+    each = cpd.entropies[held] if isinstance(cpd.child, NotNormal) else _normal_entropy(cpd.variance[held])
     if np.isnan(each).any():
         raise ModelError(f"{name!r} has no parameters at some configurations of its parents; fit with a prior")
     return float(weights[held] @ each)

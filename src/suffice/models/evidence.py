@@ -14,7 +14,7 @@ from suffice.errors import ModelError, listed, nearest
 from suffice.families.family import as_numbers
 from suffice.inference.network import NONE, Array, Ints
 from suffice.statistics.configurations import frozen
-from suffice.variables import Count, Finite, Variable, state_text
+from suffice.variables import Count, Distributed, Finite, Variable, state_text
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -102,6 +102,8 @@ def number_of(variable: Variable, value: Any) -> float:
     x = finite_number(value, variable.name)
     if isinstance(variable, Count) and not (x >= 0 and x.is_integer()):
         raise ModelError(f"{variable.name!r} is a count, 0, 1, 2, ..., and cannot be {value!r}")
+    if isinstance(variable, Distributed) and variable.family.impossible(np.array([x]))[0]:
+        raise ModelError(f"{variable.name!r} is {variable.family!r}, of {variable.family.support}, and cannot be {value!r}")
     return x
 
 

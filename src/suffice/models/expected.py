@@ -10,27 +10,24 @@ their rate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError, TooLarge, listed
-from suffice.exponential.poisson import Poisson
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
-from suffice.families.poisson import PoissonRates
 from suffice.inference.questions import posterior
-from suffice.libraries import sc
 from suffice.models.bayes_net import BayesNet
 from suffice.models.regressions import advising, closed, reduced, words
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, pooled
 from suffice.statistics.configurations import described, n_configurations, sizes
-from suffice.variables import Count, Finite
+from suffice.statistics.derived import DerivedColumn
+from suffice.variables import Finite, NotNormal
 
 Array = npt.NDArray[np.float64]
 
@@ -84,13 +81,14 @@ class Expected:
 
     def answer(self, request: Request) -> Counts | Moments:
         """The counts or moments that a family asks for, of weight 1."""
-        return self.moments(request.finite, request.real) if request.real else self.counts(request.finite)
+        return self.moments(request.finite, request.real, request.derived) if request.real else self.counts(request.finite)
 
     def counts(self, names: Sequence[str]) -> Counts:
         return Counts(finite_variables(self.p, names), marginal(self.p, names))
 
-    def moments(self, finite: Sequence[str], numbers: Sequence[str]) -> Moments:
-        """E[1], E[x] and the centred scatter of numbers in each configuration of finite variables that can be."""
+    def moments(self, finite: Sequence[str], numbers: Sequence[str], derived: Sequence[DerivedColumn] = ()) -> Moments:
+        """E[1], E[x] and the centred scatter of numbers in each configuration of finite variables that can be, and E[f(x)] of
+        what is derived from them."""
         normals = self._normals(numbers)
         rest = [v.name for v in normals.finite if v.name not in finite]
         variables = finite_variables(self.p, [*finite, *rest])
@@ -108,11 +106,16 @@ class Expected:
             raise self._lost(numbers, normals, at)
         parts = Spread(w, means, np.zeros_like(means), w[:, None, None] * covariances)
         weight, mean, left, scatter = pooled(parts, group, len(keys))
-        counted = tuple(n for n in numbers if isinstance(self.p.variables[n], Count))
-        logs = [np.bincount(group, w * log_factorial(means[:, numbers.index(n)]), len(keys)) for n in counted]
-        log_base = np.array(logs, np.float64).reshape(len(counted), len(keys)).T
+        each = [np.bincount(group, w * self._derived(d, codes, place), len(keys)) for d in derived]
+        sums = np.array(each, np.float64).reshape(len(each), len(keys)).T
         names = variables[: len(finite)], tuple(numbers)
-        return Moments(*names, keys, weight, mean, scatter, weight, None, left, counted, log_base)
+        return Moments(*names, keys, weight, mean, scatter, weight, None, left, tuple(derived), sums)
+
+    def _derived(self, derived: DerivedColumn, codes: npt.NDArray[np.intp], place: Mapping[str, int]) -> Array:
+        """E[f(x)] of a column in each of some configurations."""
+        cpd: Any = closed_form(self.p[derived.column])
+        each = cpd.expected(derived)[tuple(codes[:, place[v.name]] for v in cpd.finite_parents)]
+        return np.asarray(np.broadcast_to(each, len(codes)))
 
     def _normals(self, numbers: Sequence[str]) -> Normals:
         """The numbers with their ancestors among numbers; all numbers of the network at once, where that is no effort."""
@@ -141,7 +144,7 @@ class Expected:
             wrong = ~(np.isfinite(means) & np.isfinite(variances))
             if wrong.any() and name in needed:
                 where = f" at {described(int(at[np.argmax(wrong)]), found.finite)}" if found.finite else ""
-                if np.isnan(getattr(self.p[name], "variance", getattr(self.p[name], "rates", 0.0))).any():
+                if any(np.isnan(getattr(self.p[name], a)).any() for a in self.p[name].arrays):
                     return ModelError(f"{name!r} has no parameters{where}: too few rows had it; fit with a prior")
                 return ModelError(f"the mean or variance of {name!r}{where} is beyond the largest double; rescale the columns")
         return ModelError(f"the covariances of {listed(numbers)} are beyond the largest double; rescale the columns")
@@ -169,8 +172,8 @@ def normals(p: BayesNet, numbers: Sequence[str]) -> Normals:
             cpd = closed_form(p[name])
             assert not isinstance(cpd, Table)
             u = tuple(row[v.name] for v in cpd.finite_parents)
-            if isinstance(cpd, PoissonRates):
-                means[:, i] = covariances[:, i, i] = cpd.rates[u]
+            if isinstance(cpd.child, NotNormal):
+                means[:, i], covariances[:, i, i] = cpd.means[u], cpd.variances[u]
                 continue
             parents = [(j, place[parent]) for j, parent in enumerate(cpd.real_parents) if parent in place]
             columns = [at for _, at in parents]
@@ -182,15 +185,14 @@ def normals(p: BayesNet, numbers: Sequence[str]) -> Normals:
     return Normals(finite, tuple(numbers), means, covariances)
 
 
-def closed_form(cpd: Cpd) -> Table | ConditionalGaussian | PoissonRates:
+def closed_form(cpd: Cpd) -> Any:
     """A distribution whose expectations have a formula: as it is, or a regression that is a table, Gaussian or of rates."""
     if cpd.is_open:
         raise ModelError(
             f"{cpd.child.name!r} is a {words(cpd)}, whose expectations have no formula here; draw rows instead, as with "
             "bn.sample(100_000)"
         )
-    found: Table | ConditionalGaussian | PoissonRates = closed(cpd)
-    return found
+    return closed(cpd)
 
 
 def finite_variables(p: BayesNet, names: Sequence[str]) -> tuple[Finite, ...]:
@@ -217,31 +219,3 @@ def _flat(codes: npt.NDArray[np.intp], variables: Sequence[Finite]) -> npt.NDArr
     if not variables:
         return np.zeros(len(codes), np.intp)
     return np.asarray(np.ravel_multi_index(tuple(codes.T), sizes(variables)), np.intp)
-
-
-TOGETHER = 4096
-"""Rates whose sums are held in memory at once."""
-
-
-def poisson_entropy(rates: Array) -> Array:
-    """H of a Poisson distribution of each rate, in nats; NaN where the rate is.
-
-    >>> poisson_entropy(np.array([0.0, 1.0, 1.0, np.nan, 1e6])).round(6)
-    array([0.      , 1.304842, 1.304842,      nan, 8.326694])
-    """
-    result = np.full(np.shape(rates), np.nan)
-    known = ~np.isnan(rates)
-    distinct, inverse = np.unique(rates[known], return_inverse=True)
-    parts = [Poisson(distinct[i : i + TOGETHER]).entropy() for i in range(0, len(distinct), TOGETHER)]
-    if parts:
-        result[known] = np.concatenate(parts)[inverse]
-    return result
-
-
-def log_factorial(rates: Array) -> Array:
-    """E[ln n!] of a count of each rate λ: H − λ + λ ln λ.
-
-    >>> log_factorial(np.array([0.0, 2.0])).round(6)
-    array([0.      , 1.091177])
-    """
-    return np.asarray(poisson_entropy(rates) - rates + sc.xlogy(rates, rates))

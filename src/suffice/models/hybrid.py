@@ -20,16 +20,18 @@ from suffice.inference.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureM
 from suffice.inference.logs import NEVER
 from suffice.inference.questions import posterior
 from suffice.models.answers import Distribution, Marginals, MostProbable
+from suffice.models.distribution_mixture import DistributionMixture
 from suffice.models.evidence import Observed, impossible
 from suffice.models.mixture import Mixture, PoissonMixture
 from suffice.models.regressions import NoFormula, no_formula
 from suffice.statistics.configurations import checked_cells
+from suffice.variables import Distributed
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 
-def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture | PoissonMixture:
+def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Any:
     """p(targets | evidence): a mixture where a target is real, of Poisson distributions where it is a count.
 
     >>> from suffice import Gaussian
@@ -46,7 +48,9 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribut
     reals = [n for n in targets if n in compiled.real_index]
     count = next((n for n in targets if n in compiled.counts), None)
     if count is not None and len(targets) > 1:
-        raise ModelError(f"{count!r} is a count, which is asked for alone: {targets[targets[0] == count]!r} is another question")
+        raise ModelError(
+            f"{count!r} is {_kind(bn, count)}, which is asked for alone: {targets[targets[0] == count]!r} is another question"
+        )
     with _part(bn, reals, evidence) as part:
         if not reals:
             probs = posterior(part.network, finite, evidence.codes, evidence_factors(part, evidence), everywhere=False).probs
@@ -92,7 +96,7 @@ def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> M
     compiled = bn.compiled
     for count in (n for n in targets if n in compiled.counts):
         raise ModelError(
-            f"the most probable value of the count {count!r} is not searched for; name other targets, and ask for its "
+            f"the most probable value of {count!r}, {_kind(bn, count)}, is not searched for; name other targets, and ask for its "
             f"distribution with query({count!r})"
         )
     finite, reals = [n for n in targets if n in compiled.index], [n for n in targets if n in compiled.real_index]
@@ -105,12 +109,21 @@ def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> M
     return MostProbable({n: values[n] for n in targets}, mode.log_joint, mode.log_prob, evidence.given)
 
 
-def _mixture(bn: BayesNet, names: Sequence[str], found: Mixed, evidence: Observed, **more: Any) -> Mixture | PoissonMixture:
-    """The answer about some numbers, or about one count: Poisson where it is not observed."""
+def _mixture(bn: BayesNet, names: Sequence[str], found: Mixed, evidence: Observed, **more: Any) -> Any:
+    """The answer about some numbers, or about one that is not normal: of its own distribution where it is not observed."""
     known: dict[str, Any] = {"log_prob_of_evidence": found.log_prob, "given": evidence.given, **more}
     if names[0] in bn.compiled.counts - set(evidence.given):
+        variable = bn.variables[names[0]]
+        if isinstance(variable, Distributed):
+            moments = found.means[:, 0], found.covariances[:, 0, 0]
+            return DistributionMixture.of_moments(variable, found.weights, *moments, **known)
         return PoissonMixture(names[0], found.weights, found.means[:, 0], **known)
     return Mixture(tuple(names), found.weights, found.means, found.covariances, **known)
+
+
+def _kind(bn: BayesNet, name: str) -> str:
+    variable = bn.variables[name]
+    return f"a number of {variable.family!r}" if isinstance(variable, Distributed) else "a count"
 
 
 def _check_possible(log_prob: float, evidence: Observed) -> None:
@@ -147,8 +160,8 @@ def named(bn: BayesNet) -> Iterator[None]:
         if count not in bn.compiled.counts:
             raise no_formula(bn[count], dict.fromkeys(bn[count].real_parents, 0.0)) from None
         raise NoFormula(
-            f"the answer depends on {child!r}, whose parent {count!r} is a count that is not observed: the sum over all counts "
-            "has no formula",
+            f"the answer depends on {child!r}, whose parent {count!r} is {_kind(bn, count)} that is not observed: the sum over "
+            "all its values has no formula",
             [count],
         ) from None
     except MixtureMode as mixture:

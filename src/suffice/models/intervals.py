@@ -35,7 +35,7 @@ from suffice.models.parameter_covariance import ParameterCovariance, drawn_toget
 from suffice.models.question import Question
 from suffice.models.regressions import NoFormula, words
 from suffice.statistics.configurations import n_configurations, sizes
-from suffice.variables import Count, Finite
+from suffice.variables import Finite, NotNormal
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -153,8 +153,9 @@ def check_draws(draws: object, size: int) -> None:
 def check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
     """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula."""
     name, without = cpd.child.name, "ask without interval="
-    if isinstance(cpd.child, Count) and not cpd.is_regression:
-        raise ModelError(f"an interval cannot be found for answers that depend on the count {name!r}; {without}")
+    if isinstance(cpd.child, NotNormal) and not cpd.is_regression:
+        what = "count" if cpd.child.whole else "number"
+        raise ModelError(f"an interval cannot be found for answers that depend on the {what} {name!r}; {without}")
     if not cpd.is_regression:
         return
     about = f"the answer depends on {name!r}, a {words(cpd)}"

@@ -199,7 +199,7 @@ def _spoken(reading: ChainReading) -> set[str]:
 
 def plain_numbers(reading: ChainReading) -> Units:
     """Numbers as they are, under all of their names."""
-    return _under_all_names(reading, Units({}, {}, {}, {}, {}, frozenset()))
+    return _under_all_names(reading, Units({}, {}, {}, {}, {}, {}))
 
 
 def _units(reading: ChainReading, block: Block) -> Units:
@@ -215,7 +215,7 @@ def _units(reading: ChainReading, block: Block) -> Units:
     reals = [n for n, v in chain.variables.items() if not isinstance(v, (Finite, Count))]
     zero, one = dict.fromkeys(centre, 0.0), dict.fromkeys(centre, 1.0)
     own = with_hidden(
-        Units(centre, scale, zero, one, zero, frozenset()),
+        Units(centre, scale, zero, one, zero, {}),
         columns_below(chain.template, [n for n in reals if n not in known], known),
     )
     return _under_all_names(reading, own)
@@ -229,7 +229,7 @@ def _under_all_names(reading: ChainReading, units: Units) -> Units:
     numbers = {n: b for n, b in bases.items() if not isinstance(reading.chain.variables[b], Finite)}
     centre, scale = ({n: part.get(b, d) for n, b in numbers.items()} for part, d in ((units.centre, 0.0), (units.scale, 1.0)))
     zero, one = dict.fromkeys(numbers, 0.0), dict.fromkeys(numbers, 1.0)
-    return Units(centre, scale, zero, one, zero, frozenset())
+    return Units(centre, scale, zero, one, zero, {})
 
 
 def _log_units(rows: LinearRows, y: Array) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 from suffice.errors import FitError, SufficeError, listed, note
 from suffice.models.draws import Coefficients, DrawnGaussian, DrawnTable
 from suffice.models.parameter_covariance import drawn_together
-from suffice.variables import Count, Finite
+from suffice.variables import Finite, NotNormal
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -84,8 +84,8 @@ def _drawn_alone(cpd: Any, n: int, rng: np.random.Generator) -> list[Any]:
     number = {name: i for i, name in enumerate((*cpd.parents, cpd.child.name))}
     if isinstance(cpd.child, Finite):
         parts = {"probs": DrawnTable(cpd, number, {}).draw(n, rng).reshape(n, *cpd.probs.shape)}
-    elif isinstance(cpd.child, Count):
-        parts = {"rates": cpd.drawn_rates(n, rng)}
+    elif isinstance(cpd.child, NotNormal):
+        parts = cpd.drawn_parts(n, rng)
     else:
         node = DrawnGaussian(cpd, number, number).draw(n, rng)
         parts = {"intercept": node.intercept, "coefficients": node.coefficients, "variance": node.variance}

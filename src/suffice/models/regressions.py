@@ -26,11 +26,12 @@ from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import configurations
 from suffice.families.family import Array, Cpd
+from suffice.families.named_families import as_families
 from suffice.families.regression_cpd import GlmCpd
 from suffice.graphs import Dag
 from suffice.inference.network import DensityNode
 from suffice.statistics.configurations import checked_cells, sizes
-from suffice.variables import Finite, Variable
+from suffice.variables import Distributed, Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -124,8 +125,14 @@ def closed(cpd: Any) -> Any:
 
 def families_of(bn: Any, families: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The families of a network's regressions, if it is a network, and those that are named beside them."""
-    own = {n: bn[n].family for n in bn if bn[n].is_regression} if hasattr(bn, "compiled") else {}
+    families = as_families(families)
+    own = {n: bn[n].family for n in bn if _has_own(bn[n])} if hasattr(bn, "compiled") else {}
     return {**own, **families} if isinstance(families, Mapping) and own else families or own or None
+
+
+def _has_own(cpd: Any) -> bool:
+    """Whether its family was chosen, and does not follow from its variables."""
+    return bool(cpd.is_regression) or isinstance(cpd.child, Distributed)
 
 
 def reduced(

@@ -12,7 +12,7 @@ import numpy as np
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.inference.sampling import checked_seed, whole_number
 from suffice.libraries import pa
-from suffice.variables import Count, Finite, Variable
+from suffice.variables import Finite, Variable, is_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,5 +59,5 @@ def arrow_columns(variables: Mapping[str, Variable], columns: Mapping[str, Any])
                 pa.array(values), pa.array(v.states, pa.string()), ordered=not v.inferred
             )
         else:
-            arrays[name] = pa.array(values.astype(np.int64) if isinstance(v, Count) else values)
+            arrays[name] = pa.array(values.astype(np.int64) if is_whole(v) else values)
     return arrays

@@ -243,7 +243,7 @@ def _other_states(a: Finite, b: Finite, together: Sequence[Variable]) -> FitErro
 
 
 def _kind(variable: Variable) -> str:
-    return {"Finite": "finite", "Real": "real", "Count": "a count"}[type(variable).__name__]
+    return {"Finite": "finite", "Real": "real", "Count": "a count", "Distributed": repr(variable)}[type(variable).__name__]
 
 
 def _named(variable: Any, name: str) -> Any:
@@ -258,9 +258,10 @@ def _renamed(statistic: Any, names: Mapping[str, str]) -> Any:
     finite = tuple(_named(v, names[v.name]) for v in statistic.variables)
     if isinstance(statistic, Counts):
         return replace(statistic, variables=finite)
-    reals, counted = (tuple(names[r] for r in part) for part in (statistic.reals, statistic.counted))
+    reals = tuple(names[r] for r in statistic.reals)
+    derived = tuple(replace(d, column=names[d.column]) for d in statistic.derived)
     background = None if statistic.background is None else _renamed(statistic.background, names)
-    return replace(statistic, variables=finite, reals=reals, counted=counted, background=background)
+    return replace(statistic, variables=finite, reals=reals, derived=derived, background=background)
 
 
 def agreeing(statistics: Statistics, ties: Sequence[Tie]) -> Statistics:
@@ -340,7 +341,7 @@ def _of_tie(tie: Tie, statistics: Statistics, variables: Mapping[str, Variable])
         entries = [pooled(tie, statistics, variables)]
     except StatisticsError:  # incomplete rows: there are only statistics of single columns
         entries = [_column(names, statistics) for names in tie.columns if not set(names).isdisjoint(statistics.variables)]
-    return Statistics([*others, *entries], statistics.weight)
+    return Statistics([*others, *entries], statistics.weight, statistics.variables.values())
 
 
 def _column(names: Sequence[str], statistics: Statistics) -> Statistic:

@@ -21,7 +21,7 @@ from suffice.engines.engine import Block
 from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, TooLarge, bytes_in_words, counted, listed, nearest
 from suffice.inference.boltzmann import LayerUnits
-from suffice.variables import Count, Finite, Variable
+from suffice.variables import Finite, NotNormal, Variable
 
 Array = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]
@@ -49,7 +49,7 @@ class VisibleColumns:
     @classmethod
     def of(cls, variables: Mapping[str, Variable]) -> VisibleColumns:
         """Columns whose numbers are taken as they are."""
-        if counts := [n for n, v in variables.items() if isinstance(v, Count)]:
+        if counts := [n for n, v in variables.items() if isinstance(v, NotNormal)]:
             raise ModelError(
                 f"{listed(counts)} are counts, and the visible units of a machine are states or real numbers: declare them "
                 "Real, or cut them into Bins(...)"

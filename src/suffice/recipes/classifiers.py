@@ -37,7 +37,6 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.engines.gather import log_base
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, MissingCells, SchemaError, listed, nearest, note
 from suffice.families import family_of
@@ -57,7 +56,7 @@ from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import checked_cells, described
-from suffice.variables import Count, Finite, Real, Variable
+from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:
     from suffice.argument_types import PriorLike, RowsLike, VariablesLike
@@ -141,9 +140,10 @@ class _Shown(Step[tuple[Counts | Moments, ...]]):
             return Counts((target, feature), counts.reshape(target.n_states, feature.n_states))
         groups = weighted_moments(classes[None], weight[None], cells[None].astype(np.float64), target.n_states)
         keys, (total, mean, _, scatter) = groups.keys, groups.spread
-        counted = (feature.name,) if isinstance(feature, Count) else ()
-        base = np.bincount(classes, log_base(cells, weight), target.n_states)[keys, None] if counted else None
-        return Moments((target,), (feature.name,), keys, total, mean, scatter, counted=counted, log_base=base)  # type: ignore[arg-type]
+        derived = family_of(feature, [target]).needs(feature, [target]).derived
+        sums = [np.bincount(classes, weight * d.values(cells), target.n_states)[keys] for d in derived]
+        own = np.array(sums, np.float64).reshape(len(sums), len(keys)).T
+        return Moments((target,), (feature.name,), keys, total, mean, scatter, derived=derived, sums=own)
 
 
 class Labelled(NamedTuple):

@@ -26,6 +26,7 @@ from suffice.display import html_table, text_table
 from suffice.engines.scan import scan
 from suffice.engines.sequences import Sequences
 from suffice.errors import DataError, FitError, SufficeNote, listed, note
+from suffice.families import family_of
 from suffice.families.priors import as_prior
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.text import Edge
@@ -46,7 +47,7 @@ from suffice.structure.hill_climb import HillClimb, check_number
 from suffice.structure.pc import MMHC, PC
 from suffice.structure.problem import Method, Problem
 from suffice.structure.search import problem_of as search_problem
-from suffice.variables import Count, Finite, Real
+from suffice.variables import Finite, NotNormal, Real
 
 if TYPE_CHECKING:
     from suffice.argument_types import FamiliesLike, HiddenLike, Path, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
@@ -93,7 +94,7 @@ class StructuralRun(Run[BayesNet]):
     def cpdag(self) -> Cpdag:
         """The equivalence class of the graph; edges from states to counts and numbers, and from counts to numbers,
         have no other direction in this kind of model, nor have those of regressions."""
-        kinds = {n: (Finite, Count, Real).index(type(v)) for n, v in self.model.variables.items()}
+        kinds = {n: [isinstance(v, k) for k in (Finite, NotNormal, Real)].index(True) for n, v in self.model.variables.items()}
         own = {n for n in self.model if self.model[n].is_regression}
         return self.dag.cpdag([(b, a) for a, b in self.dag.edges if kinds[a] < kinds[b] or own & {a, b}])
 
@@ -327,7 +328,7 @@ def said_once() -> Iterator[None]:
 
 def _without_lost_counts(task: Task, constraints: Constraints | None) -> Constraints | None:
     """The constraints, and that counts of which cells are missing have no children: there is no closed form to sum them out."""
-    lost = [n for n, v in task.variables.items() if isinstance(v, Count) and task.rows.missing.get(n)]
+    lost = [n for n, v in task.variables.items() if isinstance(v, NotNormal) and task.rows.missing.get(n)]
     below = [n for n, v in task.variables.items() if isinstance(v, Real)]
     if not lost or not below:
         return constraints
@@ -338,12 +339,12 @@ def _without_lost_counts(task: Task, constraints: Constraints | None) -> Constra
 
 def _blank(task: Task) -> Statistics:
     """Statistics that speak of the variables, and say nothing: what is expected takes their place in each round."""
-    counts = [n for n, v in task.variables.items() if isinstance(v, Count)]
+    needs = {v: family_of(v, []).needs(v, []) for v in task.variables.values()}
     blank = [
-        Counts((v,), np.zeros(v.n_states)) if isinstance(v, Finite) else nothing([n]).counting([n] if n in counts else [])
-        for n, v in task.variables.items()
+        Counts((v,), np.zeros(v.n_states)) if isinstance(v, Finite) else nothing([v.name]).deriving(request.derived)
+        for v, request in needs.items()
     ]
-    return Statistics(blank, task.rows.weight)
+    return Statistics(blank, task.rows.weight, task.variables.values())
 
 
 def _checked(method: Any) -> Method:

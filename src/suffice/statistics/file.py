@@ -1,7 +1,8 @@
 """The file of statistics: a zip of one JSON header and two plain numpy arrays. Nothing in it can run.
 
 `header.json` holds {"suffice": "statistics", "version": 2, "weight", "variables", "entries"}; each entry names its finite
-and real variables, those of the latter that are counts (`counted`, if there are any), its background, and how many cells or
+and real variables, what is derived from these (`derived`, if there is any; before 0.2
+`counted`, columns of which there is ln x!), its background, and how many cells or
 configurations are `listed` of a sparse table or of moments. `numbers.npy` has the numbers of all entries one after the other,
 `keys.npy` the keys of those that have some. In version 1 each array stood by itself, as `<entry>.<array>.npy`.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,14 +26,15 @@ from suffice.errors import FormatError, SufficeError, listed
 from suffice.statistics.archive import DAMAGE, array_of, header_of, write_archive
 from suffice.statistics.configurations import Array, Keys, sizes
 from suffice.statistics.counts import Counts
+from suffice.statistics.derived import DerivedColumn, log_factorials
 from suffice.statistics.moments import Moments
 from suffice.statistics.suppression import NOTHING, Suppression
-from suffice.variables import Count, Finite, Real, Variable
+from suffice.variables import Count, Finite, Real, Variable, is_whole
 
 Entry = Counts | Moments
 VERSION = 2
 _STEP = re.compile(r"\[-?[0-9]+\]$")
-MOMENT_PARTS = ("keys", "count", "mean", "scatter", "df", "rest", "log_base")
+MOMENT_PARTS = ("keys", "count", "mean", "scatter", "df", "rest")
 
 
 class Entries(Protocol):
@@ -51,7 +53,7 @@ class Entries(Protocol):
 
 
 SomeEntries = TypeVar("SomeEntries", bound=Entries)
-Make = Callable[[list[Entry], Any, Suppression | None], SomeEntries]
+Make = Callable[[list[Entry], Any, Iterable[Variable], Suppression | None], SomeEntries]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +87,7 @@ class Contents:
         entries = [_entry(d, by, flat.take) for d in self.layout["entries"]]
         flat.check_end()
         suppression = Suppression.from_dict({**self.layout, "lost": self.lost}, entries)
-        return checked(make(entries, self.weight, suppression))
+        return checked(make(entries, self.weight, by.values(), suppression))
 
     def write(self, path: str | PathLike[str]) -> None:
         lost = {} if self.lost is None else {"lost": self.lost}
@@ -172,8 +174,8 @@ def checked(statistics: SomeEntries) -> SomeEntries:
             raise FormatError(f"the statistic of {what} holds negative or infinite numbers")
         if isinstance(entry, Moments) and np.any(np.einsum("gii->gi", entry.scatter) < 0):
             raise FormatError(f"the statistic of {what} holds a negative variance")
-        if isinstance(entry, Moments) and (np.any(entry.log_base < 0) or np.isinf(entry.log_base).any()):
-            raise FormatError(f"the statistic of {what} holds a sum of ln x! that no counts have")
+        if isinstance(entry, Moments) and _impossible_sums(entry):
+            raise FormatError(f"the statistic of {what} holds a sum of ln x! that no counts have, or one that is not finite")
         lacking, most = statistics.weight - entry.total, max(statistics.weight, entry.total)
         lost = NOTHING if statistics.suppression is None else statistics.suppression.of(entry)
         beyond = max(lost.least_weight - lacking, lacking - lost.most_weight)
@@ -184,7 +186,7 @@ def checked(statistics: SomeEntries) -> SomeEntries:
 
 def variable_to_dict(v: Variable) -> dict[str, Any]:
     if not isinstance(v, Finite):
-        return {"name": v.name, "type": type(v).__name__.lower()}
+        return {"name": v.name, "type": "count" if is_whole(v) else "real"}
     extra = {} if v.cuts is None else {"cuts": list(v.cuts)}
     return {"name": v.name, "type": "finite", "states": list(v.states), "inferred": v.inferred, **extra}
 
@@ -203,8 +205,8 @@ def _described(entry: Entry, arrays: list[Any], keys: list[Any]) -> dict[str, An
         arrays.append(entry.values)
         d |= {"sparse": entry.keys is not None, "background": entry.background}
     else:
-        arrays += [getattr(entry, part) for part in _parts(entry.counted) if part != "keys"]
-        d |= {"counted": list(entry.counted)} if entry.counted else {}
+        arrays += [getattr(entry, part) for part in _parts(entry.derived).values() if part != "keys"]
+        d |= derived_to_dict(entry.derived)
     if entry.keys is None:
         return d
     keys.append(entry.keys)
@@ -218,10 +220,10 @@ def _entry(d: dict[str, Any], by: dict[str, Variable], take: Callable[[str, Sequ
         raise FormatError(f"the table of {d['finite']} names a variable without states")
     n, k = d.get("listed", 0), len(d["real"])
     if k:
-        counted = tuple(d.get("counted", ()))
-        shapes = {"mean": (n, k), "rest": (n, k), "scatter": (n, k, k), "log_base": (n, len(counted))}
-        parts = {part: take(part, shapes.get(part, (n,))) for part in _parts(counted)}
-        return Moments(variables, tuple(d["real"]), **parts, counted=counted)
+        derived = derived_from_dict(d, d.get("counted", ()))
+        shapes = {"mean": (n, k), "rest": (n, k), "scatter": (n, k, k), "log_base": (n, len(derived))}
+        parts = {part: take(array, shapes.get(array, (n,))) for array, part in _parts(derived).items()}
+        return Moments(variables, tuple(d["real"]), **parts, derived=derived)
     keys = take("keys", (n,)) if d["sparse"] else None
     return Counts(variables, take("values", (n,) if d["sparse"] else sizes(variables)), keys, float(d["background"]))
 
@@ -246,6 +248,24 @@ class _Flat:
                 raise FormatError(f"the array {kind!r} is not what its header says: {len(left):,} numbers belong to no table")
 
 
-def _parts(counted: tuple[str, ...]) -> tuple[str, ...]:
-    """The arrays of moments: without counts there is no `log_base`."""
-    return MOMENT_PARTS if counted else MOMENT_PARTS[:-1]
+def derived_to_dict(derived: tuple[DerivedColumn, ...]) -> dict[str, Any]:
+    """DerivedColumn columns as plain values; nothing where there are none."""
+    return {"derived": [[d.column, d.formula, d.n] for d in derived]} if derived else {}
+
+
+def derived_from_dict(d: dict[str, Any], counted: Iterable[str]) -> tuple[DerivedColumn, ...]:
+    """What `derived_to_dict` wrote; older files have ln x! of the columns that are counts."""
+    if "derived" not in d:
+        return log_factorials(tuple(counted))
+    return tuple(DerivedColumn(str(column), str(formula), float(n)) for column, formula, n in d["derived"])
+
+
+def _impossible_sums(entry: Moments) -> bool:
+    factorials = [d.formula == "ln x!" for d in entry.derived]
+    return bool(np.isinf(entry.sums).any() or np.any(entry.sums[:, factorials] < 0))
+
+
+def _parts(derived: tuple[DerivedColumn, ...]) -> dict[str, str]:
+    """The arrays of moments, and their names in memory: without derived columns there is no `log_base`."""
+    own = {part: part for part in MOMENT_PARTS}
+    return own | {"log_base": "sums"} if derived else own

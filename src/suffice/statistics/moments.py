@@ -11,6 +11,7 @@ import numpy as np
 from suffice.errors import StatisticsError, nearest
 from suffice.statistics.chan import Spread, merged, parted, pooled
 from suffice.statistics.configurations import GONE, Array, Keys, frozen, moved, n_configurations, projected, renamed
+from suffice.statistics.derived import DerivedColumn
 from suffice.statistics.request import Request
 from suffice.variables import Finite
 
@@ -23,7 +24,7 @@ class Moments:
         df[g]         Σ w                      (a prior: ν, the imagined rows behind the variance)
         mean[g]       Σ w x / Σ w              (`rest` is what of it a double cannot hold)
         scatter[g]    Σ w (x − mean)(x − mean)ᵀ
-        log_base[g]   Σ w ln x!, one for each of the columns `counted`, which are counts (NaN where it is not known)
+        sums[g]       Σ w f(x), one for each of the columns `derived` from these (NaN where it is not known)
 
     Moments add by Chan's pairwise update, which never forms the sum of squares: a mean of 1e9 costs no digits.
     A configuration that is not listed holds `background`: a single group of moments, what a prior imagines everywhere.
@@ -42,21 +43,21 @@ class Moments:
     df: Array = cast(Array, None)  # noqa: RUF009 - filled with `count` where it is not given
     background: Moments | None = None
     rest: Array = cast(Array, None)  # noqa: RUF009 - nothing, where it is not given
-    counted: tuple[str, ...] = ()
-    log_base: Array = cast(Array, None)  # noqa: RUF009 - not known, where it is not given
+    derived: tuple[DerivedColumn, ...] = ()
+    sums: Array = cast(Array, None)  # noqa: RUF009 - not known, where it is not given
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "reals", tuple(self.reals))
-        object.__setattr__(self, "counted", tuple(r for r in self.reals if r in self.counted))
+        object.__setattr__(self, "derived", tuple(self.derived))
         keys = np.array(self.keys, dtype=np.int64)
-        n, k, c = len(keys), len(self.reals), len(self.counted)
+        n, k, c = len(keys), len(self.reals), len(self.derived)
         object.__setattr__(self, "keys", frozen(keys))
         given = {"count": self.count, "mean": self.mean, "scatter": self.scatter}
         given["df"] = self.count if self.df is None else self.df
         given["rest"] = np.zeros((n, k)) if self.rest is None else self.rest
-        given["log_base"] = np.full((n, c), np.nan) if self.log_base is None else self.log_base
-        shapes = {"count": (n,), "mean": (n, k), "scatter": (n, k, k), "df": (n,), "rest": (n, k), "log_base": (n, c)}
+        given["sums"] = np.full((n, c), np.nan) if self.sums is None else self.sums
+        shapes = {"count": (n,), "mean": (n, k), "scatter": (n, k, k), "df": (n,), "rest": (n, k), "sums": (n, c)}
         for name, shape in shapes.items():
             values = np.array(given[name], dtype=np.float64)
             if values.shape != shape:
@@ -71,7 +72,7 @@ class Moments:
 
     @property
     def request(self) -> Request:
-        return Request(self.names, self.reals)
+        return Request(self.names, self.reals, self.derived)
 
     @property
     def total(self) -> float:
@@ -85,12 +86,12 @@ class Moments:
     @property
     def _parts(self) -> tuple[Array, ...]:
         """All arrays that have a row for each configuration, in the order that `_of` takes them."""
-        return (*self.spread, self.df, self.log_base)
+        return (*self.spread, self.df, self.sums)
 
     def at(self, keys: Keys) -> Moments:
         """The moments at these configurations, increasing: seen, imagined, or of no weight."""
         keys = np.asarray(keys, dtype=np.int64)
-        blank = (self.background or nothing(self.reals)).counting(self.counted)
+        blank = (self.background or nothing(self.reals)).deriving(self.derived)
         parts = [np.repeat(part, len(keys), axis=0) for part in blank._parts]
         if len(self.keys):
             places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
@@ -99,18 +100,22 @@ class Moments:
                 target[found] = part[places[found]]
         return self._of(self.variables, keys, parts, self.background)
 
-    def counting(self, counted: Sequence[str]) -> Moments:
-        """The same with a `log_base` of these columns: where moments say nothing of it, it is not known."""
-        if tuple(counted) == self.counted:
+    def deriving(self, derived: Sequence[DerivedColumn]) -> Moments:
+        """The same with the sums of these columns and no others: where moments say nothing of one, it is not known."""
+        if tuple(derived) == self.derived:
             return self
-        own = dict(zip(self.counted, self.log_base.T, strict=True))
+        own = dict(zip(self.derived, self.sums.T, strict=True))
         unknown = np.where(self.count > 0, np.nan, 0.0)
-        columns = [own.get(r, unknown) for r in self.reals if r in counted]
-        return replace(self, counted=tuple(counted), log_base=np.array(columns).reshape(len(columns), len(unknown)).T)
+        columns = [own.get(d, unknown) for d in derived]
+        return replace(self, derived=tuple(derived), sums=np.array(columns).reshape(len(columns), len(unknown)).T)
+
+    def sum_of(self, derived: DerivedColumn) -> Array:
+        """Σ w f(x) of one derived column in each configuration; NaN where it is not known."""
+        return self.sums[:, self.derived.index(derived)] if derived in self.derived else np.full(len(self.keys), np.nan)
 
     def _of(self, variables: tuple[Finite, ...], keys: Keys, parts: Iterable[Array], background: Moments | None) -> Moments:
-        weight, mean, rest, scatter, df, log_base = parts
-        return Moments(variables, self.reals, keys, weight, mean, scatter, df, background, rest, self.counted, log_base)
+        weight, mean, rest, scatter, df, sums = parts
+        return Moments(variables, self.reals, keys, weight, mean, scatter, df, background, rest, self.derived, sums)
 
     def marginal(self, names: Sequence[str], reals: Sequence[str]) -> Moments:
         """The moments of some of the real columns, within each configuration of some of the finite ones."""
@@ -122,12 +127,12 @@ class Moments:
         if self.background is not None and set(names) != set(self.names):
             raise StatisticsError("imagined moments cannot be summed over configurations")
         columns = [self.reals.index(r) for r in reals]
-        counted = tuple(r for r in reals if r in self.counted)
+        derived = tuple(d for d in self.derived if d.column in reals)
         background = None if self.background is None else self.background.marginal((), reals)
         mean, rest, scatter = self.mean[:, columns], self.rest[:, columns], self.scatter[:, columns][:, :, columns]
-        base = self.log_base[:, [self.counted.index(r) for r in counted]]
+        base = self.sums[:, [self.derived.index(d) for d in derived]]
         numbers = self.count, mean, scatter, self.df
-        fewer = Moments(self.variables, tuple(reals), self.keys, *numbers, background, rest, counted, base)
+        fewer = Moments(self.variables, tuple(reals), self.keys, *numbers, background, rest, derived, base)
         by = {v.name: v for v in self.variables}
         kept = tuple(by[n] for n in names)
         groups, inverse = np.unique(projected(self.keys, self.variables, names), return_inverse=True)
@@ -135,9 +140,9 @@ class Moments:
             order = np.argsort(inverse)
             return fewer._of(kept, groups, (part[order] for part in fewer._parts), background)
         df: Array = np.bincount(inverse, self.df, len(groups)).astype(np.float64)
-        log_base = np.zeros((len(groups), len(counted)))
-        np.add.at(log_base, inverse, fewer.log_base)
-        return fewer._of(kept, groups, (*pooled(fewer.spread, inverse, len(groups)), df, log_base), None)
+        sums = np.zeros((len(groups), len(derived)))
+        np.add.at(sums, inverse, fewer.sums)
+        return fewer._of(kept, groups, (*pooled(fewer.spread, inverse, len(groups)), df, sums), None)
 
     def recoded(self, by: Mapping[str, Finite]) -> Moments:
         """The same moments over the same finite variables with other (more, or reordered) states."""
@@ -149,12 +154,12 @@ class Moments:
     def weighing(self, share: float) -> Moments:
         """The same moments of rows that weigh only so much each: means stay."""
         background = None if self.background is None else self.background.weighing(share)
-        parts = share * self.count, self.mean, self.rest, share * self.scatter, share * self.df, share * self.log_base
+        parts = share * self.count, self.mean, self.rest, share * self.scatter, share * self.df, share * self.sums
         return self._of(self.variables, self.keys, parts, background)
 
     def __add__(self, other: Moments) -> Moments:
         a, b, keys, background = self._paired(other, 1)
-        parts = *merged(a.spread, b.spread), a.df + b.df, a.log_base + b.log_base
+        parts = *merged(a.spread, b.spread), a.df + b.df, a.sums + b.sums
         return a._of(self.variables, keys, parts, background)
 
     def __sub__(self, other: Moments) -> Moments:
@@ -171,7 +176,8 @@ class Moments:
             raise StatisticsError("taking these moments away leaves a negative variance: they were never part of the sum")
         varies = diagonal > 1e-13 * was
         left = left._replace(scatter=left.scatter * (varies[:, :, None] & varies[:, None, :]))
-        parts, seen = (*left, a.df - b.df, np.maximum(a.log_base - b.log_base, 0.0)), left.weight > 0
+        sums = np.maximum(a.sums - b.sums, [d.least for d in a.derived])
+        parts, seen = (*left, a.df - b.df, sums), left.weight > 0
         return a._of(self.variables, keys[seen], (part[seen] for part in parts), background)
 
     def __eq__(self, other: object) -> bool:
@@ -184,8 +190,8 @@ class Moments:
     __hash__ = None  # type: ignore[assignment]
 
     @property
-    def _about(self) -> tuple[tuple[Finite, ...], tuple[str, ...], tuple[str, ...]]:
-        return self.variables, self.reals, self.counted
+    def _about(self) -> tuple[tuple[Finite, ...], tuple[str, ...], tuple[DerivedColumn, ...]]:
+        return self.variables, self.reals, self.derived
 
     def _paired(self, other: Moments, sign: int) -> tuple[Moments, Moments, Keys, Moments | None]:
         if other.variables != self.variables or other.reals != self.reals:
@@ -195,8 +201,8 @@ class Moments:
         keys = np.union1d(self.keys, other.keys)
         mine, theirs = self.background, other.background
         both = mine or theirs if not (mine and theirs) else (mine + theirs if sign > 0 else mine - theirs)
-        counted = tuple(r for r in self.reals if r in (*self.counted, *other.counted))
-        return self.counting(counted).at(keys), other.counting(counted).at(keys), keys, both
+        derived = tuple(dict.fromkeys((*self.derived, *other.derived)))
+        return self.deriving(derived).at(keys), other.deriving(derived).at(keys), keys, both
 
     def __repr__(self) -> str:
         given = f" | {', '.join(self.names)}" if self.variables else ""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from suffice.statistics.derived import DerivedColumn
 
 
 @dataclass(frozen=True)
 class Request:
-    """A contingency table of `finite`, or, if `real` is not empty, moments of `real` within each configuration of `finite`.
+    """A contingency table of `finite`, or, if `real` is not empty, moments of `real` within each configuration of `finite`, and
+    the sums of columns that are `derived` from these.
 
     >>> Request(("smoke", "cancer"))
     Request(finite=('smoke', 'cancer'), real=())
@@ -15,6 +18,7 @@ class Request:
 
     finite: tuple[str, ...]
     real: tuple[str, ...] = ()
+    derived: tuple[DerivedColumn, ...] = field(default=(), repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -14,11 +14,12 @@ from suffice.display import html_table
 from suffice.errors import StatisticsError, listed, whole
 from suffice.statistics.configurations import agreed, n_configurations
 from suffice.statistics.counts import Counts
+from suffice.statistics.derived import log_factorials
 from suffice.statistics.flat import FlatCounts
 from suffice.statistics.moments import Moments
 from suffice.statistics.request import Request
 from suffice.statistics.suppression import Lost, Scope, Suppression, agreed_suppression, without_small
-from suffice.variables import Count, Finite, Real, Variable
+from suffice.variables import Count, Distributed, Finite, NotNormal, Real, Variable
 
 if TYPE_CHECKING:
     from suffice.statistics.file import Entry
@@ -41,7 +42,14 @@ class Statistics:
 
     __slots__ = ("_entries", "_flat", "_most", "_suppression", "_variables", "_weight")
 
-    def __init__(self, entries: Iterable[Entry], weight: float, suppression: Suppression | None = None) -> None:
+    def __init__(
+        self,
+        entries: Iterable[Entry],
+        weight: float,
+        variables: Iterable[Variable] = (),
+        suppression: Suppression | None = None,
+    ) -> None:
+        """`variables` has those among the numbers that are not normal: entries do not tell them from others."""
         self._entries: dict[tuple[frozenset[str], frozenset[str]], Entry] = {}
         self._variables: dict[str, Variable] = {}
         self._weight = float(weight)
@@ -50,14 +58,21 @@ class Statistics:
         self._most: tuple[int | None] | None = None
         for entry in entries:
             self._entries[entry.request.scope] = entry
+            counts = {d.column for d in entry.request.derived if d in log_factorials([d.column])}
             for v in entry.variables:
                 if self._variables.setdefault(v.name, v) != v:
                     raise StatisticsError(f"variable {v.name!r} has other states in one table than in another")
             if isinstance(entry, Moments):
                 for r in entry.reals:
-                    if r in entry.counted and not isinstance(self._variables.get(r), Finite):
+                    if r in counts and not isinstance(self._variables.get(r), Finite):
                         self._variables[r] = Count(r)
                     self._variables.setdefault(r, Real(r))
+        chosen = {v.name: v for v in variables if isinstance(v, NotNormal)}
+        self._variables |= {n: chosen[n] for n, v in self._variables.items() if n in chosen and not isinstance(v, Finite)}
+
+    def with_variables(self, variables: Iterable[Variable]) -> Statistics:
+        """The same statistics, of numbers whose families were chosen."""
+        return Statistics(self, self._weight, (*self._variables.values(), *variables), self._suppression)
 
     @property
     def weight(self) -> float:
@@ -91,7 +106,7 @@ class Statistics:
             raise StatisticsError(f"small cells were left out before: {self._suppression.in_words()}")
         smaller = [without_small(entry, least) for entry in self]
         lost = {entry.request.scope: bounds for entry, bounds in smaller}
-        return Statistics([entry for entry, _ in smaller], self._weight, Suppression(least, lost))
+        return Statistics([entry for entry, _ in smaller], self._weight, self._variables.values(), Suppression(least, lost))
 
     def require_all_cells(self, what: str) -> None:
         """Refuse statistics without their small cells for what needs them."""
@@ -100,7 +115,7 @@ class Statistics:
 
     def recoded(self, by: Mapping[str, Any]) -> Statistics:
         """The same over variables with other (more, or reordered) states."""
-        return Statistics([entry.recoded(by) for entry in self], self._weight, self._suppression)
+        return Statistics([entry.recoded(by) for entry in self], self._weight, self._variables.values(), self._suppression)
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """These statistics, which are gathered already; a learner that is given them asks for the same as of rows."""
@@ -131,7 +146,10 @@ class Statistics:
         return entry.marginal(names, reals)
 
     def answer(self, request: Request) -> Entry:
-        return self.moments(request.finite, request.real) if request.real else self.counts(request.finite)
+        if not request.real:
+            return self.counts(request.finite)
+        entry = self.moments(request.finite, request.real)
+        return entry.deriving(request.derived) if request.derived else entry
 
     def marginal(self, names: Iterable[str]) -> Statistics:
         """What these statistics say about some of the variables: each table and moment without the others."""
@@ -151,7 +169,8 @@ class Statistics:
                 continue
             if self._suppression is not None:
                 lost[smaller[-1].request.scope] = self._suppression.of(entry).within(n_configurations(smaller[-1].variables))
-        return Statistics(smaller, self._weight, self._suppression and replace(self._suppression, lost=lost))
+        suppression = self._suppression and replace(self._suppression, lost=lost)
+        return Statistics(smaller, self._weight, self._variables.values(), suppression)
 
     @property
     def max_parents(self) -> int | None:
@@ -198,7 +217,7 @@ class Statistics:
             raise StatisticsError(f"the steps of a decay are a number of at least 0, not {steps!r}")
         share **= float(steps)
         suppression = self._suppression and self._suppression.weighing(share)
-        return Statistics((entry.weighing(share) for entry in self), share * self._weight, suppression)
+        return Statistics((entry.weighing(share) for entry in self), share * self._weight, self._variables.values(), suppression)
 
     def __add__(self, other: Statistics) -> Statistics:
         return self._combined(other, 1)
@@ -236,7 +255,7 @@ class Statistics:
             theirs = other._variables.get(name, variable)
             if isinstance(variable, Finite) and isinstance(theirs, Finite):
                 by[name] = agreed(variable, theirs, sides)
-            elif type(variable) is not type(theirs):
+            elif variable != theirs and not isinstance(variable, Distributed) and not isinstance(theirs, Distributed):
                 raise StatisticsError(f"variable {name!r} is {variable!r} in {sides[0]} and {theirs!r} in {sides[1]}")
         self._same_scopes(other, sides)
         entries: list[Entry] = []
@@ -248,7 +267,8 @@ class Statistics:
         if weight < -1e-9 * max(1.0, self._weight):
             raise StatisticsError(f"taking a weight of {other._weight:g} from {self._weight:g} leaves less than nothing")
         ours, others = self._suppression, other._suppression
-        return Statistics(entries, max(weight, 0.0), ours and others and ours.plus(others, entries))
+        variables = (*other._variables.values(), *self._variables.values())
+        return Statistics(entries, max(weight, 0.0), variables, ours and others and ours.plus(others, entries))
 
     def _same_scopes(self, other: Statistics, sides: tuple[str, str]) -> None:
         differing = set(self._entries) ^ set(other._entries)

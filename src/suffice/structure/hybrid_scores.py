@@ -28,7 +28,7 @@ from suffice.structure.gathered_scores import fastest_of_tables
 from suffice.structure.local_scores import FamilyScores, ScoreSource, families_in, in_memory
 from suffice.structure.parent_sets import Ints, Level, Sets, lattice
 from suffice.structure.rules import Parents, Rules
-from suffice.variables import Count, Finite
+from suffice.variables import Finite, NotNormal
 
 Array = npt.NDArray[np.float64]
 
@@ -169,7 +169,7 @@ class HybridScores(ScoreSource):
         finite = [i for i, v in enumerate(self.variables) if isinstance(v, Finite)]
         numbers = [i for i, v in enumerate(self.variables) if not isinstance(v, Finite)]
         self._kind = np.array([0 if i in finite else 1 for i in range(self.n)])
-        self._counted = np.array([isinstance(v, Count) for v in self.variables])
+        self._counted = np.array([isinstance(v, NotNormal) for v in self.variables])
         self._place = np.empty(self.n, np.int32)
         self._place[finite], self._place[numbers] = np.arange(len(finite)), np.arange(len(numbers))
         self._finite = tuple(self.names[i] for i in finite)

@@ -359,15 +359,13 @@ def _shared_posterior(bn: BayesNet, name: str, rows: RowEvidence) -> Array:
 
 def _numbers(bn: BayesNet, name: str, rows: RowEvidence, moments: Array, uniforms: Array) -> Array:
     """Real cells by their means and variances, counts, whose finite parents are known by now, by their rates."""
-    from scipy.stats import poisson
-
     cpd, (mean, variance) = bn[name], moments.T
     if cpd.is_open:
         return _regressed(bn, name, rows, ~np.isnan(mean), uniforms)
     if bn.compiled.open:
         _refuse_mixture(bn, name, rows)
     if name in bn.compiled.counts:
-        return np.asarray(poisson.ppf(uniforms, mean))
+        return np.asarray(cpd.quantiles_at(mean, variance, uniforms))
     return np.asarray(mean + np.sqrt(variance) * sc.ndtri(uniforms))
 
 

@@ -1,0 +1,168 @@
+"""The negative binomial distribution of a known size r: p(x | p) = C(x + r − 1, x) pʳ (1 − p)ˣ, the failures before the r-th
+success; r need not be whole. Of r = 1 it is the geometric one.
+
+    T(x) = x,   h(x) = Γ(x + r)/Γ(r) x!,   η = ln(1 − p) < 0,   A(η) = −r ln(1 − e^η) = −r ln p
+    E[T] = r (1 − p)/p,   Var[T] = r (1 − p)/p²
+    conjugate   Beta(r·count, total)             prior + statistic   Beta(a + rN, b + S)
+    evidence    ln B(a + rN, b + S) − ln B(a, b) + Σ ln h(x)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import ModelError
+from suffice.exponential.cumulants import of_odds, single
+from suffice.exponential.dirichlet import Beta
+from suffice.exponential.family import Inside, Summed, generator
+from suffice.exponential.special import deviance, log_negative_binomial
+from suffice.exponential.statistic import Totals, aligned
+from suffice.exponential.values import DRAWN, Array, bounded, broadcast, counts, held, plain, vectors
+from suffice.libraries import sc
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NegativeBinomialKnownSize(Summed):
+    """Failures, from 0 up, before success number `size`, each trial a success with probability `p` > 0. (`NegativeBinomial`, a
+    Poisson whose rate is drawn from a gamma, is the same of size `shape` and p = rate/(1 + rate).)
+
+    >>> from suffice.exponential import Beta
+    >>> seen = NegativeBinomialKnownSize(3).statistic([0, 2, 4])
+    >>> NegativeBinomialKnownSize(3).estimate(seen)
+    NegativeBinomialKnownSize(size=3.0, p=0.6)
+    >>> Beta(1.0, 1.0) + seen
+    Beta(a=10.0, b=7.0, of=NegativeBinomialKnownSize(size=3.0))
+    """
+
+    size: Any
+    p: Any = None
+
+    names: ClassVar[tuple[str, ...]] = ("p",)
+    prior: ClassVar[str] = "Beta"
+    support: ClassVar[str] = "whole numbers from 0 up (failures before a number of successes)"
+
+    def __post_init__(self) -> None:
+        size = bounded(self.size, "the size of NegativeBinomialKnownSize", 0.0, open=True)
+        object.__setattr__(self, "size", held(size))
+        super().__post_init__()
+
+    def _checked(self, name: str, value: Any) -> Array:
+        p = bounded(bounded(value, self._called("p"), 0.0, 1.0), self._called("p"), 0.0, open=True)
+        return broadcast(self._title, p=p, size=self._r)[0]
+
+    @property
+    def _r(self) -> Array:
+        return np.asarray(self.size, dtype=np.float64)
+
+    def _inside(self, x: Any) -> Inside:
+        return counts(x, self._title)
+
+    def log_base(self, x: Any) -> Array:
+        x, inside = self._inside(x)
+        return np.where(inside, -sc.betaln(self._r, x + 1.0) - np.log(self._r + x), -np.inf)
+
+    @property
+    def natural(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log1p(-self._need("p"))[..., None]
+
+    def from_natural(self, eta: Any) -> Self:
+        return type(self)(self.size, -np.expm1(self._negative(eta)))
+
+    def from_mean(self, mu: Any) -> Self:
+        mean = bounded(vectors(mu, f"E[T] of {self._title}", 1)[..., 0], f"E[T] of {self._title}", 0.0)
+        return type(self)(self.size, self._r / (self._r + mean))
+
+    def log_normaliser(self, eta: Any = None) -> Any:
+        return plain(0.0 - self._r * np.log(self._p(eta)))
+
+    def gradient(self, eta: Any = None) -> Array:
+        return np.asarray(self._r * self._odds(eta))[..., None]
+
+    def hessian(self, eta: Any = None) -> Array:
+        odds = self._odds(eta)
+        with np.errstate(over="ignore"):
+            return np.asarray(self._r * odds * (1.0 + odds))[..., None, None]
+
+    def _cumulants(self, order: int, eta: Any) -> Array:
+        """r times those of the geometric distribution."""
+        odds = self._odds(eta)
+        return single(-self._r * of_odds(-odds, 1.0 + odds, order - 1), order)
+
+    def _log_density(self, x: Array) -> Array:
+        p = self._need("p")
+        return log_negative_binomial(x, self._r, p, 1.0 - p)
+
+    def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
+        p, r = np.broadcast_arrays(self._need("p"), self._r)
+        if np.any(r * (1.0 - p) / p > DRAWN):
+            raise ModelError(f"p is {p.min():g}: counts so large cannot be drawn exactly")
+        return np.asarray(generator(n, seed).negative_binomial(r, p, (n, *p.shape)))
+
+    def entropy(self) -> Any:
+        """The sum of −p ln p over all counts; beyond the first thousands the sum is an integral, good to 1e-9."""
+        p, r = np.broadcast_arrays(self._need("p"), self._r)
+        each = [_entropy(float(a), float(b)) for a, b in zip(r.reshape(-1), p.reshape(-1), strict=True)]
+        return plain(np.array(each).reshape(p.shape))
+
+    def _divergence(self, other: Self) -> Array:
+        """r times that of the geometric distribution."""
+        p, q = self._need("p"), other._need("p")
+        return np.asarray(self._r * (deviance(p, q) + deviance(1.0 - p, 1.0 - q)) / p)
+
+    @aligned
+    def conjugate(self, total: Any, count: Any) -> Beta:
+        return Beta(self._r * bounded(count, "the count", 0.0), vectors(total, "the total", 1)[..., 0], of=self.bare)
+
+    def learned(self, statistic: Totals) -> Array:
+        """Successes, r in each row, and failures."""
+        return np.stack(np.broadcast_arrays(self._r * statistic.count, statistic.total[..., 0]), axis=-1)
+
+    def _predicted(self, prior: Beta) -> Any:
+        raise ModelError(f"{self._title} has no predictive here: draw p from the prior, and x of it")
+
+    def _p(self, eta: Any) -> Array:
+        return self._need("p") if eta is None else np.asarray(-np.expm1(self._negative(eta)))
+
+    def _odds(self, eta: Any) -> Array:
+        """(1 − p)/p."""
+        p = self._p(eta)
+        return np.asarray((1.0 - p) / p if eta is None else 1.0 / np.expm1(-self._negative(eta)))
+
+    def _negative(self, eta: Any) -> Array:
+        eta = self._at(eta)[..., 0]
+        if np.any(eta >= 0.0):
+            raise ModelError(f"η = ln(1 − p) of {self._title} must be below 0, not {eta.max():g}")
+        return np.asarray(eta)
+
+
+FIRST = 4096
+"""Counts that are summed one by one."""
+
+
+def _entropy(r: float, p: float) -> float:
+    if p == 1.0:
+        return 0.0
+    mean = r * (1.0 - p) / p
+    last = mean + 12.0 * np.sqrt(mean / p) - 40.0 / np.log1p(-p)  # the tail falls as (1 − p)ˣ
+    surprise = partial(_surprise, r, p)
+    x = np.arange(min(last + 60.0, FIRST))
+    total = surprise(x).sum()
+    if last > FIRST:
+        nodes, own = np.polynomial.legendre.leggauss(20)
+        ends = np.geomspace(FIRST - 0.5, last, 257)
+        half = 0.5 * np.diff(ends)[:, None]
+        total += (half * own * surprise(ends[:-1, None] + half * (nodes + 1.0))).sum()
+        total += np.diff(surprise(np.array([FIRST - 1.0, FIRST])))[0] / 24.0  # Euler and Maclaurin's first term
+    return float(total)
+
+
+def _surprise(r: float, p: float, x: Array) -> Array:
+    """−p(x) ln p(x)."""
+    logs = log_negative_binomial(x, np.array(r), np.array(p), np.array(1.0 - p))
+    return np.asarray(-np.exp(logs) * np.where(np.isneginf(logs), 0.0, logs))

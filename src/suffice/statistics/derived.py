@@ -1,0 +1,83 @@
+"""Columns derived from others, row by row: what the statistic of an exponential family is a sum of, besides counts and moments.
+
+A derived column is a plain value that can be sent, compared and written to a file; engines know of formulas only by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import StatisticsError
+from suffice.libraries import sc
+
+Array = npt.NDArray[np.float64]
+
+
+def log_factorial(x: Array) -> Array:
+    """ln x!.
+
+    >>> np.exp(log_factorial(np.array([0.0, 3.0]))).round(12)
+    array([1., 6.])
+    """
+    return np.asarray(sc.gammaln(x + 1.0))
+
+
+def _log_choose(x: Array, n: float) -> Array:
+    return np.asarray(-sc.betaln(n - x + 1.0, x + 1.0) - np.log(n + 1.0))
+
+
+def _log_arrangements(x: Array, n: float) -> Array:
+    """ln Γ(x + n)/Γ(n) x!, the ways of x failures before the n-th success."""
+    return np.asarray(-sc.betaln(n, x + 1.0) - np.log(n + x))
+
+
+FORMULAS: dict[str, Callable[[Array, float], Array]] = {
+    "ln x": lambda x, n: np.log(x),
+    "ln(1 - x)": lambda x, n: np.log1p(-x),
+    "ln x!": lambda x, n: log_factorial(x),
+    "ln C(n, x)": _log_choose,
+    "ln C(x + n - 1, x)": _log_arrangements,
+}
+"""What may be summed of a column x, by name; n is a number that is known."""
+WAYS = ("ln x!", "ln C(n, x)", "ln C(x + n - 1, x)")
+"""Those that are logarithms of whole numbers from 1 up."""
+
+
+@dataclass(frozen=True, order=True)
+class DerivedColumn:
+    """A formula of FORMULAS, of each row of a column.
+
+    >>> DerivedColumn("wait", "ln x").values(np.array([1.0, np.e]))
+    array([0., 1.])
+    """
+
+    column: str
+    formula: str
+    n: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.formula not in FORMULAS:
+            raise StatisticsError(f"there is no formula {self.formula!r} of {self.column!r}; there are {', '.join(FORMULAS)}")
+
+    @property
+    def least(self) -> float:
+        """What no row is below: the logarithm of a number of ways is at least 0."""
+        return 0.0 if self.formula in WAYS else -np.inf
+
+    def values(self, x: Array) -> Array:
+        """What it is of each row; not finite where there is none."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return FORMULAS[self.formula](x, self.n)
+
+
+def log_factorials(columns: Sequence[str]) -> tuple[DerivedColumn, ...]:
+    """ln x! of each of some columns.
+
+    >>> log_factorials(["n"])
+    (DerivedColumn(column='n', formula='ln x!', n=0.0),)
+    """
+    return tuple(DerivedColumn(c, "ln x!") for c in columns)
