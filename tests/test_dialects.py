@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +175,13 @@ def test_advice_of_the_command_line_is_in_its_options(run: Any) -> None:
     assert "say how: --encoding latin-1" in run("learn", "a.csv")[2]
     Path("a.csv").write_text("a;b\n1;x\n2;y\n")
     assert "--separator comma says otherwise" in run("learn", "a.csv")[2]
+
+
+def test_states_of_a_file_are_read_without_pandas(tmp_path: Path) -> None:
+    """Arrow loads it at its first look at a list or for `to_numpy`: a third of a second, for a file of a few rows."""
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n" + "yes,x\nno,y\nno,x\n" * 20, encoding="utf-8")
+    script = f"import sys, suffice as sf; sf.fit('a -> b', {str(path)!r}); print('pandas' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    assert run.stdout.strip() == "False"

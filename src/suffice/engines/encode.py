@@ -272,11 +272,10 @@ class StateEncoder:
 
 
 def _plain(indices: Any, absent: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
-    """The indices of a dictionary, 0 where a cell is absent: what Arrow has there may be anything."""
-    if absent is None:
-        return np.asarray(indices.to_numpy(zero_copy_only=False))
-    bare = pa.Array.from_buffers(indices.type, len(indices), [None, indices.buffers()[1]], offset=indices.offset)
-    return np.asarray(bare.to_numpy() * ~absent)
+    """The indices of a dictionary, 0 where a cell is absent: Arrow may have anything there, and its `to_numpy` loads pandas."""
+    kind, n = np.dtype(str(indices.type)), len(indices)
+    held = np.frombuffer(indices.buffers()[1], kind, n, indices.offset * kind.itemsize) if n else np.zeros(0, kind)
+    return held if absent is None else held * ~absent
 
 
 class NumberEncoder:

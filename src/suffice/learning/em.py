@@ -22,7 +22,6 @@ from suffice.families.design import are_numbers
 from suffice.families.family import Estimate
 from suffice.iteration import Progress, checked_seconds
 from suffice.learning.beginnings import beginnings, hidden_states
-from suffice.learning.chain_problem import chain_problem_of
 from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
 from suffice.learning.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
 from suffice.learning.em_plan import EmPlan
@@ -216,6 +215,8 @@ def em(
         if information:
             raise FitError("information= is for networks of rows; of a chain, em(...).information() has the standard errors")
         information = False
+        from suffice.learning.chain_problem import chain_problem_of  # with much behind it that rows do not need
+
         problem: ParameterProblem = chain_problem_of(dag, data, hidden=hidden, first=first, **how)
     else:
         refuse_first(first)
