@@ -166,7 +166,7 @@ def order_mcmc(
     need = sampling.memory(problem.n)
     if need > (available_memory() / 2 if memory_limit is None else checked_limit(memory_limit)):
         raise TooLarge(f"{samples:,} samples of {chains} chains would take {bytes_in_words(need)}: ask for fewer samples")
-    walks = [_Chain(table, rules, thin, np.random.default_rng([seed, c])) for c in range(chains)]
+    walks = [_OrderWalk(table, rules, thin, np.random.default_rng([seed, c])) for c in range(chains)]
     finished = _walked(walks, problem, samples, burn_in)
     posterior = _posterior(problem, table, walks, correct, finished)
     if not posterior.agreed:
@@ -229,7 +229,7 @@ class _Batch(NamedTuple):
 
 
 @dataclass
-class _Chain:
+class _OrderWalk:
     """A random walk: where it is, and what it kept, batch by batch."""
 
     table: _Table
@@ -266,7 +266,7 @@ class _Chain:
         self.kept.append(_Batch(totals, out, drawn, best[np.argmax(self.table.sets.score[best].sum(axis=1))]))
 
 
-def _walked(walks: Sequence[_Chain], problem: Problem, samples: int, burn_in: int) -> bool:
+def _walked(walks: Sequence[_OrderWalk], problem: Problem, samples: int, burn_in: int) -> bool:
     """Let all chains walk, batch by batch; whether they came to the end."""
     thin = walks[0].thin
     sizes = [(size, keep) for total, keep in ((burn_in, False), (samples, True)) for size in _parts(total, thin)]
@@ -298,7 +298,7 @@ def _parts(samples: int, thin: int) -> list[int]:
     return [samples // n + (k < samples % n) for k in range(n)] if samples else []
 
 
-def _posterior(problem: Problem, table: _Table, walks: Sequence[_Chain], correct: bool, finished: bool) -> OrderPosterior:
+def _posterior(problem: Problem, table: _Table, walks: Sequence[_OrderWalk], correct: bool, finished: bool) -> OrderPosterior:
     """What all chains say together, and each of them alone."""
     batches = [batch for w in walks for batch in w.kept]
     each = _weights(table, batches) if correct else [np.ones(len(batch.totals)) for batch in batches]

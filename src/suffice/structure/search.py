@@ -29,7 +29,7 @@ from suffice.structure.orders import Orders
 from suffice.structure.plan import Plan, check, in_words
 from suffice.structure.problem import Method, Outcome, Problem, outcome_so_far
 from suffice.structure.rules import Rules
-from suffice.structure.windows import Window
+from suffice.structure.windows import StepWindow
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @overload
 def search(
-    data: RowsLike | Sequences | Window | Statistics | Moments,
+    data: RowsLike | Sequences | StepWindow | Statistics | Moments,
     score: ScoresNodes | None = ...,
     *,
     method: GraphMethod,
@@ -52,7 +52,7 @@ def search(
 ) -> FoundGraph: ...
 @overload
 def search(
-    data: RowsLike | Sequences | Window | Statistics | Moments,
+    data: RowsLike | Sequences | StepWindow | Statistics | Moments,
     score: ScoresNodes | None = ...,
     method: SearchesGraphs | None = ...,
     constraints: Constraints | None = ...,
@@ -68,7 +68,7 @@ def search(
 ) -> Found: ...
 @overload
 def search(
-    data: RowsLike | Sequences | Window | Statistics | Moments,
+    data: RowsLike | Sequences | StepWindow | Statistics | Moments,
     score: ScoresNodes | None = ...,
     method: SearchesGraphs | None = ...,
     constraints: Constraints | None = ...,
@@ -84,7 +84,7 @@ def search(
 ) -> Plan: ...
 @one_blas_thread
 def search(
-    data: RowsLike | Sequences | Window | Statistics | Moments,
+    data: RowsLike | Sequences | StepWindow | Statistics | Moments,
     score: ScoresNodes | None = None,
     method: SearchesGraphs | None = None,
     constraints: Constraints | None = None,
@@ -151,7 +151,7 @@ def search(
     if not isinstance(data, Sequences) or isinstance(found, FoundGraph):
         return found
 
-    def ask(place: Window) -> Found:
+    def ask(place: StepWindow) -> Found:
         left = None if time_limit is None else max(time_limit - problem.progress.seconds, 1e-3)
         there = problem_of(place, score, constraints, **budget | {"time_limit": left})
         found: Found = found_by(*with_most_parents(elsewhere(chosen), there))
@@ -244,7 +244,7 @@ def window_of(data: Any, lags: Any) -> Any:
     A search of a window itself looks at nothing else, and so not at the first steps.
     """
     if isinstance(data, Sequences):
-        return Window.of(data, lags)
+        return StepWindow.of(data, lags)
     if lags is not None:
         raise DataError("lags= need sequences: search(sequences(data, by, order), lags=...)")
     return data
@@ -287,7 +287,7 @@ def problem_of(
         data, regressions = for_search(scan(data), families)
     roles = [(role, child) for child, family in regressions.items() for role in family.roles]
     constraints = (constraints or Constraints()) + Require(*roles) if roles else constraints
-    if isinstance(data, Window):
+    if isinstance(data, StepWindow):
         rows, lags, constraints = data.data, data.lags, data.constraints(constraints)
         variables = tuple(v for _, v in sorted(rows.schema.items()))
     else:
@@ -314,7 +314,7 @@ def problem_of(
 
 def _refuse_families(data: Any, method: Any) -> None:
     """Refuse regressions where a search cannot have them."""
-    if isinstance(data, Window):
+    if isinstance(data, StepWindow):
         raise DataError("families= are for searches of rows: regressions in searches of sequences are not attempted")
     if isinstance(data, (Statistics, Moments)):
         raise DataError("families= need the rows: statistics say nothing of regressions")
