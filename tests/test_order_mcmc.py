@@ -217,7 +217,7 @@ def test_moves_keep_local_scores_right(n: int, seed: int, spread: float, shift: 
         if not mask >> (child - shift) & 1
     ]
     families += [(child, (), 0.0) for child in range(shift)]
-    chain = module._Chain(module._Table(ParentSets.of(wide, families)), Rules.free(wide), 1, rng)
+    chain = module._OrderWalk(module._Table(ParentSets.of(wide, families)), Rules.free(wide), 1, rng)
     for _ in range(5):
         chain.walk(5, True)
         fresh = np.empty(wide)
