@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.learning.discriminative import Tables, blanket_rows
+from suffice.learning.discriminative import TargetTables, blanket_rows
 
 NAIVE = "y -> a; y -> b; y -> c"
 
@@ -61,7 +61,7 @@ def test_tables_without_the_target_stay() -> None:
 def test_the_gradient_is_that_of_differences_and_weights_are_rows() -> None:
     bn = sf.fit("y -> a -> b; y -> b; y -> c", rows())
     names = ["y", "a", "b", "c"]
-    tables = Tables.of(bn, "y", names, blanket_rows(bn, "y", names, rows()))
+    tables = TargetTables.of(bn, "y", names, blanket_rows(bn, "y", names, rows()))
     w = tables.start + np.random.default_rng(0).normal(size=len(tables.start))
     _, slope = tables.loss(w, 0.3)
     for k in range(0, len(w), 5):

@@ -17,7 +17,7 @@ from suffice.structure import branch_and_cut, exact
 from suffice.structure.branch_and_cut import BranchAndCut
 from suffice.structure.branching import branched
 from suffice.structure.constraints import Forbid, Require
-from suffice.structure.cuts import Fraction, Local, cluster_cut, clusters, local_cuts
+from suffice.structure.cuts import CutProgram, Fraction, cluster_cut, clusters, local_cuts
 from suffice.structure.exact import Exact
 from suffice.structure.orders import Orders, best_of_all
 from suffice.structure.parent_sets import ParentSets
@@ -196,7 +196,7 @@ def test_cuts_keep_every_acyclic_graph(seed: int) -> None:
 
 
 def test_local_weights_grow() -> None:
-    w = Local(4).weights(np.random.default_rng(0).random(64) / 4)
+    w = CutProgram(4).weights(np.random.default_rng(0).random(64) / 4)
     for i, q, j in product(range(4), range(16), range(4)):
         assert w[i << 4 | q] <= w[i << 4 | q | 1 << j]
 

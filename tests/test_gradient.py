@@ -171,16 +171,16 @@ def test_a_limit_or_an_interrupt_gives_the_best_so_far(monkeypatch):
     with pytest.raises(sf.SufficeError, match="time limit"):
         gradient(dag, rows, hidden=hidden, time_limit=1e-9)
 
-    from suffice.learning.gradient import Ascent
+    from suffice.learning.gradient import GradientAscent
 
-    plain = Ascent.step
+    plain = GradientAscent.step
 
-    def interrupted(self: Ascent, point: Any) -> None:
+    def interrupted(self: GradientAscent, point: Any) -> None:
         plain(self, point)
         if len(self.trace) == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Ascent, "step", interrupted)
+    monkeypatch.setattr(GradientAscent, "step", interrupted)
     with pytest.warns(sf.SufficeNote, match="best so far"):
         run = gradient(dag, rows, hidden=hidden)
     assert (run.n_iterations, run.converged) == (4, False)

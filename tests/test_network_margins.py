@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, vstack
 
 import suffice as sf
-from suffice.learning.discriminative import Tables, blanket_rows
+from suffice.learning.discriminative import TargetTables, blanket_rows
 from suffice.learning.hinge import least_hinge
 from suffice.learning.target_rows import TargetRows
 from tests.test_discriminative import NAIVE, rows
@@ -22,10 +22,10 @@ APART = "y -> a; c -> a; y -> b"
 """The parents of a are not joined."""
 
 
-def tables(graph: str, table: Any, y: str = "y") -> Tables:
+def tables(graph: str, table: Any, y: str = "y") -> TargetTables:
     bn = sf.fit(graph, table)
     names = [y, *sorted(bn.dag.children(y))]
-    return Tables.of(bn, y, names, blanket_rows(bn, y, names, table))
+    return TargetTables.of(bn, y, names, blanket_rows(bn, y, names, table))
 
 
 def indicators(table: dict[str, Any]) -> np.ndarray:
@@ -238,7 +238,7 @@ def test_golden_conditional_likelihoods_from_counts(file: str, graph: str, y: st
     logs = {}
     for name, bn in {"plain": plain, "told": told, "wide": wide}.items():
         names = [y, *sorted(bn.dag.children(y))]
-        own = Tables.of(bn, y, names, blanket_rows(bn, y, names, counts))
+        own = TargetTables.of(bn, y, names, blanket_rows(bn, y, names, counts))
         logs[name] = -own.loss(own.start, 0.0)[0]
     assert logs["told"] == pytest.approx(best, abs=1e-7)
     assert logs["plain"] < logs["told"]

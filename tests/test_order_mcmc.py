@@ -189,7 +189,7 @@ def test_the_correction_is_refused_for_many_variables() -> None:
 def test_a_stopped_walk_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FitError, match="before there were enough samples"):
         order_mcmc(rows(), time_limit=1e-9)
-    walk, calls = module._Chain.walk, []
+    walk, calls = module._OrderWalk.walk, []
 
     def stopping(self: Any, samples: int, keep: bool) -> None:
         calls.append(keep)
@@ -197,7 +197,7 @@ def test_a_stopped_walk_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> No
             raise KeyboardInterrupt
         walk(self, samples, keep)
 
-    monkeypatch.setattr(module._Chain, "walk", stopping)
+    monkeypatch.setattr(module._OrderWalk, "walk", stopping)
     posterior = order_mcmc(rows(), samples=200, threads=1)
     assert posterior.log_scores.shape == (2, 30)
     assert not posterior.finished
@@ -217,7 +217,7 @@ def test_moves_keep_local_scores_right(n: int, seed: int, spread: float, shift: 
         if not mask >> (child - shift) & 1
     ]
     families += [(child, (), 0.0) for child in range(shift)]
-    chain = module._Chain(module._Table(ParentSets.of(wide, families)), Rules.free(wide), 1, rng)
+    chain = module._OrderWalk(module._Table(ParentSets.of(wide, families)), Rules.free(wide), 1, rng)
     for _ in range(5):
         chain.walk(5, True)
         fresh = np.empty(wide)

@@ -14,7 +14,7 @@ import suffice as sf
 from suffice.errors import DataError, FitError, GraphError, SufficeNote
 from suffice.models.chain import Chain
 from suffice.structure.constraints import Adjacent, Candidates, Forbid, MaxParents, NotAncestor, Require, Tiers
-from suffice.structure.windows import Window, among
+from suffice.structure.windows import StepWindow, among
 
 EDGES = (("a[-1]", "a"), ("a[-1]", "b"), ("b", "c"), ("b[-1]", "b"), ("c", "d"), ("c[-1]", "c"), ("d[-2]", "d"))
 BIC = -17347.924554557918
@@ -302,7 +302,7 @@ def test_sequences_drawn_twice_are_there_twice() -> None:
 
 def test_short_sequences_have_no_rows() -> None:
     rows = {"id": [1, 1, 1, 1, 2, 3, 3], "x": list("abbabab")}
-    window = Window.of(sf.sequences(rows, "id"), 2)
+    window = StepWindow.of(sf.sequences(rows, "id"), 2)
     assert window.data.n_rows == 2
     assert window.at(1).data.n_rows == 2
     assert window.at(0).data.n_rows == 3

@@ -118,7 +118,7 @@ def test_lms(child: str, seed: int | None) -> None:
     here, there, sent = both(data, lambda d: sf.lms(child, d, parents=PARENTS, family=family, seed=seed, passes=2))
     same(here.model.coefficients, there.model.coefficients)
     assert here.log_likelihood == there.log_likelihood
-    assert sent.count("Walk") == 2
+    assert sent.count("LmsWalk") == 2
 
 
 def test_rows_without_an_order_are_not_walked() -> None:

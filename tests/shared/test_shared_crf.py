@@ -78,14 +78,14 @@ def attributes(words: list[str], i: int, shape: sf.Shape) -> list[str]:
 )
 def test_naive_bayes_by_conditional_likelihood(file: str, graph: str, y: str, best: float) -> None:
     """As logistic regression (REFERENCE.md); by maximum likelihood it is lower, but the joint likelihood is higher."""
-    from suffice.learning.discriminative import Tables, blanket_rows
+    from suffice.learning.discriminative import TargetTables, blanket_rows
 
     path = SHARED / "tables" / file
     told, plain = sf.fit(graph, path, objective=sf.Conditional(y)), sf.fit(graph, path)
     losses = []
     for bn in (told, plain):
         names = [y, *bn.dag.children(y)]
-        tables = Tables.of(bn, y, names, blanket_rows(bn, y, names, path))
+        tables = TargetTables.of(bn, y, names, blanket_rows(bn, y, names, path))
         losses.append(-tables.loss(tables.start, 0.0)[0])
     assert losses[0] == pytest.approx(best, abs=1e-7)
     assert losses[1] < losses[0]

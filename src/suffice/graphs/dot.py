@@ -43,7 +43,7 @@ def parse_dot(text: str) -> tuple[list[str], list[Edge]]:
         raise GraphError(
             f"a {head[1]} {{ ... }} has edges without arrows, and a Dag has none: write digraph {{ ... }} or dag {{ ... }}"
         )
-    return _Reader(_tokens(text, head.end())).read()
+    return _DotReader(_tokens(text, head.end())).read()
 
 
 def _tokens(text: str, start: int) -> list[Token]:
@@ -64,7 +64,7 @@ DEEPEST = 100
 """Braces within braces that are read."""
 
 
-class _Reader:
+class _DotReader:
     """The statements between the braces, one token after the other."""
 
     def __init__(self, tokens: list[Token]) -> None:

@@ -21,7 +21,7 @@ from suffice.engines.gather import Groups
 from suffice.errors import FitError
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Expectation, Line, Theta
-from suffice.incomplete.normal import Conditional, conditional, places, some_columns, weighted_moments, widened
+from suffice.incomplete.normal import ConditionalNormal, conditional, places, some_columns, weighted_moments, widened
 from suffice.incomplete.patterns import Array, Component, Index, Member, digits_of
 from suffice.incomplete.units import Units
 from suffice.statistics.configurations import distinct
@@ -219,7 +219,7 @@ class UnknownNumbers(NamedTuple):
     """Unknown numbers of a batch: how they hang on the observed ones (groups, states, …), and by state and row their
     ln ∫ p and mean (unknown, states, rows)."""
 
-    given: Conditional
+    given: ConditionalNormal
     indices: list[Index]
     log_density: Array
     mean: Array

@@ -27,7 +27,7 @@ from suffice.incomplete.chain_layout import ChainLayout
 from suffice.incomplete.chain_rows import ChainRows
 from suffice.incomplete.chain_states import parameter_nodes
 from suffice.incomplete.components import Expectation, Line, NodeFamily, Theta
-from suffice.incomplete.linear_states import OBSERVED, LinearSpace, Term
+from suffice.incomplete.linear_states import OBSERVED, LinearSpace, LinearTerm
 from suffice.incomplete.normal import weighted_moments, widened
 from suffice.incomplete.step_layout import Columns
 from suffice.inference.chains.gaussian import expected_states
@@ -187,12 +187,12 @@ class LinearRows:
         before[1:] = means[:-1]
         return np.concatenate([means.T, before.T])
 
-    def _steps_of(self, number: int, term: Term) -> npt.NDArray[np.bool_]:
+    def _steps_of(self, number: int, term: LinearTerm) -> npt.NDArray[np.bool_]:
         """The steps in which a node has parameters to count for."""
         own = self.phase == number
         return np.asarray(own & ~self.first if self.space.settles and term.moving else own)
 
-    def _add(self, total: Expectation, term: Term, number: int, line: Line, both: Array, sums: Array) -> None:
+    def _add(self, total: Expectation, term: LinearTerm, number: int, line: Line, both: Array, sums: Array) -> None:
         """What a node is expected to have in one phase."""
         some = self._steps_of(number, term)
         rows, at = np.flatnonzero(some), np.flatnonzero(some[self.groups.step])
@@ -212,7 +212,7 @@ class LinearRows:
         groups = widened(groups, self.configuration[term.name][self.groups.step[at]], np.ones(len(at)), unsure)
         total.moments[term.key] = total.moments[term.key] + groups if term.key in total.moments else groups
 
-    def _unsure(self, term: Term, line: Line, at: npt.NDArray[np.intp], sums: Array) -> Array:
+    def _unsure(self, term: LinearTerm, line: Line, at: npt.NDArray[np.intp], sums: Array) -> Array:
         """The summed covariances of a node's numbers in some groups of steps."""
         k = len(term.places)
         L = np.zeros((len(at), k, sums.shape[1]))
@@ -263,14 +263,14 @@ class LinearRows:
         """Whether observed numbers take part in the transition."""
         return any(t.outside for terms in self.space.terms for t in terms if t.moving and t.key not in self.space.diffuse)
 
-    def _inputs(self, terms: Sequence[Term], lines: Lines, rows: npt.NDArray[np.intp]) -> Array:
+    def _inputs(self, terms: Sequence[LinearTerm], lines: Lines, rows: npt.NDArray[np.intp]) -> Array:
         """What observed parents add to the unknown numbers of some steps."""
         result = np.zeros((len(rows), len(self.space.unknown)))
         for term in (t for t in terms if t.moving and t.key not in self.space.diffuse):
             result[:, self.space.unknown.index(term.name)] = self.observed(term, lines[term.key], rows)
         return result
 
-    def observed(self, term: Term, line: Line, rows: npt.NDArray[np.intp]) -> Array:
+    def observed(self, term: LinearTerm, line: Line, rows: npt.NDArray[np.intp]) -> Array:
         """Σ b x over the observed parents of a node."""
         own, total = self.configuration[term.name][rows], np.zeros(len(rows))
         for j, column in term.outside:
@@ -310,7 +310,7 @@ class Transition(NamedTuple):
     now: list[int]
 
 
-def transition(space: LinearSpace, terms: Sequence[Term], lines: Lines, index: Mapping[str, Ints], n: int) -> Transition:
+def transition(space: LinearSpace, terms: Sequence[LinearTerm], lines: Lines, index: Mapping[str, Ints], n: int) -> Transition:
     """The transition of a phase for each of n configurations of its nodes."""
     u, m, now = len(space.unknown), space.size, [space.place[name, 0] for name in space.unknown]
     a, v, B, anywhere = np.zeros((n, u)), np.zeros((n, u)), np.zeros((n, u, 2 * m)), np.zeros(m, bool)

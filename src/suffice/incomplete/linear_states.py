@@ -26,7 +26,7 @@ OBSERVED = -1
 """The place of a number that is no part of the state."""
 
 
-class Term(NamedTuple):
+class LinearTerm(NamedTuple):
     """A normal node in a phase. `places` says of each of its numbers, parents and then child, where it is in (z_t, z_{t−1});
     `OBSERVED` ones are columns under their own names."""
 
@@ -96,16 +96,16 @@ class LinearSpace:
         return any(variable_and_lag(v.name)[0] in self.unknown for v in node.members)
 
     @cached_property
-    def terms(self) -> tuple[tuple[Term, ...], ...]:
+    def terms(self) -> tuple[tuple[LinearTerm, ...], ...]:
         """The nodes of each phase that speak of unknown numbers."""
         return tuple(tuple(self._terms(phase)) for phase in self.phases)
 
-    def _terms(self, phase: Phase) -> Iterator[Term]:
+    def _terms(self, phase: Phase) -> Iterator[LinearTerm]:
         for name, node in phase.nodes.items():
             if self.touches(node):
                 moving = name in self.unknown
                 places = tuple(self._place(n, moving=moving) for n in node.reals)
-                yield Term(name, phase.keys[name], node, moving, places)
+                yield LinearTerm(name, phase.keys[name], node, moving, places)
 
     def _place(self, name: str, *, moving: bool) -> int:
         base, k = variable_and_lag(name)

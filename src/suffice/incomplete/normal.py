@@ -33,7 +33,7 @@ FEW = 16
 """Of fewer rows than this the completions are not worth a product of matrices each."""
 
 
-class Conditional(NamedTuple):
+class ConditionalNormal(NamedTuple):
     """The missing numbers given the observed ones o, for each of many configurations (leading axes).
 
     mean = mean_map o + mean_constant; ln ∫ p = log_scale − ½ |residual_map o + residual_constant|²
@@ -47,7 +47,7 @@ class Conditional(NamedTuple):
     log_scale: Array
 
 
-def conditional(component: Component, lines: Mapping[str, Line], indices: list[Index]) -> Conditional:
+def conditional(component: Component, lines: Mapping[str, Line], indices: list[Index]) -> ConditionalNormal:
     """The conditional of a component's unknown numbers, at a configuration of each of its joint nodes (all of one shape)."""
     shape, q = indices[0].shape, len(component.joint)
     p, o = len(component.unknown), len(component.reals)
@@ -63,7 +63,7 @@ def conditional(component: Component, lines: Mapping[str, Line], indices: list[I
     return solved(A, C, a, v)
 
 
-def solved(A: Array, C: Array, a: Array, v: Array) -> Conditional:
+def solved(A: Array, C: Array, a: Array, v: Array) -> ConditionalNormal:
     """The missing numbers m given o, where A m + C o − a ~ Normal(0, diag v)."""
     p = A.shape[-1]
     root = 1.0 / np.sqrt(v)
@@ -73,7 +73,7 @@ def solved(A: Array, C: Array, a: Array, v: Array) -> Conditional:
     inverse = np.linalg.inv(R[..., :p, :])
     pivots = np.abs(np.einsum("...ii->...i", R[..., :p, :]))
     log_scale = 0.5 * (p * LOG_2PI - (LOG_2PI + np.log(v)).sum(axis=-1)) - np.log(pivots).sum(axis=-1)
-    return Conditional(
+    return ConditionalNormal(
         -(inverse @ C[..., :p, :]),
         -(inverse @ d[..., :p, None])[..., 0],
         C[..., p:, :],

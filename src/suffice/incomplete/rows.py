@@ -179,7 +179,7 @@ def picked(probs: Array, uniforms: Array) -> Ints:
     return codes
 
 
-class Factor(NamedTuple):
+class RowFactor(NamedTuple):
     """ln φ(scope) in some of the rows: [rows, one axis per finite variable of the scope]."""
 
     scope: tuple[int, ...]
@@ -195,7 +195,7 @@ class NotFinite(ModelError):
         self.mean = mean
 
 
-Beside = Callable[[RowEvidence], Iterable[Factor]]
+Beside = Callable[[RowEvidence], Iterable[RowFactor]]
 
 Shared = Iterator[tuple[GaussianBlock, Ints]]
 """Blocks, each with the numbers of the rows that have it."""
@@ -251,7 +251,7 @@ def _labels(nodes: Sequence[GaussianNode], seen: Flags, asked: Flags) -> Ints:
     return labels
 
 
-class Moments(NamedTuple):
+class TargetMoments(NamedTuple):
     """Mean and variance of a target given the configurations of its scope, [rows, configurations], and which rows they are."""
 
     scope: tuple[int, ...]
@@ -260,7 +260,7 @@ class Moments(NamedTuple):
     variance: Array
 
 
-class Known(NamedTuple):
+class RowsEvidence(NamedTuple):
     """What rows show that agree in the finite parents of a block: `Evidence` of many rows."""
 
     codes: Ints
@@ -298,7 +298,7 @@ class Densities:
             self.gather(block, same[open_rows[same]])
         return self.pooled(own)
 
-    def mixture(self, moments: Iterable[Moments]) -> Array:
+    def mixture(self, moments: Iterable[TargetMoments]) -> Array:
         """The mean and variance of a number with these moments, which must be finite."""
         self.gather_all()
         return self.pooled(moments, finite=True)
@@ -319,7 +319,9 @@ class Densities:
         for block, same in shared_blocks(self.hybrid.nodes, self.rows.reals)[1]:
             self.gather(block, same, constants=constants)
 
-    def gather(self, block: GaussianBlock, rows: Ints, target: int | None = None, *, constants: bool = False) -> list[Moments]:
+    def gather(
+        self, block: GaussianBlock, rows: Ints, target: int | None = None, *, constants: bool = False
+    ) -> list[TargetMoments]:
         """Add what the evidence in a block says; with a target in it, its moments."""
         hybrid, found, finite = self.hybrid, [], list(block.finite)
         parents = {p for m in block.members for p in hybrid.nodes[m].real_parents}
@@ -332,13 +334,13 @@ class Densities:
             size = math.prod(hybrid.network.sizes[list(scope)].tolist())
             if len(some) > 1 and len(some) * size * len(block.members) > CELLS:
                 raise TooLarge(f"{len(some)} rows of {size} configurations of {len(block.members)} nodes")
-            known = Known(self.rows.codes[some], {m: self.rows.reals[some, m] for m in shown})
+            known = RowsEvidence(self.rows.codes[some], {m: self.rows.reals[some, m] for m in shown})
             every, answer = conditioned(hybrid, block, () if target is None else (target,), known)
             if block.observed:
                 self._add(scope, some, density(every, answer).values)
             if target is not None:
                 each = (answer.mean[:, :, 0].T, answer.variance.T)
-                found.append(Moments(scope, some, *(np.broadcast_to(x, (len(some), size)) for x in each)))
+                found.append(TargetMoments(scope, some, *(np.broadcast_to(x, (len(some), size)) for x in each)))
         return found
 
     def at(self, rows: Ints) -> list[LogFactor]:
@@ -366,7 +368,7 @@ class Densities:
         values = shares(logs, tuple(range(1, logs.ndim)))
         return np.asarray(np.broadcast_to(values, (len(some), *values.shape[1:])))
 
-    def pooled(self, found: Iterable[Moments], *, finite: bool = False) -> Array:
+    def pooled(self, found: Iterable[TargetMoments], *, finite: bool = False) -> Array:
         """Means and variances over the configurations that finite variables may have; NaN in rows that are impossible.
 
         If they must be `finite`, others are refused.
@@ -397,11 +399,11 @@ class Densities:
         touched[rows] = True
 
 
-def _joined(found: Sequence[Moments]) -> Iterator[Moments]:
+def _joined(found: Sequence[TargetMoments]) -> Iterator[TargetMoments]:
     """Rows of the same scope together."""
     for scope in dict.fromkeys(f.scope for f in found):
         same = [f for f in found if f.scope == scope]
-        yield Moments(scope, *(np.concatenate([f[i] for f in same]) for i in (1, 2, 3)))
+        yield TargetMoments(scope, *(np.concatenate([f[i] for f in same]) for i in (1, 2, 3)))
 
 
 def in_parts(

@@ -39,7 +39,7 @@ class Point(NamedTuple):
     parts: tuple[Any, ...] = ()
 
 
-class Problem(Protocol):
+class Climbable(Protocol):
     """What can be climbed on. Parameters and statistics are in the problem's own form."""
 
     @property
@@ -238,14 +238,14 @@ class Climb(Way):
         self.record()
 
 
-def slack_of(problem: Problem, point: Point) -> float:
+def slack_of(problem: Climbable, point: Point) -> float:
     """By how much the objective may fall by rounding: it is a sum of as many terms as there are rows, of either sign; and a
     problem may know that digits are lost elsewhere."""
     lost = problem.rounding(point.parameters)
     return float(ROUNDING * (1.0 + abs(point.objective)) + 1e-13 * problem.weight + lost)
 
 
-def evaluated(problem: Problem, parameters: Any, plain: bool = True) -> Point:
+def evaluated(problem: Climbable, parameters: Any, plain: bool = True) -> Point:
     """A point: one E-step."""
     expected = problem.expected(parameters)
     objective = expected.log_likelihood + problem.log_prior(parameters)
@@ -259,14 +259,14 @@ def steps_of(problem: Any, begin: Point, accelerate: Squarem | None = None, batc
     return plain(problem, begin) if accelerate is None else accelerated(problem, begin)
 
 
-def plain(problem: Problem, point: Point) -> Iterator[Point]:
+def plain(problem: Climbable, point: Point) -> Iterator[Point]:
     """θ ← M(E(θ))."""
     while True:
         point = stepped(problem, point)
         yield point
 
 
-def stepped(problem: Problem, point: Point) -> Point:
+def stepped(problem: Climbable, point: Point) -> Point:
     """The point after a step of EM. Where families take steps of their own that may be too long, it is one that does not lower
     the objective: half of the way, half of that, and so on."""
     parameters = problem.maximised(point.statistic)

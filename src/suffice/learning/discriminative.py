@@ -81,7 +81,7 @@ class TargetProblem:
         said = f"margins ({how}) with {own.penalties!r}: {value}; its probabilities are scores that are not calibrated"
         return self._network(tables, w, said)
 
-    def _tables(self, y: str) -> Tables:
+    def _tables(self, y: str) -> TargetTables:
         bn = self.network
         if y not in bn.dag.nodes:
             raise FitError(f"the objective is about {y!r}, which is no node of the graph{nearest(y, bn.dag.nodes)}")
@@ -93,7 +93,7 @@ class TargetProblem:
             raise FitError(
                 f"{listed(tied)} share their parameters with others, and the tables that {y!r} is in are fitted one by one"
             )
-        return Tables.of(bn, y, names, rows)
+        return TargetTables.of(bn, y, names, rows)
 
     def _strength(self) -> float:
         if any(not isinstance(p, L2) or not isinstance(p.strength, float) for p in self.penalties.parts):
@@ -102,7 +102,7 @@ class TargetProblem:
             )
         return float(sum(p.strength for p in self.penalties.parts))
 
-    def _network(self, tables: Tables, w: Array, by: str) -> BayesNet:
+    def _network(self, tables: TargetTables, w: Array, by: str) -> BayesNet:
         bn = self.network
         info = f"fitted from {tables.rows.weight:,.10g} rows by {by}{tables.optimum}"
         return BayesNet.of(bn.dag, bn.variables, {**{n: bn[n] for n in bn}, **tables.cpds(w)}, fit_info=info)
@@ -128,7 +128,7 @@ def blanket_rows(bn: BayesNet, y: str, names: Sequence[str], data: Any) -> tuple
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
+class TargetTables:
     """The tables of y and its children, one after the other in one vector of weights; `free` where any weights are a
     network's."""
 
@@ -138,7 +138,7 @@ class Tables:
     free: bool
 
     @classmethod
-    def of(cls, bn: BayesNet, y: str, names: Sequence[str], rows: tuple[dict[str, Any], Array]) -> Tables:
+    def of(cls, bn: BayesNet, y: str, names: Sequence[str], rows: tuple[dict[str, Any], Array]) -> TargetTables:
         place = {n: i for i, n in enumerate(bn.dag.topological_order)}
         nodes: dict[str, Any] = {n: bn[n] for n in sorted(names, key=place.__getitem__)}
         scopes = [(*t.parent_variables, t.child) for t in nodes.values()]

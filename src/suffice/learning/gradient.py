@@ -51,10 +51,10 @@ FLOOR = 1e-10
 """The smallest probability that a projection gives: the gradient N / θ does not exist at 0."""
 
 
-class Method(Protocol):
+class AscentMethod(Protocol):
     """A way up: it moves the parameters of an ascent, which keeps the record, until that has had enough."""
 
-    def climb(self, ascent: Ascent) -> None: ...
+    def climb(self, ascent: GradientAscent) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class LBFGS:
         if isinstance(self.memory, bool) or not isinstance(self.memory, int) or self.memory < 1:
             raise FitError(f"the memory of LBFGS is a whole number of at least 1, not {self.memory!r}")
 
-    def climb(self, ascent: Ascent) -> None:
+    def climb(self, ascent: GradientAscent) -> None:
         """Climb until all is quiet, then again from there with the scales of that place, until that gains nothing.
 
         A cell that a bold step has pushed to the boundary, where its log-odds are flat, is lifted off it in between.
@@ -87,7 +87,7 @@ class LBFGS:
                     move(ascent)
         ascent.settle()
 
-    def _climb(self, ascent: Ascent) -> None:
+    def _climb(self, ascent: GradientAscent) -> None:
         from scipy.optimize import minimize
 
         problem, here = ascent.problem, ascent.point
@@ -135,12 +135,12 @@ class Projected:
         if self.step is not None and not (isinstance(self.step, (int, float)) and 0.0 < self.step < np.inf):
             raise FitError(f"the step of Projected is a positive number, not {self.step!r}")
 
-    def climb(self, ascent: Ascent) -> None:
+    def climb(self, ascent: GradientAscent) -> None:
         with suppress(_Quiet):
             self._climb(ascent)
         ascent.settle()
 
-    def _climb(self, ascent: Ascent) -> None:
+    def _climb(self, ascent: GradientAscent) -> None:
         problem = ascent.problem
         atlas = Atlas.around(problem, ascent.point.parameters, ascent.point.statistic, fixed=problem.still)
         for name, chart in atlas.charts.items():
@@ -171,7 +171,7 @@ class _Enough(Exception):
 
 
 @dataclass(eq=False)
-class Ascent(Way):
+class GradientAscent(Way):
     """A way by gradients, which knows when it ends."""
 
     progress: Progress[Any] = field(kw_only=True)
@@ -218,7 +218,7 @@ def gradient(  # type: ignore[overload-overlap]  # sequences have columns, too, 
     tol: float = ...,
     max_iter: int = ...,
     *,
-    method: Method | None = ...,
+    method: AscentMethod | None = ...,
     first: First | None = ...,
     time_limit: float | None = ...,
     progress: bool | None = ...,
@@ -237,7 +237,7 @@ def gradient(
     tol: float = ...,
     max_iter: int = ...,
     *,
-    method: Method | None = ...,
+    method: AscentMethod | None = ...,
     time_limit: float | None = ...,
     progress: bool | None = ...,
     threads: int | None = ...,
@@ -255,7 +255,7 @@ def gradient(
     tol: float = 1e-6,
     max_iter: int = 500,
     *,
-    method: Method | None = None,
+    method: AscentMethod | None = None,
     first: First | None = None,
     time_limit: float | None = None,
     progress: bool | None = None,
@@ -282,10 +282,10 @@ def gradient(
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
     watch: Progress[Any] = Progress("gradient ascent", checked_seconds(time_limit), progress)
 
-    def begin(parameters: Any) -> Ascent:
-        return Ascent(problem.scaled, evaluated(problem, parameters), progress=watch, tol=tol, max_iter=max_iter)
+    def begin(parameters: Any) -> GradientAscent:
+        return GradientAscent(problem.scaled, evaluated(problem, parameters), progress=watch, tol=tol, max_iter=max_iter)
 
-    def climb(i: int, ascent: Ascent) -> None:
+    def climb(i: int, ascent: GradientAscent) -> None:
         ascent.words = f"start {i + 1} of {n}, " if n > 1 else ""
         with suppress(_Enough):
             chosen.climb(ascent)
@@ -306,7 +306,7 @@ def gradient(
     return Run(bn, tuple(best.trace), best.converged and not stopped)
 
 
-def _refuse_collapse(ascent: Ascent) -> None:
+def _refuse_collapse(ascent: GradientAscent) -> None:
     """A normal distribution that has shrunk onto a point, where its density has no limit, is no estimate."""
     seen = ascent.problem.statistics(ascent.point.statistic)
     for name, cpd in ascent.problem.cpds(ascent.point.parameters).items():
@@ -318,7 +318,7 @@ def _refuse_collapse(ascent: Ascent) -> None:
                 raise Collapsed(name, where, "its variance is falling to zero")
 
 
-def lift(ascent: Ascent) -> None:
+def lift(ascent: GradientAscent) -> None:
     """Raise the cells near 0 that have too little: where N/θ > N_u the objective rises with θ, though hardly with ln θ."""
     problem, here = ascent.problem, ascent.point
     atlas = Atlas.around(problem, here.parameters, here.statistic, fixed=problem.still)
@@ -387,10 +387,10 @@ def projected(rows: Array, inside: npt.NDArray[np.bool_]) -> Array:
     return np.asarray(np.where(inside, np.maximum(above - chosen, 0.0) + FLOOR, 0.0))
 
 
-def _checked_method(method: Any) -> Method:
+def _checked_method(method: Any) -> AscentMethod:
     if method is None:
         return LBFGS()
     if isinstance(method, type) or not hasattr(method, "climb"):
         raise FitError(f"a method of gradient ascent is LBFGS() or Projected(), not {method!r}")
-    chosen: Method = method
+    chosen: AscentMethod = method
     return chosen

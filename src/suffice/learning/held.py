@@ -28,11 +28,11 @@ ENTRIES = ("intercept", "coefficients", "variance")
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldEntries:
     """Which entries of a Gaussian are known: its intercept, the coefficients of some real parents (by number), its variance.
 
-    >>> Held(True, (0,), False)
-    Held(intercept=True, coefficients=(0,), variance=False)
+    >>> HeldEntries(True, (0,), False)
+    HeldEntries(intercept=True, coefficients=(0,), variance=False)
     """
 
     intercept: bool
@@ -40,7 +40,7 @@ class Held:
     variance: bool
 
     @staticmethod
-    def of(node: NodeFamily, names: Iterable[str]) -> Held:
+    def of(node: NodeFamily, names: Iterable[str]) -> HeldEntries:
         """The entries of these names: those of the arrays, or real parents, whose coefficients are meant."""
         wanted, parents = set(names), node.reals[:-1]
         known = [*ENTRIES, *parents]
@@ -50,7 +50,7 @@ class Held:
             )
         all_of_them = "coefficients" in wanted
         some = tuple(i for i, p in enumerate(parents) if all_of_them or p in wanted)
-        return Held("intercept" in wanted, some, "variance" in wanted)
+        return HeldEntries("intercept" in wanted, some, "variance" in wanted)
 
     def names(self, node: NodeFamily) -> tuple[str, ...]:
         """The entries by name, coefficients as those of their parents."""
@@ -117,7 +117,9 @@ def ratios(node: NodeFamily, units: Units) -> Array:
     return np.array([units.centre[r] / units.scale[r] for r in node.reals[:-1]])
 
 
-def read_fixed(fixed: Any, nodes: Mapping[str, NodeFamily], known: Iterable[str]) -> tuple[tuple[str, ...], dict[str, Held]]:
+def read_fixed(
+    fixed: Any, nodes: Mapping[str, NodeFamily], known: Iterable[str]
+) -> tuple[tuple[str, ...], dict[str, HeldEntries]]:
     """The nodes that are known as a whole, and those of which only some entries are."""
     if not isinstance(fixed, (Iterable, Mapping)):
         raise FitError(f"fixed names nodes, ['state'], or entries of them, {{'level': ['intercept']}}, not {fixed!r}")
@@ -135,7 +137,7 @@ def read_fixed(fixed: Any, nodes: Mapping[str, NodeFamily], known: Iterable[str]
             raise FitError(
                 f"fixed names single entries of {name!r}, and only those of Gaussians can be: {{{name!r}: True}} is all of it"
             )
-        held = Held.of(node, [said] if isinstance(said, str) else said)
+        held = HeldEntries.of(node, [said] if isinstance(said, str) else said)
         if held.whole(node):
             whole.append(name)
         else:

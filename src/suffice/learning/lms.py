@@ -42,7 +42,7 @@ GLANCE = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class LmsState:
     """Where a run has come to: θ and its average in scaled columns, the columns' centre and scale, the rows seen, the rate."""
 
     theta: Array
@@ -64,7 +64,7 @@ class LmsRun(Run[Any]):
     (2, ('x',))
     """
 
-    state: State
+    state: LmsState
 
 
 @one_blas_thread
@@ -113,7 +113,7 @@ def lms(
     rows.require_complete(rows.columns)
     state: Any
     state, known = _started(start, own, rows.schema[child], variables, rate)
-    walk = Walk(own, rows.schema[child], own.regressors(variables), rate, known)
+    walk = LmsWalk(own, rows.schema[child], own.regressors(variables), rate, known)
     trace: list[Iteration] = []
     began = time.perf_counter()
     for i in range(passes):
@@ -160,7 +160,9 @@ def _chosen(data: Data, child: str, parents: Sequence[str]) -> Data:
     return data.take(names)
 
 
-def _started(start: Any, family: Any, child: Variable, parents: list[Variable], rate: float | None) -> tuple[State | None, Any]:
+def _started(
+    start: Any, family: Any, child: Variable, parents: list[Variable], rate: float | None
+) -> tuple[LmsState | None, Any]:
     """The state of a run to go on from, or a regression; where there is neither, the first rows will tell."""
     if start is None:
         return None, None
@@ -176,7 +178,7 @@ def _started(start: Any, family: Any, child: Variable, parents: list[Variable], 
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class LmsWalk:
     """The steps over the rows of a block, from the θ of the rows before it. The first rows give centre, scale and rate."""
 
     family: Any
@@ -185,7 +187,7 @@ class Walk:
     rate: float | None = None
     start: Any = None
 
-    def __call__(self, state: State | None, block: Block) -> State:
+    def __call__(self, state: LmsState | None, block: Block) -> LmsState:
         from suffice.kernels.lms import lms_rows
 
         s = self._first(block) if state is None else state
@@ -197,7 +199,7 @@ class Walk:
         seen = lms_rows(np.ascontiguousarray(X.T), *own, theta, average, response, s.rate, 10.0 * theta.shape[1], s.seen)
         return replace(s, theta=theta, average=average, seen=seen)
 
-    def _first(self, block: Block) -> State:
+    def _first(self, block: Block) -> LmsState:
         """Where a run begins: without effects, or at a regression that is known."""
         centre, scale, rate = self._glance(block.take(slice(GLANCE)))
         theta, seen = np.zeros((self.family.n_predictors(self.child), 1 + len(centre))), 0.0
@@ -205,7 +207,7 @@ class Walk:
             layout = self.start.layout
             theta = layout.predictors(layout.shifted(self.start.theta, centre)) * _with_one(scale).T
             seen = self.start.fitted.weight if self.start.fitted is not None else 0.0
-        return State(theta, theta, centre, scale, seen, rate if self.rate is None else float(self.rate))
+        return LmsState(theta, theta, centre, scale, seen, rate if self.rate is None else float(self.rate))
 
     def _glance(self, some: Block) -> tuple[Array, Array, float]:
         """Centre and scale of the numbers, and a rate: 0.3 of the step that would take the first row's residual to 0."""
@@ -224,7 +226,7 @@ def _with_one(scale: Array) -> Array:
     return np.concatenate([[1.0], scale])[:, None]
 
 
-def _model(family: Any, walk: Walk, parents: list[Variable], rows: Data, state: State) -> tuple[Any, float, float]:
+def _model(family: Any, walk: LmsWalk, parents: list[Variable], rows: Data, state: LmsState) -> tuple[Any, float, float]:
     """The regression at the average, its distance in standard errors from the best of these rows, and its log-likelihood."""
     at = Regressors(walk.child, walk.parents, state.centre)
     theta = (state.average / _with_one(state.scale).T).reshape(-1)

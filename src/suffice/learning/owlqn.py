@@ -176,7 +176,7 @@ def _shrunk(value_and_gradient: Evaluate, ray: Ray, step: float) -> Moved:
     raise AssertionError
 
 
-class Trial(NamedTuple):
+class LineTrial(NamedTuple):
     """A step, and value and slope along the ray after it."""
 
     step: float
@@ -189,11 +189,11 @@ def _searched(value_and_gradient: Evaluate, ray: Ray, step: float) -> Moved:
 
     Moré & Thuente 1994, ACM Transactions on Mathematical Software 20, p. 286, without its first stage.
     """
-    near, far, width = Trial(0.0, ray.value, ray.promised), None, np.inf
+    near, far, width = LineTrial(0.0, ray.value, ray.promised), None, np.inf
     for n in count(1):
         moved = ray.x + step * ray.direction
         after, new = value_and_gradient(moved)
-        trial = Trial(step, after, float(new @ ray.direction))
+        trial = LineTrial(step, after, float(new @ ray.direction))
         enough = after <= ray.value + ARMIJO * step * ray.promised + ray.allowed
         if enough and (abs(trial.slope) <= -STEEP * ray.promised or n >= TRIALS):
             return Moved(moved, new, after, n)
@@ -213,12 +213,12 @@ def _searched(value_and_gradient: Evaluate, ray: Ray, step: float) -> Moved:
     raise AssertionError
 
 
-def _between(near: Trial, far: Trial) -> float:
+def _between(near: LineTrial, far: LineTrial) -> float:
     """The lowest step of a cubic through two trials, or half way from it to that of a parabola, if that is nearer to `near`.
 
     Half way between the trials where they do not tell: both slopes may be 0 or alike, near the limit of what rounding shows.
 
-    >>> _between(Trial(0.0, 1.0, 0.0), Trial(2.0, 1.0, 0.0))
+    >>> _between(LineTrial(0.0, 1.0, 0.0), LineTrial(2.0, 1.0, 0.0))
     1.0
     """
     try:
@@ -228,7 +228,7 @@ def _between(near: Trial, far: Trial) -> float:
     return float(step) if np.isfinite(step) else 0.5 * (near.step + far.step)
 
 
-def _interpolated(near: Trial, far: Trial) -> float:
+def _interpolated(near: LineTrial, far: LineTrial) -> float:
     d = far.step - near.step
     theta = 3.0 * (near.value - far.value) / d + near.slope + far.slope
     size = max(abs(theta), abs(near.slope), abs(far.slope))

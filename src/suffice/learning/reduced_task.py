@@ -11,7 +11,7 @@ import numpy as np
 
 from suffice.incomplete.components import Array, Components, FlatTables, NodeFamily, Theta
 from suffice.incomplete.units import Units
-from suffice.learning.held import Held
+from suffice.learning.held import HeldEntries
 from suffice.learning.incomplete import Task
 from suffice.learning.said import beliefs_of_tables
 
@@ -31,7 +31,7 @@ class ReducedTask(Task):
     fixed: tuple[str, ...] = ()
     start: Theta | None = None
     """Where fixed nodes have their parameters from."""
-    entries: Mapping[str, Held] = field(default_factory=dict)
+    entries: Mapping[str, HeldEntries] = field(default_factory=dict)
     """Nodes of which only some entries are fixed."""
 
     @cached_property

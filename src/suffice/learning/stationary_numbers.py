@@ -23,8 +23,8 @@ from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.families.family import Estimate, Mean
 from suffice.incomplete.components import Line, Theta
 from suffice.incomplete.linear_rows import settled, transition
-from suffice.incomplete.linear_states import LinearSpace, Term
-from suffice.learning.held import Held
+from suffice.incomplete.linear_states import LinearSpace, LinearTerm
+from suffice.learning.held import HeldEntries
 from suffice.statistics import Moments
 from suffice.statistics.chan import Spread
 
@@ -77,7 +77,7 @@ def _by_line(space: LinearSpace, lines: Mapping[str, Line], T: Array, slopes: tu
     }
 
 
-def _moving(space: LinearSpace) -> list[Term]:
+def _moving(space: LinearSpace) -> list[LinearTerm]:
     """The nodes of the unknown numbers, in their order; all parents of each are part of the state."""
     own = {t.name: t for t in space.terms[-1] if t.moving}
     return [own[n] for n in space.unknown]
@@ -90,7 +90,7 @@ class SettledLines:
     space: LinearSpace
     first: Groups
     parts: Mapping[str, list[tuple[Groups, float]]]
-    held: Mapping[str, tuple[Held, ConditionalGaussian, Array]]
+    held: Mapping[str, tuple[HeldEntries, ConditionalGaussian, Array]]
     """Known entries, where they come from, and c/s of the parents."""
 
     def value(self, theta: Theta) -> float:

@@ -22,7 +22,7 @@ from suffice.incomplete.chain_rows import ChainRows
 from suffice.incomplete.components import Line, Theta
 from suffice.incomplete.hidden_units import columns_below, with_hidden
 from suffice.incomplete.linear_rows import LinearLayout, LinearRows, settled
-from suffice.incomplete.linear_states import LinearSpace, Term, carried
+from suffice.incomplete.linear_states import LinearSpace, LinearTerm, carried
 from suffice.incomplete.units import Units
 from suffice.inference.chains.gaussian import draw_states, filter_states, smooth_states
 from suffice.libraries import sc
@@ -164,7 +164,9 @@ def rest_of(reading: ChainReading) -> ChainLayout | None:
     return rest if some else None
 
 
-def missing_outputs(rows: LinearRows, name: str, theta: Theta, z: Array) -> Iterator[tuple[Term, npt.NDArray[np.intp], Array]]:
+def missing_outputs(
+    rows: LinearRows, name: str, theta: Theta, z: Array
+) -> Iterator[tuple[LinearTerm, npt.NDArray[np.intp], Array]]:
     """The steps at which a number is missing that depends on unknown ones, and there the mean of it given these."""
     for number, terms in enumerate(rows.space.terms):
         for term in (t for t in terms if t.name == name and not t.moving):
@@ -183,7 +185,7 @@ def _quadratic(h: Array, C: Array) -> Array:
     return np.where(endless.any(axis=1), np.inf, finite)
 
 
-def _loading(space: LinearSpace, term: Term, line: Line, own: Ints) -> tuple[Array, Array]:
+def _loading(space: LinearSpace, term: LinearTerm, line: Line, own: Ints) -> tuple[Array, Array]:
     """How a number depends on z, and its variance given z, for each of some configurations."""
     h = np.zeros((len(own), space.size))
     for j, place in term.inside:

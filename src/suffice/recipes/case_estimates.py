@@ -21,7 +21,7 @@ from suffice.families.family import frame
 from suffice.graphs import Dag
 from suffice.incomplete.units import observed_cells
 from suffice.learning.em import em
-from suffice.recipes.missing_cells import Columns, MissingCells
+from suffice.recipes.missing_cells import Columns, MissingSummary
 from suffice.variables import Finite
 
 
@@ -82,7 +82,7 @@ class CompleteCases(Step[dict[str, Any]]):
         return result
 
 
-def case_estimates(rows: Data, columns: Columns, found: MissingCells, compare: Any) -> CaseEstimates:
+def case_estimates(rows: Data, columns: Columns, found: MissingSummary, compare: Any) -> CaseEstimates:
     """The estimates of each column that is compared; `compare` is the graph for EM, or True to find one by structural EM."""
     names = [n for n in rows.columns if n in columns.finite or n in columns.reals]
     told = [n for n in names if n not in rows.identifiers]

@@ -30,7 +30,7 @@ from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.methods.graph_method import is_directed
 from suffice.structure.search import problem_of, search
-from suffice.structure.windows import Window
+from suffice.structure.windows import StepWindow
 
 if TYPE_CHECKING:
     from suffice.argument_types import FamiliesLike, LagsLike, Path, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
@@ -336,7 +336,7 @@ def _steps(
 ) -> tuple[Sequences, Template | None]:
     """The sequences that are parted, and the template, if one was given."""
     if _is_method(method):
-        return Window.of(sequences, lags).sequences, None
+        return StepWindow.of(sequences, lags).sequences, None
     if score is not None or constraints is not None or lags is not None:
         raise FitError("a score, constraints and lags are for a search; the template is given")
     template = Template(method)

@@ -41,7 +41,7 @@ KINDS = (Full, Tied, Diagonal, Spherical)
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
+class _HmmTask:
     """What was asked, checked."""
 
     kinds: Mapping[str, Kind]
@@ -118,7 +118,7 @@ def hmm(
     how = {"prior": prior, "estimate": estimate, "first": checked_first(first), "threads": threads}
     watch: Progress[Any] = Progress("hmm", checked_seconds(time_limit), progress)
     sure = _checked_sticky(sticky)
-    task = _Task(kinds, others, name, sure, how, starts, start, seed, tol, max_iter, accelerate, watch)
+    task = _HmmTask(kinds, others, name, sure, how, starts, start, seed, tol, max_iter, accelerate, watch)
     try:
         if isinstance(k, (int, np.integer)):
             return _learned(rows, sizes[0], task)[0]
@@ -153,7 +153,7 @@ def _kinds(covariance: Any, families: Any, rows: Sequences, name: str) -> tuple[
     return {n: kind for kind, names in groups(by_column, own).items() for n in names}, others
 
 
-def _learned(rows: Sequences, k: int, task: _Task) -> tuple[HmmRun, bool]:
+def _learned(rows: Sequences, k: int, task: _HmmTask) -> tuple[HmmRun, bool]:
     """The best model of k states, and whether it was stopped before its end."""
     problem, hidden = _problem(rows, k, task)
     climbs, stopped = _climbs(problem, hidden, task)
@@ -171,7 +171,7 @@ def _learned(rows: Sequences, k: int, task: _Task) -> tuple[HmmRun, bool]:
     return _run(climbs, problem, hidden, task), stopped
 
 
-def _problem(rows: Sequences, k: int, task: _Task) -> tuple[StateProblem, Finite]:
+def _problem(rows: Sequences, k: int, task: _HmmTask) -> tuple[StateProblem, Finite]:
     """What EM climbs on: the template in which real columns of a joint kind have those before them as parents."""
     hidden = _hidden(rows, k, task.name)
     own = relative_name(hidden.name, 1)
@@ -197,7 +197,7 @@ def _hidden(rows: Sequences, k: int, name: str) -> Finite:
     return Finite(name, [*known, *(next(spare) for _ in range(k - len(known)))])
 
 
-def _climbs(problem: StateProblem, hidden: Finite, task: _Task) -> tuple[list[Climb], bool]:
+def _climbs(problem: StateProblem, hidden: Finite, task: _HmmTask) -> tuple[list[Climb], bool]:
     """EM from every start, and whether it was stopped before the end."""
     n = 1 if task.start is not None or hidden.n_states == 1 else task.starts  # one state has one optimum
 
@@ -216,7 +216,7 @@ def _climbs(problem: StateProblem, hidden: Finite, task: _Task) -> tuple[list[Cl
     return [c for c in climbs if c.trace or c.stopped], stopped
 
 
-def _starts(problem: StateProblem, hidden: Finite, task: _Task, n: int) -> Iterator[Any]:
+def _starts(problem: StateProblem, hidden: Finite, task: _HmmTask, n: int) -> Iterator[Any]:
     if task.start is not None:
         yield partial(_start_at, task.start, problem, hidden)
         return
@@ -238,7 +238,7 @@ def _start_at(start: Any, problem: StateProblem, hidden: Finite) -> Theta:
     return problem.parameters({n: chain[n] for n in chain})
 
 
-def _run(climbs: list[Climb], problem: StateProblem, hidden: Finite, task: _Task) -> HmmRun:
+def _run(climbs: list[Climb], problem: StateProblem, hidden: Finite, task: _HmmTask) -> HmmRun:
     """The best climb as a run, its states in order."""
     best = climbs[0]
     counts = problem.state_counts(hidden.name, best.point.statistic)
@@ -282,7 +282,7 @@ def _reordered(problem: StateProblem, hidden: Finite, point: Point, order: list[
     return point._replace(parameters=theta, statistic=permuted_statistic(problem, point.statistic, theta, order, names))
 
 
-def _chosen(rows: Sequences, sizes: list[int], judge: Any, task: _Task) -> HmmRun:
+def _chosen(rows: Sequences, sizes: list[int], judge: Any, task: _HmmTask) -> HmmRun:
     """The best of several numbers of states; one at which all starts collapse is out."""
     if isinstance(judge, HeldOut) and rows.n_sequences < judge.folds:
         raise FitError(
@@ -293,7 +293,7 @@ def _chosen(rows: Sequences, sizes: list[int], judge: Any, task: _Task) -> HmmRu
     return replace(best, choices=choices)
 
 
-def _value(judge: Any, run: HmmRun, rows: Sequences, task: _Task) -> float:
+def _value(judge: Any, run: HmmRun, rows: Sequences, task: _HmmTask) -> float:
     """What a number of states is judged by; of sequences that are held out, ln p under what the others teach."""
     if isinstance(judge, HeldOut):
         pairs = rows.split(judge.folds, task.seed)

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.parallel import watched
-from suffice.recipes.missing_cells import Columns, MissingCells
+from suffice.recipes.missing_cells import Columns, MissingSummary
 from suffice.statistics.chan import Cases, Spread
 
 Array = npt.NDArray[np.float64]
@@ -77,7 +77,7 @@ class Dependence(NamedTuple):
     df: float
 
 
-def mcar_test(columns: Columns, found: MissingCells) -> tuple[McarTest, tuple[Dependence, ...]]:
+def mcar_test(columns: Columns, found: MissingSummary) -> tuple[McarTest, tuple[Dependence, ...]]:
     """The test that fits the columns, and all pairs, the most telling first. Ctrl-C leaves out what is not done yet."""
     if not columns.gappy:
         return McarTest(None, None, None, "no column is missing in some rows and observed in others"), ()

@@ -152,7 +152,7 @@ class Columns:
         return cls(data.columns, gappy, finite, {n: Ranks.of(x[~np.isnan(x)]) for n, x in some.items()})
 
 
-class MissingCells(NamedTuple):
+class MissingSummary(NamedTuple):
     """All that is gathered of some rows."""
 
     weight: Array
@@ -169,12 +169,12 @@ class MissingCells(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LookAtMissing(Step[MissingCells]):
+class LookAtMissing(Step[MissingSummary]):
     """One pass over the rows."""
 
     columns: Columns
 
-    def of(self, block: Block) -> MissingCells:
+    def of(self, block: Block) -> MissingSummary:
         """Everything here has a line per column."""
         columns, weight = self.columns, block.weights
         gaps = np.stack([is_missing(block.columns[n]) for n in columns.every])
@@ -182,7 +182,7 @@ class LookAtMissing(Step[MissingCells]):
         for i, name in enumerate(columns.reals):
             numbers[i] = block.columns[name]
         gappy = [np.flatnonzero(gaps[columns.every.index(n)]) for n in columns.gappy]
-        return MissingCells(
+        return MissingSummary(
             np.array(weight.sum()),
             np.array([weight[line].sum() for line in gaps]),
             np.array([weight[~gaps.any(axis=0)].sum(), weight[gaps.all(axis=0)].sum()]),

@@ -13,7 +13,7 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, counted, listed, note
 from suffice.recipes.mcar import LEVEL, Dependence, McarTest, mcar_test
-from suffice.recipes.missing_cells import MAX_PATTERNS, MAX_STATES, Columns, LookAtMissing, MissingCells, unpacked
+from suffice.recipes.missing_cells import MAX_PATTERNS, MAX_STATES, Columns, LookAtMissing, MissingSummary, unpacked
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real
 
@@ -213,7 +213,7 @@ class Missingness:
         return f"<p><b>{escape(self._headline())}</b></p>{lines}{tables}{compared}"
 
 
-def _report(rows: Data, columns: Columns, found: MissingCells) -> Missingness:
+def _report(rows: Data, columns: Columns, found: MissingSummary) -> Missingness:
     number = float if rows.weighted else int
     weight = number(found.weight)
     per_row = 1.0 / weight if weight > 0 else 0.0
@@ -235,7 +235,7 @@ def _report(rows: Data, columns: Columns, found: MissingCells) -> Missingness:
     )
 
 
-def _notes(rows: Data, columns: Columns, found: MissingCells) -> list[str]:
+def _notes(rows: Data, columns: Columns, found: MissingSummary) -> list[str]:
     notes = []
     if found.patterns.others:
         others = _count(found.patterns.others)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
+class _MixtureTask:
     """What was asked, checked."""
 
     families: Any
@@ -105,7 +105,7 @@ def mixture(
     if len(sizes) > 1 and start is not None:
         raise FitError("a start has a number of classes of its own: give k as that number")
     watch: Progress[Any] = Progress("mixture", time_limit, progress)
-    task = _Task(families, name, as_prior(prior), how, starts, start, seed, tol, max_iter, threads, watch)
+    task = _MixtureTask(families, name, as_prior(prior), how, starts, start, seed, tol, max_iter, threads, watch)
     asked = {
         "k": sizes,
         "families": families,
@@ -143,7 +143,7 @@ def _table(rows: Data, start: Any = None) -> Table:
     return Table.of(rows, merge=not numbers and (start is None or isinstance(start, MixtureRun)))
 
 
-def _learned(table: Table, k: int, task: _Task) -> tuple[MixtureRun, bool]:
+def _learned(table: Table, k: int, task: _MixtureTask) -> tuple[MixtureRun, bool]:
     """The best mixture of k classes, and whether it was stopped before its end."""
     hidden = Finite(task.name, [str(c) for c in range(k)])
     made = table.mixture(hidden, task.families, task.prior, task.how)
@@ -172,7 +172,7 @@ class _Drawn(Climb):
         super().restore(packed)
 
 
-def _climbs(mixture: Mixture, task: _Task) -> tuple[list[Climb], bool]:
+def _climbs(mixture: Mixture, task: _MixtureTask) -> tuple[list[Climb], bool]:
     """EM from every start, and whether it was stopped before the end."""
     k = mixture.hidden.n_states
     n = 1 if task.start is not None or k == 1 else task.starts  # one class has one optimum
@@ -193,7 +193,7 @@ def _climbs(mixture: Mixture, task: _Task) -> tuple[list[Climb], bool]:
     return [c for c in climbs if c.trace or c.stopped], stopped
 
 
-def _starts(mixture: Mixture, task: _Task, n: int) -> Iterator[Callable[[], ClassParameters]]:
+def _starts(mixture: Mixture, task: _MixtureTask, n: int) -> Iterator[Callable[[], ClassParameters]]:
     if task.start is not None:
         yield partial(_start_at if isinstance(task.start, MixtureRun) else given_start, task.start, mixture)
         return
@@ -224,7 +224,7 @@ def _order(parameters: ClassParameters) -> list[int]:
     return sorted(range(len(w)), key=lambda c: (-round(float(w[c]), 9), *(x for a in numbers for x in a[c].ravel().tolist())))
 
 
-def _run(climbs: list[Climb], mixture: Mixture, task: _Task) -> MixtureRun:
+def _run(climbs: list[Climb], mixture: Mixture, task: _MixtureTask) -> MixtureRun:
     """The mixture, its classes in order: class → every column, and among columns that are normal together from each to those
     after it."""
     best, hidden = climbs[0], mixture.hidden
@@ -249,14 +249,14 @@ def _run(climbs: list[Climb], mixture: Mixture, task: _Task) -> MixtureRun:
     return MixtureRun(model, tuple(best.trace), best.converged, *facts)
 
 
-def _chosen(rows: Data, sizes: list[int], judge: Any, task: _Task) -> MixtureRun:
+def _chosen(rows: Data, sizes: list[int], judge: Any, task: _MixtureTask) -> MixtureRun:
     """The best of several numbers of classes; one at which all starts collapse is out."""
     table = _table(rows)
     best, choices = best_of(sizes, lambda k: _learned(table, k, task), lambda run: _value(judge, run, rows, task), "classes")
     return replace(best, choices=choices)
 
 
-def _value(judge: Any, run: MixtureRun, rows: Data, task: _Task) -> float:
+def _value(judge: Any, run: MixtureRun, rows: Data, task: _MixtureTask) -> float:
     """What a number of classes is judged by; of held-out rows, ln p under what the rows outside their fold teach."""
     if isinstance(judge, HeldOut):
         pairs = rows.split(judge.folds, task.seed)

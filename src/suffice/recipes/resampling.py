@@ -34,7 +34,7 @@ from suffice.structure.orders import Orders
 from suffice.structure.plan import PER_CELL, Plan
 from suffice.structure.problem import Problem
 from suffice.structure.search import problem_of, search, window_of, with_most_parents
-from suffice.structure.windows import Window
+from suffice.structure.windows import StepWindow
 
 if TYPE_CHECKING:
     from suffice.argument_types import FamiliesLike, LagsLike, Path, RowsLike, ScoresNodes, SearchesGraphs
@@ -141,7 +141,7 @@ def bootstrap(
     watch: Progress[Any] = Progress("bootstrap", time_limit, progress)
     asked = (score, method, constraints)
     rows: Data | Sequences
-    if not isinstance(given, Window) and is_directed(method) and any((gappy := scan(data)).missing.values()):
+    if not isinstance(given, StepWindow) and is_directed(method) and any((gappy := scan(data)).missing.values()):
         if memory_limit is not None:
             raise FitError("memory_limit= is for searches of complete rows, and there are missing cells; leave it out")
         if dry_run:
@@ -156,7 +156,7 @@ def bootstrap(
             return _plan(problem, method, n)
         names, steps = problem.names, problem.lags
         options["families"] = problem.families
-        rows = _several(given) if isinstance(given, Window) else problem.data.take(names)  # type: ignore[union-attr]
+        rows = _several(given) if isinstance(given, StepWindow) else problem.data.take(names)  # type: ignore[union-attr]
         samples = _replicates(rows, steps, asked, n, options, watch)
     counts, n_done = np.zeros((len(names), len(names))), 0
     what = {"method": method, "n": n, "score": score, "constraints": constraints, "lags": lags, "families": families}
@@ -180,7 +180,7 @@ def _plan(problem: Problem, method: Any, n: int) -> Plan:
     return plan.times(n, PER_CELL * plan.n_rows * problem.n, plan.n_rows * problem.n)
 
 
-def _several(window: Window) -> Sequences:
+def _several(window: StepWindow) -> Sequences:
     if window.sequences.n_sequences < 2:
         raise DataError(
             "a bootstrap draws whole sequences, and there is but one; cut it into pieces that may count as independent"
@@ -196,7 +196,7 @@ def _replicates(
 
     def replicate(k: int) -> Cpdag:
         sample = rows.resample([options["seed"], k])
-        near = Window.of(sample, lags) if isinstance(sample, Sequences) else sample.hold()
+        near = StepWindow.of(sample, lags) if isinstance(sample, Sequences) else sample.hold()
         with _named(k, watch):
             found = search(near, *asked, time_limit=max(watch.left, 1e-3) if limited else None, **options)
             if not found.finished:

@@ -76,7 +76,7 @@ class DevianceTest:
             raise FitError(f"the alpha of a test is a number between 0 and 1, not {self.alpha!r}")
 
 
-class Change(NamedTuple):
+class TermChange(NamedTuple):
     """A term that may come or go: the model after it, how much ln L changes, and by how many weights."""
 
     adds: bool
@@ -229,7 +229,7 @@ class StepwiseWalk:
     def _at(self, a: str, b: str) -> tuple[int, int]:
         return self.problem.number[a], self.problem.number[b]
 
-    def _best(self) -> Change | None:
+    def _best(self) -> TermChange | None:
         """The step to take; None where there is none."""
         changes = self._changes()
         if self.tested:
@@ -239,7 +239,7 @@ class StepwiseWalk:
         top = max(gains, default=-float("inf"))
         return next(c for c, gain in zip(changes, gains, strict=True) if gain >= top - tie) if top > tie else None
 
-    def _changes(self) -> list[Change]:
+    def _changes(self) -> list[TermChange]:
         """All steps from here, in the order of their terms."""
         rules, direction = self.problem.rules, self.method.direction
         asked: list[tuple[bool, Names, tuple[Names, ...]]] = []
@@ -259,12 +259,12 @@ class StepwiseWalk:
             df = 1
             for name in term:
                 df *= self.variables[name].n_states - 1
-            result.append(Change(adds, term, generators, change, df))
+            result.append(TermChange(adds, term, generators, change, df))
             self.problem.progress.check()
         return result
 
 
-def _tested(changes: Iterable[Change], alpha: float) -> Change | None:
+def _tested(changes: Iterable[TermChange], alpha: float) -> TermChange | None:
     """The least significant term goes, if it is not significant; else the most significant one comes, if it is."""
     every = list(changes)
     out = [c for c in every if not c.adds and c.p_value > alpha]

@@ -35,7 +35,7 @@ from suffice.iteration import Iteration, Run
 from suffice.learning.incomplete import Task, task_of
 from suffice.models.bayes_net import BayesNet
 from suffice.recipes.structural_regressions import refuse_lost_numbers, with_families
-from suffice.recipes.structural_search import Options, Round, StructuralSearch
+from suffice.recipes.structural_search import Round, SearchOptions, StructuralSearch
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.moments import nothing
 from suffice.structure.constraints import Constraints, Forbid
@@ -264,7 +264,7 @@ def structural_em(
     if isinstance(chosen, GES):  # else it would be said after the first graph, which is none of its own
         chosen.refuse_regressions(problem)
     rows = IncompleteRows(task.rows, dict(sorted(task.variables.items())), problem.seed, whole=bool(regressions))
-    options = Options(
+    options = SearchOptions(
         chosen, rounds, tol, max_iter, as_prior(prior), start, starts or (STARTS if task.hidden and start is None else 1)
     )
     search = StructuralSearch(task, rows, problem, options)

@@ -54,7 +54,7 @@ class Round(NamedTuple):
     seconds: float
 
 
-class Options(NamedTuple):
+class SearchOptions(NamedTuple):
     method: Method
     rounds: int
     tol: float
@@ -65,7 +65,7 @@ class Options(NamedTuple):
 
 
 @dataclass(eq=False)
-class _State:
+class _RoundState:
     """A network, with what it expects; that is found when it is asked for, since a run may end before."""
 
     model: BayesNet
@@ -92,7 +92,7 @@ class _Within(Progress[Any]):
 class StructuralSearch:
     """Structural EM under way: the best network so far, the graphs of each start, and the families that are left out."""
 
-    def __init__(self, task: Task, rows: IncompleteRows, problem: Problem, options: Options) -> None:
+    def __init__(self, task: Task, rows: IncompleteRows, problem: Problem, options: SearchOptions) -> None:
         self.task, self.rows, self.problem, self.options = task, rows, problem, options
         self.clock: Progress[Any] = problem.progress
         score = problem.score
@@ -101,7 +101,7 @@ class StructuralSearch:
         own = plain.prior if isinstance(plain, Evidence) else None
         self.prior = None if isinstance(own, BDs) else own
         self.graphs: list[list[Round]] = []
-        self.best: _State | None = None
+        self.best: _RoundState | None = None
         self.of_best, self.converged = 0, False
         self.barred: dict[tuple[int, frozenset[int]], None] = {}
         self.left_out: dict[tuple[str, frozenset[str]], None] = {}
@@ -188,7 +188,7 @@ class StructuralSearch:
         if k == self.of_best:  # the best network so far is where this start came to
             self.converged = True
 
-    def _next(self, state: _State, seen: set[Dag]) -> _State | None:
+    def _next(self, state: _RoundState, seen: set[Dag]) -> _RoundState | None:
         """The network of the graph that scores best on what is expected, None if there is none that is new.
 
         Where EM comes to no network, a family of the graph is barred, or fewer parents are allowed, and the search is done again.
@@ -208,7 +208,7 @@ class StructuralSearch:
                 self._allow_fewer_parents(error, dag)
         raise trouble
 
-    def _bar(self, error: FitError, dag: Dag, state: _State | None) -> None:
+    def _bar(self, error: FitError, dag: Dag, state: _RoundState | None) -> None:
         """Leave a family out from now on, and with it those that have more parents, since these leave less variance still."""
         names, child = self.problem.names, self._culprit(error, dag, state)
         if child is None or not (above := dag.parents(child)):
@@ -222,7 +222,7 @@ class StructuralSearch:
             self.barred[next(iter(family[1])), frozenset({family[0]})] = None
         self.left_out[child, frozenset(above)] = None
 
-    def _culprit(self, error: FitError, dag: Dag, state: _State | None) -> str | None:
+    def _culprit(self, error: FitError, dag: Dag, state: _RoundState | None) -> str | None:
         """The node that has collapsed; where that is not said, the new one that gained most, as one without variance does."""
         if isinstance(error, NoEstimate):
             return error.node
@@ -240,7 +240,7 @@ class StructuralSearch:
         note(f"from here on at most {most} parents are allowed: {error}")
         self.problem = replace(self.problem, rules=rules.capped(most))
 
-    def _take(self, k: int, state: _State) -> None:
+    def _take(self, k: int, state: _RoundState) -> None:
         dag = state.model.dag
         self.graphs[k].append(Round(dag, state.score, state.log_likelihood, self.clock.seconds))
         if self.best is None or _above(state.score, self.best.score):
@@ -256,7 +256,7 @@ class StructuralSearch:
         self.clock.time_limit = None
         self._take(len(self.graphs) - 1, self._state(self._begun))
 
-    def _start(self, k: int) -> _State:
+    def _start(self, k: int) -> _RoundState:
         """The k-th network to begin with; families that collapse are left out of it."""
         trouble: FitError
         for _ in range(TRIES):
@@ -268,7 +268,7 @@ class StructuralSearch:
                 self._bar(error, dag, None)
         raise trouble
 
-    def _started(self, dag: Dag, k: int) -> _State:
+    def _started(self, dag: Dag, k: int) -> _RoundState:
         given = self.options.start
         problem = self._parameters(dag, self.prior)
         if isinstance(given, BayesNet) and k == 0 and dag == self._completed(given.dag):
@@ -331,7 +331,7 @@ class StructuralSearch:
             problem.__dict__["scores"] = Barring(problem.scores, self.barred, known)
         return problem
 
-    def _found(self, state: _State) -> Dag | None:
+    def _found(self, state: _RoundState) -> Dag | None:
         """The graph that scores best on what is expected; None if the method finds nothing better than the current one."""
         if state.expected is None:
             state.expected = self.rows.under({n: state.model[n] for n in state.model})
@@ -380,7 +380,7 @@ class StructuralSearch:
         limit = None if self.clock.time_limit is None else max(self.clock.left, 1e-3)
         return _Within("structural EM", limit, False, memory=self.clock.memory, tell=self._tell)
 
-    def _fitted(self, dag: Dag, state: _State) -> _State:
+    def _fitted(self, dag: Dag, state: _RoundState) -> _RoundState:
         """The parameters of a new graph, by EM from those that the expected statistics give."""
         self._tell("expected statistics of the new graph")
         ready = regressions_of(dag, self.task, state.expected)
@@ -388,7 +388,7 @@ class StructuralSearch:
         problem = self._parameters(dag, self.prior)
         return self._state(self._climbed(problem, problem.parameters({n: warm[n] for n in warm})))
 
-    def _gathered(self, dag: Dag, state: _State) -> Statistics:
+    def _gathered(self, dag: Dag, state: _RoundState) -> Statistics:
         """What is expected of the families of a graph."""
         wanted = requests(dag, self.task.variables, self.problem.families)
         statistics: Statistics = state.expected.gather(wanted, threads=self.problem.threads)
@@ -420,12 +420,12 @@ class StructuralSearch:
         model: BayesNet = climb.problem.network(climb.point.parameters, climb.point.statistic, self._info())
         return finding_covariance(model, climb.problem, climb.point.parameters)
 
-    def _state(self, climb: Climb) -> _State:
-        state = _State(self._model(climb), climb.point.log_likelihood)
+    def _state(self, climb: Climb) -> _RoundState:
+        state = _RoundState(self._model(climb), climb.point.log_likelihood)
         state.score = self._score(state)
         return state
 
-    def _score(self, state: _State) -> float:
+    def _score(self, state: _RoundState) -> float:
         """The observed score: exact for penalised likelihoods, else by Cheeseman & Stutz, which needs what is expected."""
         model, weight = state.model, self.task.rows.weight
         if self.penalised:

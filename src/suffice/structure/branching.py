@@ -22,7 +22,7 @@ Pair = tuple[int, int]
 
 
 @dataclass(order=True)
-class Part:
+class GraphSubset:
     """Some of the graphs, with the best of them that the method found; `worst` is minus what they may score at most.
 
     From a method without bounds it is minus the score of what it found.
@@ -55,7 +55,7 @@ class _Branching:
         self.best: list[Parents] | None = None
         self.score = -np.inf
         self.known = True
-        self._open: list[Part] = []
+        self._open: list[GraphSubset] = []
         self._left = -np.inf  # the largest bound of a part that is done
         self._number = 0
 
@@ -74,7 +74,7 @@ class _Branching:
             else:
                 self._search_all([r for r in (_stricter(part.rules, *choice) for choice in choices) if r is not None], part)
 
-    def _search_all(self, stricter: list[Rules], part: Part) -> None:
+    def _search_all(self, stricter: list[Rules], part: GraphSubset) -> None:
         for k, rules in enumerate(stricter):
             try:
                 self._search(rules, -part.worst)
@@ -109,7 +109,7 @@ class _Branching:
         bound = score if outcome.bound is None else min(most, outcome.bound)
         self.known &= outcome.bound is not None
         self._number += 1
-        heappush(self._open, Part(-bound, self._number, rules, outcome.parents))
+        heappush(self._open, GraphSubset(-bound, self._number, rules, outcome.parents))
         if score > self.score and not self._choices(outcome.parents):
             self.best, self.score = outcome.parents, score
             self.problem.progress.better("constraints kept", score, outcome.parents)

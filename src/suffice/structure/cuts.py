@@ -90,7 +90,7 @@ def clusters(point: Fraction, k: int, most: int) -> list[Flags]:
     return [found[r] for r in list(best.values())[:most]]
 
 
-class Local:
+class CutProgram:
     """The linear program that finds the best cut over m variables.
 
     Its columns are w(i, Q) for Q a set of the other variables, as a mask, and β; its rows say that w grows with Q and that no
@@ -152,7 +152,7 @@ def _collected(order: Sequence[int]) -> list[int]:
     return cells
 
 
-_programs = cache(Local)
+_programs = cache(CutProgram)
 
 
 def local_cuts(point: Fraction, child: Whole, parents: Flags, m: int, tries: int, most: int = 60) -> list[Cut]:
@@ -175,7 +175,7 @@ def local_cuts(point: Fraction, child: Whole, parents: Flags, m: int, tries: int
     return [_over(program, child, parents, chosen, w) for violation, chosen, w in found[:most] if violation > LEAST]
 
 
-def _over(program: Local, child: Whole, parents: Flags, members: Whole, w: Floats) -> Cut:
+def _over(program: CutProgram, child: Whole, parents: Flags, members: Whole, w: Floats) -> Cut:
     """The cut over all columns."""
     cell = _cells(child, parents, members)
     value = np.where(cell >= 0, w[cell], 0.0)

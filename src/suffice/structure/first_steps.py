@@ -9,13 +9,13 @@ from typing import Any
 from suffice.errors import DataError, FitError, GraphError, note
 from suffice.graphs import Dag
 from suffice.structure.found import Found
-from suffice.structure.windows import Window
+from suffice.structure.windows import StepWindow
 
 FEW = 10
 """Sequences below which the graph of a single step says nothing."""
 
 
-def with_first_steps(found: Found, window: Window, ask: Callable[[Window], Found]) -> Found:
+def with_first_steps(found: Found, window: StepWindow, ask: Callable[[StepWindow], Found]) -> Found:
     """What was found, with what `ask` finds at each of the steps that lack a lag of the template."""
     try:
         n_steps = found.template.order
@@ -39,11 +39,11 @@ def elsewhere(method: Any) -> Any:
     return replace(method, start=None) if getattr(method, "start", None) is not None else method
 
 
-def _sequences_at(window: Window, t: int) -> int:
+def _sequences_at(window: StepWindow, t: int) -> int:
     return int((window.sequences.lengths > t).sum())
 
 
-def _searched(found: Found, window: Window, t: int, ask: Callable[[Window], Found]) -> Found | None:
+def _searched(found: Found, window: StepWindow, t: int, ask: Callable[[StepWindow], Found]) -> Found | None:
     """What is found at step t; None where the template says what holds there."""
     if _sequences_at(window, t) < FEW:
         return None

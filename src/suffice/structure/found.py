@@ -30,7 +30,7 @@ TELLING = 0.1
 """A gap above this says no more than that nothing is proved."""
 
 
-class Tie(NamedTuple):
+class ScoreTie(NamedTuple):
     """Other parents of one node that score the same, though the data would then have other independences."""
 
     child: str
@@ -233,7 +233,7 @@ class Found:
         return sum(self.problem.n_parameters(*family) for family in enumerate(self.problem.parents(self.dag)))
 
     @cached_property
-    def ties(self) -> tuple[Tie, ...]:
+    def ties(self) -> tuple[ScoreTie, ...]:
         """Graphs of other classes that score the same: one node's parents with one more, one less or one swapped.
 
         Two columns that are copies of each other are the usual reason.
@@ -246,7 +246,7 @@ class Found:
         differences = self.problem.scores.families(families) - own
         alike = [(f, float(d)) for f, d in zip(families, differences, strict=True) if abs(d) <= tie]
         kept = [(c, s, d) for (c, s), d in alike if around.keeps(c, s)]
-        return tuple(Tie(self.names[c], self._named(s), self._named(self._parents[c]), d) for c, s, d in kept)
+        return tuple(ScoreTie(self.names[c], self._named(s), self._named(self._parents[c]), d) for c, s, d in kept)
 
     def explain(self, what: str | Sequence[str]) -> Explanation:
         """Why a node has its parents, or why an edge is in the graph or is not.

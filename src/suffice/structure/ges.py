@@ -178,7 +178,7 @@ class _Operator(NamedTuple):
     gain: float
 
 
-class _Step(NamedTuple):
+class _OperatorStep(NamedTuple):
     """Where an operator leads: the class, a member that keeps the rules, and its score."""
 
     operator: _Operator
@@ -227,7 +227,7 @@ class _State:
 
     def _best_insert(
         self, heap: list[tuple[float, int, int, int, int]], live: dict[tuple[int, int], int], tie: float
-    ) -> _Step | None:
+    ) -> _OperatorStep | None:
         """Of the valid steps within `tie` of the best the first by name; steps that are not valid now may be so later."""
         aside, best, chosen = [], -np.inf, None
         while heap and -heap[0][0] >= best - tie:
@@ -297,7 +297,7 @@ class _State:
         without = self.known[y, base]
         return self.known[y, base | 1 << x] - without if without > -np.inf else -np.inf
 
-    def _inserted(self, o: _Operator) -> _Step | None:
+    def _inserted(self, o: _Operator) -> _OperatorStep | None:
         """The step of an insertion; None if it is not valid: from y a way leads to x that meets no new parent of y."""
         blocked = self.graph.beside[o.y] & self.adjacent[o.x] | o.clique
         if self._path(o.y, o.x, blocked):
@@ -309,7 +309,7 @@ class _State:
             beside[t] &= ~(1 << o.y)
         return self._completed(o, Class(above, beside))
 
-    def _deleted(self, o: _Operator) -> _Step | None:
+    def _deleted(self, o: _Operator) -> _OperatorStep | None:
         above, beside = list(self.graph.above), list(self.graph.beside)
         x, y = 1 << o.x, 1 << o.y
         above[o.y] &= ~x
@@ -325,7 +325,7 @@ class _State:
                 beside[h] &= ~x
         return self._completed(o, Class(above, beside))
 
-    def _completed(self, o: _Operator, graph: Class) -> _Step | None:
+    def _completed(self, o: _Operator, graph: Class) -> _OperatorStep | None:
         """The step to the class of this graph; None where no member keeps the rules and gains."""
         found = member(graph)
         if found is None:
@@ -334,7 +334,7 @@ class _State:
         if settled is None:
             return None
         total = self.total + o.gain if self.free else self.scores.total(settled[1])
-        return None if total <= self.total + self.scores.tie(self.total) else _Step(o, *settled, total)
+        return None if total <= self.total + self.scores.tie(self.total) else _OperatorStep(o, *settled, total)
 
     def _settled(self, graph: Class, found: Ordered) -> tuple[Class, list[Parents]] | None:
         """The class with every edge directed that the rules leave no choice, and a member that keeps them; `found` is one."""
@@ -372,7 +372,7 @@ class _State:
             agenda += members(onward)
         return False
 
-    def _go(self, step: _Step, what: str) -> set[tuple[int, int]]:
+    def _go(self, step: _OperatorStep, what: str) -> set[tuple[int, int]]:
         """Go to the next class; gives the pairs (y, x) for which an insertion may have changed."""
         o, after, self.parents, self.total = step
         before, self.graph, self.adjacent = self.graph, after, after.adjacent()
@@ -389,7 +389,7 @@ class _State:
                 pairs.add((y, o.x))
         return pairs
 
-    def _edge(self, step: _Step) -> str:
+    def _edge(self, step: _OperatorStep) -> str:
         return f"{self.problem.names[step.operator.x]} -> {self.problem.names[step.operator.y]}"
 
     def _learn(self, families: Iterable[tuple[int, int]]) -> None:

@@ -173,7 +173,7 @@ def order_mcmc(
         need = sampling.memory(problem.n)
         if need > (available_memory() / 2 if memory_limit is None else checked_limit(memory_limit)):
             raise TooLarge(f"{samples:,} samples of {chains} chains would take {bytes_in_words(need)}: ask for fewer samples")
-        walks = [_Chain(table, rules, thin, np.random.default_rng([seed, c])) for c in range(chains)]
+        walks = [_OrderWalk(table, rules, thin, np.random.default_rng([seed, c])) for c in range(chains)]
         finished = _walked(walks, problem, samples, burn_in)
         posterior = _posterior(problem, table, walks, correct, finished)
         if finished:
@@ -238,7 +238,7 @@ class _Batch(NamedTuple):
 
 
 @dataclass
-class _Chain:
+class _OrderWalk:
     """A random walk: where it is, and what it kept, batch by batch."""
 
     table: _Table
@@ -275,7 +275,7 @@ class _Chain:
         self.kept.append(_Batch(totals, out, drawn, best[np.argmax(self.table.sets.score[best].sum(axis=1))]))
 
 
-def _walked(walks: Sequence[_Chain], problem: Problem, samples: int, burn_in: int) -> bool:
+def _walked(walks: Sequence[_OrderWalk], problem: Problem, samples: int, burn_in: int) -> bool:
     """Let all chains walk, batch by batch; whether they came to the end."""
     thin = walks[0].thin
     sizes = [(size, keep) for total, keep in ((burn_in, False), (samples, True)) for size in _parts(total, thin)]
@@ -297,19 +297,19 @@ def _walked(walks: Sequence[_Chain], problem: Problem, samples: int, burn_in: in
     return True
 
 
-def _walk_on(walks: Sequence[_Chain], size: int, keep: bool, threads: int | None) -> None:
+def _walk_on(walks: Sequence[_OrderWalk], size: int, keep: bool, threads: int | None) -> None:
     for _ in in_order([partial(w.walk, size, keep) for w in walks], threads):
         pass
 
 
-def _packed(walks: Sequence[_Chain], keep: bool, _: None) -> Packed:
+def _packed(walks: Sequence[_OrderWalk], keep: bool, _: None) -> Packed:
     """Where the chains are, and the batch that each has kept last, for a checkpoint."""
     facts = [[w.n_moves, w.n_moved, w.rng.bit_generator.state] for w in walks]
     batches = [np.array(part) for part in zip(*(w.kept[-1] for w in walks), strict=True)] if keep else []
     return facts, (np.array([w.order for w in walks]), np.array([w.own for w in walks]), *batches)
 
 
-def _unpack(walks: Sequence[_Chain], keep: bool, packed: Packed) -> None:
+def _unpack(walks: Sequence[_OrderWalk], keep: bool, packed: Packed) -> None:
     for w, (n_moves, n_moved, state), order, own, *batch in zip(walks, packed[0], *packed[1], strict=True):
         w.n_moves, w.n_moved, w.rng.bit_generator.state, w.order, w.own = n_moves, n_moved, state, order, own
         if keep:
@@ -327,7 +327,7 @@ def _parts(samples: int, thin: int) -> list[int]:
     return [samples // n + (k < samples % n) for k in range(n)] if samples else []
 
 
-def _posterior(problem: Problem, table: _Table, walks: Sequence[_Chain], correct: bool, finished: bool) -> OrderPosterior:
+def _posterior(problem: Problem, table: _Table, walks: Sequence[_OrderWalk], correct: bool, finished: bool) -> OrderPosterior:
     """What all chains say together, and each of them alone."""
     batches = [batch for w in walks for batch in w.kept]
     each = _weights(table, batches) if correct else [np.ones(len(batch.totals)) for batch in batches]

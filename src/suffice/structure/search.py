@@ -30,7 +30,7 @@ from suffice.structure.orders import Orders
 from suffice.structure.plan import Plan, check, in_words
 from suffice.structure.problem import Method, Outcome, Problem, outcome_so_far
 from suffice.structure.rules import Rules
-from suffice.structure.windows import Window
+from suffice.structure.windows import StepWindow
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @overload
 def search(
-    data: RowsLike | Sequences | Window | Statistics | Moments,
+    data: RowsLike | Sequences | StepWindow | Statistics | Moments,
     score: ScoresNodes | None = ...,
     *,
     method: GraphMethod,
@@ -54,7 +54,7 @@ def search(
 ) -> FoundGraph: ...
 @overload
 def search(
-    data: RowsLike | Sequences | Window | Statistics | Moments,
+    data: RowsLike | Sequences | StepWindow | Statistics | Moments,
     score: ScoresNodes | None = ...,
     method: SearchesGraphs | None = ...,
     constraints: Constraints | None = ...,
@@ -71,7 +71,7 @@ def search(
 ) -> Found: ...
 @overload
 def search(
-    data: RowsLike | Sequences | Window | Statistics | Moments,
+    data: RowsLike | Sequences | StepWindow | Statistics | Moments,
     score: ScoresNodes | None = ...,
     method: SearchesGraphs | None = ...,
     constraints: Constraints | None = ...,
@@ -88,7 +88,7 @@ def search(
 ) -> Plan: ...
 @one_blas_thread
 def search(
-    data: RowsLike | Sequences | Window | Statistics | Moments,
+    data: RowsLike | Sequences | StepWindow | Statistics | Moments,
     score: ScoresNodes | None = None,
     method: SearchesGraphs | None = None,
     constraints: Constraints | None = None,
@@ -152,7 +152,7 @@ def search(
     if is_directed(chosen) and (limit := model_limit(problem.variables, problem.families)):
         note(limit)
 
-    def ask(place: Window) -> Found:
+    def ask(place: StepWindow) -> Found:
         left = None if time_limit is None else max(time_limit - problem.progress.seconds, 1e-3)
         there = problem_of(place, score, constraints, **budget | {"time_limit": left})
         there.progress.memory = problem.progress.memory
@@ -253,7 +253,7 @@ def found_by(method: Method, problem: Problem) -> Any:
 def window_of(data: Any, lags: Any) -> Any:
     """The data, of sequences a window over their steps: a search of that looks at nothing else, and so not at the first steps."""
     if isinstance(data, Sequences):
-        return Window.of(data, lags)
+        return StepWindow.of(data, lags)
     if lags is not None:
         raise DataError("lags= need sequences: search(sequences(data, by, order), lags=...)")
     return data
@@ -296,7 +296,7 @@ def problem_of(
         data, regressions = for_search(scan(data), families)
     roles = [(role, child) for child, family in regressions.items() for role in family.roles]
     constraints = (constraints or Constraints()) + Require(*roles) if roles else constraints
-    if isinstance(data, Window):
+    if isinstance(data, StepWindow):
         rows, lags, constraints = data.data, data.lags, data.constraints(constraints)
         variables = tuple(v for _, v in sorted(rows.schema.items()))
     else:
@@ -327,7 +327,7 @@ def problem_of(
 
 def _refuse_families(data: Any, method: Any) -> None:
     """Refuse regressions where a search cannot have them."""
-    if isinstance(data, Window):
+    if isinstance(data, StepWindow):
         raise DataError("families= are for searches of rows: regressions in searches of sequences are not attempted")
     if isinstance(data, (Statistics, Moments)):
         raise DataError("families= need the rows: statistics say nothing of regressions")

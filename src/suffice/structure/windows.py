@@ -18,11 +18,11 @@ from suffice.variables import Real
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class StepWindow:
     """The steps of sequences from `first` to `last`, each with the columns of the steps before it that `lags` allows.
 
     >>> from suffice import sequences
-    >>> window = Window.of(sequences({"x": list("abaab"), "y": list("uvvuu")}), {"x": 2})
+    >>> window = StepWindow.of(sequences({"x": list("abaab"), "y": list("uvvuu")}), {"x": 2})
     >>> window.names, window.past, window.data.n_rows
     (('x', 'x[-1]', 'x[-2]', 'y'), ('x[-1]', 'x[-2]'), 3)
     """
@@ -34,7 +34,7 @@ class Window:
     last: int | None = None
 
     @staticmethod
-    def of(sequences: Sequences, lags: Any = None) -> Window:
+    def of(sequences: Sequences, lags: Any = None) -> StepWindow:
         """All steps that have every lag; `lags` is a number of steps for all columns, or for some, {column: steps}."""
         names = _searched(sequences)
         steps = _checked_lags(lags, names, sequences.columns)
@@ -46,9 +46,9 @@ class Window:
                 f"lags of up to {most} steps need a sequence of at least {most + 1} steps, and the longest has {longest}; "
                 "take smaller lags"
             )
-        return Window(sequences.select(names), steps, most)
+        return StepWindow(sequences.select(names), steps, most)
 
-    def at(self, place: int) -> Window:
+    def at(self, place: int) -> StepWindow:
         """The steps at one place of their sequences, with the lags that exist there."""
         return replace(self, lags={name: min(k, place) for name, k in self.lags.items()}, first=place, last=place)
 

@@ -40,12 +40,12 @@ class Climbing:
         return self.c1 * float(np.abs(w).sum()) + self.c2 * float(w @ w)
 
 
-class _Enough(Exception):
+class _NearEnough(Exception):
     """The optimum is near enough."""
 
 
 @dataclass(eq=False)
-class Descent:
+class LabelDescent:
     """The way down: the last point that was evaluated, and the trace of those that were accepted."""
 
     problem: LabelProblem
@@ -75,17 +75,17 @@ class Descent:
         self.trace.append(WeightStep(objective, -self.loss, bound, int(np.count_nonzero(x)), self.watch.seconds))
         size = max(1.0, abs(objective))
         if bound <= how.tol * size or not slope.any():
-            raise _Enough
+            raise _NearEnough
         if len(self.trace) > PERIOD:
             gain = self.trace[-1 - PERIOD].objective - objective
             if gain <= (SLOW * how.tol if not how.c2 else 1e-15) * size:
-                raise _Enough
+                raise _NearEnough
 
 
 def climb(problem: LabelProblem, how: Climbing) -> tuple[Array, WeightRun]:
     """The weights, and how they were found. After Ctrl-C or the time limit, the best so far."""
     watch: Progress[Array] = Progress("fitting labels", how.time_limit, how.progress)
-    way = Descent(problem, how, watch)
+    way = LabelDescent(problem, how, watch)
     l1 = np.full(problem.features.n, how.c1) if how.c1 else None
     converged, stopped = False, False
     try:
@@ -96,7 +96,7 @@ def climb(problem: LabelProblem, how: Climbing) -> tuple[Array, WeightRun]:
             way.evaluate(found.x)
             way.accept()
         converged = found.iterations < how.max_iter  # no step gains anything more
-    except _Enough:
+    except _NearEnough:
         converged = True
     except (OutOfTime, KeyboardInterrupt):
         stopped = True

@@ -21,7 +21,7 @@ from suffice.objectives import Perceptron
 Array = npt.NDArray[np.float64]
 
 
-class Walk:
+class PerceptronWalk:
     """Weights on their way through the sequences."""
 
     def __init__(self, problem: LabelProblem, start: Array) -> None:
@@ -47,7 +47,7 @@ class Walk:
 def walk(problem: LabelProblem, how: Climbing, objective: Perceptron) -> tuple[Array, WeightRun]:
     """The weights after some epochs, or as soon as nothing is wrong. The objective in the trace is the number of wrong labels."""
     watch: Progress[Array] = Progress("perceptron", how.time_limit, how.progress)
-    state, trace, converged = Walk(problem, how.start), list[WeightStep](), False
+    state, trace, converged = PerceptronWalk(problem, how.start), list[WeightStep](), False
     refuse_far(problem, "Perceptron")
     try:
         for epoch in range(objective.epochs):

@@ -39,7 +39,7 @@ from suffice.errors import DataError, ModelError, TooLarge, listed, nearest, not
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.incomplete import rows as in_rows
-from suffice.incomplete.rows import CELLS, Densities, Factor, Moments, NotFinite, RowEvidence, in_parts
+from suffice.incomplete.rows import CELLS, Densities, NotFinite, RowEvidence, RowFactor, TargetMoments, in_parts
 from suffice.inference.hybrid import checked_shape
 from suffice.inference.logs import shares
 from suffice.inference.network import NONE
@@ -357,7 +357,7 @@ def _log_prob(cpd: Any, target: str, state: int, columns: dict[str, Any], n: int
     return np.asarray(-0.5 * (LOG_2PI + np.log(v) + off**2 / v))
 
 
-def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Iterator[Factor]:
+def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Iterator[RowFactor]:
     """What the open regressions add; the factor of a target that is a number is left to the caller.
 
     >>> from suffice import Gaussian
@@ -413,21 +413,21 @@ def _refuse_hidden(bn: BayesNet, name: str, rows: RowEvidence, target: str | Non
         raise no_formula(cpd, known)
 
 
-def _factors(bn: BayesNet, name: str, rows: RowEvidence, some: Ints) -> Iterator[Factor]:
+def _factors(bn: BayesNet, name: str, rows: RowEvidence, some: Ints) -> Iterator[RowFactor]:
     """ln p(y | parents) in some of the rows."""
     cpd = bn[name]
     spare = math.log(cpd.child.n_states) if isinstance(cpd.child, Finite) else 0.0
     for scope, own, columns, shape in _spread(bn, (name, *cpd.parents), rows, some):
         with np.errstate(over="ignore"):  # a number far out has the density 0
             logs = np.asarray(cpd.log_prob(columns)) + spare
-        yield Factor(scope, own, logs.reshape(len(own), *shape))
+        yield RowFactor(scope, own, logs.reshape(len(own), *shape))
 
 
-def regression_moments(bn: BayesNet, target: str, rows: RowEvidence) -> Iterator[Moments]:
+def regression_moments(bn: BayesNet, target: str, rows: RowEvidence) -> Iterator[TargetMoments]:
     """The mean and variance of a number that is an open regression: nothing below it is observed, its numbers are."""
     for scope, own, columns, shape in _spread(bn, bn[target].parents, rows, np.arange(rows.n_rows)):
         each = bn[target].moments(columns, len(own) * math.prod(shape))
-        yield Moments(scope, own, *(x.reshape(len(own), -1) for x in each))
+        yield TargetMoments(scope, own, *(x.reshape(len(own), -1) for x in each))
 
 
 def _spread(

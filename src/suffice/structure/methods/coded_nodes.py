@@ -16,7 +16,7 @@ from suffice.statistics import Statistics
 from suffice.structure.methods.coded_regression import CodedRegression, Measured, Trial
 from suffice.structure.methods.node_columns import Array, NodeColumns
 from suffice.structure.methods.node_regressions import NodeFit, NodeRegressions
-from suffice.structure.methods.node_steps import NodeAt, NodeSlopes, Products
+from suffice.structure.methods.node_steps import ColumnProducts, NodeAt, NodeSlopes
 from suffice.variables import Finite, Real, Variable
 
 TOGETHER = 64
@@ -85,7 +85,7 @@ class CodedNodes(NodeRegressions):
         return np.array([rows.weight * float(self._log_likelihoods(fit.coefficients, rows, products).sum()) for fit in fits])
 
     def _products(self, rows: Data) -> Array:
-        total: Array = rows.fold(Products(self.columns), threads=self.threads, what="products of columns")
+        total: Array = rows.fold(ColumnProducts(self.columns), threads=self.threads, what="products of columns")
         return total / rows.weight
 
     def _minimise(self, nodes: Sequence[CodedRegression], penalty: Array, threads: int) -> None:

@@ -17,7 +17,7 @@ NUMBERS = 2**19
 
 
 @dataclass(frozen=True, eq=False)
-class Products(Step[Array]):
+class ColumnProducts(Step[Array]):
     """Σ w z zᵀ over rows: the sums of products of all columns."""
 
     columns: NodeColumns
