@@ -501,8 +501,12 @@ def test_do_on_parents_of_a_regression():
 @pytest.mark.parametrize(
     ("graph", "families", "message"),
     [
-        ("x -> two", {"two": Logistic}, "the family of 'two' is an object such as Logistic\\(\\), not <class"),
-        ("x -> two", {"two": "logistic"}, "the family of 'two' is an object such as Logistic\\(\\), not 'logistic'"),
+        (
+            "x -> two",
+            {"two": Logistic},
+            "the family of 'two' is an object such as Logistic\\(\\), or a distribution such as exponential.Gamma\\(\\), not <class",
+        ),
+        ("x -> two", {"two": "logistic"}, "the family of 'two' is an object such as Logistic\\(\\), or .*, not 'logistic'"),
         ("x -> two", {"tow": Logistic()}, "'tow', which is not in the graph; did you mean 'two'"),
         ("x -> two", {"three": Logistic()}, "'three', which is not in the graph"),
         ("x -> v", {"v": Logistic()}, "'v' is a number with 400 different values, and Logistic is a family of states"),

@@ -110,6 +110,11 @@ class Real:
     def __repr__(self) -> str:
         return f"Real({self.name!r})"
 
+    @property
+    def word(self) -> str:
+        """What it is called where the kinds of columns are listed."""
+        return "real"
+
 
 class NotNormal:
     """A number whose node is of a family that is not normal, given its finite parents."""
@@ -140,6 +145,11 @@ class Count(NotNormal):
     def __repr__(self) -> str:
         return f"Count({self.name!r})"
 
+    @property
+    def word(self) -> str:
+        """What it is called where the kinds of columns are listed."""
+        return "count"
+
 
 @dataclass(frozen=True)
 class Distributed(NotNormal):
@@ -163,6 +173,11 @@ class Distributed(NotNormal):
 
     def __repr__(self) -> str:
         return f"Distributed({self.name!r}, {self.family!r})"
+
+    @property
+    def word(self) -> str:
+        """What it is called where the kinds of columns are listed."""
+        return str(self.family.kind.word)
 
 
 Variable: TypeAlias = Finite | Real | Count | Distributed

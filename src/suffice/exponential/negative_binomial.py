@@ -39,7 +39,7 @@ class NegativeBinomialKnownSize(Summed):
     Beta(a=10.0, b=7.0, of=NegativeBinomialKnownSize(size=3.0))
     """
 
-    size: Any
+    size: Any = None
     p: Any = None
 
     names: ClassVar[tuple[str, ...]] = ("p",)
@@ -47,6 +47,8 @@ class NegativeBinomialKnownSize(Summed):
     support: ClassVar[str] = "whole numbers from 0 up (failures before a number of successes)"
 
     def __post_init__(self) -> None:
+        if self.size is None:
+            raise ModelError(f"{self._title} needs its size, the known number of successes: {self._title}(3)")
         size = bounded(self.size, "the size of NegativeBinomialKnownSize", 0.0, open=True)
         object.__setattr__(self, "size", held(size))
         super().__post_init__()

@@ -390,7 +390,7 @@ class BayesNet(Provenance, Tabular, Answering):
         facts = []
         for name, cpd in list(self._cpds.items())[:limit]:
             v = self._variables[name]
-            kind = counted(v.n_states, "state") if isinstance(v, Finite) else type(v).__name__.lower()
+            kind = counted(v.n_states, "state") if isinstance(v, Finite) else v.word
             facts.append((name, kind, ", ".join(cpd.parents), f"{cpd.n_parameters:,}"))
         return [(["node", "type", "parents", "parameters"], facts)], and_more(len(self) - limit, "node")
 

@@ -213,7 +213,7 @@ class ChainParts(Provenance, Tabular):
         facts = []
         for name, cpd in list(self._cpds.items())[:limit]:
             v = cpd.child
-            kind = counted(v.n_states, "state") if isinstance(v, Finite) else type(v).__name__.lower()
+            kind = counted(v.n_states, "state") if isinstance(v, Finite) else v.word
             base = name if name in self._variables else name.rpartition("[")[0]
             mark = " (hidden)" if base in self._hidden else ""
             free = self._n_free(name)

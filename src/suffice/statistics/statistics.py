@@ -14,7 +14,7 @@ from suffice.display import html_table
 from suffice.errors import StatisticsError, listed, whole
 from suffice.statistics.configurations import agreed, n_configurations
 from suffice.statistics.counts import Counts
-from suffice.statistics.derived import log_factorials
+from suffice.statistics.derived import DerivedColumn, log_factorials
 from suffice.statistics.flat import FlatCounts
 from suffice.statistics.moments import Moments
 from suffice.statistics.request import Request
@@ -57,8 +57,11 @@ class Statistics:
         self._flat: FlatCounts | None = None
         self._most: tuple[int | None] | None = None
         for entry in entries:
-            self._entries[entry.request.scope] = entry
-            counts = {d.column for d in entry.request.derived if d in log_factorials([d.column])}
+            request = entry.request
+            known = self._entries.get(request.scope)
+            if known is None or not set(request.derived) < set(known.request.derived):
+                self._entries[request.scope] = entry
+            counts = {d.column for d in request.derived if d in log_factorials([d.column])}
             for v in entry.variables:
                 if self._variables.setdefault(v.name, v) != v:
                     raise StatisticsError(f"variable {v.name!r} has other states in one table than in another")
@@ -138,9 +141,9 @@ class Statistics:
             entry = Counts(entry.variables, entry.count, entry.keys)
         return entry.marginal(names)
 
-    def moments(self, names: Sequence[str], reals: Sequence[str]) -> Moments:
-        """The moments of `reals` within each configuration of `names`."""
-        entry = self._smallest(frozenset(names), frozenset(reals))
+    def moments(self, names: Sequence[str], reals: Sequence[str], derived: Sequence[DerivedColumn] = ()) -> Moments:
+        """The moments of `reals` within each configuration of `names`; where it is there, an entry that has what is derived."""
+        entry = self._smallest(frozenset(names), frozenset(reals), frozenset(derived))
         if not isinstance(entry, Moments):
             raise StatisticsError(f"these statistics hold no moments of {listed(reals)}")
         return entry.marginal(names, reals)
@@ -148,7 +151,7 @@ class Statistics:
     def answer(self, request: Request) -> Entry:
         if not request.real:
             return self.counts(request.finite)
-        entry = self.moments(request.finite, request.real)
+        entry = self.moments(request.finite, request.real, request.derived)
         return entry.deriving(request.derived) if request.derived else entry
 
     def marginal(self, names: Iterable[str]) -> Statistics:
@@ -281,9 +284,10 @@ class Statistics:
                 "graph, or for as many parents"
             )
 
-    def _smallest(self, finite: frozenset[str], reals: frozenset[str]) -> Entry:
-        """The entry about these variables, or the smallest whose marginal is."""
-        if (own := self._entries.get((finite, reals))) is not None:
+    def _smallest(self, finite: frozenset[str], reals: frozenset[str], derived: frozenset[DerivedColumn] = frozenset()) -> Entry:
+        """The entry about these variables, or the smallest whose marginal is; rather one that has what is derived from them."""
+        own = self._entries.get((finite, reals))
+        if own is not None and derived <= set(own.request.derived):
             return own
         larger = [e for s, e in self._entries.items() if finite <= s[0] and reals <= s[1] and (bool(s[1]) or not reals)]
         if not larger:
@@ -291,6 +295,7 @@ class Statistics:
             of_sets = "" if most is None else f", only of any {most + 1} variables, as for searches with up to {most} parents"
             asked = listed(sorted(finite | reals))
             raise StatisticsError(f"these statistics do not say how {asked} go together{of_sets}; gather them for this graph")
+        larger = [e for e in larger if derived <= set(e.request.derived)] or ([own] if own is not None else larger)
         lost = self._suppression
         if lost is None:
             return min(larger, key=lambda e: (bool(e.request.real), n_configurations(e.variables), e.names))
