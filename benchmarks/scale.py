@@ -103,7 +103,7 @@ def session() -> Any:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.python.unix.domain.socket.enabled": "true",  # without it every task waits some 40 ms for the loopback device
+        "spark.python.unix.domain.socket.enabled": "true",  # tasks take less by the clock
     }
     builder = SparkSession.builder.master("local[2]").config("spark.driver.host", "127.0.0.1")
     for name, value in settings.items():
