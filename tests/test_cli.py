@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import suffice as sf
-from suffice.cli import in_options
+from suffice.cli.hints import in_options
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.cli import in_options
-from suffice.cli_words import declared_by, families_of
+from suffice.cli.hints import in_options
+from suffice.cli.words.vocabulary import declared_by, families_of
 from suffice.families.ordinal import ProportionalOdds
 
 GRAPH = "age -> ill; sex -> ill; ill -> visits; age -> visits; log_time -> visits; age -> cost; dose -> dead; n -> dead"

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import suffice as sf
-from suffice.cli import in_options
+from suffice.cli.hints import in_options
 from suffice.demo_sequences import NILE
 from suffice.models.chain import Chain
 

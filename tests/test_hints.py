@@ -20,8 +20,9 @@ import pytest
 import typer.main
 
 import suffice as sf
-from suffice import cli, cli_words
-from suffice.cli_hints import HINTS, in_options
+from suffice.cli import app as cli
+from suffice.cli.hints import HINTS, in_options
+from suffice.cli.words import vocabulary as cli_words
 from suffice.errors import SufficeNote
 
 SOURCES = Path(sf.__file__).parent
@@ -52,7 +53,7 @@ SPOKEN = {
 @cache
 def messages() -> tuple[str, ...]:
     """The texts of all modules but docstrings, with 'NAME' or NAME where something is filled in."""
-    return tuple(text for path in sorted(SOURCES.rglob("*.py")) if path.name != "cli_hints.py" for text in _texts(path))
+    return tuple(text for path in sorted(SOURCES.rglob("*.py")) if path.name != "hints.py" for text in _texts(path))
 
 
 def _texts(path: Path) -> Iterator[str]:

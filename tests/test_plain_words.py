@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.cli_hints import in_options
-from suffice.cli_inputs import missing_words
+from suffice.cli.hints import in_options
+from suffice.cli.inputs import missing_words
 from suffice.iteration import Progress
 from suffice.status import in_notebook, patience
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import suffice as sf
-from suffice.cli_inputs import data_of
+from suffice.cli.inputs import data_of
 from suffice.engines import Block, Data, Step
 from suffice.engines import spark as engine
 from suffice.errors import DataError, SufficeError

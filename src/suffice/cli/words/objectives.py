@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from suffice.cli_words import prior_of
+from suffice.cli.words.vocabulary import prior_of
 from suffice.errors import SufficeError
 
 PENALTIES = {"l1": "L1", "l2": "L2"}

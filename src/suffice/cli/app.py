@@ -15,8 +15,8 @@ from typing import Annotated, Any, TextIO, cast
 import typer
 import typer.core
 
-from suffice import __version__, cli_fit, cli_learn, cli_predict, cli_query, cli_score, cli_sequences, cli_statistics
-from suffice.cli_arguments import (
+from suffice import __version__
+from suffice.cli.arguments import (
     AsJson,
     BinWords,
     CountWords,
@@ -33,7 +33,14 @@ from suffice.cli_arguments import (
     Weights,
     Without,
 )
-from suffice.cli_hints import in_options
+from suffice.cli.commands import fit as cli_fit
+from suffice.cli.commands import learn as cli_learn
+from suffice.cli.commands import predict as cli_predict
+from suffice.cli.commands import query as cli_query
+from suffice.cli.commands import score as cli_score
+from suffice.cli.commands import sequences as cli_sequences
+from suffice.cli.commands import statistics as cli_statistics
+from suffice.cli.hints import in_options
 from suffice.errors import SufficeError, SufficeNote, counted
 from suffice.kernels import announce
 from suffice.terminal import PlainOutput, console, nobody_reads, print_facts, say, working
@@ -118,7 +125,7 @@ def sample(
     seed: Annotated[int | None, typer.Option(help="the same seed gives the same rows", min=0)] = None,
 ) -> None:
     """Draw rows from a network, or sequences from a chain."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.formats.rows import checked_rows_path, write_stream
     from suffice.models.chain import Chain
 
@@ -165,7 +172,7 @@ def schema_command(
     as_json: AsJson = False,
 ) -> None:
     """Report what each column of data is taken for, with its values and counts, and what may have been meant otherwise."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
 
     if data.lower().endswith(".stats"):
         raise SufficeError(f"{data} holds statistics, and a schema is reported of rows")
@@ -198,7 +205,7 @@ def missing_command(
     as_json: AsJson = False,
 ) -> None:
     """Report what is missing in data: by column and pattern, and whether it may be missing completely at random."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.recipes.missingness import missingness
 
     declared = inputs.declarations(finite, real, bins)
@@ -231,7 +238,7 @@ def compare(
 
 
 def _network_or_graph(text: str) -> Any:
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.graphs import Template
 
     graph, model = inputs.graph_of(text)
@@ -243,7 +250,7 @@ def _network_or_graph(text: str) -> Any:
 @app.command()
 def convert(source: Annotated[str, typer.Argument(metavar="IN")], target: Annotated[str, typer.Argument(metavar="OUT")]) -> None:
     """Read a network in one format and write it in another; the suffixes say which. Chains are written as .json."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.formats import writable, write
 
     writable(target)
@@ -261,7 +268,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Print a network: its nodes, with the coefficients of regressions, or the distributions of some; of a chain its tables."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.families.regression_cpd import GlmCpd
     from suffice.formats.registry import json_of
     from suffice.models.chain import Chain
@@ -270,7 +277,7 @@ def show(
     if inputs.kind_of(bn) in inputs.NO_ANSWERS and (node or dot):
         inputs.refuse_answers(model, bn)
     if inputs.kind_of(bn) == "crf" and not as_json:
-        from suffice.cli_labels import show_weights
+        from suffice.cli.kinds.labels import show_weights
 
         return print(f"{bn!r}\n\n{show_weights(bn, top)}")
     names = inputs.known_names(node or [], bn)

@@ -35,7 +35,7 @@ class SequenceWords:
 
 def is_template(graph: Any, data: str, asked: SequenceWords) -> bool:
     """Whether a graph is that of a step: by the options, or by a lagged name that is no column of its own."""
-    from suffice.cli_inputs import columns_of, lagged_names
+    from suffice.cli.inputs import columns_of, lagged_names
     from suffice.graphs.template import Template
     from suffice.statistics import Statistics
 
@@ -87,8 +87,8 @@ def fit_template(
     statistics: str | None,
 ) -> Any:
     """The chain of a template, or of a known chain's, that sequences give, or saved statistics of their steps."""
-    from suffice import cli_inputs as inputs
-    from suffice import cli_words as words
+    from suffice.cli import inputs
+    from suffice.cli.words import vocabulary as words
     from suffice.graphs.template import Template
     from suffice.learning.fit import fit
 
@@ -158,7 +158,7 @@ def learn_template(
     limits: dict[str, Any],
 ) -> None:
     """Search for a template, write the chain of it if there is a place for it, and then print what was found."""
-    from suffice.cli_inputs import written
+    from suffice.cli.inputs import written
     from suffice.families.priors import suitable
     from suffice.learning.fit import fit
     from suffice.recipes.learn import PRIOR

@@ -6,7 +6,7 @@ import math
 from contextlib import suppress
 from typing import Any
 
-from suffice.cli_arguments import (
+from suffice.cli.arguments import (
     AsJson,
     By,
     DataFile,
@@ -39,7 +39,7 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """How well a network and its graph, or a chain, account for data: natural logs, higher is better."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.models.chain import Chain
 
     data = inputs.text_path(data, separator, decimal, encoding)
@@ -52,7 +52,7 @@ def score(
     inputs.refuse_answers(model, scored)
     rows = inputs.data_of(data, weights=weights, missing=missing, engine=engine)
     if not hasattr(scored, "dag"):
-        from suffice.cli_undirected import scores_of
+        from suffice.cli.kinds.undirected import scores_of
 
         return print_facts(scores_of(scored, rows), as_json)
     return print_facts(_scores(scored, rows), as_json)
@@ -77,7 +77,7 @@ def _chain_scores(chain: Any, steps: Any) -> dict[str, Any]:
 
 def _scores(bn: Any, rows: Any) -> dict[str, Any]:
     """The scores of a network and of its graph; where some of its nodes are regressions, from the rows."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.models.regressions import families_of
 
     has_rows = hasattr(rows, "columns")

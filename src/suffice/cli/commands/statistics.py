@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from suffice.cli_arguments import (
+from suffice.cli.arguments import (
     AsJson,
     BinWords,
     CountWords,
@@ -56,7 +56,7 @@ def gather(
     as_json: AsJson = False,
 ) -> None:
     """Gather the statistics of rows, of a graph or of every family with few parents: they add, and learning needs no rows."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.families.gathering import gather as gathered
 
     if (graph is None) == (max_parents is None):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from suffice.cli_arguments import (
+from suffice.cli.arguments import (
     BinWords,
     By,
     CountWords,
@@ -35,17 +35,17 @@ from suffice.cli_arguments import (
     Starts,
     Weights,
 )
-from suffice.cli_chains import SequenceWords, fit_template, is_template, refuse_options, refuse_statistics
-from suffice.cli_incomplete import IncompleteWords
-from suffice.cli_labels import LabelWords, fit_labels
-from suffice.cli_objectives import check_template, objective_of, penalty_of, prior_words, refuse_beside
-from suffice.cli_undirected import (
+from suffice.cli.kinds.chains import SequenceWords, fit_template, is_template, refuse_options, refuse_statistics
+from suffice.cli.kinds.incomplete import IncompleteWords
+from suffice.cli.kinds.labels import LabelWords, fit_labels
+from suffice.cli.kinds.undirected import (
     UndirectedWords,
     fit_machine,
     fit_undirected,
     is_undirected,
     refuse_directed_options,
 )
+from suffice.cli.words.objectives import check_template, objective_of, penalty_of, prior_words, refuse_beside
 from suffice.errors import SufficeError
 
 
@@ -176,8 +176,8 @@ def fit(
     With --by or --order, or a lagged name in the graph, the rows are sequences, and the model is a chain, written as .json.
     With --undirected, or a graph without arrows, it is a Markov network, with --rbm a restricted Boltzmann machine.
     """
-    from suffice import cli_inputs as inputs
-    from suffice import cli_words as words
+    from suffice.cli import inputs
+    from suffice.cli.words import vocabulary as words
     from suffice.formats import holds, writable
     from suffice.formats.registry import holds_chains, holds_kind
     from suffice.learning.fit import fit as fit_model
@@ -271,7 +271,7 @@ def fit(
 
 def _beginning(start: str | None, fixed: dict[str, Any], known: Any) -> dict[str, Any]:
     """Where EM begins, and what it leaves as it is: that of the start or else of the model whose graph is fitted."""
-    from suffice.cli_inputs import model_of
+    from suffice.cli.inputs import model_of
 
     model = known if start is None and fixed else None if start is None else model_of(start)
     if fixed and model is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli_arguments import By, Decimal, Encoding, Keep, Missing, Model, Order, RowsOut, Separator, Unknown
+from suffice.cli.arguments import By, Decimal, Encoding, Keep, Missing, Model, Order, RowsOut, Separator, Unknown
 from suffice.errors import SufficeError, counted
 from suffice.libraries import pa
 from suffice.terminal import say, working
@@ -55,8 +55,8 @@ def predict_command(
     impossible under the network. Of a restricted Boltzmann machine, the columns are the probabilities of its hidden units; of a
     conditional random field, the labels of each step of sequences.
     """
-    from suffice import cli_inputs as inputs
-    from suffice import cli_words as words
+    from suffice.cli import inputs
+    from suffice.cli.words import vocabulary as words
     from suffice.engines.scan import rows_of
     from suffice.formats.rows import write_stream
     from suffice.models.rows.predict import measures, predictions
@@ -118,8 +118,8 @@ def impute_command(
 
     Columns that the network does not know stay as they are. Rows that are impossible under the network keep their gaps.
     """
-    from suffice import cli_inputs as inputs
-    from suffice import cli_words as words
+    from suffice.cli import inputs
+    from suffice.cli.words import vocabulary as words
     from suffice.engines.scan import rows_of
     from suffice.formats.rows import write_stream
 
@@ -152,7 +152,7 @@ def _plain_table(table: pa.Table) -> pa.Table:
 
 def _labelled(crf: Any, data: str, target: str | None, out: str | None, **asked: Any) -> None:
     """The labels of each step of sequences."""
-    from suffice.cli_labels import predict_labels
+    from suffice.cli.kinds.labels import predict_labels
     from suffice.formats.rows import write_stream
 
     if target not in (None, crf.label):
@@ -165,7 +165,7 @@ def _labelled(crf: Any, data: str, target: str | None, out: str | None, **asked:
 
 def _transformed(machine: Any, data: str, target: str | None, out: str | None, keep: Any, missing: Any) -> None:
     """The probabilities of the hidden units of a machine in each row."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.engines.scan import rows_of
     from suffice.formats.rows import write_stream
 

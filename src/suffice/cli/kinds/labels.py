@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from suffice.cli_objectives import objective_of, penalty_of
-from suffice.cli_words import Words
+from suffice.cli.words.objectives import objective_of, penalty_of
+from suffice.cli.words.vocabulary import Words
 from suffice.errors import SufficeError, listed, note
 from suffice.libraries import pa
 from suffice.models.linear_chain.derived import Lower, Prefix, Shape, Suffix
@@ -155,7 +155,7 @@ def fit_labels(
     limits: dict[str, Any],
 ) -> Any:
     """The weights of a chain of labels that sequences give."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.learning.fit import fit
 
     if features is None:
@@ -172,8 +172,8 @@ def predict_labels(
     crf: Any, data: str, *, by: str | None, order: str | None, keep: Words, missing: Words
 ) -> tuple[dict[str, Any], str]:
     """The best labels of each sequence and the probability of each label, as columns beside those that are kept."""
-    from suffice import cli_inputs as inputs
-    from suffice.cli_sequences import beside
+    from suffice.cli import inputs
+    from suffice.cli.commands.sequences import beside
 
     table, by = with_sentences(data, by, (crf.label, *crf.linear_chain.columns))
     steps = inputs.sequences_of(inputs.data_of(table, missing=missing), by, order)

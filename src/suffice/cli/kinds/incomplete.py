@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from suffice.cli_chains import only_of_em
+from suffice.cli.kinds.chains import only_of_em
 from suffice.errors import MissingCells, SufficeError
 from suffice.terminal import say
 

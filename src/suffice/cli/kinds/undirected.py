@@ -52,7 +52,7 @@ def is_undirected(graph: str, asked: UndirectedWords) -> bool:
 
 def _has_lines(graph: str) -> bool:
     """Whether a text, or the file that it names, is a graph or a model without arrows."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
 
     if _is_model(graph) and not _has_arrows(graph):
         return hasattr(inputs.model_of(graph), "graph")
@@ -93,8 +93,8 @@ def fit_undirected(
     time_limit: float | None,
 ) -> Any:
     """The Markov network of a graph, or of its interactions up to some order, that rows or statistics give."""
-    from suffice import cli_inputs as inputs
-    from suffice.cli_objectives import objective_of, penalty_of
+    from suffice.cli import inputs
+    from suffice.cli.words.objectives import objective_of, penalty_of
     from suffice.learning.fit import fit
     from suffice.learning.undirected.contrastive import RobbinsMonro
     from suffice.objectives import ContrastiveDivergence
@@ -117,7 +117,7 @@ def fit_undirected(
 
 def _model(graph: str, interactions: int | None, rows: Any) -> tuple[Any, Any]:
     """The model by its interactions; and the network of the file, if it is one's."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.graphs import Graph
     from suffice.models.log_linear import LogLinear
 
@@ -157,8 +157,8 @@ def fit_machine(
     time_limit: float | None,
 ) -> Any:
     """The restricted Boltzmann machine of all columns."""
-    from suffice import cli_inputs as inputs
-    from suffice.cli_objectives import objective_of, penalty_of
+    from suffice.cli import inputs
+    from suffice.cli.words.objectives import objective_of, penalty_of
     from suffice.learning.undirected.rbm import rbm
 
     if asked.interactions is not None:
@@ -183,7 +183,7 @@ def check_graph_method(
     method: str, rows: Any, out: str | None, *, score: str | None, penalty: str | None, select: str | None
 ) -> None:
     """Refuse what a search for an undirected graph would not listen to, and a file that has no room for its model."""
-    from suffice import cli_words as words
+    from suffice.cli.words import vocabulary as words
     from suffice.formats.registry import holds_kind
     from suffice.variables import Real
 

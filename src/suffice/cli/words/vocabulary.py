@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from suffice.cli_priors import PRIORS as PRIORS
-from suffice.cli_priors import prior_of as prior_of
+from suffice.cli.words.priors import PRIORS as PRIORS
+from suffice.cli.words.priors import prior_of as prior_of
 from suffice.engines.sequences import Missing, Refuse
 from suffice.errors import SufficeError
 from suffice.families.family import Mean, Mode

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from suffice.cli_question import read_settings
-from suffice.cli_words import GAPS, INTEGERS, Words, chosen, fields
+from suffice.cli.words.question import read_settings
+from suffice.cli.words.vocabulary import GAPS, INTEGERS, Words, chosen, fields
 from suffice.engines.dialect import Dialect, TextPath
 from suffice.engines.scan import rows_of, scan, source_of
 from suffice.engines.sequences import Sequences, sequences

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from suffice.cli_arguments import (
+from suffice.cli.arguments import (
     AsJson,
     BinWords,
     By,
@@ -30,14 +30,14 @@ from suffice.cli_arguments import (
     Weights,
     Without,
 )
-from suffice.cli_chains import found_in_words, learn_template, refuse_options
-from suffice.cli_structure import believed, independence_of
-from suffice.cli_undirected import (
+from suffice.cli.kinds.chains import found_in_words, learn_template, refuse_options
+from suffice.cli.kinds.undirected import (
     check_graph_method,
     graph_in_words,
     refuse_directed_options,
     without_arrows,
 )
+from suffice.cli.words.structure import believed, independence_of
 from suffice.errors import SufficeError
 from suffice.terminal import say, then_printed
 
@@ -128,8 +128,8 @@ def learn(
 
     With --by, --order or --lags the rows are sequences: a template is learned, and a chain is written, as .json.
     """
-    from suffice import cli_inputs as inputs
-    from suffice import cli_words as words
+    from suffice.cli import inputs
+    from suffice.cli.words import vocabulary as words
     from suffice.families.priors import suitable
     from suffice.formats import holds, writable
     from suffice.formats.registry import holds_chains
@@ -224,7 +224,7 @@ def _learned_from_incomplete(
     rows: Any, how: Any, asked: dict[str, Any], prior: Any, out: str | None, *, explain: Any, bootstrap: Any, as_json: Any
 ) -> None:
     """Structural EM; what it found is written, and printed."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.families.priors import suitable
     from suffice.recipes.learn import PRIOR
     from suffice.recipes.resampling import bootstrap as resampled

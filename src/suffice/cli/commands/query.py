@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli_arguments import AsJson, Model
+from suffice.cli.arguments import AsJson, Model
 from suffice.errors import FitError, SufficeError, TooLarge, listed
 from suffice.terminal import working
 
 if TYPE_CHECKING:
-    from suffice.cli_question import Question
+    from suffice.cli.words.question import Question
     from suffice.models.bayes_net import BayesNet
 
 
@@ -45,9 +45,8 @@ def query(
     as_json: AsJson = False,
 ) -> None:
     """Ask a network: probabilities given evidence, most probable states, effects of interventions."""
-    from suffice import cli_answers as answers
-    from suffice import cli_inputs as inputs
-    from suffice import cli_words as words
+    from suffice.cli import answers, inputs
+    from suffice.cli.words import vocabulary as words
     from suffice.families.family import checked_level
 
     how = words.sampler_of(method)
@@ -112,7 +111,7 @@ def _check_options(**given: bool) -> None:
 
 
 def _asked(text: str, *, mpe: bool, marginals: bool) -> Question:
-    from suffice.cli_question import read_evidence, read_question
+    from suffice.cli.words.question import read_evidence, read_question
 
     if not (mpe or marginals):
         asked = read_question(text)

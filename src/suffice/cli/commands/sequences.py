@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from suffice.cli_arguments import By, Chained, Decimal, Encoding, Gaps, Interval, Keep, Missing, Order, RowsOut, Separator, Steps
+from suffice.cli.arguments import By, Chained, Decimal, Encoding, Gaps, Interval, Keep, Missing, Order, RowsOut, Separator, Steps
 from suffice.errors import SufficeError, counted
 from suffice.libraries import pa
 from suffice.terminal import say, working
@@ -34,7 +34,7 @@ def decode(
     encoding: Encoding = "utf-8",
 ) -> None:
     """Find the most probable states of all hidden and missing cells of each sequence together (the best path)."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
 
     if posterior and best > 1:
         raise SufficeError("--best and --posterior exclude each other: give one of them")
@@ -95,7 +95,7 @@ def filter_command(
 
 
 def _text_path(*words: Any) -> str:
-    from suffice.cli_inputs import text_path
+    from suffice.cli.inputs import text_path
 
     return text_path(*words)
 
@@ -112,7 +112,7 @@ def _inferred(
     keep: list[str] | None,
     missing: list[str] | None,
 ) -> None:
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
 
     inputs.checked_out(out, data)
     chain = inputs.chain_of(model)
@@ -146,7 +146,7 @@ def forecast(
     encoding: Encoding = "utf-8",
 ) -> None:
     """Forecast the next steps of each sequence: probabilities of states, means and deviations of numbers."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
 
     data = inputs.text_path(data, separator, decimal, encoding)
     given = None if given is None else inputs.text_path(given, separator, decimal, encoding)
@@ -173,7 +173,7 @@ def _ranked(paths: Sequence[Any], steps: Any) -> pa.Table:
 
 def beside(data: Any, keys: Sequence[str | None], keep: list[str] | None, written: Sequence[str]) -> dict[str, Any]:
     """The columns of the data that stand beside the answers, as they came."""
-    from suffice.cli_inputs import kept_columns
+    from suffice.cli.inputs import kept_columns
     from suffice.engines.scan import rows_of
 
     rows = rows_of(data)
