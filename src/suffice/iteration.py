@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from suffice.errors import FitError
+from suffice.remedies import name_of
 from suffice.status import LINE, is_shown, patience
 
 T = TypeVar("T")
@@ -78,7 +79,7 @@ def checked_seconds(limit: Any) -> float | None:
     if limit is None:
         return None
     if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit > 0:
-        raise FitError(f"time_limit is a number of seconds above 0, not {limit!r}")
+        raise FitError(f"{name_of('time_limit')} is a number of seconds above 0, not {limit!r}")
     return float(limit)
 
 

@@ -40,7 +40,6 @@ from suffice.cli.commands import query as cli_query
 from suffice.cli.commands import score as cli_score
 from suffice.cli.commands import sequences as cli_sequences
 from suffice.cli.commands import statistics as cli_statistics
-from suffice.cli.hints import in_options
 from suffice.errors import SufficeError, SufficeNote, counted
 from suffice.kernels import announce
 from suffice.terminal import PlainOutput, console, nobody_reads, print_facts, say, working
@@ -86,7 +85,7 @@ def main() -> None:
         with redirect_stdout(cast(TextIO, out)):
             app()
     except SufficeError as error:
-        say(f"error: {in_options(str(error))}")
+        say(f"error: {error.in_options()}")
         raise SystemExit(1) from None
     except OSError as error:
         say(f"error: {error.strerror or error}")
@@ -233,7 +232,7 @@ def compare(
         try:
             facts["KL(truth || learned), nats"] = kl(p, q)
         except SufficeError as error:
-            say(f"note: no divergence of the distributions: {error}")
+            say(f"note: no divergence of the distributions: {error.in_options()}")
     print_facts(facts, as_json)
 
 
@@ -333,6 +332,6 @@ def _show(shown: set[str], message: Any, category: type[Warning], filename: str,
     """Print a note, the same one only once, or a warning."""
     if not issubclass(category, SufficeNote):
         say(f"warning: {message} ({Path(filename).name}:{lineno})")
-    elif str(message) not in shown:
-        shown.add(str(message))
-        say(f"note: {in_options(str(message))}")
+    elif (text := message.in_options()) not in shown:
+        shown.add(text)
+        say(f"note: {text}")

@@ -9,6 +9,7 @@ from suffice.engines.data import Data
 from suffice.engines.sequences import Sequences
 from suffice.errors import FitError, listed, nearest, note
 from suffice.families import family_of
+from suffice.remedies import DECLARED, FAMILY, Remedy, as_regression, declaration
 from suffice.variables import Count, Finite, Real, Variable
 
 STATES = 20
@@ -33,11 +34,11 @@ def typed(rows: R, families: Mapping[str, Any]) -> R:
         if kind is Finite and isinstance(v, Finite) and v.n_states > STATES:
             raise FitError(
                 f"{name!r} is a number with {v.n_states:,} different values, and {type(families[name]).__name__} is a family of "
-                f"states; if they are states, declare them: scan(data, variables={{{name!r}: Finite}})"
+                f"states; if they are states, declare them: {declaration(name, 'Finite', 'scan(data, {})')}"
             )
     states, counts = ([n for n, kind in declared.items() if (kind is Finite) == finite] for finite in (True, False))
     said = [f"{listed(names)} for {what}" for names, what in ((states, "states"), (counts, "counts")) if names]
-    note(f"numbers are taken as their family needs them: {' and '.join(said)}; variables= in scan declares them")
+    note(f"numbers are taken as their family needs them: {' and '.join(said)}; {DECLARED}")
     return result
 
 
@@ -50,14 +51,14 @@ def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
     {'y': Logistic(ridge=0.0)}
     """
     if not isinstance(families or {}, Mapping):
-        raise FitError(f"families are given by node, families={{'y': Logistic()}}, not as {families!r}")
+        raise FitError(f"families are given by node, {as_regression('y')}, not as {families!r}")
     named = dict(families or {})
     for name, family in named.items():
         _refuse_other(name, family)
         for column in (name, *getattr(family, "roles", ())):
             if column not in rows.columns:
                 raise FitError(
-                    f"families speaks of {column!r}, which is no column of the data{nearest(str(column), rows.columns)}"
+                    f"{FAMILY} speaks of {column!r}, which is no column of the data{nearest(str(column), rows.columns)}"
                 )
     regressions = {n: f for n, f in named.items() if getattr(f, "iterative", False)}
     rows = typed(rows.with_numbers(n for n, f in regressions.items() if f.kind is not Finite), regressions)
@@ -68,7 +69,8 @@ def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
         if family.profiled:
             raise FitError(
                 f"{name!r} cannot be {type(family).__name__} in a search: its shape is found in turn with its coefficients, for "
-                "each set of parents anew; search with PoissonLog(), and fit the graph with this family"
+                f"each set of parents anew; search with {Remedy('PoissonLog()', f'--family {name}=poisson')}, and fit the "
+                f"graph with this family"
             )
     return rows, regressions
 
@@ -94,7 +96,10 @@ def _say_order(child: Finite) -> None:
     """Words that are in the order of the alphabet may be so because nobody said another."""
     if child.n_states > 2 and list(child.states) == sorted(child.states) and not all(_is_number(s) for s in child.states):
         order = " < ".join(child.states)
-        note(f"the states of {child.name!r} are taken in this order: {order}; variables= in scan declares another")
+        note(
+            f"the states of {child.name!r} are taken in this order: {order}; "
+            f"{Remedy('variables= in scan', '--finite NAME=a,b')} declares another"
+        )
 
 
 def _is_number(word: str) -> bool:

@@ -25,6 +25,7 @@ from suffice.exponential.special import log_gamma_step
 from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mode, as_numbers, checked_level, flat_index, split
 from suffice.inference.network import CountNode, log_poisson
 from suffice.libraries import sc
+from suffice.remedies import BY_MEAN
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
 from suffice.variables import Count, Finite, Variable
@@ -76,7 +77,7 @@ class Poisson:
                 where = f" at {described(int(np.argmin(S)), finite)}" if finite else ""
                 raise FitError(
                     f"the posterior of the rate of {child.name!r} has no mode{where}: events and shape of the prior make "
-                    f"{S.min():g}, below 1; use estimate=Mean() or a Gamma of a larger shape"
+                    f"{S.min():g}, below 1; use {BY_MEAN} or a Gamma of a larger shape"
                 )
             S = S - 1.0
         if not finite and not N[0] > 0:

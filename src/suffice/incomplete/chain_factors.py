@@ -19,6 +19,7 @@ from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chain_states import MAX_STATES, Phase, StateSpace
 from suffice.incomplete.components import NodeFamily
 from suffice.inference.chains.slice_program import Scope, SliceProgram
+from suffice.remedies import FIRST_STATIONARY
 
 if TYPE_CHECKING:
     from suffice.incomplete.chain_layout import ChainLayout
@@ -110,7 +111,7 @@ def plan_of(layout: ChainLayout) -> FactorPlan | None:
     if layout.only is not None or space.size**2 <= FIXED:
         return None
     if layout.stationary:
-        space.checked("first=Stationary()")
+        space.checked(str(FIRST_STATIONARY))
         return None
     plan = FactorPlan.of(layout)
     if space.size > MAX_STATES:

@@ -30,6 +30,7 @@ from suffice.inference.tree import (
     interruptible,
     part_of,
 )
+from suffice.remedies import BY_SAMPLING
 
 RETRY_CELLS = 4_000_000
 """From so many cells on, another order is looked for that suits the evidence better than the compiled one."""
@@ -45,7 +46,7 @@ FIRST, NEXT = 0.1, 0.2
 the cells in all. So it takes less time than the questions."""
 FEW_CELLS = 5_000
 """Up to so many cells the order is looked for at once: that is over before it is noticed."""
-SAMPLING = "ask by sampling instead: bn.query(..., method=LikelihoodWeighting())"
+SAMPLING = f"ask by sampling instead: {BY_SAMPLING}"
 
 
 class Marginals(NamedTuple):

@@ -17,8 +17,11 @@ from suffice.learning.chain_task import chain_task_of, checked_sequences, given_
 from suffice.learning.irls import fitted
 from suffice.models.chain import Chain
 from suffice.models.chain_estimated import estimated_chain
+from suffice.remedies import FIRST_DIFFUSE, Remedy
 from suffice.scores import Evidence
 from suffice.statistics import Statistics
+
+HIDDEN = "em(template, sequences, hidden=[Real('level')], first=Diffuse())"
 
 
 def fit_chain(
@@ -34,7 +37,7 @@ def fit_chain(
     how, begin = checked_estimate(estimate), checked_first(first)
     graph = template.template if isinstance(template, Chain) else Template(template)
     if isinstance(begin, Diffuse):
-        raise FitError("first=Diffuse() is for hidden numbers: em(template, sequences, hidden=[Real('level')], first=Diffuse())")
+        raise FitError(f"{FIRST_DIFFUSE} is for hidden numbers: {Remedy(HIDDEN, '--hidden level=real')}")
     if isinstance(data, Statistics):
         if families or isinstance(begin, (Stationary, Given)):
             raise FitError("regressions, and first slices that are not free, are fitted to sequences: statistics are not enough")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from suffice.errors import FitError, ModelError, SufficeError, note
+from suffice.errors import FitError, ModelError, Sentence, SufficeError, note
 from suffice.iteration import Iteration, OutOfTime, Progress
 
 ROUNDING = 1e-10
@@ -101,7 +101,7 @@ def from_starts(
     shown: Progress[Any],
     begin: Callable[[Any], W],
     climb: Callable[[int, W], None],
-    collapse: type[Exception] = FitError,
+    collapse: type[Sentence] = FitError,
 ) -> tuple[list[W], bool]:
     """The ways from all n starts, and whether they were stopped: by the clock, or by Ctrl-C. A way may collapse if there are
     others."""
@@ -112,7 +112,7 @@ def from_starts(
             try:
                 climb(i, ways[-1])
             except collapse as error:
-                ways[-1].stopped = str(error)
+                ways[-1].stopped = error.said
                 if n == 1:
                     raise
     except (OutOfTime, KeyboardInterrupt) as stop:

@@ -30,6 +30,7 @@ from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.regressions import families_of
 from suffice.models.sharing import Tie, agreeing, check_families, shared_in, shared_of
 from suffice.objectives import Bayes, Likelihood, as_penalties
+from suffice.remedies import Remedy, argument
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -231,13 +232,14 @@ def fit(
     prior = prior_of(objective, prior)
     asked: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families}
     if missing_depends_on is not None and (slices or not isinstance(objective, (Likelihood, Bayes, type(None)))):
-        raise FitError("missing_depends_on= is for networks of rows that are fitted by likelihood, or with a prior")
+        raise FitError(f"{argument('missing_depends_on')} is for networks of rows that are fitted by likelihood, or with a prior")
     if not isinstance(objective, (Likelihood, Bayes, type(None))):
         refuse_first(first)
         return fit_to_target(fit(model, source, shared=shared, **asked), data, objective, as_penalties(penalty))
     if penalty is not None:
         raise FitError(
-            "penalty= is for weights: of undirected models, of a LinearChain, or under objective=Conditional(y) or Margin(y)"
+            f"{argument('penalty')} is for weights: of undirected models, of {Remedy('a LinearChain', 'labels')}, or under "
+            f"{Remedy('objective=Conditional(y) or Margin(y)', '--objective conditional:NAME or margin:NAME')}"
         )
     if slices:
         refuse_shared(shared)

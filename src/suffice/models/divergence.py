@@ -34,6 +34,7 @@ from suffice.families.poisson import PoissonRates
 from suffice.families.regression import ROUNDING
 from suffice.models.bayes_net import BayesNet
 from suffice.models.expected import Expected, closed_form, marginal, normals, poisson_entropy
+from suffice.remedies import WITH_BINS
 from suffice.variables import Count, Finite, Real
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def entropy_of_rows(data: Any) -> float:
     rows = scan(data)
     number = next((n for n, v in rows.schema.items() if not isinstance(v, (Finite, Count))), None)
     if number is not None:
-        raise DataError(f"the entropy of rows needs columns without real numbers, and {number!r} is real; cut it with Bins(...)")
+        raise DataError(f"the entropy of rows needs columns without real numbers, and {number!r} is real; cut it {WITH_BINS}")
     rows.require_complete(rows.schema)
     return entropy_of_weights(rows.distinct().weights)
 

@@ -24,6 +24,7 @@ from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.paths import links, reached
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime, Progress
+from suffice.remedies import argument
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.found import Found
@@ -137,9 +138,13 @@ def bootstrap(
     asked = (score, method, constraints)
     if not isinstance(given, Window) and is_directed(method) and any((gappy := scan(data)).missing.values()):
         if memory_limit is not None:
-            raise FitError("memory_limit= is for searches of complete rows, and there are missing cells; leave it out")
+            raise FitError(
+                f"{argument('memory_limit')} is for searches of complete rows, and there are missing cells; leave it out"
+            )
         if dry_run:
-            raise FitError("dry_run= is for complete rows: with missing cells a note after the first replicate says its time")
+            raise FitError(
+                f"{argument('dry_run')} is for complete rows: with missing cells a note after the first replicate says its time"
+            )
         gappy, regressions = for_search(gappy, families)
         names, steps = tuple(sorted(n for n in gappy.columns if n not in gappy.identifiers)), None
         samples = _incomplete_replicates(gappy.take(names), asked, regressions, n, seed, threads, watch)
@@ -225,7 +230,9 @@ def _named(k: int, watch: Progress[Any]) -> Iterator[None]:
     except FitError as error:
         if watch.left <= 0:
             raise OutOfTime from None
-        raise FitError(f"replicate {k + 1} of the bootstrap: {error} (a resample may lack what is rare in the data)") from None
+        raise FitError(
+            f"replicate {k + 1} of the bootstrap: {error.said} (a resample may lack what is rare in the data)"
+        ) from None
 
 
 def _until_stopped(samples: Iterator[Cpdag | None], watch: Progress[Any]) -> Iterator[Cpdag]:

@@ -96,11 +96,9 @@ def _hinting(model: str, *, mpe: bool) -> Iterator[None]:
         yield
     except FitError as error:
         again = f"suffice fit {shlex.quote(model)} DATA -o FITTED.json --prior bdeu:1"
-        raise FitError(f"{error}; on the command line: {again}, and ask FITTED.json, which keeps the posterior") from None
+        raise FitError(f"{error.said}; on the command line: {again}, and ask FITTED.json, which keeps the posterior") from None
     except TooLarge as error:
-        drawn = "--mpe cannot be sampled: give more evidence" if mpe else "ask for a target with --method lw:10000"
-        hint = f"; on the command line: {drawn}" if "LikelihoodWeighting" in str(error) else ""
-        raise TooLarge(f"{error}{hint}") from None
+        raise TooLarge(f"{error.said}{'; --mpe cannot be sampled: give more evidence' if mpe else ''}") from None
 
 
 def _check_options(**given: bool) -> None:

@@ -101,7 +101,7 @@ def merge(
         try:
             total = part if total is None else total.decay(decay) + part
         except SufficeError as error:
-            raise SufficeError(f"{path} does not add to the files before it: {error}") from None
+            raise SufficeError(f"{path} does not add to the files before it: {error.said}") from None
     assert total is not None
     written(total, out)
 

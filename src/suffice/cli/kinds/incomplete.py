@@ -50,7 +50,7 @@ class IncompleteWords:
         except SufficeError as error:
             if self.information:
                 raise
-            say(f"note: the file has no intervals of answers: {error}")
+            say(f"note: the file has no intervals of answers: {error.in_options()}")
 
 
 def _fitted(dag: Any, rows: Any, hidden: Any, asked: dict[str, Any], climbing: dict[str, Any], statistics: str | None) -> Any:

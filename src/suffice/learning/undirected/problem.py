@@ -18,6 +18,7 @@ from suffice.models.features import UndirectedModel
 from suffice.models.markov_net import MarkovNet
 from suffice.models.terms import Terms
 from suffice.objectives import Conditional, ContrastiveDivergence, Objective, PenaltySum
+from suffice.remedies import Remedy
 from suffice.statistics import Request, Statistics
 from suffice.statistics.configurations import n_configurations
 from suffice.variables import Finite
@@ -131,7 +132,7 @@ class UndirectedProblem:
 
         return contrastive_divergence(self, goal)
 
-    def refuse_prior(self, what: str) -> None:
+    def refuse_prior(self, what: Remedy | str) -> None:
         """For objectives that have no place for imagined counts."""
         if self.prior is not None:
             raise FitError(f"a prior imagines rows for the likelihood of tables; {what} has no place for them: take a penalty")

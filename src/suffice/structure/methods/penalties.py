@@ -13,6 +13,7 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.errors import FitError, nearest
 from suffice.graphs.text import Edge
+from suffice.remedies import Remedy
 from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Rules
@@ -118,7 +119,10 @@ def checked_penalty(asked: Any) -> Any:
 
 def _positive(x: Any, what: str, most: float = 1e300) -> float:
     if isinstance(x, (bool, np.bool_)) or not isinstance(x, (int, float, np.integer, np.floating)) or not 0.0 < float(x) <= most:
-        raise FitError(f"{what} is a number above 0, not {x!r}; without one, fit(graph, data) estimates a given graph")
+        raise FitError(
+            f"{what} is a number above 0, not {x!r}; without one, {Remedy('fit(graph, data)', 'suffice fit')} estimates a "
+            f"given graph"
+        )
     return float(x)
 
 
