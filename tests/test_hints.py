@@ -99,7 +99,7 @@ def test_commands_that_are_advised_exist() -> None:
     assert advised - words <= commands, advised - words - commands
 
 
-ARGUMENT = re.compile(r"(?<![\w.'\"{(-])([a-z][a-z_]+)=(?=[\[{'\"A-Z(]|$| |;|,)")
+ARGUMENT = re.compile(r"(?<![\w.'\"{(-])([a-z][a-z_]+)=(?=[\[{'\"A-Z(]|$| |;|,|:)")
 CALL = re.compile(r"(?<![\w.'])([A-Z][A-Za-z]+)\((?=[)\d.'\[a-z])")
 
 

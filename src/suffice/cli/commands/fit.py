@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +26,7 @@ from suffice.cli.arguments import (
     InsideWords,
     Integers,
     Missing,
+    Options,
     Order,
     PoolingWord,
     RealWords,
@@ -35,17 +36,6 @@ from suffice.cli.arguments import (
     Starts,
     Weights,
 )
-from suffice.cli.kinds.chains import SequenceWords, fit_template, is_template, refuse_options, refuse_statistics
-from suffice.cli.kinds.incomplete import IncompleteWords
-from suffice.cli.kinds.labels import LabelWords, fit_labels
-from suffice.cli.kinds.undirected import (
-    UndirectedWords,
-    fit_machine,
-    fit_undirected,
-    is_undirected,
-    refuse_directed_options,
-)
-from suffice.cli.words.objectives import check_template, objective_of, penalty_of, prior_words, refuse_beside
 from suffice.errors import SufficeError
 
 
@@ -176,97 +166,49 @@ def fit(
     With --by or --order, or a lagged name in the graph, the rows are sequences, and the model is a chain, written as .json.
     With --undirected, or a graph without arrows, it is a Markov network, with --rbm a restricted Boltzmann machine.
     """
-    from suffice.cli import inputs
-    from suffice.cli.words import vocabulary as words
-    from suffice.formats import holds, writable
-    from suffice.formats.registry import holds_chains, holds_kind
-    from suffice.learning.fit import fit as fit_model
-    from suffice.models.regressions import families_of
-    from suffice.models.sharing import shared_of
-    from suffice.objectives import Likelihood
+    given = Options(**locals())
+    from suffice.cli.inputs import written
+    from suffice.formats import writable
 
+    begun = time.perf_counter()
     writable(out)
     if statistics and (Path(statistics).resolve() == Path(out).resolve() or not Path(statistics).parent.is_dir()):
         raise SufficeError(
             f"the statistics cannot be written to {statistics}: give a file of their own in a directory that exists"
         )
-    begun = time.perf_counter()
-    about_gaps = IncompleteWords(information, words.mechanism_of(missing_depends_on), dry_run)
-    declared = inputs.declarations(finite, real, bins, count)
-    read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers, "engine": engine}
-    about_edges = UndirectedWords(undirected, objective, interactions, penalty, rbm, epochs)
-    graph, data = _graph_and_data(graph, data, alone="--rbm" if rbm is not None else "--chain" if chain is not None else None)
-    about_labels = LabelWords(min_count, transitions, labels_back, label_weights)
-    data = inputs.text_path(data, separator, decimal, encoding)
-    if chain is not None:
-        refuse_directed_options(family=family, shared=shared, hidden=hidden, starts=starts, statistics=statistics)
-        refuse_directed_options(start=start, fixed=fixed)
-        holds_kind(out, "crf")
-        limits = {name: value for name, value in (("max_iter", max_iter), ("time_limit", time_limit)) if value is not None}
-        asked_of_labels: dict[str, Any] = {"by": by, "order": order, "about": about_labels, "read": read, "limits": limits}
-        about_gaps.refuse("a chain of labels")
-        crf = fit_labels(chain, features, data, objective=objective, penalty=penalty, **asked_of_labels)
-        return inputs.written(crf, out, f"{time.perf_counter() - begun:.2f} s")
-    about_labels.refuse()
-    if is_undirected(graph, about_edges):
-        refuse_directed_options(by=by, order=order, first=first, family=family, shared=shared, hidden=hidden, starts=starts)
-        refuse_directed_options(statistics=statistics, max_iter=max_iter, tol=tol, start=start, fixed=fixed)
-        about_gaps.refuse("an undirected model")
-        asked_of: dict[str, Any] = {"declared": declared, "read": read, "seed": seed}
-        holds_kind(out, "markov_net" if rbm is None else "rbm")
-        asked_of["time_limit"] = time_limit
-        if rbm is not None:
-            machine = fit_machine(data, about_edges, **asked_of)
-            return inputs.written(machine, out, f"{time.perf_counter() - begun:.2f} s")
-        told, prior = prior_words(objective, prior)
-        about_edges = replace(about_edges, objective=told)
-        net = fit_undirected(graph, data, about_edges, prior=words.prior_of(prior), **asked_of)
-        return inputs.written(net, out, f"{time.perf_counter() - begun:.2f} s")
-    told, prior = prior_words(objective, prior)
-    best = {"objective": objective_of(told), "penalty": penalty_of(penalty)}
-    dag, bn = inputs.graph_of(graph)
-    plate = words.plate_of(dag, group, inside, pooling)
-    if plate is not dag:
-        if family or hidden:
-            raise SufficeError("--group has no part beside --family or --hidden: leave one of them out")
-        dag = plate.dag
-    families = words.families_of(family or [])
-    given = {"starts": starts, "seed": seed, "max_iter": max_iter, "tol": tol, "time_limit": time_limit}
-    climbing: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
-    climbing |= _beginning(start, words.fixed_of(fixed), bn)
-    about = SequenceWords(by, order, gaps, first)
-    if is_template(dag, data, about):
-        check_template(**best)
-        about_gaps.refuse("a model of sequences")
-        holds_chains(out)
-        refuse_options(shared=shared)
-        more: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "climbing": climbing}
-        chain = fit_template(
-            dag, bn, data, about, hidden=hidden or [], declared=declared, read=read, statistics=statistics, **more
-        )
-        return inputs.written(chain, out, f"{time.perf_counter() - begun:.2f} s")
-    if data.lower().endswith(".stats"):
-        refuse_statistics(data, climbing)
+    if information and not out.lower().endswith(".json"):
+        raise SufficeError(f"--information is kept in .json files only, not in {out}")
+    model = _way(given)(given)
+    if dry_run:
+        print(model)
     else:
-        declared = words.declared_by(families, [n for n in dag.nodes if bn is None or n not in bn]) | declared
-    chosen_prior, how = words.prior_of(prior), words.chosen(words.ESTIMATES, estimate, "--estimate")
-    rows = inputs.data_of(data, declared, **read)
-    model = climbing.get("start") if bn is None else bn
-    known = rows if model is None else inputs.as_known(rows, model, declared)
-    unseen = inputs.hidden_of(hidden or [])
-    rows_known = hasattr(known, "columns")
-    columns = known.select([n for n in dag.nodes if n in known.columns]).schema if rows_known else known.variables
-    holds(out, [v for n, v in columns.items() if n in dag])
-    asked: dict[str, Any] = {"prior": chosen_prior, "estimate": how, "shared": shared_of(bn, words.ties_of(shared))}
-    if not isinstance(best["objective"], (Likelihood, type(None))):
-        about_gaps.refuse(f"--objective {told}")
-        refuse_beside(str(told), family=family, hidden=hidden, statistics=statistics, **climbing)
-        return inputs.written(fit_model(dag, known, **asked, **best), out, f"{time.perf_counter() - begun:.2f} s")
-    if penalty is not None:
-        raise SufficeError("--penalty is for undirected models, for labels, and for --objective conditional:NAME or margin:NAME")
-    asked["families"] = families_of(bn, families)
-    model = about_gaps.fitted(plate, known, unseen, asked, climbing, statistics, out)
-    return print(model) if dry_run else inputs.written(model, out, f"{time.perf_counter() - begun:.2f} s")
+        written(model, out, f"{time.perf_counter() - begun:.2f} s")
+
+
+def _way(given: Options) -> Callable[[Options], Any]:
+    """What fits the kind of model that is asked for; what all kinds need is read from the options."""
+    from suffice.cli import inputs
+    from suffice.cli.kinds import chains, labels, networks, undirected
+    from suffice.cli.words import vocabulary as words
+
+    alone = "--rbm" if given.rbm is not None else "--chain" if given.chain is not None else None
+    given.graph, given.data = _graph_and_data(given.graph, given.data, alone=alone)
+    given.data = inputs.text_path(given.data, given.separator, given.decimal, given.encoding)
+    given.declared = inputs.declarations(given.finite, given.real, given.bins, given.count)
+    given.read = {name: getattr(given, name) for name in ("weights", "missing", "integers", "engine")}
+    if given.chain is not None:
+        return labels.fit_labels
+    labels.refuse_labels(given)
+    if undirected.is_undirected(given):
+        return undirected.fit_undirected if given.rbm is None else undirected.fit_machine
+    given.dag, given.known = inputs.graph_of(given.graph)
+    if given.group is not None and (given.family or given.hidden):
+        raise SufficeError("--group has no part beside --family or --hidden: leave one of them out")
+    given.families = words.families_of(given.family or [])
+    climbing = {name: getattr(given, name) for name in ("starts", "seed", "max_iter", "tol", "time_limit")}
+    given.climbing = {name: value for name, value in climbing.items() if value is not None}
+    given.climbing |= _beginning(given.start, words.fixed_of(given.fixed), given.known)
+    return chains.fit_template if chains.is_template(given) else networks.fit_rows
 
 
 def _beginning(start: str | None, fixed: dict[str, Any], known: Any) -> dict[str, Any]:

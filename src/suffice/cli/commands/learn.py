@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -23,18 +24,20 @@ from suffice.cli.arguments import (
     HiddenWords,
     Integers,
     Missing,
+    Options,
     Order,
     RealWords,
     Separator,
     Starts,
     Weights,
     Without,
+    refuse,
 )
-from suffice.cli.kinds.chains import found_in_words, learn_template, refuse_options
+from suffice.cli.kinds.chains import ROWS_ONLY, found_in_words, learn_template
 from suffice.cli.kinds.undirected import (
+    DIRECTED_ONLY,
     check_graph_method,
     graph_in_words,
-    refuse_directed_options,
     without_arrows,
 )
 from suffice.cli.words.structure import believed, independence_of
@@ -128,119 +131,162 @@ def learn(
 
     With --by, --order or --lags the rows are sequences: a template is learned, and a chain is written, as .json.
     """
-    from suffice.cli import inputs
-    from suffice.cli.words import vocabulary as words
-    from suffice.families.priors import suitable
-    from suffice.formats import holds, writable
+    given = Options(**locals())
+    from suffice.formats import writable
     from suffice.formats.registry import holds_chains
-    from suffice.learning.fit import fit as fitted
-    from suffice.recipes.learn import PRIOR
-    from suffice.recipes.resampling import bootstrap as resampled
-    from suffice.structure.search import search
 
     if out is not None:
         writable(out)
-    in_sequences = by is not None or order is not None or lags is not None
-    if in_sequences:
+    given.in_sequences = by is not None or order is not None or lags is not None
+    if given.in_sequences:
         holds_chains(out or "chain.json")
-        refuse_options(hidden=hidden, starts=starts, family=family)
+        refuse(given, "hidden starts family", ROWS_ONLY)
     elif gaps != "refuse":
         raise SufficeError("--gaps is for sequences: give --order")
-    chosen_score = believed(words.score_of(score or "bic"), structure_prior, belief or [])
-    families = words.families_of(family or [])
-    chosen_prior = None if prior is None else words.prior_of(prior)
-    unseen = inputs.hidden_of(hidden or [])
-    declared = inputs.declarations(finite, real, bins, count)
-    read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers, "engine": engine, "without": without}
-    rows: Any = inputs.data_of(inputs.text_path(data, separator, decimal, encoding), declared, **read)
-    if families and hasattr(rows, "with_variables"):
-        rows = rows.with_variables(words.declared_by(families, [n for n in rows.columns if n not in declared]))
-    if in_sequences:
-        rows = inputs.sequences_of(rows, by, order, gaps)
-    incomplete = bool(unseen) or (hasattr(rows, "missing") and any(rows.missing.values()))
-    method = method or ("hill-climb" if incomplete else "orders")
-    in_method = words.takes(method, "max_parents")
-    if max_parents is None and in_method:  # a default of the method gives way to what statistics were gathered for
-        max_parents = inputs.most_parents(rows, words.method_of(method))
-    chosen: dict[str, Any] = {"max_parents": max_parents if in_method else None, "restarts": restarts, "alpha": alpha}
-    chosen["test"] = independence_of(test)
-    chosen |= {"penalty": words.strength_of(penalty), "select": words.selection_of(select)}
-    how = words.method_of(method, **chosen)
-    known = words.constraints_of(require or [], forbid or [], tiers, None if in_method else max_parents)
-    if words.is_graph_method(method):
-        refuse_directed_options(hidden=hidden, starts=starts, family=family)
-        check_graph_method(method, rows, out, score=score, penalty=penalty, select=select)
-    asked: dict[str, Any] = {"score": chosen_score, "constraints": known, "seed": seed}
-    limits: dict[str, Any] = {"time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
-    if in_sequences:
-        wished: dict[str, Any] = {"as_json": as_json, "explain": explain, "bootstrap": bootstrap, "dry_run": dry_run}
-        fitting = PRIOR if prior is None else chosen_prior
-        return learn_template(rows, 1 if lags is None else lags, how, asked, fitting, out, limits=limits, **wished)
-    if incomplete and not words.is_graph_method(method):  # that of undirected graphs refuses missing cells itself
-        options: dict[str, Any] = {
-            "--dry-run": dry_run,
-            "--memory-limit": memory_limit,
-            "--bootstrap": bootstrap if unseen else None,
-        }
-        for option, value in options.items():
-            if value:
-                raise SufficeError(f"{option} needs complete rows without hidden variables")
-        if out is not None:
-            holds(out, rows.schema.values())
-        asked |= {"hidden": unseen, "starts": starts, "families": families, "time_limit": time_limit, "threads": threads}
-        wish = {"explain": explain, "bootstrap": bootstrap, "as_json": as_json}
-        return _learned_from_incomplete(rows, how, asked, PRIOR if prior is None else chosen_prior, out, **wish)
-    if families:
-        asked["families"] = families
-    if bootstrap is not None and not hasattr(rows, "resample"):
+    _way(given)(given)
+
+
+def _way(given: Options) -> Callable[[Options], None]:
+    """What learns the kind of model that is asked for; what is read and chosen by the options."""
+    from suffice.cli.words import vocabulary as words
+    from suffice.recipes.learn import PRIOR
+
+    given.chosen_prior = None if given.prior is None else words.prior_of(given.prior)
+    given.fitting = PRIOR if given.prior is None else given.chosen_prior
+    given.asked = {"score": believed(words.score_of(given.score or "bic"), given.structure_prior, given.belief or [])}
+    _read(given)
+    _choose_method(given)
+    given.asked["seed"] = given.seed
+    given.limits = {"time_limit": given.time_limit, "memory_limit": given.memory_limit, "threads": given.threads}
+    if given.in_sequences:
+        return _learn_template
+    if given.incomplete and not given.undirected:  # a search for undirected graphs refuses missing cells itself
+        return _learn_from_incomplete
+    if given.families:
+        given.asked["families"] = given.families
+    if given.bootstrap is not None and not hasattr(given.rows, "resample"):
         raise SufficeError("--bootstrap resamples rows, and saved statistics have none")
-    if dry_run:
-        wanted: dict[str, Any] = {"dry_run": True, "threads": threads, "memory_limit": memory_limit, **asked}
-        plan = search(rows, method=how, **wanted) if bootstrap is None else resampled(rows, how, bootstrap, **wanted)
-        return print(json.dumps(plan.to_dict(), ensure_ascii=False) if as_json else plan)
-    found = search(rows, method=how, time_limit=time_limit, memory_limit=memory_limit, threads=threads, **asked)
+    return _tell_plan if given.dry_run else _learn_graph if given.undirected else _learn_network
+
+
+def _read(given: Options) -> None:
+    """The rows, with columns as families need them, or sequences; and whether something in them is unknown."""
+    from suffice.cli import inputs
+    from suffice.cli.words import vocabulary as words
+
+    given.families = words.families_of(given.family or [])
+    given.unseen = inputs.hidden_of(given.hidden or [])
+    declared = inputs.declarations(given.finite, given.real, given.bins, given.count)
+    read = {name: getattr(given, name) for name in ("weights", "missing", "integers", "engine", "without")}
+    path = inputs.text_path(given.data, given.separator, given.decimal, given.encoding)
+    rows: Any = inputs.data_of(path, declared, **read)
+    if given.families and hasattr(rows, "with_variables"):
+        rows = rows.with_variables(words.declared_by(given.families, [n for n in rows.columns if n not in declared]))
+    given.rows = inputs.sequences_of(rows, given.by, given.order, given.gaps) if given.in_sequences else rows
+    given.incomplete = bool(given.unseen) or (hasattr(given.rows, "missing") and any(given.rows.missing.values()))
+
+
+def _choose_method(given: Options) -> None:
+    """The method and its constraints."""
+    from suffice.cli import inputs
+    from suffice.cli.words import vocabulary as words
+
+    method, most = given.method or ("hill-climb" if given.incomplete else "orders"), given.max_parents
+    in_method = words.takes(method, "max_parents")
+    if most is None and in_method:  # a default of the method gives way to what statistics were gathered for
+        most = inputs.most_parents(given.rows, words.method_of(method))
+    chosen: dict[str, Any] = {"max_parents": most if in_method else None, "restarts": given.restarts, "alpha": given.alpha}
+    chosen |= {"test": independence_of(given.test), "penalty": words.strength_of(given.penalty)}
+    given.how = words.method_of(method, **chosen, select=words.selection_of(given.select))
+    free = None if in_method else most
+    given.asked["constraints"] = words.constraints_of(given.require or [], given.forbid or [], given.tiers, free)
+    given.undirected = words.is_graph_method(method)
+    if given.undirected:
+        refuse(given, "hidden starts family", DIRECTED_ONLY)
+        check_graph_method(method, given.rows, given.out, score=given.score, penalty=given.penalty, select=given.select)
+
+
+def _learn_template(given: Options) -> None:
+    """A template, and the chain of it."""
+    wished = {name: getattr(given, name) for name in ("as_json", "explain", "bootstrap", "dry_run")}
+    lags = 1 if given.lags is None else given.lags
+    learn_template(given.rows, lags, given.how, given.asked, given.fitting, given.out, limits=given.limits, **wished)
+
+
+def _tell_plan(given: Options) -> None:
+    """What the search, or all those in resamples, would cost."""
+    from suffice.recipes.resampling import bootstrap
+    from suffice.structure.search import search
+
+    wanted: dict[str, Any] = {"dry_run": True, **given.limits, **given.asked}
+    del wanted["time_limit"]
+    n = given.bootstrap
+    plan = search(given.rows, method=given.how, **wanted) if n is None else bootstrap(given.rows, given.how, n, **wanted)
+    print(json.dumps(plan.to_dict(), ensure_ascii=False) if given.as_json else plan)
+
+
+def _search(given: Options) -> tuple[Any, Any]:
+    """What is found, and how often in resamples if that is asked for."""
+    from suffice.recipes.resampling import bootstrap
+    from suffice.structure.search import search
+
+    found = search(given.rows, method=given.how, **given.limits, **given.asked)
     if not found.finished:
         say("note: the search was stopped before its end; this is the best graph so far")
-    if words.is_graph_method(method):
-        found = found if hasattr(found, "strengths") else without_arrows(found)
-        often = None if bootstrap is None else resampled(rows, how, bootstrap, **asked, **limits)
-        with then_printed(graph_in_words(found, explain=explain, strengths=often, as_json=as_json)):
-            if out is not None:
-                net = found.model if found.has_model and prior is None else fitted(found.graph, rows, prior=chosen_prior)
-                inputs.written(net, out, f"searched for {found.seconds:.2f} s")
-        return None
-    told = [found.explain(e) for e in sorted({*found.cpdag.directed, *found.cpdag.undirected})] if explain else None
-    strengths = None if bootstrap is None else resampled(rows, how, bootstrap, **asked, **limits)
-    with then_printed(found_in_words(found, asked["score"], told, strengths, as_json=as_json)):
-        if out is not None:
-            default = suitable(PRIOR, found.problem.variables, PRIOR)
-            own = default if prior is None else chosen_prior
-            model = fitted(found.dag, found.problem.data, prior=own, families=found.problem.families)
-            inputs.written(model, out, f"searched for {found.seconds:.2f} s")
-    return None
+    n = given.bootstrap
+    return found, None if n is None else bootstrap(given.rows, given.how, n, **given.asked, **given.limits)
 
 
-def _learned_from_incomplete(
-    rows: Any, how: Any, asked: dict[str, Any], prior: Any, out: str | None, *, explain: Any, bootstrap: Any, as_json: Any
-) -> None:
+def _learn_graph(given: Options) -> None:
+    """A graph without arrows, and the Markov network of it."""
+    from suffice.cli import inputs
+    from suffice.learning.fit import fit
+
+    found, strengths = _search(given)
+    found = found if hasattr(found, "strengths") else without_arrows(found)
+    with then_printed(graph_in_words(found, explain=given.explain, strengths=strengths, as_json=given.as_json)):
+        if given.out is not None:
+            ready = found.has_model and given.prior is None
+            net = found.model if ready else fit(found.graph, given.rows, prior=given.chosen_prior)
+            inputs.written(net, given.out, f"searched for {found.seconds:.2f} s")
+
+
+def _learn_network(given: Options) -> None:
+    """A graph with arrows, and the network of it."""
+    from suffice.cli import inputs
+    from suffice.families.priors import suitable
+    from suffice.learning.fit import fit
+    from suffice.recipes.learn import PRIOR
+
+    found, strengths = _search(given)
+    told = [found.explain(e) for e in sorted({*found.cpdag.directed, *found.cpdag.undirected})] if given.explain else None
+    with then_printed(found_in_words(found, given.asked["score"], told, strengths, as_json=given.as_json)):
+        if given.out is not None:
+            own = suitable(PRIOR, found.problem.variables, PRIOR) if given.prior is None else given.chosen_prior
+            model = fit(found.dag, found.problem.data, prior=own, families=found.problem.families)
+            inputs.written(model, given.out, f"searched for {found.seconds:.2f} s")
+
+
+def _learn_from_incomplete(given: Options) -> None:
     """Structural EM; what it found is written, and printed."""
     from suffice.cli import inputs
     from suffice.families.priors import suitable
+    from suffice.formats import holds
     from suffice.recipes.learn import PRIOR
-    from suffice.recipes.resampling import bootstrap as resampled
+    from suffice.recipes.resampling import bootstrap
     from suffice.recipes.structural_em import structural_em
 
+    refuse(given, "dry_run memory_limit" + " bootstrap" * bool(given.unseen), "needs complete rows without hidden variables", "")
+    if given.out is not None:
+        holds(given.out, given.rows.schema.values())
     start = time.perf_counter()
-    variables = [*rows.schema.values(), *asked["hidden"]]
-    run = structural_em(rows, method=how, prior=suitable(prior, variables, PRIOR), **asked)
+    again = given.asked | {"families": given.families, "time_limit": given.time_limit, "threads": given.threads}
+    prior = suitable(given.fitting, [*given.rows.schema.values(), *given.unseen], PRIOR)
+    run = structural_em(given.rows, method=given.how, prior=prior, hidden=given.unseen, starts=given.starts, **again)
     if not run.finished:
         say("note: structural EM was stopped before its end; this is the best network so far")
-    told = [run.explain(e) for e in sorted({*run.cpdag.directed, *run.cpdag.undirected})] if explain else []
-    again = {name: value for name, value in asked.items() if name not in ("hidden", "starts")}
-    strengths = None if bootstrap is None else resampled(rows, how, bootstrap, **again)
-    facts = run.to_dict() | ({"explanations": [t.to_dict() for t in told]} if explain else {})
-    facts |= {} if strengths is None else {"bootstrap": strengths.to_dict()}
-    texts = [str(run), *(f"\n{t}" for t in told), *([] if strengths is None else [f"\n{strengths!r}"])]
-    with then_printed(json.dumps(facts, ensure_ascii=False) if as_json else "\n".join(texts)):
-        if out is not None:
-            inputs.written(run.model, out, f"searched for {time.perf_counter() - start:.2f} s")
+    told = [run.explain(e) for e in sorted({*run.cpdag.directed, *run.cpdag.undirected})] if given.explain else None
+    strengths = None if given.bootstrap is None else bootstrap(given.rows, given.how, given.bootstrap, **again)
+    with then_printed(found_in_words(run, None, told, strengths, as_json=given.as_json)):
+        if given.out is not None:
+            inputs.written(run.model, given.out, f"searched for {time.perf_counter() - start:.2f} s")

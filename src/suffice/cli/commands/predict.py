@@ -147,7 +147,9 @@ def _numbered(table: pa.Table, number: int) -> pa.Table:
 
 
 def _plain_table(table: pa.Table) -> pa.Table:
-    return pa.table({n: _plain(table.column(n).combine_chunks()) for n in table.column_names})
+    from suffice.cli.inputs import plain_text
+
+    return pa.table({n: plain_text(table.column(n).combine_chunks()) for n in table.column_names})
 
 
 def _labelled(crf: Any, data: str, target: str | None, out: str | None, **asked: Any) -> None:
@@ -190,6 +192,7 @@ def _names(bn: BayesNet, target: str, interval: float | None = None) -> list[str
 
 def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
     """A prediction as rows of a file, nothing where it is NaN."""
+    from suffice.cli.inputs import plain_text
     from suffice.incomplete.rows import best
     from suffice.variables import Finite
 
@@ -201,14 +204,9 @@ def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
         numbers.insert(0, pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), states))
     if found.ends is not None:
         numbers += [pa.array(column, from_pandas=True) for column in found.ends.T.copy()]
-    kept = {n: _plain(cells) for n, cells in found.kept.items()}
+    kept = {n: plain_text(cells) for n, cells in found.kept.items()}
     names = _names(bn, target, None if found.ends is None else 1.0)
     return pa.table({**kept, **dict(zip(names, numbers, strict=True))})
-
-
-def _plain(cells: Any) -> Any:
-    """Text without its dictionary, which is another one in each part of a file."""
-    return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
 
 
 def _empty(bn: BayesNet, target: str, kept: Sequence[str], interval: float | None) -> pa.Table:

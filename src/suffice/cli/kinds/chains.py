@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import SufficeError, listed
+from suffice.cli.arguments import Options, note_unheard, refuse
+from suffice.cli.kinds.networks import OF_GAPS
+from suffice.cli.words.objectives import check_template, objective_of, penalty_of, prior_words
+from suffice.errors import SufficeError
 from suffice.terminal import say, then_printed
+
+ROWS_ONLY = "is for rows, not for sequences"
 
 if TYPE_CHECKING:
     from suffice.engines.sequences import Sequences
@@ -17,130 +21,88 @@ if TYPE_CHECKING:
     from suffice.models.chain import Chain
 
 
-@dataclass(frozen=True)
-class SequenceWords:
-    """What the options say about sequences."""
-
-    by: str | None
-    order: str | None
-    gaps: str
-    first: str | None = None
-
-    @property
-    def given(self) -> list[str]:
-        """The options that were given."""
-        each = {"--by": self.by, "--order": self.order, "--first": self.first}
-        return [option for option, value in each.items() if value is not None] + ["--gaps"] * (self.gaps != "refuse")
+def of_sequences(given: Options) -> list[str]:
+    """The options about sequences that were given."""
+    each = {"--by": given.by, "--order": given.order, "--first": given.first}
+    return [option for option, value in each.items() if value is not None] + ["--gaps"] * (given.gaps != "refuse")
 
 
-def is_template(graph: Any, data: str, asked: SequenceWords) -> bool:
+def is_template(given: Options) -> bool:
     """Whether a graph is that of a step: by the options, or by a lagged name that is no column of its own."""
     from suffice.cli.inputs import columns_of, lagged_names
     from suffice.graphs.template import Template
     from suffice.statistics import Statistics
 
-    if isinstance(graph, Template) or asked.by is not None or asked.order is not None:
+    if isinstance(given.dag, Template) or given.by is not None or given.order is not None:
         return True
-    lagged = lagged_names(graph)
+    lagged = lagged_names(given.dag)
     if not lagged:
-        if asked.given:
-            raise SufficeError(f"{asked.given[0]} is for sequences: give --by or --order, or a template such as 'x[-1] -> x'")
+        if options := of_sequences(given):
+            raise SufficeError(f"{options[0]} is for sequences: give --by or --order, or a template such as 'x[-1] -> x'")
         return False
-    if data.lower().endswith(".stats"):
-        return any(name.endswith("[0]") for name in Statistics.load(data).variables)
-    return not set(lagged) <= set(columns_of(data))
+    if given.data.lower().endswith(".stats"):
+        return any(name.endswith("[0]") for name in Statistics.load(given.data).variables)
+    return not set(lagged) <= set(columns_of(given.data))
 
 
-def refuse_options(**given: Any) -> None:
-    """Refuse options that say nothing about sequences."""
-    for option, value in given.items():
-        if value:
-            raise SufficeError(f"--{option.replace('_', '-')} is for rows, not for sequences: leave it out")
-
-
-def only_of_em(climbing: dict[str, Any], why: str) -> None:
-    """Say which options nothing listens to."""
-    if climbing:
-        names = listed([f"--{option.replace('_', '-')}" for option in climbing], style="str")
-        say(f"note: {names} {'is' if len(climbing) == 1 else 'are'} for EM: {why}")
-
-
-def refuse_statistics(data: str, climbing: dict[str, Any]) -> None:
-    """Refuse what statistics, of which everything is learned at once, would not listen to."""
-    if "fixed" in climbing:
-        raise SufficeError(f"--fixed is of EM, which needs the rows: {data} has statistics")
-
-
-def fit_template(
-    graph: Any,
-    known: Chain | None,
-    data: str,
-    about: SequenceWords,
-    *,
-    hidden: list[str],
-    declared: dict[str, Any],
-    read: dict[str, Any],
-    prior: str,
-    estimate: str,
-    families: dict[str, Any],
-    climbing: dict[str, Any],
-    statistics: str | None,
-) -> Any:
-    """The chain of a template, or of a known chain's, that sequences give, or saved statistics of their steps."""
+def fit_template(given: Options) -> Chain:
+    """The chain of a template, or of a known chain's, that sequences give, or saved statistics of their steps. A chain that is
+    known brings its regressions, hidden variables and first slices, where nothing else is said."""
     from suffice.cli import inputs
     from suffice.cli.words import vocabulary as words
+    from suffice.formats.registry import holds_chains
     from suffice.graphs.template import Template
-    from suffice.learning.fit import fit
+    from suffice.learning.chain_fit import fit_chain
 
-    template, how = Template(graph), words.chosen(words.ESTIMATES, estimate, "--estimate")
-    first = None if about.first is None else words.chosen(words.FIRST, about.first, "--first")
-    asked: dict[str, Any] = {"prior": words.prior_of(prior), "estimate": how, "families": families, "first": first}
-    if data.lower().endswith(".stats"):
-        refuse_statistics(data, climbing)
-        return fit(template, inputs.data_of(data, declared, **read), **asked)
-    unseen, columns = inputs.hidden_in_steps(hidden), inputs.columns_of(data)
-    model = climbing.get("start") if known is None else known
-    ours = {} if model is None else {n: v for n, v in model.variables.items() if n in columns}
-    by_family = words.declared_by(families, [n for n in template.nodes if n not in ours])
-    labels = {v.name: v for v in unseen if v.name in columns}
-    rows = inputs.data_of(data, by_family | ours | declared | labels, **read)
-    rows = inputs.only_columns(rows, template.nodes, about.by, about.order)
-    steps = inputs.sequences_of(rows, about.by, about.order, about.gaps)
-    return _fitted(template, known, steps, unseen, asked, climbing, statistics)
-
-
-def _fitted(
-    template: Template,
-    known: Chain | None,
-    steps: Sequences,
-    hidden: list[Any],
-    asked: dict[str, Any],
-    climbing: dict[str, Any],
-    statistics: str | None,
-) -> Any:
-    """The chain that complete sequences give at once, and incomplete ones by EM. A chain that is known brings its variables,
-    regressions, hidden variables and first slices, where nothing else is said."""
-    from suffice.families.gathering import gather
-    from suffice.learning.em import em, spread
-    from suffice.learning.fit import fit
-
-    graph: Any = template
+    told, prior = prior_words(given.objective, given.prior)
+    check_template(objective=objective_of(told), penalty=penalty_of(given.penalty))
+    refuse(given, OF_GAPS, "is for networks of rows, not for a model of sequences")
+    holds_chains(given.out)
+    refuse(given, "shared group inside pooling", ROWS_ONLY)
+    template, known, climbing = Template(given.dag), given.known, given.climbing
+    first = None if given.first is None else words.chosen(words.FIRST, given.first, "--first")
+    asked: dict[str, Any] = {"prior": words.prior_of(prior), "estimate": words.estimate_of(given.estimate), "first": first}
+    asked["families"] = given.families
+    if given.data.lower().endswith(".stats"):
+        if "fixed" in climbing:
+            raise SufficeError(f"--fixed is of EM, which needs the rows: {given.data} has statistics")
+        return fit_chain(template, inputs.data_of(given.data, given.declared, **given.read), **asked)
+    unseen = inputs.hidden_in_steps(given.hidden or [])
+    steps = _steps(given, template, unseen)
     if known is not None:
-        graph, asked = known, asked | {"first": asked["first"] or known.first_slices}
-        asked["families"] = asked["families"] or {n: known[n].family for n in template.nodes if known[n].is_regression}
-        hidden = hidden or [known.variables[n] for n in known.hidden]
-    complete = not hidden and not any(steps.missing.get(n, 1) for n in template.nodes) and "fixed" not in climbing
-    if statistics and not complete:
+        asked["first"] = first or known.first_slices
+        asked["families"] = given.families or {n: known[n].family for n in template.nodes if known[n].is_regression}
+        unseen = unseen or [known.variables[n] for n in known.hidden]
+    if given.statistics:
+        _save_steps(template, steps, unseen, climbing, given.statistics)
+    chain = fit_chain(template if known is None else known, steps, hidden=tuple(unseen), **asked, **climbing)
+    if not chain.incomplete:
+        note_unheard(climbing, "complete sequences need none")
+    return chain
+
+
+def _steps(given: Options, template: Template, hidden: list[Any]) -> Sequences:
+    """The sequences of the columns of a template, which are what the model, the families and the options say."""
+    from suffice.cli import inputs
+    from suffice.cli.words import vocabulary as words
+
+    columns = inputs.columns_of(given.data)
+    model = given.climbing.get("start") if given.known is None else given.known
+    ours = {} if model is None else {n: v for n, v in model.variables.items() if n in columns}
+    by_family = words.declared_by(given.families, [n for n in template.nodes if n not in ours])
+    labels = {v.name: v for v in hidden if v.name in columns}
+    rows = inputs.data_of(given.data, by_family | ours | given.declared | labels, **given.read)
+    rows = inputs.only_columns(rows, template.nodes, given.by, given.order)
+    return inputs.sequences_of(rows, given.by, given.order, given.gaps)
+
+
+def _save_steps(template: Template, steps: Sequences, hidden: list[Any], climbing: dict[str, Any], path: str) -> None:
+    """Keep the statistics of complete steps."""
+    from suffice.families.gathering import gather
+
+    if hidden or "fixed" in climbing or any(steps.missing.get(n, 1) for n in template.nodes):
         raise SufficeError("--statistics are of complete steps: with missing cells or hidden variables they are only expected")
-    if complete:
-        if statistics:
-            gather(steps, template).save(statistics)
-        only_of_em(climbing, "complete sequences need none")
-        return fit(graph, steps, **asked)
-    run = em(graph, steps, hidden=tuple(hidden), **asked, **climbing)
-    if len(run.optima) > 1:
-        say(f"note: {spread(run.optima)}")
-    return run.model
+    gather(steps, template).save(path)
 
 
 def learn_template(
@@ -187,7 +149,7 @@ def found_in_words(found: Any, score: Any, told: Sequence[Any] | None, strengths
         return "\n".join(map(str, [found, *(f"\n{t}" for t in told or ()), *([] if strengths is None else [f"\n{strengths!r}"])]))
     facts = {
         **found.to_dict(),
-        "score_name": repr(score),
+        **({} if score is None else {"score_name": repr(score)}),
         **({"explanations": [t.to_dict() for t in told]} if told is not None else {}),
     }
     return json.dumps(facts | ({} if strengths is None else {"bootstrap": strengths.to_dict()}), ensure_ascii=False)

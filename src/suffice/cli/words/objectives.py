@@ -93,13 +93,6 @@ def prior_words(objective: str | None, prior: str) -> tuple[str | None, str]:
     return None, _prior_word(rest or prior)
 
 
-def refuse_beside(objective: str, **given: Any) -> None:
-    """Options that have no part in an objective about one variable."""
-    for option, value in given.items():
-        if value:
-            raise SufficeError(f"--{option.replace('_', '-')} has no part in --objective {objective}: leave it out")
-
-
 def check_template(*, objective: Any, penalty: Any) -> None:
     """Refuse what no chain of slices takes."""
     from suffice.learning.principles import TEMPLATE

@@ -374,6 +374,11 @@ def fields(text: str) -> list[str]:
         raise SufficeError(f"{text!r} is not a list with commas ({error})") from None
 
 
+def estimate_of(word: str) -> Any:
+    """Which point of the posterior is taken: `mean` or `mode`."""
+    return chosen(ESTIMATES, word, "--estimate")
+
+
 def chosen(table: dict[str, Any], word: str, what: str) -> Any:
     if word not in table:
         raise SufficeError(f"{what} is {' or '.join(table)}, not {word!r}")

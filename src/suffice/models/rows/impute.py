@@ -240,7 +240,8 @@ def _networks(bn: BayesNet, draws: int | None, redraw: bool | None, seed: int) -
     if draws is None:
         if redraw is not None:
             raise ModelError(
-                f"{argument('redraw')} is for draws=: cells that are filled by what is most probable are filled at the estimates"
+                f"{argument('redraw')} is for {argument('draws')}: cells that are filled by what is most probable are filled "
+                f"at the estimates"
             )
         return None
     if redraw is False or (redraw is None and not (bn.is_fitted or any(bn[n].has_posterior for n in bn))):
