@@ -180,7 +180,9 @@ FIRST_STATIONARY, FIRST_DIFFUSE = (argument("first", f"{kind}()", kind.lower()) 
 FAMILY, FAMILY_OPTIONS = Remedy("families", "--family"), Remedy("families=", "--family options")
 INTO_BINS, WITH_BINS = Remedy("into Bins(...)", "with --bins NAME=5"), Remedy("with Bins(...)", "with --bins NAME=5")
 MORE_ITERATIONS = Remedy("max_iter=, or accelerate=Squarem()", "--max-iter")
-BY_SAMPLING = Remedy("bn.query(..., method=LikelihoodWeighting())", "suffice query --method lw:10000")
+BY_SAMPLING = Remedy(
+    "ask by sampling instead: bn.query(..., method=LikelihoodWeighting())", "ask for a target by sampling, --method lw:10000"
+)
 TEXT_OPTIONS = Remedy("separator, decimal and encoding", "--separator, --decimal and --encoding")
 NUMBER_PRIORS = Remedy("NormalInverseGamma() or BGe()", "--prior nig or bge")
 TABLE_PRIORS = Remedy("Dirichlet(1) or BDeu(1)", "--prior dirichlet:1 or bdeu:1")

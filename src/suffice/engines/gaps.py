@@ -38,8 +38,7 @@ class Refuse:
         raise DataError(
             f"the sequence {labels[sequence]!r} has no row between {times.name} {before} and {after}, where {n:,} "
             f"step{'s' if n > 1 else ''} of {looked.spacing:,} would be: {argument('gaps', 'Missing()', 'missing')} puts such "
-            f"steps in, with nothing "
-            f"observed; if none are meant, leave {name_of('order')} out and give the rows in their order"
+            f"steps in, with nothing observed; if none are meant, leave {name_of('order')} out and give the rows in their order"
         )
 
 

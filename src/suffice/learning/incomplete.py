@@ -142,9 +142,8 @@ def _refuse_values(hidden: Mapping[str, Finite], rows: Data) -> None:
     for name in both:
         if missing[name] < rows.n_rows:
             raise DataError(
-                f"the hidden variable {name!r} is also a column of the data, with values in "
-                f"{rows.n_rows - missing[name]:,} rows; "
-                f"a column that is partly missing needs no declaration: leave it out of {argument('hidden')}"
+                f"the hidden variable {name!r} is also a column of the data, with values in {rows.n_rows - missing[name]:,} "
+                f"rows; a column that is partly missing needs no declaration: leave it out of {argument('hidden')}"
             )
 
 

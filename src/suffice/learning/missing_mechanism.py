@@ -38,6 +38,8 @@ NOTHING = 1e-10
 MOST_CELLS = 2**14
 """No larger joint distribution is looked at to see whether other columns tell the states of one apart."""
 
+SAID = name_of("missing_depends_on")
+
 
 @dataclass(frozen=True)
 class WithMechanism:
@@ -87,26 +89,20 @@ def _checked(depends: Any, graph: Dag, rows: Data, hidden: Mapping[str, Any]) ->
     said = {c: ((on,) if isinstance(on, str) else on) for c, on in depends.items()}
     for column, on in said.items():
         if not isinstance(on, Iterable) or not all(isinstance(p, str) for p in on):
-            raise FitError(f"{name_of('missing_depends_on')} names for {column!r} a list of nodes, not {on!r}")
+            raise FitError(f"{SAID} names for {column!r} a list of nodes, not {on!r}")
     said = {c: tuple(dict.fromkeys(on)) for c, on in said.items()}
     for name in dict.fromkeys(n for column, on in said.items() for n in (column, *on)):
         if name in hidden:
-            raise FitError(
-                f"{name_of('missing_depends_on')} names {name!r}, which is hidden in every row: nothing tells what depends on it"
-            )
+            raise FitError(f"{SAID} names {name!r}, which is hidden in every row: nothing tells what depends on it")
         if name not in graph:
-            raise FitError(
-                f"{name_of('missing_depends_on')} names {name!r}, which is not in the graph{nearest(str(name), graph.nodes)}"
-            )
+            raise FitError(f"{SAID} names {name!r}, which is not in the graph{nearest(str(name), graph.nodes)}")
         rows.engine.check([name])
     missing = rows.take(tuple(said)).missing
     for column in said:
         if not missing[column]:
-            raise DataError(f"{name_of('missing_depends_on')} names {column!r}, which has no missing cells: leave it out")
+            raise DataError(f"{SAID} names {column!r}, which has no missing cells: leave it out")
         if missing[column] == rows.n_rows:
-            raise DataError(
-                f"{name_of('missing_depends_on')} names {column!r}, and every cell of it is missing: it is hidden, not missing"
-            )
+            raise DataError(f"{SAID} names {column!r}, and every cell of it is missing: it is hidden, not missing")
     return said
 
 
@@ -131,9 +127,8 @@ def _check_identified(
     given = f" given {listed(others)}" if others else ""
     if also := [p for p in others if p in said]:
         raise FitError(
-            f"whether {column!r} is missing depends on itself and on {listed(also)}, whose own gaps are in "
-            f"{name_of('missing_depends_on')}: "
-            f"that is not known to be identified; leave {column!r} or {listed(also)} out of the list"
+            f"whether {column!r} is missing depends on itself and on {listed(also)}, whose own gaps are in {SAID}: that is not "
+            f"known to be identified; leave {column!r} or {listed(also)} out of the list"
         )
     free = [n for n in graph.nodes if n not in (column, *others, *said, *hidden)]
     telling = [n for n in free if not graph.d_separated(n, column, others)]
@@ -189,7 +184,7 @@ def _random_tables(graph: Dag, sizes: Mapping[str, int]) -> BayesNet:
 def _say(said: Mapping[str, Sequence[str]], names: Mapping[str, str], missing: Mapping[str, int]) -> None:
     rest = [n for n, count in missing.items() if count and n not in said]
     if rest:
-        note(f"the gaps of {listed(rest)} are taken to be at random: {name_of('missing_depends_on')} does not speak of them")
+        note(f"the gaps of {listed(rest)} are taken to be at random: {SAID} does not speak of them")
 
 
 def _apart(column: str, taken: Sequence[str]) -> str:

@@ -96,8 +96,7 @@ def _numbers_ahead(
         if unknown:
             raise DataError(
                 f"{argument('given')} has {name!r}, which depends on {listed(unknown)}: where numbers bear on later steps, it "
-                f"can have "
-                "inputs only; leave it out"
+                "can have inputs only; leave it out"
             )
     leaves = [p.nodes[n] for p in phases for n in ahead if n not in reading.states]
     drawn = drawn or any(node.iterative for node in leaves)

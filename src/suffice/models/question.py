@@ -176,8 +176,7 @@ def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
         python = f"it with query({name!r}, ..., method=LikelihoodWeighting())"
         note(
             f"{listed(left_out)} left out: regressions on numbers that are not observed, and nodes below them, have no exact "
-            f"distribution; draw "
-            f"{Remedy(python, f'that of {name!r} with --method lw:10000')}"
+            f"distribution; draw {Remedy(python, f'that of {name!r} with --method lw:10000')}"
         )
     return hybrid.marginals(small, known).of_nodes((n for n in bn if n in names or n in numbers), numbers)
 

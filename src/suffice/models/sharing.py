@@ -24,6 +24,8 @@ from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import agreed
 from suffice.variables import Finite, Variable
 
+SHARED = argument("shared")
+
 
 @dataclass(frozen=True)
 class Tie:
@@ -72,9 +74,7 @@ def shared_in(dag: Dag, shared: Any) -> tuple[Dag, tuple[Tie, ...]]:
     for group in groups:
         for node in group:
             if node in seen:
-                raise FitError(
-                    f"{node!r} is in two groups of {argument('shared')}: nodes that share their parameters belong into one"
-                )
+                raise FitError(f"{node!r} is in two groups of {SHARED}: nodes that share their parameters belong into one")
         seen |= set(group)
     orders = {node: parents for group in groups for node, parents in group.items()}
     if any(dag.parents(node) != parents for node, parents in orders.items()):
@@ -104,15 +104,15 @@ def _groups(shared: Any) -> Iterable[Any]:
 def _group(group: Any, dag: Dag) -> dict[str, tuple[str, ...]]:
     """A group as nodes with their parents in order."""
     if not isinstance(group, Iterable):
-        raise FitError(f"a group of {argument('shared')} is a list of nodes, ('x1', 'x2'), not {group!r}")
+        raise FitError(f"a group of {SHARED} is a list of nodes, ('x1', 'x2'), not {group!r}")
     names = list(group)
     for name in names:
         if name not in dag:
-            raise FitError(f"{argument('shared')} names {name!r}, which is not in the graph{nearest(str(name), dag.nodes)}")
+            raise FitError(f"{SHARED} names {name!r}, which is not in the graph{nearest(str(name), dag.nodes)}")
         if names.count(name) > 1:
-            raise FitError(f"{argument('shared')} names {name!r} twice in one group")
+            raise FitError(f"{SHARED} names {name!r} twice in one group")
     if len(names) < 2:
-        raise FitError(f"a group of {argument('shared')} has at least two nodes, not {names!r}: a node by itself shares nothing")
+        raise FitError(f"a group of {SHARED} has at least two nodes, not {names!r}: a node by itself shares nothing")
     return {name: _order(name, group[name], dag) if isinstance(group, Mapping) else dag.parents(name) for name in names}
 
 
@@ -120,9 +120,7 @@ def _order(name: str, parents: Any, dag: Dag) -> tuple[str, ...]:
     order = (parents,) if isinstance(parents, str) else tuple(parents) if isinstance(parents, Iterable) else (parents,)
     if sorted(map(str, order)) != sorted(dag.parents(name)):
         own = listed(dag.parents(name)) or "no parents"
-        raise FitError(
-            f"{argument('shared')} gives {name!r} the parents {listed(order) or 'none'}, but in the graph it has {own}"
-        )
+        raise FitError(f"{SHARED} gives {name!r} the parents {listed(order) or 'none'}, but in the graph it has {own}")
     return order
 
 
@@ -149,7 +147,7 @@ def check_families(ties: Iterable[Tie], families: Mapping[str, Any] | None) -> N
                 has = "no family of its own" if own is None else f"the family {own!r}"
                 raise FitError(
                     f"{first!r} and {node!r} are to share their parameters, but {first!r} has the family {known[first]!r} and "
-                    f"{node!r} has {has}: name one for all of them, or leave it out of {argument('shared')}, or of {FAMILIES}"
+                    f"{node!r} has {has}: name one for all of them, or leave it out of {SHARED}, or of {FAMILIES}"
                 )
 
 
@@ -206,8 +204,7 @@ def _check_united(common: Finite, parts: Sequence[Finite]) -> None:
         raise FitError(
             f"{first.name!r} has {_only(first, second)}, which {second.name!r} has not, and {second.name!r} has "
             f"{_only(second, first)}, which {first.name!r} has not: tied or pooled nodes, and their parents, have the same "
-            "states; if all of these are meant, declare them alike, "
-            f"{_alike(first.name, second.name)}"
+            f"states; if all of these are meant, declare them alike, {_alike(first.name, second.name)}"
         )
     short = [v for v in parts if v.n_states < common.n_states]
     if short:

@@ -142,7 +142,6 @@ def _refuse_missing(sequences: Sequences) -> None:
     if gaps:
         raise DataError(
             f"structure with hidden variables or missing cells of sequences is not attempted: {listed(gaps, style='str')}, of "
-            f"{sequences.n_steps:,} steps, are missing; {Remedy('em(template, sequences)', 'suffice fit')} learns the "
-            f"parameters of a template with them, "
-            f"and {Remedy('impute(sequences)', 'suffice smooth')} of what it learned fills them in"
+            f"{sequences.n_steps:,} steps, are missing; {Remedy('em(template, sequences)', 'suffice fit')} learns the parameters "
+            f"of a template with them, and {Remedy('impute(sequences)', 'suffice smooth')} of what it learned fills them in"
         )

@@ -9,33 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from suffice.cli.arguments import (
-    BinWords,
-    By,
-    CountWords,
-    Decimal,
-    Encoding,
-    EngineWord,
-    FamilyWords,
-    FiniteWords,
-    First,
-    FixedWords,
-    Gaps,
-    GroupWord,
-    HiddenWords,
-    InsideWords,
-    Integers,
-    Missing,
-    Options,
-    Order,
-    PoolingWord,
-    RealWords,
-    Separator,
-    SharedWords,
-    StartModel,
-    Starts,
-    Weights,
-)
+from suffice.cli import arguments
+from suffice.cli.arguments import Options
 from suffice.errors import SufficeError
 
 
@@ -55,10 +30,10 @@ def fit(
     out: Annotated[
         str, typer.Option("-o", "--out", metavar="MODEL", help="where to write the network; the suffix says the format")
     ],
-    by: By = None,
-    order: Order = None,
-    gaps: Gaps = "refuse",
-    first: First = None,
+    by: arguments.By = None,
+    order: arguments.Order = None,
+    gaps: arguments.Gaps = "refuse",
+    first: arguments.First = None,
     prior: Annotated[
         str,
         typer.Option(
@@ -112,15 +87,15 @@ def fit(
     label_weights: Annotated[
         str | None, typer.Option(help="of --chain: how much worse it is to miss some labels: B-PER=5,I-PER=2")
     ] = None,
-    family: FamilyWords = None,
-    shared: SharedWords = None,
-    group: GroupWord = None,
-    inside: InsideWords = None,
-    pooling: PoolingWord = None,
-    hidden: HiddenWords = None,
-    starts: Starts = None,
-    start: StartModel = None,
-    fixed: FixedWords = None,
+    family: arguments.FamilyWords = None,
+    shared: arguments.SharedWords = None,
+    group: arguments.GroupWord = None,
+    inside: arguments.InsideWords = None,
+    pooling: arguments.PoolingWord = None,
+    hidden: arguments.HiddenWords = None,
+    starts: arguments.Starts = None,
+    start: arguments.StartModel = None,
+    fixed: arguments.FixedWords = None,
     seed: Annotated[
         int | None, typer.Option(help="of EM and of draws: the same seed gives the same result; 0 if not given", min=0)
     ] = None,
@@ -145,17 +120,17 @@ def fit(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what EM would cost; nothing is written")] = False,
-    engine: EngineWord = None,
-    weights: Weights = None,
-    missing: Missing = None,
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    integers: Integers = "auto",
-    finite: FiniteWords = None,
-    real: RealWords = None,
-    bins: BinWords = None,
-    count: CountWords = None,
+    engine: arguments.EngineWord = None,
+    weights: arguments.Weights = None,
+    missing: arguments.Missing = None,
+    separator: arguments.Separator = None,
+    decimal: arguments.Decimal = ".",
+    encoding: arguments.Encoding = "utf-8",
+    integers: arguments.Integers = "auto",
+    finite: arguments.FiniteWords = None,
+    real: arguments.RealWords = None,
+    bins: arguments.BinWords = None,
+    count: arguments.CountWords = None,
     statistics: Annotated[
         str | None, typer.Option(metavar="STATS", help="also write the statistics, to be merged or refitted")
     ] = None,

@@ -9,30 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from suffice.cli.arguments import (
-    AsJson,
-    BinWords,
-    By,
-    CountWords,
-    DataFile,
-    Decimal,
-    Encoding,
-    EngineWord,
-    FamilyWords,
-    FiniteWords,
-    Gaps,
-    HiddenWords,
-    Integers,
-    Missing,
-    Options,
-    Order,
-    RealWords,
-    Separator,
-    Starts,
-    Weights,
-    Without,
-    refuse,
-)
+from suffice.cli import arguments
+from suffice.cli.arguments import Options, refuse
 from suffice.cli.kinds.chains import ROWS_ONLY, found_in_words, learn_template
 from suffice.cli.kinds.undirected import (
     DIRECTED_ONLY,
@@ -46,14 +24,14 @@ from suffice.terminal import say, then_printed
 
 
 def learn(
-    data: DataFile,
+    data: arguments.DataFile,
     out: Annotated[
         str | None,
         typer.Option("-o", "--out", metavar="MODEL", help="where to write the fitted network; the suffix says the format"),
     ] = None,
-    by: By = None,
-    order: Order = None,
-    gaps: Gaps = "refuse",
+    by: arguments.By = None,
+    order: arguments.Order = None,
+    gaps: arguments.Gaps = "refuse",
     lags: Annotated[
         int | None, typer.Option(metavar="K", help="of sequences: parents up to so many steps back; 1 if not given", min=0)
     ] = None,
@@ -98,9 +76,9 @@ def learn(
         typer.Option(help="the test of pc and mmhc: g2, chi2, mi, fisher-z or likelihood-ratio (states and numbers together)"),
     ] = None,
     prior: Annotated[str | None, typer.Option(help="for the parameters, as in fit; bdeu:1+nig if not given")] = None,
-    family: FamilyWords = None,
-    hidden: HiddenWords = None,
-    starts: Starts = None,
+    family: arguments.FamilyWords = None,
+    hidden: arguments.HiddenWords = None,
+    starts: arguments.Starts = None,
     bootstrap: Annotated[
         int | None, typer.Option(metavar="N", help="search in N resamples, too: how often each edge is found", min=1)
     ] = None,
@@ -112,19 +90,19 @@ def learn(
     seed: Annotated[int, typer.Option(help="the same seed gives the same graph", min=0)] = 0,
     threads: Annotated[int | None, typer.Option(help="how many threads; all that there are if not given", min=1)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what search or --bootstrap would cost")] = False,
-    engine: EngineWord = None,
-    weights: Weights = None,
-    missing: Missing = None,
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    integers: Integers = "auto",
-    finite: FiniteWords = None,
-    real: RealWords = None,
-    bins: BinWords = None,
-    count: CountWords = None,
-    without: Without = None,
-    as_json: AsJson = False,
+    engine: arguments.EngineWord = None,
+    weights: arguments.Weights = None,
+    missing: arguments.Missing = None,
+    separator: arguments.Separator = None,
+    decimal: arguments.Decimal = ".",
+    encoding: arguments.Encoding = "utf-8",
+    integers: arguments.Integers = "auto",
+    finite: arguments.FiniteWords = None,
+    real: arguments.RealWords = None,
+    bins: arguments.BinWords = None,
+    count: arguments.CountWords = None,
+    without: arguments.Without = None,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Learn a network's graph, and then its parameters, from data: where cells are missing, or variables hidden, by structural
     EM. Ctrl-C takes the best graph so far.

@@ -7,43 +7,30 @@ from typing import Annotated
 
 import typer
 
-from suffice.cli.arguments import (
-    AsJson,
-    BinWords,
-    Decimal,
-    Encoding,
-    EngineWord,
-    FiniteWords,
-    Integers,
-    Missing,
-    RealWords,
-    Separator,
-    Weights,
-    Without,
-)
+from suffice.cli import arguments
 from suffice.errors import SufficeError
 
 
 def missing_command(
     data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
-    engine: EngineWord = None,
-    weights: Weights = None,
-    missing: Missing = None,
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    integers: Integers = "auto",
-    finite: FiniteWords = None,
-    real: RealWords = None,
-    bins: BinWords = None,
-    without: Without = None,
+    engine: arguments.EngineWord = None,
+    weights: arguments.Weights = None,
+    missing: arguments.Missing = None,
+    separator: arguments.Separator = None,
+    decimal: arguments.Decimal = ".",
+    encoding: arguments.Encoding = "utf-8",
+    integers: arguments.Integers = "auto",
+    finite: arguments.FiniteWords = None,
+    real: arguments.RealWords = None,
+    bins: arguments.BinWords = None,
+    without: arguments.Without = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="estimates by complete rows, by the cells that are there and by EM, side by side")
     ] = False,
     graph: Annotated[
         str | None, typer.Option(help="of --compare: 'a -> b', the graph for EM; found by structural EM if not given")
     ] = None,
-    as_json: AsJson = False,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Report what is missing in data: by column and pattern, and whether it may be missing completely at random."""
     from suffice.cli import inputs

@@ -12,6 +12,7 @@ import typer
 
 from suffice.cli.arguments import AsJson, Model
 from suffice.errors import FitError, SufficeError, TooLarge, listed
+from suffice.remedies import BY_SAMPLING
 from suffice.terminal import working
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ def _hinting(model: str, *, mpe: bool) -> Iterator[None]:
         again = f"suffice fit {shlex.quote(model)} DATA -o FITTED.json --prior bdeu:1"
         raise FitError(f"{error.said}; on the command line: {again}, and ask FITTED.json, which keeps the posterior") from None
     except TooLarge as error:
-        raise TooLarge(f"{error.said}{'; --mpe cannot be sampled: give more evidence' if mpe else ''}") from None
+        instead = "--mpe cannot be sampled: give more evidence" if mpe else str(BY_SAMPLING)
+        raise TooLarge(error.said.replace(str(BY_SAMPLING), instead)) from None
 
 
 def _check_options(**given: bool) -> None:

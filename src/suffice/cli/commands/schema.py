@@ -7,37 +7,24 @@ from typing import Annotated
 
 import typer
 
-from suffice.cli.arguments import (
-    AsJson,
-    BinWords,
-    CountWords,
-    Decimal,
-    Encoding,
-    FiniteWords,
-    Integers,
-    Missing,
-    RealWords,
-    Separator,
-    Weights,
-    Without,
-)
+from suffice.cli import arguments
 from suffice.errors import SufficeError
 
 
 def schema_command(
     data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
-    weights: Weights = None,
-    missing: Missing = None,
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    integers: Integers = "auto",
-    finite: FiniteWords = None,
-    real: RealWords = None,
-    count: CountWords = None,
-    bins: BinWords = None,
-    without: Without = None,
-    as_json: AsJson = False,
+    weights: arguments.Weights = None,
+    missing: arguments.Missing = None,
+    separator: arguments.Separator = None,
+    decimal: arguments.Decimal = ".",
+    encoding: arguments.Encoding = "utf-8",
+    integers: arguments.Integers = "auto",
+    finite: arguments.FiniteWords = None,
+    real: arguments.RealWords = None,
+    count: arguments.CountWords = None,
+    bins: arguments.BinWords = None,
+    without: arguments.Without = None,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Report what each column of data is taken for, with its values and counts, and what may have been meant otherwise."""
     from suffice.cli import inputs

@@ -6,37 +6,24 @@ import math
 from contextlib import suppress
 from typing import Any
 
-from suffice.cli.arguments import (
-    AsJson,
-    By,
-    DataFile,
-    Decimal,
-    Encoding,
-    EngineWord,
-    Gaps,
-    Missing,
-    Model,
-    Order,
-    Separator,
-    Weights,
-)
+from suffice.cli import arguments
 from suffice.errors import MissingCells, SufficeError
 from suffice.terminal import print_facts, working
 
 
 def score(
-    model: Model,
-    data: DataFile,
-    by: By = None,
-    order: Order = None,
-    gaps: Gaps = "refuse",
-    engine: EngineWord = None,
-    weights: Weights = None,
-    missing: Missing = None,
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    as_json: AsJson = False,
+    model: arguments.Model,
+    data: arguments.DataFile,
+    by: arguments.By = None,
+    order: arguments.Order = None,
+    gaps: arguments.Gaps = "refuse",
+    engine: arguments.EngineWord = None,
+    weights: arguments.Weights = None,
+    missing: arguments.Missing = None,
+    separator: arguments.Separator = None,
+    decimal: arguments.Decimal = ".",
+    encoding: arguments.Encoding = "utf-8",
+    as_json: arguments.AsJson = False,
 ) -> None:
     """How well a network and its graph, or a chain, account for data: natural logs, higher is better."""
     from suffice.cli import inputs

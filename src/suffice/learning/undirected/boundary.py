@@ -106,8 +106,7 @@ def _runs_off(problem: UndirectedProblem, direction: Array, out: Keys, what: str
     first = described(int(out[0]), tuple(problem.variables[n] for n in terms.names))
     shown = "; ".join(far[:6]) + (f" and {len(far) - 6} more" if len(far) > 6 else "")
     return FitError(
-        f"the maximum {what} estimate does not exist: {len(out):,} joint states, such as {first}, would have probability "
-        f"zero, and the weights of ({shown}) run off to infinity; {weight_penalty(2, 0.1)}, {weight_penalty(1, 0.1, '')} or "
-        f"{BDEU} gives an "
-        f"estimate"
+        f"the maximum {what} estimate does not exist: {len(out):,} joint states, such as {first}, would have probability zero, "
+        f"and the weights of ({shown}) run off to infinity; {weight_penalty(2, 0.1)}, {weight_penalty(1, 0.1, '')} or {BDEU} "
+        "gives an estimate"
     )

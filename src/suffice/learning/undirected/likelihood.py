@@ -198,8 +198,7 @@ def _refuse_unseen_pairs(problem: UndirectedProblem, seen: Array) -> None:
             cell = described(int(np.argmin(table)), tuple(problem.variables[n] for n in scope))
             raise FitError(
                 f"no row has {cell}, so that the field and coupling of {listed(scope)} run off to infinity: "
-                f"{weight_penalty(2, 0.1)} or "
-                f"{weight_penalty(1, 0.1, '')}, or {BDEU}, gives an estimate"
+                f"{weight_penalty(2, 0.1)} or {weight_penalty(1, 0.1, '')}, or {BDEU}, gives an estimate"
             )
 
 

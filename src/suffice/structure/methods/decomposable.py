@@ -232,8 +232,7 @@ def _refuse_mixed(problem: Problem) -> None:
     if all(kinds):
         raise FitError(
             f"Decomposable takes finite columns or real ones, not both: {listed(kinds[0], 3)} and {listed(kinds[1], 3)}; leave "
-            f"some out, "
-            f"{ONE_KIND}"
+            f"some out, {ONE_KIND}"
         )
 
 
