@@ -24,8 +24,8 @@ HOME = str(Path(sf.__file__).parent)
 
 
 def way(call: Callable[[], Any]) -> tuple[int, int, int]:
-    """The functions and the files that run, in any thread, when nothing is compiled or read for the first time; and how many
-    functions of the library, each called by the one before, lead to the innermost."""
+    """The functions, but private ones, and the files that run, in any thread, when nothing is compiled or read for the first
+    time; and how many functions of the library, each called by the one before, lead to the innermost."""
     call()
     seen: set[tuple[str, str]] = set()
     deepest = [0]
