@@ -1,15 +1,18 @@
-"""How many functions and files of the library run on the way of four calls: fit, search, em, predict.
+"""How many functions and files of the library run on the way of some calls, and how deep they are nested: fit, search, em,
+predict, a query with an interval, and `suffice fit --family`.
 
 python benchmarks/ways.py
 """
 
 from __future__ import annotations
 
+import io
 import sys
 import tempfile
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +23,21 @@ import suffice as sf
 HOME = str(Path(sf.__file__).parent)
 
 
-def way(call: Callable[[], Any]) -> tuple[int, int]:
-    """The functions and the files that run, in any thread, when nothing is compiled or read for the first time."""
+def way(call: Callable[[], Any]) -> tuple[int, int, int]:
+    """The functions, but private ones, and the files that run, in any thread, when nothing is compiled or read for the first
+    time; and how many functions of the library, each called by the one before, lead to the innermost."""
     call()
     seen: set[tuple[str, str]] = set()
+    deepest = [0]
 
     def note(frame: Any, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(HOME):
+        if event == "call" and frame.f_code.co_filename.startswith(HOME) and frame.f_code.co_name[0] not in "<_":
             seen.add((frame.f_code.co_filename, frame.f_code.co_name))
+            depth = 0
+            while frame is not None:
+                depth += frame.f_code.co_filename.startswith(HOME)
+                frame = frame.f_back
+            deepest[0] = max(deepest[0], depth)
 
     threading.setprofile(note)
     sys.setprofile(note)
@@ -36,7 +46,15 @@ def way(call: Callable[[], Any]) -> tuple[int, int]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return len(seen), len({file for file, _ in seen})
+    return len(seen), len({file for file, _ in seen}), deepest[0]
+
+
+def command(*words: str) -> None:
+    """A command of `suffice`, in this process."""
+    from suffice.cli.app import app
+
+    with redirect_stderr(io.StringIO()):
+        app(list(words), standalone_mode=False)
 
 
 if __name__ == "__main__":
@@ -48,11 +66,17 @@ if __name__ == "__main__":
         path = Path(folder) / "rows.parquet"
         pq.write_table(rows, path)
         hidden = [sf.Finite("h", ["a", "b"])]
+        known = sf.fit(sf.load("asia").dag, asia, prior=sf.BDeu(1))
+        rows_of_numbers, model = str(Path(folder) / "numbers.csv"), str(Path(folder) / "model.json")
+        text = "".join(f"{(7 * i) % 13 / 2},{'no' if (i * i) % 7 < 3 else 'yes'}\n" for i in range(200))
+        Path(rows_of_numbers).write_text("x,y\n" + text)
         calls: dict[str, Callable[[], Any]] = {
             "fit": lambda: sf.fit(bn.dag, path, prior=sf.BDeu(1)),
             "search": lambda: sf.search(frame),
             "em": lambda: sf.em("h -> lung; h -> bronc; h -> smoke", asia, hidden=hidden, starts=2),
             "predict": lambda: bn.predict(frame, "HR"),
+            "query": lambda: known.query("dysp", {"smoke": "yes"}, interval=0.95),
+            "command": lambda: command("fit", "x -> y", rows_of_numbers, "-o", model, "--family", "y=logistic"),
         }
         for name, call in calls.items():
-            print("{:8} {:4} functions {:4} files".format(name, *way(call)))
+            print("{:8} {:4} functions {:4} files {:3} deep".format(name, *way(call)))

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("SUFFICE_COMPILE", "now")  # what is tested is what large work uses; for small work see test_kernel_laws.py
 
-from suffice.cli import main
+from suffice.cli.app import main
 
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")  # a busy machine is no fault of what is tested

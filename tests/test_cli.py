@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,20 @@ from pathlib import Path
 import pytest
 
 import suffice as sf
-from suffice.cli import in_options
+from suffice.errors import FormatError, SufficeError, SufficeNote
+from suffice.remedies import (
+    Remedy,
+    argument,
+    as_regression,
+    declaration,
+    forbidden_edge,
+    hidden_with_states,
+    name_of,
+    of_python,
+    ridge_of,
+    state_names,
+    weight_penalty,
+)
 
 
 @pytest.fixture
@@ -145,36 +159,35 @@ def test_scores_of_networks_with_hidden_variables(run, asia) -> None:
 
 
 @pytest.mark.parametrize(
-    ("python", "options"),
+    ("way", "python", "options"),
     [
-        (
-            "declare its states: hidden=[Finite('b', [...])], or leave it out",
-            "declare its states: --hidden b=a,b, or leave it out",
-        ),
-        ("its states: em(dag, data, hidden=[Finite('b', [...])]), or --hidden b=a,b", "its states: --hidden b=a,b"),
-        ("declared: hidden=[Finite('class', ['a', 'b'])], not 3", "declared: --hidden class=a,b, not 3"),
-        ("use a prior such as NormalInverseGamma(), leave", "use a prior such as --prior nig, leave"),
-        ("give a prior, NormalInverseGamma()", "give a prior, --prior nig"),
-        ("for instance prior=BDeu(1) or prior=NormalInverseGamma()", "for instance --prior bdeu:1 or --prior nig"),
-        ("which needs a GLM: name it, families={'y': Logistic()}, turn", "which needs a GLM: name it, --family y=logistic, turn"),
-        ("intervals: variables={'Wind': Bins(5)}", "intervals: --bins Wind=5"),
-        ("intervals (variables={name: Bins(5)}), or", "intervals (--bins NAME=5), or"),
-        ("one of them: variables={'x': Real}", "one of them: --real x"),
-        ("to keep it: variables={'x': [...]}", "to keep it: --finite x=a,b"),
-        ("cut it with Bins(...)", "cut it with --bins NAME=5"),
-        ("fill them, or cut 'x' into Bins(...)", "fill them, or cut 'x' with --bins NAME=5"),
-        ('say so: missing=["NA"]', "say so: --missing NA"),
-        ('missing=["NA", "?"], or --missing NA --missing \'?\' on the command line', "--missing NA --missing '?'"),
-        ("say so with missing=", "say so with --missing"),
-        ("allow more with max_iter=, or accelerate=Squarem()", "allow more with --max-iter"),
-        ("say so: scan(data, integers=Real) or variables={'a b': Real}", "say so: --integers real, or --real 'a b'"),
-        ("keeps it: variables={'x': Finite}", "keeps it: --finite x"),
-        ("count: variables={'x': ['no', 'a b']}", "count: --finite 'x=no,a b'"),
-        ("or integers=Finite", "or --integers finite"),
+        (declaration("Wind", "Bins(5)"), "variables={'Wind': Bins(5)}", "--bins Wind=5"),
+        (declaration("x", "Real"), "variables={'x': Real}", "--real x"),
+        (declaration("x", "[...]"), "variables={'x': [...]}", "--finite x=a,b"),
+        (declaration("x", "Finite"), "variables={'x': Finite}", "--finite x"),
+        (declaration("n", "Count('n')", "scan(data, {})"), "scan(data, variables={'n': Count('n')})", "--count n"),
+        (state_names("x", ["no", "a b"]), "variables={'x': ['no', 'a b']}", "--finite 'x=no,a b'"),
+        (declaration("blood pressure", "Real"), "variables={'blood pressure': Real}", "--real 'blood pressure'"),
+        (argument("missing"), "missing=", "--missing"),
+        (argument("integers", "Finite", "finite"), "integers=Finite", "--integers finite"),
+        (argument("gaps", "Missing()", "missing"), "gaps=Missing()", "--gaps missing"),
+        (argument("by"), "by=", "--by"),
+        (name_of("max_parents"), "max_parents", "--max-parents"),
+        (hidden_with_states("a b"), "hidden=[Finite('a b', [...])]", "--hidden 'a b=a,b'"),
+        (as_regression("n", "PoissonLog", ridge=True), "families={'n': PoissonLog(ridge=1)}", "--family n=poisson:1"),
+        (ridge_of("Logistic"), "Logistic(ridge=1)", "a ridge, as in --family NAME=logistic:1"),
+        (weight_penalty(1, 0.1), "penalty=L1(0.1)", "--penalty l1:0.1"),
+        (forbidden_edge("a", "b"), "Forbid(('a', 'b'))", "--forbid 'a -> b'"),
+        (of_python("; chain.unroll(n)"), "; chain.unroll(n)", ""),
     ],
 )
-def test_hints_are_options(python: str, options: str) -> None:
-    assert in_options(python) == options
+def test_ways_out_have_both_words(way: Remedy, python: str, options: str) -> None:
+    error = SufficeError(f"say so: {way}!")
+    again = pickle.loads(pickle.dumps(error))
+    for told in (error, again, SufficeNote(error.said), FormatError(error.said)):
+        assert str(told) == f"say so: {python}!"
+        assert told.in_options() == f"say so: {options}!"
+    assert repr(error) == f"SufficeError({f'say so: {python}!'!r})"
 
 
 def test_hints_of_real_messages(run) -> None:

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.cli import in_options
-from suffice.cli_words import declared_by, families_of
+from suffice.cli.words.vocabulary import declared_by, families_of
 from suffice.families.ordinal import ProportionalOdds
 
 GRAPH = "age -> ill; sex -> ill; ill -> visits; age -> visits; log_time -> visits; age -> cost; dose -> dead; n -> dead"
@@ -157,7 +156,6 @@ def test_words_of_families() -> None:
     assert found == {"y": sf.Probit(2.0), "n": sf.NegativeBinomialLog(offset="t"), "k": sf.BinomialLogit(trials="n, of k")}
     assert families_of(["pain=ordinal:1"]) == {"pain": ProportionalOdds(1.0)}
     assert declared_by(found, ["y", "n"]) == {"y": sf.Finite, "n": sf.Count("n")}
-    assert in_options("or use Logistic(ridge=1)") == "or use a ridge, as in --family NAME=WORD:1"
 
 
 def test_learn_finds_edges_from_numbers_to_states(run: Any, rows: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import suffice as sf
-from suffice import cli_words as words
+from suffice.cli.words import vocabulary as words
 from suffice.errors import SufficeError
 from suffice.structure import hill_climb
 from suffice.structure.problem import Outcome

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import suffice as sf
-from suffice.cli import in_options
 from suffice.demo_sequences import NILE
 from suffice.models.chain import Chain
 
@@ -346,16 +345,6 @@ def test_help_names_the_options(run) -> None:
         assert "--by" in out
         assert "--order" in out
     assert {"decode", "smooth", "filter", "forecast"} <= set(run("--help")[1].split())
-
-
-def test_ways_out_are_in_options() -> None:
-    for python, option in (
-        ("gaps=Missing() puts such steps in", "--gaps missing puts such steps in"),
-        ("sequences(data, by='patient', order='day') says which", "--by COLUMN and --order COLUMN says which"),
-        ("the data have no column 'x', which is by=; did you", "the data have no column 'x', which is --by; did you"),
-        ("use Free()", "use --first free"),
-    ):
-        assert in_options(python) == option
 
 
 def test_hidden_numbers(run) -> None:

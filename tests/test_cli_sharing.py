@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.cli_words import prior_of, ties_of
+from suffice.cli.words.vocabulary import prior_of, ties_of
 from suffice.families.empirical_bayes import EmpiricalBayes
 from suffice.families.hierarchical import HierarchicalDirichlet
 from suffice.families.logistic_normal import LogisticNormal

@@ -689,12 +689,10 @@ def test_words_among_numbers_are_noted_once(tmp_path: Path) -> None:
     rows = "".join(f"{i}.5,{i},{i % 3},{'ab'[i % 2]}\n" for i in range(30))
     (tmp_path / "rows.csv").write_text("x,y,n,s\n" + rows + "NA,gone,?,-\n1.5,2,1,.\n", "utf-8")
     assert _noted(tmp_path / "rows.csv") == [
-        "'x': numbers but for 'NA', and so taken for states; if that means a missing cell, say so: "
-        'missing=["NA"], or --missing NA on the command line',
+        "'x': numbers but for 'NA', and so taken for states; if that means a missing cell, say so: missing=[\"NA\"]",
         "'y', 'n': numbers but for 'gone', '?', and so taken for states; if that means a missing cell, say so: "
-        'missing=["gone", "?"], or --missing \'gone,?\' on the command line',
-        "'s': '-', '.' is taken for a state, as only an empty cell is missing; if it means that, say so: "
-        'missing=["-", "."], or --missing -,. on the command line',
+        'missing=["gone", "?"]',
+        "'s': '-', '.' is taken for a state, as only an empty cell is missing; if it means that, say so: missing=[\"-\", \".\"]",
     ]
     assert not _noted(tmp_path / "rows.csv", missing=["NA", "gone", "?", "-", "."])
     declared = {"x": Finite, "y": Finite, "s": Finite}

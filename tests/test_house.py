@@ -18,6 +18,7 @@ OPEN = [
         "models.approximate",
         "models.bayes_net",
         "models.compiled",
+        "models.distribution_mixture",
         "models.divergence",
         "models.estimated",
         "models.evidence",

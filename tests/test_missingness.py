@@ -14,7 +14,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import suffice as sf
-from suffice.cli import missing_command
+from suffice.cli.commands.missing import missing_command
 from suffice.engines.engine import ROWS
 from suffice.errors import DataError, SufficeNote
 from suffice.recipes import mcar as mcar_module

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.cli_hints import in_options
-from suffice.cli_inputs import missing_words
+from suffice.cli.inputs import missing_words
 from suffice.iteration import Progress
 from suffice.status import in_notebook, patience
 
@@ -51,12 +50,6 @@ def test_missing_words_split_like_the_other_lists(run: Any) -> None:
     hint = run("schema", "rows.csv")[2]
     assert "--missing NA" in hint
     assert "--missing '?'" in hint
-
-
-def test_hints_quote_what_a_shell_needs_quoted() -> None:
-    assert in_options("say so: variables={'blood pressure': Real}") == "say so: --real 'blood pressure'"
-    assert in_options("intervals: variables={'blood pressure': Bins(5)}") == "intervals: --bins 'blood pressure=5'"
-    assert in_options("keep it: variables={'a b': [...]}") == "keep it: --finite 'a b=a,b'"
 
 
 def test_the_command_line_names_no_python_objects(run: Any) -> None:

@@ -32,7 +32,7 @@ def _interrupt() -> None:
 
 def _code() -> int:
     """Run the command: how it ended."""
-    from suffice.cli import main
+    from suffice.cli.app import main
 
     try:
         main()

@@ -15,11 +15,13 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Literal
 
+from suffice.remedies import argument, in_options, in_python
+
 LONGEST = 500
 """Characters of a message, and no more: what a file holds may be in it."""
 
 
-WAY_OUT = " unknown=Missing() takes such cells for missing"
+WAY_OUT = f" {argument('unknown', 'Missing()', 'missing')} takes such cells for missing"
 """How an error ends about a state that is not known, where it might be taken for missing."""
 
 
@@ -37,11 +39,32 @@ def printable(text: str, most: int = LONGEST) -> str:
     return text if len(text) <= most else f"{text[: most * 2 // 3 - 1]}…{text[len(text) - most // 3 :]}"
 
 
-class SufficeError(ValueError):
-    """The root of all refusals: catch this one to catch them all. What it says is one printable line."""
+class Sentence(Exception):
+    """What is said to the user, in one printable line, with ways out (`remedies.Remedy`): in Python, and in options."""
+
+    @property
+    def said(self) -> str:
+        """The text with its ways out in both words, to be part of another."""
+        return super().__str__()
 
     def __str__(self) -> str:
-        return printable(super().__str__())
+        return printable(in_python(self.said))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def in_options(self) -> str:
+        """The text with its ways out as the command line has them.
+
+        >>> error = FitError(f"leave it out of {argument('shared')}")
+        >>> str(error), error.in_options()
+        ('leave it out of shared=', 'leave it out of --shared')
+        """
+        return printable(in_options(self.said))
+
+
+class SufficeError(Sentence, ValueError):
+    """The root of all refusals: catch this one to catch them all. What it says is one printable line."""
 
 
 class GraphError(SufficeError):
@@ -96,13 +119,13 @@ class FormatError(SufficeError):
         return FormatError(self.message, path=path, line=self.line)
 
 
-class SufficeNote(UserWarning):
+class SufficeNote(Sentence, UserWarning):
     """Something the user should know about an answer that was given."""
 
 
 def note(message: str) -> None:
     """Tell the user something that is not an error, as from the user's own line, in one printable line."""
-    message = printable(message)
+    told = SufficeNote(message)
     ours = ("suffice", "contextlib", "functools", "numba", "concurrent", "threading", "multiprocessing")
     # A thread of a pool was not started by the user's line, but the main thread waits there for its results.
     for frame in (sys._getframe(1), sys._current_frames().get(threading.main_thread().ident or 0)):
@@ -110,9 +133,9 @@ def note(message: str) -> None:
             frame = frame.f_back
         if frame is not None:
             registry, module = frame.f_globals.setdefault("__warningregistry__", {}), frame.f_globals.get("__name__")
-            warnings.warn_explicit(message, SufficeNote, frame.f_code.co_filename, frame.f_lineno, module, registry)
+            warnings.warn_explicit(told, SufficeNote, frame.f_code.co_filename, frame.f_lineno, module, registry)
             return
-    warnings.warn(message, SufficeNote, stacklevel=2)
+    warnings.warn(told, stacklevel=2)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

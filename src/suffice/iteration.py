@@ -15,6 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy.typing as npt
 
 from suffice.errors import FitError
+from suffice.remedies import name_of
 from suffice.status import LINE, is_shown, patience
 
 T = TypeVar("T")
@@ -85,7 +86,7 @@ def checked_seconds(limit: Any) -> float | None:
     if limit is None:
         return None
     if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit > 0:
-        raise FitError(f"time_limit is a number of seconds above 0, not {limit!r}")
+        raise FitError(f"{name_of('time_limit')} is a number of seconds above 0, not {limit!r}")
     return float(limit)
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, listed, nearest, whole
 from suffice.families.priors import as_prior
+from suffice.remedies import LIKELIHOOD, Remedy, argument, weight_penalty
 
 Array = npt.NDArray[np.float64]
 
@@ -51,7 +52,9 @@ class Bayes:
 
     def __post_init__(self) -> None:
         if self.prior is None or as_prior(self.prior) is None:
-            raise FitError("Bayes is of a prior: objective=Bayes(BDeu(1)); without one, Likelihood()")
+            raise FitError(
+                f"Bayes is of a prior: {argument('objective', 'Bayes(BDeu(1))', 'bayes:bdeu:1')}; without one, {LIKELIHOOD}"
+            )
 
     def __repr__(self) -> str:
         return f"Bayes({self.prior!r})"
@@ -108,7 +111,7 @@ class ContrastiveDivergence:
     chains: int = 100
 
     def __post_init__(self) -> None:
-        whole(self.steps, "the number of steps of contrastive divergence", 1)
+        whole(self.steps, str(Remedy("the number of steps of contrastive divergence", "--objective cd:N, pcd:N: N")), 1)
         whole(self.chains, "the number of chains of contrastive divergence", 1)
         if not isinstance(self.persistent, bool):
             raise FitError(f"persistent is True or False, not {self.persistent!r}")
@@ -239,7 +242,7 @@ def as_penalties(penalty: Any) -> PenaltySum:
     hint = (
         f"penalty={penalty.__name__}(0.1)"
         if isinstance(penalty, type)
-        else "penalty=L1(0.1), L2(0.1), L1({('a', 'b'): 0.1}) or a sum of such"
+        else f"{weight_penalty(1, 0.1)}, {weight_penalty(2, 0.1, '')}, L1({{('a', 'b'): 0.1}}) or a sum of such"
     )
     raise FitError(f"a penalty is a value: {hint}, not {penalty!r}")
 
@@ -274,7 +277,7 @@ def _checked(strength: Any, kind: str) -> Any:
         if len(wrong):
             raise FitError(f"the strengths of {kind} are numbers of at least 0; {wrong[0]:g} is among them")
         return tuple(map(tuple, matrix.tolist()))
-    return _positive(strength, f"the strength of {kind}")
+    return _positive(strength, f"the strength of {Remedy(kind, f'--penalty {kind.lower()}')}")
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from suffice.families import family_of
 from suffice.families.family import Family, Statistic
 from suffice.families.priors import Prior, as_prior
 from suffice.families.regression_suprema import Supremum
+from suffice.remedies import BY_BIC, CONSTRAINTS, as_regression, score_by
 from suffice.statistics import Statistics
 from suffice.variables import Variable
 
@@ -150,7 +151,7 @@ class Evidence(Score):
             raise FitError(
                 f"the prior of this score ({_names(self.prior)}) says nothing about {child.name!r}; add one that does: "
                 "BDeu for finite nodes, BGe or NormalInverseGamma for real ones, Gamma for counts, as in "
-                "Evidence((BDeu(1), BGe())) or bdeu:1+bge"
+                f"{score_by('Evidence((BDeu(1), BGe()))', 'bdeu:1+bge')}"
             )
         return family.log_evidence(child, seen, rows)
 
@@ -158,10 +159,12 @@ class Evidence(Score):
         """Laplace's approximation, with the ridge of the family as the prior of its effects; not that of this score."""
         if np.isnan(found.log_evidence):
             raise FitError(
-                f"{child.name!r} is a regression with a dispersion, which has no prior, and so no evidence: score it with BIC()"
+                f"{child.name!r} is a regression with a dispersion, which has no prior, and so no evidence: score it with "
+                f"{BY_BIC}"
                 if family.dispersed or family.profiled
                 else f"{child.name!r} is a regression whose effects have a flat prior, and so no evidence: give it a ridge, "
-                f"families={{{child.name!r}: {type(family).__name__}(ridge=1)}}, or score it with BIC(), which approximates it"
+                f"{as_regression(child.name, type(family).__name__, ridge=True)}, or score it with {BY_BIC}, which "
+                f"approximates it"
             )
         return found.log_evidence
 
@@ -305,7 +308,7 @@ class CasteloSiebes(StructurePrior):
 
 def _check_probability(p: object, what: str, below: float) -> None:
     if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0.0 < p < below:
-        hint = "; what is sure is a constraint, Require(...) or Forbid(...)" if p in (0, 1) else ""
+        hint = f"; what is sure is a constraint, {CONSTRAINTS}" if p in (0, 1) else ""
         raise FitError(f"{what} is a probability between 0 and {below:g}, not {p!r}{hint}")
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import suffice as sf
-from suffice.cli_inputs import data_of
+from suffice.cli.inputs import data_of
 from suffice.engines import Data
 from suffice.engines import gather as gathering
 from suffice.engines import spark as engine

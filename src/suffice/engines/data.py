@@ -19,6 +19,7 @@ from suffice.engines.sample import Collision, Distinct, Sample, SampledRows, Str
 from suffice.engines.schema import Schema, Summarise
 from suffice.engines.views import BootstrapRows, FoldRows, Size, Tally, Viewed
 from suffice.errors import DataError, counted, listed, whole
+from suffice.remedies import in_python
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, NumbersStay
 
@@ -97,7 +98,7 @@ class Data:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was noted while the columns were read."""
-        return self.known.notes
+        return tuple(map(in_python, self.known.notes))
 
     @property
     def whole_weights(self) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 from suffice.engines.encode import Wrong
 from suffice.errors import DataError
 from suffice.libraries import pa, pc, pt
+from suffice.remedies import DECIMAL_COMMA
 
 MARKS = (";", "\t", ",", "|")
 """What may separate columns, where nobody says it."""
@@ -181,6 +182,9 @@ def _refuse_marked(cells: Any, marked: Any, decimal: str) -> NoReturn:
     row = pc.index(flags, value=True).as_py()
     text = cells[row].as_py()
     if decimal == "," and text.count(".") == 1 and "," not in text and not _GROUPS.fullmatch(text):
-        raise Wrong(row, f"{text!r} has a decimal point, and the decimal mark is a comma: leave decimal=',' out")
-    instead = "; if the comma is the decimal mark, say so: decimal=','" if decimal == "." and "," in text else ""
+        raise Wrong(
+            row,
+            f"{text!r} has a decimal point, and the decimal mark is a comma: leave {DECIMAL_COMMA} out",
+        )
+    instead = f"; if the comma is the decimal mark, say so: {DECIMAL_COMMA}" if decimal == "." and "," in text else ""
     raise Wrong(row, f"{text!r} has a thousands mark, which is not read: write numbers without{instead}")

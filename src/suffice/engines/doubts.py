@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from suffice.engines.encode import is_integer_text, number
 from suffice.engines.values import FEW, STATES
 from suffice.errors import listed, note
+from suffice.remedies import DECIMAL_COMMA, Remedy, argument, declaration, state_names
 from suffice.variables import Finite, NumbersStay, Variable, sorted_states
 
 if TYPE_CHECKING:
@@ -167,43 +168,50 @@ def _bare(states: Sequence[str]) -> tuple[str, ...]:
     return tuple(bare) if len(bare) <= STATES else ()
 
 
+def _integers(kind: str, name: str) -> Remedy:
+    """What all whole numbers are, or one column."""
+    all_columns, one = argument("integers", kind, kind.lower()), declaration(name, kind)
+    return Remedy(f"scan(data, {all_columns.python}) or {one.python}", f"{all_columns.option}, or {one.option}")
+
+
 def _about_coded(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     return (
         f"{listed(names)}: numbers with few different values, taken for states; "
-        f"if they are quantities, say so: scan(data, integers=Real) or variables={{{names[0]!r}: Real}}"
+        f"if they are quantities, say so: {_integers('Real', names[0])}"
     )
 
 
 def _about_few(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     return (
         f"{listed(names)}: whole numbers with at most {FEW} different values, taken for numbers; "
-        f"if they are codes of states, say so: scan(data, integers=Finite) or variables={{{names[0]!r}: Finite}}"
+        f"if they are codes of states, say so: {_integers('Finite', names[0])}"
     )
 
 
 def _about_running(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     return (
         f"{listed(names)}: whole numbers that all differ, as in an identifier; searches leave such columns out, "
-        f"unless they are declared: variables={{{names[0]!r}: Real}}"
+        f"unless they are declared: {declaration(names[0], 'Real')}"
     )
 
 
 def _about_names(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     return (
         f"{listed(names)}: nearly as many states as rows, as in an identifier; searches leave such columns out, "
-        f"unless they are declared: variables={{{names[0]!r}: Finite}}"
+        f"unless they are declared: {declaration(names[0], 'Finite')}"
     )
 
 
 def _about_dates(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     return (
         f"{listed(names)}: dates, each of which is a state of its own; searches leave such columns out, "
-        f"unless they are declared: variables={{{names[0]!r}: Finite}}"
+        f"unless they are declared: {declaration(names[0], 'Finite')}"
     )
 
 
 def _about_commas(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
-    return f"{listed(names)}: numbers with decimal commas, as it seems, and so taken for states; if they are, say so: decimal=','"
+    said = "numbers with decimal commas, as it seems, and so taken for states"
+    return f"{listed(names)}: {said}; if they are, say so: {DECIMAL_COMMA}"
 
 
 def _about_words(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
@@ -217,10 +225,10 @@ def _about_marks(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
 
 
 def _about_blanks(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
-    states = f"[{listed(doubts[0].instead, STATES)}]" if doubts[0].instead else "[...]"
+    declared = state_names(names[0], doubts[0].instead) if doubts[0].instead else declaration(names[0], "[...]")
     return (
         f"{listed(names)}: {listed(_every(doubts))} with blanks around it is another state than without; where states are "
-        f"declared, blanks do not count: variables={{{names[0]!r}: {states}}}"
+        f"declared, blanks do not count: {declared}"
     )
 
 
@@ -228,13 +236,11 @@ def _every(doubts: Sequence[Doubt]) -> list[str]:
     return list(dict.fromkeys(w for doubt in doubts for w in doubt.words))
 
 
-def _as_missing(doubts: Sequence[Doubt]) -> tuple[str, str]:
+def _as_missing(doubts: Sequence[Doubt]) -> tuple[str, Remedy]:
     """Words for a sentence, and how to say that they mean a missing cell."""
     every = _every(doubts)
     words = ",".join(f'"{w}"' if "," in w or '"' in w else w for w in every)
-    return listed(
-        every
-    ), f"missing={json.dumps(every, ensure_ascii=False)}, or --missing {shlex.quote(words)} on the command line"
+    return listed(every), Remedy(f"missing={json.dumps(every, ensure_ascii=False)}", f"--missing {shlex.quote(words)}")
 
 
 CODED, FEW_NUMBERS = Cause(_about_coded), Cause(_about_few)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from suffice.errors import WAY_OUT, listed, nearest
 from suffice.libraries import pa, pc, pt
+from suffice.remedies import argument
 from suffice.variables import LIST, Finite, state_text
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -49,7 +50,9 @@ class NotANumber(Wrong):
     def __init__(self, row: int, text: str, *, endless: bool = False) -> None:
         why = "is not a finite number" if endless else "is not a number"
         shown = text if len(text) <= 60 else text[:60] + "…"
-        super().__init__(row, f"{shown!r} {why}" + ("; if it means missing, say so with missing=" if endless else ""))
+        super().__init__(
+            row, f"{shown!r} {why}" + (f"; if it means missing, say so with {argument('missing')}" if endless else "")
+        )
         self.text, self.endless = text, endless
 
 

@@ -27,6 +27,7 @@ from suffice.engines.encode import Encoder, number
 from suffice.engines.sources import Kind, Source, checked_names, kind_of
 from suffice.errors import DataError, listed
 from suffice.libraries import pa, pq
+from suffice.remedies import ENCODING, argument
 
 BLOCK = 2**23
 """Bytes that are parsed at once."""
@@ -40,7 +41,10 @@ BATCH = 2**17
 PEEK = 200
 """Rows by which a column is taken for numbers, which are not worth a dictionary."""
 
-NOT_UTF8 = "the text is not UTF-8; if it is written otherwise, say how: encoding='latin-1'"
+NOT_UTF8 = f"the text is not UTF-8; if it is written otherwise, say how: {ENCODING}"
+
+NAMED = {";": "semicolon", "|": "bar", "\t": "tab", ",": "comma"}
+"""Words for separators, which a shell may take for something else."""
 
 SUFFIXES = {".csv": ",", ".tsv": "\t"}
 
@@ -279,7 +283,7 @@ def _recognised(path: Path, usual: str, encoding: str | None) -> str:
 
 def _about_separator(path: Path, usual: str, mark: str) -> str:
     shown = f"{WORDS[mark]} separates the columns, as the first lines show, not {WORDS[usual]}"
-    return f"{path}: {shown}; separator={usual!r} says otherwise"
+    return f"{path}: {shown}; {argument('separator', repr(usual), NAMED[usual])} says otherwise"
 
 
 def _line_at(file: Text, offset: int) -> int:

@@ -12,6 +12,7 @@ from suffice.engines.arrangement import Array, Ints, Looked, jumps_of
 from suffice.engines.encode import missing_code
 from suffice.engines.keys import Times
 from suffice.errors import DataError, TooLarge, bytes_in_words
+from suffice.remedies import argument, name_of
 
 MOST = 16
 """So many times as many steps as there are rows may be put in, and more only if they fit into the memory that may be taken."""
@@ -36,8 +37,8 @@ class Refuse:
         n, before, after = jump // looked.spacing - 1, times.text(time), times.text(time + jump)
         raise DataError(
             f"the sequence {labels[sequence]!r} has no row between {times.name} {before} and {after}, where {n:,} "
-            f"step{'s' if n > 1 else ''} of {looked.spacing:,} would be: gaps=Missing() puts such steps in, with nothing "
-            "observed; if none are meant, leave order out and give the rows in their order"
+            f"step{'s' if n > 1 else ''} of {looked.spacing:,} would be: {argument('gaps', 'Missing()', 'missing')} puts such "
+            f"steps in, with nothing observed; if none are meant, leave {name_of('order')} out and give the rows in their order"
         )
 
 
@@ -57,7 +58,7 @@ class Missing:
         n = looked.n_lacking
         if times is not None and n * bytes_of_step > max(limit, MOST * looked.n_rows * bytes_of_step):
             raise TooLarge(
-                f"gaps=Missing() would put in {n:,} steps among {looked.n_rows:,} rows, which take "
+                f"{argument('gaps', 'Missing()', 'missing')} would put in {n:,} steps among {looked.n_rows:,} rows, which take "
                 f"{bytes_in_words(float(n * bytes_of_step))}, more than memory_limit: does {times.name!r} count steps?"
             )
         return n

@@ -15,6 +15,7 @@ from suffice.engines.keys import OrderEncoder, Times, Words, checked_kind, readi
 from suffice.engines.local import Local, Read
 from suffice.engines.sources import readable
 from suffice.errors import DataError
+from suffice.remedies import argument
 
 CHUNK = 2**20
 """Rows whose keys are looked at together."""
@@ -119,7 +120,7 @@ class Keyed(Local):
                 row = max(0, start - 1) + int(back[0]) + 1
                 raise DataError(
                     f"{self.source.place(row)}: the sequence {self.labels[int(by[back[0] + 1])]!r} goes on after rows of "
-                    "another; without an order the rows of a sequence must be adjacent: say order=, or sort them"
+                    f"another; without an order the rows of a sequence must be adjacent: say {argument('order')}, or sort them"
                 )
 
     def release_keys(self) -> None:

@@ -28,6 +28,7 @@ from suffice.engines.sources import Options
 from suffice.engines.views import Viewed
 from suffice.errors import DataError
 from suffice.libraries import pa
+from suffice.remedies import argument
 
 R = TypeVar("R")
 
@@ -250,10 +251,18 @@ def refuse_shared(found: Mapping[int, KeysOf], by: str | None) -> None:
     for i, part in found.items():
         for label in part.labels:
             if home.setdefault(label, i) != i:
-                what = f"the sequence {label!r} has" if by is not None else "without by=, all rows are one sequence, which has"
+                what = (
+                    f"the sequence {label!r} has"
+                    if by is not None
+                    else f"without {argument('by')}, all rows are one sequence, which has"
+                )
                 raise DataError(
                     f"{what} rows in partition {home[label] + 1} and in partition {i + 1}; a sequence lies in one: "
-                    + ("repartition by " + repr(by) if by is not None else "say by=, or put the rows in one partition")
+                    + (
+                        "repartition by " + repr(by)
+                        if by is not None
+                        else f"say {argument('by')}, or put the rows in one partition"
+                    )
                 )
         if part.times is not None:
             kinds.setdefault("text" if part.times.words else "numbers" if part.times.type is None else str(part.times.type), i)

@@ -22,6 +22,7 @@ from suffice.engines.local import Local
 from suffice.engines.sources import Options, Source, checked_limit, checked_variables, checked_words
 from suffice.errors import DataError, SchemaError, listed, nearest
 from suffice.libraries import nw, pa
+from suffice.remedies import TEXT_OPTIONS
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def source_of(x: Any, dialect: Dialect = Dialect()) -> Source:  # noqa: B008 - a
     if isinstance(x, Sequence) and x and all(isinstance(p, (str, os.PathLike)) for p in x):
         return from_paths(x, dialect)
     if dialect != Dialect():
-        raise DataError("separator, decimal and encoding are for text files: leave them out")
+        raise DataError(f"{TEXT_OPTIONS} are for text files: leave them out")
     if isinstance(x, Mapping):
         return from_columns(x)
     if isinstance(x, np.ndarray):
@@ -195,7 +196,7 @@ def from_paths(paths: Sequence[str | os.PathLike[str]], dialect: Dialect = Diale
     if suffixes <= set(SUFFIXES):
         return Delimited(files, [SUFFIXES[suffix(f)] for f in files], dialect)
     if dialect != Dialect():
-        raise DataError(f"{files[0]}: separator, decimal and encoding are for .csv and .tsv files: leave them out")
+        raise DataError(f"{files[0]}: {TEXT_OPTIONS} are for .csv and .tsv files: leave them out")
     if suffixes <= set(PARQUET):
         return Parquet(files)
     if suffixes <= set(CONLL):

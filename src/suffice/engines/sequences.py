@@ -24,6 +24,7 @@ from suffice.engines.picked import Picked, PickSequences
 from suffice.engines.scan import scan
 from suffice.engines.views import Ints, seed_of
 from suffice.errors import DataError, listed, nearest, whole
+from suffice.remedies import argument
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
@@ -88,13 +89,13 @@ def checked_keys(rows: Data, by: Any, order: Any) -> tuple[str, ...]:
     keys = tuple(k for k in (by, order) if k is not None)
     for what, key in (("by", by), ("order", order)):
         if key is not None and not isinstance(key, str):
-            raise DataError(f"{what}= is the name of a column, not {key!r}")
+            raise DataError(f"{argument(what)} is the name of a column, not {key!r}")
         if key is not None and key == rows.engine.weights:
-            raise DataError(f"the column {key!r} holds the weights of the rows; it cannot be {what}= too")
+            raise DataError(f"the column {key!r} holds the weights of the rows; it cannot be {argument(what)} too")
         if key is not None and key not in rows.engine.names:
-            raise DataError(f"the data have no column {key!r}, which is {what}={nearest(key, rows.engine.names)}")
+            raise DataError(f"the data have no column {key!r}, which is {argument(what)}{nearest(key, rows.engine.names)}")
     if by is not None and by == order:
-        raise DataError(f"by= and order= are both the column {by!r}")
+        raise DataError(f"{argument('by')} and {argument('order')} are both the column {by!r}")
     return keys
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from suffice.errors import FitError
+from suffice.remedies import declaration, as_regression
 from suffice.families.categorical import Categorical
 from suffice.families.family import Family
 from suffice.families.conditional_gaussian import LinearGaussian
@@ -32,8 +33,8 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
         of_states = f"the finite node {name!r} has the real parent {number!r}, which needs a GLM"
         of_counts = f"the count {name!r} has the parent {number!r}, a number, which needs a Poisson regression"
         raise FitError(
-            f"{of_states if finite else of_counts}: name it, families={{{name!r}: {'Logistic' if finite else 'PoissonLog'}()}}, "
-            f"turn the edge round, or cut the parent into intervals: variables={{{number!r}: Bins(5)}}"
+            f"{of_states if finite else of_counts}: name it, {as_regression(name, 'Logistic' if finite else 'PoissonLog')}, "
+            f"turn the edge round, or cut the parent into intervals: {declaration(number, 'Bins(5)')}"
         )
     if isinstance(child, Count):
         return Poisson()
@@ -45,8 +46,8 @@ def _chosen(child: Distributed, numbers: Sequence[str]) -> Family[Any]:
     if numbers:
         raise FitError(
             f"{child.name!r} is {child.family!r} by finite parents, and {numbers[0]!r} is a number: make it a regression, "
-            f"families={{{child.name!r}: {'PoissonLog' if child.whole else 'GammaLog'}()}}, turn the edge round, or cut the "
-            f"parent into intervals: variables={{{numbers[0]!r}: Bins(5)}}"
+            f"{as_regression(child.name, 'PoissonLog' if child.whole else 'GammaLog')}, turn the edge round, or cut the "
+            f"parent into intervals: {declaration(numbers[0], 'Bins(5)')}"
         )
     family: Family[Any] = child.family
     return family

@@ -24,6 +24,7 @@ from suffice.errors import FitError, ModelError, note
 from suffice.exponential.special import log_gamma_step
 from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, checked_level, flat_index
 from suffice.libraries import sc
+from suffice.remedies import BY_MEAN
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import Keys, checked_cells, described, frozen, n_configurations, sizes
 from suffice.variables import Finite, Variable
@@ -91,7 +92,7 @@ class Categorical:
                 cell = described(int(np.argmin(weights)), seen.variables)
                 raise FitError(
                     f"the posterior of {child.name!r} has no mode: count and prior at {cell} make {weights.min():g}, below 1; "
-                    "use estimate=Mean() or a stronger prior"
+                    f"use {BY_MEAN} or a stronger prior"
                 )
             weights = weights - 1.0
         totals = weights.sum(axis=-1, keepdims=True)

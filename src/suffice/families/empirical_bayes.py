@@ -21,6 +21,7 @@ from suffice.families import family_of
 from suffice.families.family import Statistic
 from suffice.families.prior import Node, Prior, is_number
 from suffice.families.priors import Dirichlet, Several, as_prior
+from suffice.remedies import Remedy, by_evidence
 from suffice.statistics import Statistics
 from suffice.variables import Variable
 
@@ -105,9 +106,10 @@ class EmpiricalBayes(Prior):
         return self._at(x)
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Statistic | None:
+        kind = type(self.prior).__name__
         raise FitError(
-            f"EmpiricalBayes chooses {self.number} for a whole graph and complete rows: choose it first, prior = "
-            f"by_evidence(dag, complete_rows, {type(self.prior).__name__}(...)), and give that prior"
+            f"{Remedy('EmpiricalBayes', 'auto')} chooses {self.number} for a whole graph and complete rows: "
+            f"{by_evidence(f'{kind}(...)')}"
         )
 
     def _at(self, x: float) -> Any:

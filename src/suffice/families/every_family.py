@@ -19,6 +19,7 @@ from suffice.engines.sequences import Sequences
 from suffice.engines.sources import checked_limit
 from suffice.errors import DataError, TooLarge, bytes_in_words, listed, note, whole
 from suffice.families import family_of
+from suffice.remedies import name_of
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
 
@@ -66,7 +67,8 @@ class GatheredSize(OneTable):
             raise TooLarge(
                 f"statistics of all families of {self.n_variables:,} variables with up to {self.max_parents} parents would be "
                 f"{self.entries:,} tables of {self.numbers:,} numbers, {bytes_in_words(float(self.bytes))}, and may take "
-                f"{bytes_in_words(limit)}; gather for fewer parents (max_parents), fewer columns, or allow more (memory_limit)"
+                f"{bytes_in_words(limit)}; gather for fewer parents ({name_of('max_parents')}), fewer columns, or allow more "
+                f"({name_of('memory_limit')})"
             )
 
     def to_dict(self) -> dict[str, Any]:

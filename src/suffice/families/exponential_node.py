@@ -24,6 +24,7 @@ from suffice.errors import FitError, StatisticsError, SufficeError
 from suffice.families.exponential_cpd import ExponentialCpd
 from suffice.families.family import Array, Estimate, Mode, split
 from suffice.families.node_kinds import NodeKind, ParameterBelief, kind_of
+from suffice.remedies import BY_MEAN, CONJUGATE, as_family
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, n_configurations, sizes
 from suffice.statistics.derived import DerivedColumn
@@ -187,7 +188,7 @@ class ExponentialNode:
     def _unknown(self, child: Variable, formula: str) -> StatisticsError:
         return StatisticsError(
             f"these statistics do not hold the sum of {formula} of {child.name!r}, which {self!r} needs: gather them from rows, "
-            f"with families={{{child.name!r}: {self!r}}}"
+            f"with {as_family(child.name, repr(self))}"
         )
 
     def _members(self, child: Variable, finite: Sequence[Finite], keys: Ints, mean: Array) -> Any:
@@ -206,14 +207,14 @@ class ExponentialNode:
             where = f" at {described(key, finite)}" if finite else ""
             raise FitError(
                 f"{child.name!r}{where} cannot be fitted as {self!r} by maximum likelihood: its values do not vary, or are all "
-                "at the edge of what is possible; use a prior such as Conjugate(1), or fewer parents"
+                f"at the edge of what is possible; use a prior such as {CONJUGATE}, or fewer parents"
             ) from None
 
     def _modes(self, child: Variable, count: Array, total: Array) -> Array:
         try:
             return self.kind.belief(self.distribution, count, total).mode()
         except SufficeError as error:
-            raise FitError(f"the posterior of {child.name!r} has no mode: {error}; use estimate=Mean()") from None
+            raise FitError(f"the posterior of {child.name!r} has no mode: {error.said}; use {BY_MEAN}") from None
 
 
 PLAIN = ("ln x", "ln(1 - x)", "ln x!")

@@ -19,6 +19,7 @@ from suffice.display import Rows, Tabular
 from suffice.errors import FitError, ModelError, SufficeError
 from suffice.exponential.interval import Interval as Interval
 from suffice.exponential.interval import checked_level as checked_level
+from suffice.remedies import BDEU, argument, of_python
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, Variable
@@ -291,12 +292,14 @@ def as_numbers(given: Any, refusal: str, kind: type[SufficeError] = ModelError) 
         raise kind(refusal) from None
 
 
+AFTER_EM = "; after EM, em(...).information() has intervals of parameters, and query(..., interval=0.95) of answers"
+
+
 def no_posterior(child: Variable) -> FitError:
     return FitError(
         f"{child.name!r} has no posterior, and so no interval and no predictive: it was fitted without a prior, read from a "
-        "file that holds none, or has a parent that do(...) set to a number; fit it with one, for instance prior=BDeu(1) or "
-        "prior=NormalInverseGamma(); after EM, em(...).information() has intervals of parameters, and query(..., interval=0.95) "
-        "of answers"
+        f"file that holds none, or has a parent that do(...) set to a number; fit it with one, for instance {BDEU} or "
+        f"{argument('prior', 'NormalInverseGamma()', 'nig')}{of_python(AFTER_EM)}"
     )
 
 

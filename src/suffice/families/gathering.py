@@ -16,6 +16,7 @@ from suffice.families import family_of
 from suffice.families.every_family import GatheredSize, gather_every_family
 from suffice.graphs import Dag, Graph, Template
 from suffice.graphs.lagged import variable_and_lag
+from suffice.remedies import SEQUENCES, Remedy, argument, hidden_with_states
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
@@ -86,12 +87,13 @@ def gather(
         return gather_every_family(data, max_parents, memory_limit=memory_limit, dry_run=dry_run)
     if dag is None or dry_run or (memory_limit is not None and max_parents is None):
         raise FitError(
-            "say for which graph statistics are gathered, or for how many parents, gather(data, max_parents=2); "
-            "dry_run= and memory_limit= are of the latter"
+            "say for which graph statistics are gathered, or for how many parents, "
+            f"{Remedy('gather(data, max_parents=2)', 'suffice gather --max-parents 2')}; "
+            f"{argument('dry_run')} and {argument('memory_limit')} are of the latter"
         )
     scopes = _undirected(dag)
     if max_parents is not None and (scopes is not None or isinstance(data, Sequences)):
-        raise FitError("max_parents= goes with a directed graph of rows, or without a graph")
+        raise FitError(f"{argument('max_parents')} goes with a directed graph of rows, or without a graph")
     if isinstance(data, Sequences):
         return gather_steps(data, dag)
     if scopes is not None:
@@ -103,12 +105,12 @@ def gather(
         if node not in rows.columns and node.partition("[-")[0] in rows.columns:
             raise DataError(
                 f"the graph names {node!r}, a step of a sequence before another, and these are rows: say which belong together "
-                "and in which order, sequences(data, by='patient', order='day')"
+                f"and in which order, {SEQUENCES}"
             )
         if node not in rows.columns:
             raise DataError(
                 f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}; if no row shows it, "
-                f"declare its states: em(dag, data, hidden=[Finite({node!r}, [...])]), or --hidden {node}=a,b"
+                f"declare its states: {hidden_with_states(node, 'em(dag, data, {})')}"
             )
     rows = rows.select(graph.nodes)
     try:
@@ -182,7 +184,7 @@ def gather_steps(sequences: Sequences, template: Any, without: Container[str] = 
         if node not in sequences.columns:
             raise DataError(
                 f"the data has no column {node!r}, which the template names{nearest(node, sequences.columns)}; if no step shows "
-                f"it, declare it: em(template, sequences, hidden=[Finite({node!r}, [...])])"
+                f"it, declare it: {hidden_with_states(node, 'em(template, sequences, {})')}"
             )
     rows = sequences.select(graph.nodes)
     rows.data.require_complete(graph.nodes)

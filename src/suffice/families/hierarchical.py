@@ -24,6 +24,7 @@ from suffice.families.pooling import LOWEST, Pooled, checked_strength, common_st
 from suffice.families.prior import Node, Prior, all_finite, in_order
 from suffice.families.priors import same_rows
 from suffice.families.random_effects import RandomEffects
+from suffice.remedies import BINS, PARTIAL, POOLED, SEPARATE, by_evidence
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import checked_cells, n_configurations, sizes
 from suffice.variables import Finite, Real, Variable
@@ -101,8 +102,8 @@ class HierarchicalDirichlet(Prior):
         s, m = self._strength(child), self._mean(child)
         if s is None or m is None:
             raise FitError(
-                f"HierarchicalDirichlet takes the strength and the mean of {child.name!r} from complete rows and a graph: choose "
-                "them first, by_evidence(dag, complete_rows, HierarchicalDirichlet()), and give that prior"
+                f"HierarchicalDirichlet takes the strength and the mean of {child.name!r} from complete rows and a graph: "
+                f"{by_evidence('HierarchicalDirichlet()', 'them')}"
             )
         return np.asarray(s * m)
 
@@ -246,8 +247,8 @@ class PartialPooling(Prior):
             return RandomEffects(group, self.slopes, self.restricted)
         if child.name not in self.found:
             raise FitError(
-                f"Partial() learns from complete rows how much {child.name!r} differs between groups, and these are not; use "
-                "Separate() or Pooled(), or fill the missing cells in before"
+                f"{PARTIAL} learns from complete rows how much {child.name!r} differs between groups, and these are not; use "
+                f"{SEPARATE} or {POOLED}, or fill the missing cells in before"
             )
         return self._imagined(pools[0], child, parents)
 
@@ -285,6 +286,6 @@ def finite(variable: Variable, child: str) -> Finite:
     if not isinstance(variable, Finite):
         of = f", a parent of {child!r}," if child and child != variable.name else ""
         raise FitError(
-            f"Partial() pools tables, and {variable.name!r}{of} is a number: use Separate() or Pooled(), or cut it into Bins"
+            f"{PARTIAL} pools tables, and {variable.name!r}{of} is a number: use {SEPARATE} or {POOLED}, or cut it {BINS}"
         )
     return variable

@@ -20,6 +20,7 @@ from suffice.families.family import Array, Interval, checked_level
 from suffice.families.number_priors import bound_numbers, filled_numbers, own_mean, own_variance
 from suffice.families.prior import Prior, check_positive, is_number
 from suffice.libraries import sc
+from suffice.remedies import NUMBER_PRIORS
 from suffice.statistics import Moments, Statistics
 from suffice.variables import Finite, Real, Variable
 
@@ -67,9 +68,7 @@ class KnownVariance(Prior):
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> None:
         if self.believe(child, parents) is not None:
-            raise FitError(
-                f"KnownVariance imagines no rows of {child.name!r}, which are needed here: give NormalInverseGamma() or BGe()"
-            )
+            raise FitError(f"KnownVariance imagines no rows of {child.name!r}, which are needed here: give {NUMBER_PRIORS}")
 
     def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> MeanBelief | None:
         """What it holds of the means of a node; None of one with real parents, or whose variance is not known."""

@@ -21,6 +21,7 @@ from suffice.families.design import are_numbers, columns_of
 from suffice.families.family import Array, split
 from suffice.families.glm_sums import Maximum, Regressors, Summary, Sums
 from suffice.families.regression import Regression, independent, regress
+from suffice.remedies import ridge_of
 from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
@@ -109,7 +110,7 @@ def fitted_line(family: Any, child: Variable, parents: Sequence[Variable], seen:
     if len(found.regression.coefficients) < len(order):
         raise FitError(
             f"{child.name!r} cannot be fitted: a column of its parents is a combination of others, or no row has a state of "
-            f"them; leave a parent or state out, or use {type(family).__name__}(ridge=1)"
+            f"them; leave a parent or state out, or use {ridge_of(type(family).__name__)}"
         )
     b = found.regression.coefficients[order]
     at = Regressors(child, own, np.where(are_numbers(own), _centres(own, reals, middle), 0.0))

@@ -24,6 +24,7 @@ from suffice.families.joint_evidence import HIGHEST, LOWEST, normal_of_rows
 from suffice.families.laplace import Laplace
 from suffice.families.logistic_belief import JointBelief, LogisticBelief
 from suffice.families.prior import Node, Prior, all_finite, in_order, is_number
+from suffice.remedies import TABLE_PRIORS, Remedy
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 
@@ -126,9 +127,7 @@ class LogisticNormal(Prior):
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> None:
         if all_finite(child, parents):
-            raise FitError(
-                f"LogisticNormal imagines no rows of {child.name!r}, which are needed here: give them Dirichlet(1) or BDeu(1)"
-            )
+            raise FitError(f"LogisticNormal imagines no rows of {child.name!r}, which are needed here: give them {TABLE_PRIORS}")
 
     def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> LogisticBelief | None:
         """What it holds of the rows of a node, all alike."""
@@ -138,10 +137,12 @@ class LogisticNormal(Prior):
         if given is not None:
             return _belief(self._mean(child), _checked_covariance(given, child))
         if variance is None or self.correlated:
-            what, free = ("covariance", "correlated=True") if self.correlated else ("variance", "variance=None")
+            what, free, word = "variance", "variance=None", "logistic-normal:1"
+            if self.correlated:
+                what, free, word = "covariance", "correlated=True", "NAME=logistic-normal/covariance=1,0.5;0.5,1"
             raise FitError(
-                f"LogisticNormal takes the {what} of {child.name!r} from complete rows and a graph: give it, or choose it "
-                f"first, by_evidence(dag, complete_rows, LogisticNormal({free}))"
+                f"LogisticNormal takes the {what} of {child.name!r} from complete rows and a graph: give it, "
+                f"{Remedy(f'or choose it first, by_evidence(dag, complete_rows, LogisticNormal({free}))', f'as in {word}')}"
             )
         return LogisticBelief(self._mean(child), variance)
 

@@ -13,6 +13,7 @@ from suffice.families import family_of
 from suffice.families.exponential_node import ExponentialNode
 from suffice.families.node_kinds import kind_of
 from suffice.families.number_priors import Gamma as RatePrior
+from suffice.remedies import DECLARED, FAMILY, Remedy, as_regression, declaration
 from suffice.variables import Count, Distributed, Finite, Real, Variable
 
 STATES = 20
@@ -66,11 +67,11 @@ def typed(rows: R, families: Mapping[str, Any]) -> R:
         if kind is Finite and isinstance(v, Finite) and v.n_states > STATES:
             raise FitError(
                 f"{name!r} is a number with {v.n_states:,} different values, and {type(families[name]).__name__} is a family of "
-                f"states; if they are states, declare them: scan(data, variables={{{name!r}: Finite}})"
+                f"states; if they are states, declare them: {declaration(name, 'Finite', 'scan(data, {})')}"
             )
     states, counts = ([n for n, kind in declared.items() if (kind is Finite) == finite] for finite in (True, False))
     said = [f"{listed(names)} for {what}" for names, what in ((states, "states"), (counts, "counts")) if names]
-    note(f"numbers are taken as their family needs them: {' and '.join(said)}; variables= in scan declares them")
+    note(f"numbers are taken as their family needs them: {' and '.join(said)}; {DECLARED}")
     return result
 
 
@@ -83,14 +84,14 @@ def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
     {'y': Logistic(ridge=0.0)}
     """
     if not isinstance(families or {}, Mapping):
-        raise FitError(f"families are given by node, families={{'y': Logistic()}}, not as {families!r}")
+        raise FitError(f"families are given by node, {as_regression('y')}, not as {families!r}")
     named = as_families(dict(families or {}))
     for name, family in named.items():
         _refuse_other(name, family)
         for column in (name, *getattr(family, "roles", ())):
             if column not in rows.columns:
                 raise FitError(
-                    f"families speaks of {column!r}, which is no column of the data{nearest(str(column), rows.columns)}"
+                    f"{FAMILY} speaks of {column!r}, which is no column of the data{nearest(str(column), rows.columns)}"
                 )
     regressions = {n: f for n, f in named.items() if getattr(f, "iterative", False)}
     rows = typed(rows.with_numbers(n for n, f in regressions.items() if f.kind is not Finite), named)
@@ -101,7 +102,8 @@ def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
         if family.profiled:
             raise FitError(
                 f"{name!r} cannot be {type(family).__name__} in a search: its shape is found in turn with its coefficients, for "
-                "each set of parents anew; search with PoissonLog(), and fit the graph with this family"
+                f"each set of parents anew; search with {Remedy('PoissonLog()', f'--family {name}=poisson')}, and fit the "
+                f"graph with this family"
             )
     return rows, regressions
 
@@ -123,15 +125,20 @@ def check_family(name: str, family: Any, child: Variable, parents: Sequence[Vari
 def _refuse_other(name: str, family: Any) -> None:
     """Refuse what is no family."""
     if isinstance(family, type) or not hasattr(family, "n_parameters"):
-        known = "an object such as Logistic(), or a distribution such as exponential.Gamma()"
-        raise FitError(f"the family of {name!r} is {known}, not {family!r}")
+        raise FitError(
+            f"the family of {name!r} is an object such as Logistic(), or a distribution such as exponential.Gamma(), "
+            f"not {family!r}"
+        )
 
 
 def _say_order(child: Finite) -> None:
     """Words that are in the order of the alphabet may be so because nobody said another."""
     if child.n_states > 2 and list(child.states) == sorted(child.states) and not all(_is_number(s) for s in child.states):
         order = " < ".join(child.states)
-        note(f"the states of {child.name!r} are taken in this order: {order}; variables= in scan declares another")
+        note(
+            f"the states of {child.name!r} are taken in this order: {order}; "
+            f"{Remedy('variables= in scan', '--finite NAME=a,b')} declares another"
+        )
 
 
 def _is_number(word: str) -> bool:

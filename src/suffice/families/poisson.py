@@ -38,6 +38,7 @@ from suffice.families.family import (
 )
 from suffice.inference.network import CountNode, log_poisson
 from suffice.libraries import sc
+from suffice.remedies import BY_MEAN
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
 from suffice.statistics.derived import DerivedColumn, log_factorials
@@ -90,7 +91,7 @@ class Poisson:
                 where = f" at {described(int(np.argmin(S)), finite)}" if finite else ""
                 raise FitError(
                     f"the posterior of the rate of {child.name!r} has no mode{where}: events and shape of the prior make "
-                    f"{S.min():g}, below 1; use estimate=Mean() or a Gamma of a larger shape"
+                    f"{S.min():g}, below 1; use {BY_MEAN} or a Gamma of a larger shape"
                 )
             S = S - 1.0
         if not finite and not N[0] > 0:

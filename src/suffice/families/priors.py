@@ -19,6 +19,7 @@ from suffice.families.number_priors import NormalWishart as NormalWishart
 from suffice.families.prior import Node as Node
 from suffice.families.prior import Prior as Prior
 from suffice.families.prior import all_finite, check_positive, in_order, is_number
+from suffice.remedies import score_by
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import checked_cells, described, n_configurations, sizes
 from suffice.variables import Count, Finite, Real, Variable
@@ -187,7 +188,8 @@ class BDs(Prior):
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         raise FitError(
-            "BDs imagines rows only where the data has some: it is a score, Evidence(BDs(1)), and no prior; fit with BDeu"
+            f"BDs imagines rows only where the data has some: it is a score, {score_by('Evidence(BDs(1))', 'bds:1')}, and no "
+            f"prior; fit with BDeu"
         )
 
     def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
@@ -297,7 +299,7 @@ def _of_node(node: str, given: Any) -> Any:
         try:
             return Dirichlet(given)
         except FitError as error:
-            raise FitError(f"the pseudo-counts of {node!r}: {error}") from None
+            raise FitError(f"the pseudo-counts of {node!r}: {error.said}") from None
     if given is None:
         raise FitError(f"the prior of {node!r} is None: leave the node out of prior={{...}}, which then says nothing about it")
     return _checked(given)

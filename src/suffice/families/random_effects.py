@@ -27,6 +27,7 @@ from suffice.errors import FitError, listed, note
 from suffice.families.conditional_gaussian import SharedGaussian
 from suffice.families.family import Array, split
 from suffice.families.regression import independent
+from suffice.remedies import BY_BIC
 from suffice.statistics import Moments
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
@@ -88,7 +89,7 @@ class RandomEffects:
         """There is none: the common line has a flat prior."""
         raise FitError(
             f"{child.name!r} is a number that is pooled in part, and the flat prior of its common line gives it no evidence: "
-            "score it with BIC()"
+            f"score it with {BY_BIC}"
         )
 
 

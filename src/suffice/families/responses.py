@@ -30,6 +30,7 @@ from suffice.families.glm_sums import Regressors, Summary, Sums
 from suffice.families.poisson import LARGEST, PoissonRates
 from suffice.families.regression_cpd import RegressionCpd
 from suffice.libraries import sc
+from suffice.remedies import declaration
 from suffice.statistics import Request
 from suffice.variables import Count, Finite, Variable
 
@@ -153,7 +154,7 @@ class _OfCounts(OnePredictor):
     def check_child(self, child: Variable) -> None:
         if not isinstance(child, Count):
             name, numbers = child.name, not isinstance(child, Finite) or all(state.isdigit() for state in child.states)
-            way = f": declare it, scan(data, variables={{{name!r}: Count({name!r})}})" if numbers else ""
+            way = f": declare it, {declaration(name, f'Count({name!r})', 'scan(data, {})')}" if numbers else ""
             raise FitError(f"{type(self).__name__} is a family of counts, and {name!r} is {child!r}{way}")
 
 

@@ -23,6 +23,7 @@ from suffice.formats.finite_network import FiniteNetwork, NetworkTable
 from suffice.formats.tokens import shown
 from suffice.formats.uai import FunctionTables
 from suffice.graphs import Dag
+from suffice.remedies import of_python
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -69,10 +70,11 @@ _JSON = {
 }
 """The module that reads and writes each kind of model."""
 _INSTEAD = {
-    "chain": "a chain: write .json; chain.unroll(n) is a network of n steps",
+    "chain": f"a chain: write .json{of_python('; chain.unroll(n) is a network of n steps')}",
     "crf": "a linear chain of labels: write .json",
     "gaussian_markov_net": "a Gaussian Markov network: write .json",
-    "markov_net": "a Markov network: write .uai or .json; of a decomposable graph, net.to_bayes_net() is a Bayesian network",
+    "markov_net": "a Markov network: write .uai or .json"
+    f"{of_python('; of a decomposable graph, net.to_bayes_net() is a Bayesian network')}",
     "rbm": "a restricted Boltzmann machine: write .json",
 }
 """What is said of models that a format of Bayesian networks has no room for."""
@@ -97,9 +99,9 @@ def read(path: str | PathLike[str]) -> BayesNet | Chain | Crf | GaussianMarkovNe
     except FormatError as error:
         raise error.at(place) from None
     except TooLarge as error:
-        raise TooLarge(f"{place}: {error}") from None
+        raise TooLarge(f"{place}: {error.said}") from None
     except SufficeError as error:
-        raise FormatError(str(error), path=place) from None
+        raise FormatError(error.said, path=place) from None
     if notes:
         note(f"{place}: {'; '.join(notes)}")
     model: BayesNet | Chain | Crf | GaussianMarkovNet | MarkovNet | RBM = found

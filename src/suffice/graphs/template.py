@@ -276,7 +276,7 @@ def _read_first(first: Sequence[TemplateLike], order: int, parents: Parents) -> 
         try:
             read = read_lagged(_plain(x), parents)
         except GraphError as error:
-            raise GraphError(f"first[{t}]: {error}") from None
+            raise GraphError(f"first[{t}]: {error.said}") from None
         for early in (p for ps in read.values() for p in ps if variable_and_lag(p)[1] > t):
             raise GraphError(f"first[{t}]: {shown(early)} would lie before the first step")
         slices.append({x: parents[x] if set(ps) == set(parents[x]) else ps for x, ps in read.items()})

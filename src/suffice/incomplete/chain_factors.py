@@ -19,6 +19,7 @@ from suffice.incomplete.chain_states import MAX_STATES, Phase, StateSpace
 from suffice.incomplete.components import NodeFamily
 from suffice.incomplete.step_layout import StepLayout
 from suffice.inference.chains.slice_program import Scope, SliceProgram
+from suffice.remedies import FIRST_STATIONARY
 
 Place = tuple[str, int]
 """A variable, and how many steps back."""
@@ -100,7 +101,7 @@ def plan_of(layout: StepLayout) -> FactorPlan | None:
     if layout.only is not None or space.size**2 <= FIXED:
         return None
     if layout.stationary:
-        space.checked("first=Stationary()")
+        space.checked(str(FIRST_STATIONARY))
         return None
     plan = FactorPlan.of(layout)
     if space.size > MAX_STATES:

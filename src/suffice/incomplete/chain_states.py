@@ -26,6 +26,7 @@ from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.components import NodeFamily, node_family
 from suffice.incomplete.patterns import digits_of
+from suffice.remedies import INTO_BINS
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, Variable
 
@@ -87,7 +88,7 @@ def unknowns(phases: Sequence[Phase], incomplete: Collection[str], hidden: Colle
         raise FitError(
             f"{listed(finite)} (states) and {listed(numbers)} (numbers) are both unknown and bear on later steps: a switching "
             "state space, whose exact posterior grows as Kᵗ with the steps t; leave one of them out, fill its cells in, or cut "
-            "the numbers into Bins(...)"
+            f"the numbers {INTO_BINS}"
         )
     return finite, numbers
 
@@ -104,7 +105,7 @@ def refuse_regressions(phases: Sequence[Phase], incomplete: Collection[str], las
                 if v.name != name or any(not k or name not in last for _, k in _children(phases, name)):
                     raise FitError(
                         f"cells of {base!r} are missing, and {name!r} is not Gaussian in it but {type(node.family).__name__}: "
-                        f"such numbers cannot be summed out; fill them, or cut {base!r} into Bins(...)"
+                        f"such numbers cannot be summed out; fill them, or cut {base!r} {INTO_BINS}"
                     )
 
 

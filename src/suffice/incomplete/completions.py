@@ -27,6 +27,7 @@ from suffice.incomplete.finite import ComponentTable, coded
 from suffice.incomplete.units import Units, observed_cells
 from suffice.inference.logs import Elimination, LogFactor
 from suffice.inference.tree import n_cells, steps
+from suffice.remedies import name_of
 from suffice.variables import Finite, Variable
 
 Floats = npt.NDArray[np.float64]
@@ -380,7 +381,7 @@ def joint_draws(
             raise TooLarge(
                 f"a row lacks cells that hang together through {listed([variables[v].name for v in scope])}: their table would "
                 f"have {cells:.3g} cells ({bytes_in_words(8.0 * cells)}), and may have {LARGEST:,}; allow fewer parents "
-                "(max_parents)"
+                f"({name_of('max_parents')})"
             )
     gone = Elimination(factors, scopes, sizes)
     if gone.joint(())[0] == -np.inf:

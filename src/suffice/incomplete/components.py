@@ -24,6 +24,7 @@ from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGau
 from suffice.families.family import Cpd
 from suffice.graphs import Dag
 from suffice.incomplete.gauss_hermite import in_words
+from suffice.remedies import INTO_BINS
 from suffice.statistics.configurations import checked_cells, described, sizes
 from suffice.statistics.derived import DerivedColumn
 from suffice.variables import Finite, Variable
@@ -238,7 +239,7 @@ def refuse_unanswerable(missing: Mapping[str, int], dag: Dag, nodes: Mapping[str
         if node.by_rows and not isinstance(node.child, Finite) and missing.get(node.name) and dag.children(node.name):
             raise FitError(
                 f"cells of {node.name!r} are missing, which is not Gaussian but {type(node.family).__name__} and has children: "
-                f"such numbers cannot be summed out; fill them, or cut {node.name!r} into Bins(...)"
+                f"such numbers cannot be summed out; fill them, or cut {node.name!r} {INTO_BINS}"
             )
     under = {v.name: node.name for node in nodes.values() if node.by_rows for v in node.parents if missing.get(v.name)}
     if numbers := {v: child for v, child in under.items() if not isinstance(nodes[v].child, Finite)}:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError
+from suffice.remedies import DIFFUSE, FREE, STATIONARY
 
 Array = npt.NDArray[np.float64]
 
@@ -71,7 +72,7 @@ def checked_first(first: Any) -> First:
     """Free() where nothing is said."""
     how = Free() if first is None else first
     if not isinstance(how, (Free, Stationary, Diffuse, Given)):
-        raise FitError(f"first is Free(), Stationary(), Diffuse() or Given(...), not {first!r}")
+        raise FitError(f"first is {FREE}, {STATIONARY}, {DIFFUSE} or Given(...), not {first!r}")
     return how
 
 
@@ -84,8 +85,8 @@ def stationary(matrix: Array) -> Array:
     K = len(matrix)
     if np.linalg.matrix_rank(np.eye(K) - matrix, tol=UNIT) < K - 1:
         raise ModelError(
-            "Stationary() needs one distribution that the transition settles to, and this one keeps several: some states never "
-            "reach the others; use Free()"
+            f"{STATIONARY} needs one distribution that the transition settles to, and this one keeps several: some states never "
+            f"reach the others; use {FREE}"
         )
     A = np.vstack([np.eye(K) - matrix.T, np.ones(K)])
     pi = np.linalg.lstsq(A, np.concatenate([np.zeros(K), [1.0]]), rcond=None)[0]

@@ -32,6 +32,7 @@ from suffice.incomplete.normal import weighted_moments, widened
 from suffice.incomplete.step_layout import Columns
 from suffice.inference.chains.gaussian import expected_states
 from suffice.inference.chains.linear_steps import LinearSteps
+from suffice.remedies import DIFFUSE, FIRST_DIFFUSE, FREE, STATIONARY
 from suffice.statistics.configurations import distinct
 
 Array = npt.NDArray[np.float64]
@@ -344,8 +345,8 @@ def settled(space: LinearSpace, lines: Lines) -> tuple[Array, Array]:
     largest = float(np.abs(np.linalg.eigvals(F)).max())
     if not largest < 1.0:
         raise ModelError(
-            f"Stationary() needs numbers that settle, and the transition of {listed(space.unknown)} does not: its largest "
-            f"eigenvalue is {largest:.6g} in size, not below 1; use Free() or Diffuse()"
+            f"{STATIONARY} needs numbers that settle, and the transition of {listed(space.unknown)} does not: its largest "
+            f"eigenvalue is {largest:.6g} in size, not below 1; use {FREE} or {DIFFUSE}"
         )
     covariance = solve_discrete_lyapunov(F, own.Q[0], method="direct" if m <= 8 else None)
     return np.linalg.solve(np.eye(m) - F, own.f[0]), np.asarray((covariance + covariance.T) / 2.0)
@@ -353,6 +354,6 @@ def settled(space: LinearSpace, lines: Lines) -> tuple[Array, Array]:
 
 def _unbounded(space: LinearSpace) -> FitError:
     return FitError(
-        f"first=Diffuse(): a sequence shows too little to say where {listed(sorted(space.unknown))} begin; leave out "
-        "sequences with so few observed cells, or use Free()"
+        f"{FIRST_DIFFUSE}: a sequence shows too little to say where {listed(sorted(space.unknown))} begin; leave out "
+        f"sequences with so few observed cells, or use {FREE}"
     )

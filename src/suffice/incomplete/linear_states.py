@@ -20,6 +20,7 @@ from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chain_states import Phase
 from suffice.incomplete.components import NodeFamily
 from suffice.incomplete.first_slices import Diffuse, First, Stationary
+from suffice.remedies import FIRST_DIFFUSE, FREE, INTO_BINS, STATIONARY, of_python
 from suffice.variables import Finite
 
 OBSERVED = -1
@@ -131,7 +132,7 @@ class LinearSpace:
                 raise FitError(
                     f"{listed(dict.fromkeys(variable_and_lag(n)[0] for n in about))} is unknown and bears on other steps, and "
                     f"{term.name!r} is not Gaussian in it but {type(term.node.family).__name__}: such numbers cannot be summed "
-                    "out exactly; fill its cells in, or cut it into Bins(...)"
+                    f"out exactly; fill its cells in, or cut it {INTO_BINS}"
                 )
         for phase, terms in zip(self.phases, self.terms, strict=True):
             anywhere = {phase.keys[n] for n in self.unknown} & self.diffuse
@@ -139,8 +140,8 @@ class LinearSpace:
                 lost = [self.unknown_at(p) for _, p in term.inside if p < self.size]
                 if any(phase.keys[n] in anywhere for n in lost):
                     raise FitError(
-                        f"first=Diffuse(): {lost[0]!r} begins anywhere, and {term.name!r}, unknown too, depends on it within the "
-                        "step: give the first slices with Free() or Given(...)"
+                        f"{FIRST_DIFFUSE}: {lost[0]!r} begins anywhere, and {term.name!r}, unknown too, depends on it within the "
+                        f"step: give the first slices with {FREE}{of_python(' or Given(...)')}"
                     )
         if self.settles:
             _refuse_inputs(self)
@@ -156,7 +157,7 @@ def _refuse_inputs(space: LinearSpace) -> None:
         if inputs:
             raise ModelError(
                 f"what the numbers settle to depends on the input {inputs[0]!r} of {term.name!r}: there is no one distribution; "
-                "use Free()"
+                f"use {FREE}"
             )
 
 
@@ -194,8 +195,8 @@ def _carries_states(phases: Sequence[Phase], numbers: Sequence[str]) -> bool:
     others = [*(n for n in every if n not in finite), *numbers]
     if finite and others:
         raise FitError(
-            f"Stationary() is of states or of numbers, and here {listed(finite)} and {listed(dict.fromkeys(others))} both bear "
-            "on later steps: use Free()"
+            f"{STATIONARY} is of states or of numbers, and here {listed(finite)} and {listed(dict.fromkeys(others))} both bear "
+            f"on later steps: use {FREE}"
         )
     return bool(finite)
 

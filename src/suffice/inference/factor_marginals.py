@@ -15,6 +15,7 @@ from suffice.inference.logs import NEVER, Elimination, LogFactor
 from suffice.inference.network import Array, Network
 from suffice.inference.questions import FACTORS, UNCERTAIN, RowAnswers, room_for, run_tree
 from suffice.inference.tree import COMPILING, MAX_BYTES, MAX_CELLS, arranged, greedy_order, interruptible, part_of, steps
+from suffice.remedies import CONTRASTIVE, PSEUDO
 
 
 class FactorMarginals(NamedTuple):
@@ -54,7 +55,7 @@ class FactorTree:
         if self.n_cells > MAX_CELLS or n_bytes > MAX_BYTES:
             raise TooLarge(
                 f"the junction tree of {what} has products of {self.n_cells:.3g} cells in all ({bytes_in_words(n_bytes)} of "
-                "tables): too many for its likelihood; PseudoLikelihood() and ContrastiveDivergence() do not need it"
+                f"tables): too many for its likelihood; {PSEUDO} and {CONTRASTIVE} do not need it"
             )
 
     def __call__(self, log_tables: Array) -> FactorMarginals:

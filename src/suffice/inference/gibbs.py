@@ -18,6 +18,7 @@ import numpy.typing as npt
 from suffice.errors import TooLarge
 from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network
 from suffice.inference.sampling import Average, Chained
+from suffice.remedies import WEIGHTING
 
 Bools = npt.NDArray[np.bool_]
 
@@ -253,7 +254,7 @@ def product(factors: Sequence[TableFactor], largest: int) -> TableFactor:
     if prod(sizes.values()) > largest:
         raise TooLarge(
             f"what zeros in tables tie together has {prod(sizes.values()):,} combinations of states, too many for Gibbs "
-            "sampling; ask exactly, without a method, or by LikelihoodWeighting()"
+            f"sampling; ask exactly, without a method, or by {WEIGHTING}"
         )
     table, positive = np.ones(tuple(sizes.values())), np.ones(tuple(sizes.values()), bool)
     for f in factors:

@@ -30,6 +30,7 @@ from suffice.inference.tree import (
     interruptible,
     part_of,
 )
+from suffice.remedies import BY_SAMPLING
 
 RETRY_CELLS = 4_000_000
 """From so many cells on, another order is looked for that suits the evidence better than the compiled one."""
@@ -45,7 +46,6 @@ FIRST, NEXT = 0.1, 0.2
 the cells in all. So it takes less time than the questions."""
 FEW_CELLS = 5_000
 """Up to so many cells the order is looked for at once: that is over before it is noticed."""
-SAMPLING = "ask by sampling instead: bn.query(..., method=LikelihoodWeighting())"
 
 
 class VariableMarginals(NamedTuple):
@@ -157,7 +157,7 @@ class JunctionTree:
         if 8.0 * numbers > MAX_BYTES:
             raise TooLarge(
                 f"the tables of the junction tree need {bytes_in_words(8.0 * numbers)} (treewidth {self.treewidth}, the largest "
-                f"product has {self.largest:.3g} cells); {SAMPLING}"
+                f"product has {self.largest:.3g} cells); {BY_SAMPLING}"
             )
         return room_for(tree, numbers)
 
@@ -177,7 +177,7 @@ class JunctionTree:
         if cells > MAX_CELLS:
             raise TooLarge(
                 f"the junction tree has products of {cells:.3g} cells in all (treewidth {self.treewidth}, the largest without "
-                f"evidence has {self.largest:.3g}): too many; {SAMPLING}"
+                f"evidence has {self.largest:.3g}): too many; {BY_SAMPLING}"
             )
         if len(self._others) >= KEPT_TREES:
             self._others.pop(next(iter(self._others)), None)

@@ -17,6 +17,7 @@ import numpy as np
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.inference.network import HINTED, NONE, Array, Ints, Network, Soft
 from suffice.inference.tree import n_cells, relevant_part, steps
+from suffice.remedies import BY_WEIGHTING
 
 MAX_CELLS = 2**27
 """A product is held whole here; more cells than this (1 GiB) are refused; half as many of several rows, which can be parted."""
@@ -167,7 +168,7 @@ class Elimination:
         if cells > limit:
             raise TooLarge(
                 f"a product of {len(scope)} variables needs a table of {cells:,} cells ({bytes_in_words(8.0 * cells)}), and the "
-                f"limit is {limit:,}: observe more variables, ask for fewer, or draw the answer with method=LikelihoodWeighting()"
+                f"limit is {limit:,}: observe more variables, ask for fewer, or draw the answer with {BY_WEIGHTING}"
             )
 
 

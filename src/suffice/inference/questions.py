@@ -34,6 +34,7 @@ from suffice.inference.tree import (
     relevant_part,
     steps,
 )
+from suffice.remedies import BY_SAMPLING
 
 MOST_VARIABLES = 2500
 """Larger networks are asked one question at a time: room for the links of all pairs is not kept for them."""
@@ -248,7 +249,7 @@ def _tree_for(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints
     if 8.0 * numbers > MAX_BYTES or found.cells > MAX_CELLS:
         raise TooLarge(
             f"the answer needs products of {found.cells:.3g} cells, of {tree.widest} variables at once, and tables of "
-            f"{bytes_in_words(8.0 * numbers)}: too much; ask by sampling instead: bn.query(..., method=LikelihoodWeighting())"
+            f"{bytes_in_words(8.0 * numbers)}: too much; {BY_SAMPLING}"
         )
     return tree
 

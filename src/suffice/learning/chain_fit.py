@@ -17,8 +17,11 @@ from suffice.learning.chain_task import chain_task_of, checked_sequences, given_
 from suffice.learning.irls import fitted
 from suffice.models.chain import Chain
 from suffice.models.chain_estimated import estimated_chain
+from suffice.remedies import FIRST_DIFFUSE, Remedy
 from suffice.scores import Evidence
 from suffice.statistics import Statistics
+
+HIDDEN = "em(template, sequences, hidden=[Real('level')], first=Diffuse())"
 
 
 def fit_chain(
@@ -29,37 +32,44 @@ def fit_chain(
     estimate: Estimate | None = None,
     families: Mapping[str, Any] | None = None,
     first: Any = None,
+    hidden: Any = (),
+    **climbing: Any,
 ) -> Chain:
-    """The chain of this template that sequences, or statistics of their steps, give."""
+    """The chain of this template that sequences, or statistics of their steps, give: at once if they are complete, by `em`, with
+    what else it takes, where cells are missing, variables hidden, or distributions held as they are."""
     how, begin = checked_estimate(estimate), checked_first(first)
     graph = template.template if isinstance(template, Chain) else Template(template)
-    if isinstance(begin, Diffuse):
-        raise FitError("first=Diffuse() is for hidden numbers: em(template, sequences, hidden=[Real('level')], first=Diffuse())")
+    asked: dict[str, Any] = {"prior": prior, "estimate": how, "families": families, "first": begin, **climbing}
+    if hidden or climbing.get("fixed"):
+        return _by_em(template, data, hidden=hidden, **asked)
+    if isinstance(begin, Diffuse) and not any(getattr(data, "missing", {}).get(n, 0) for n in graph.nodes):
+        raise FitError(f"{FIRST_DIFFUSE} is for hidden numbers: {Remedy(HIDDEN, '--hidden level=real')}")
     if isinstance(data, Statistics):
         if families or isinstance(begin, (Stationary, Given)):
             raise FitError("regressions, and first slices that are not free, are fitted to sequences: statistics are not enough")
         return estimated_chain(Chain, graph, data, as_prior(prior), how)
     rows = checked_sequences(data)
-    if isinstance(begin, Stationary):
-        return _by_em(template, rows, prior, how, families, begin)
+    if isinstance(begin, (Stationary, Diffuse)):
+        return _by_em(template, rows, **asked)
     task = chain_task_of(template, rows, prior=prior, estimate=how, families=families, first=first)
     if any(task.sequences.missing.values()):
-        return _by_em(template, rows, prior, how, families, begin)
+        return _by_em(template, rows, **asked)
     begin = Given(given_cpds(begin, task)) if isinstance(begin, Given) else begin
     regressions = _regressions(task)
     try:
         statistics = gather_steps(task.sequences, graph, without=regressions)
     except MissingCells:
-        return _by_em(template, rows, prior, how, families, begin)
+        return _by_em(template, rows, **asked)
     return estimated_chain(Chain, graph, statistics, task.prior, how, ready=regressions, first=begin)
 
 
-def _by_em(template: Any, rows: Any, prior: Any, how: Estimate, families: Any, first: Any) -> Chain:
-    from suffice.learning.em import em
+def _by_em(template: Any, rows: Any, **asked: Any) -> Chain:
+    """The chain that EM finds; how far apart the optima of several starts are is noted."""
+    from suffice.learning.em import em, spread
 
-    run = em(template, rows, prior=prior, estimate=how, families=families, first=first)
-    if any(rows.missing.get(n, 0) for n in run.model.variables):
-        note(f"there are missing cells: {run.model.fit_info}")
+    run = em(template, rows, **asked)
+    if len(run.optima) > 1:
+        note(spread(run.optima))
     chain: Chain = run.model
     return chain
 

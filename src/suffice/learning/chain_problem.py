@@ -36,6 +36,7 @@ from suffice.learning.stationary_numbers import SettledLines, imagined_part, pul
 from suffice.learning.stationary_numbers import with_pull as with_numbers_pull
 from suffice.learning.stationary_states import settled_step, with_carriers, with_pull, without_pull
 from suffice.models.chain import Chain
+from suffice.remedies import FIRST_DIFFUSE, FIRST_STATIONARY, FREE, STATIONARY, Remedy
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.chan import Spread
 from suffice.variables import Finite, Variable
@@ -66,7 +67,9 @@ class ChainProblem(ParameterProblem):
             numbers = list(linear.unknown)
             nodes = {n: node for n, node in nodes.items() if n not in linear.diffuse}
         elif isinstance(task.first, Diffuse):
-            raise FitError("first=Diffuse() is of hidden or missing numbers that bear on later steps; there are none: use Free()")
+            raise FitError(
+                f"{FIRST_DIFFUSE} is of hidden or missing numbers that bear on later steps; there are none: use {FREE}"
+            )
         elif settles:
             unknown = with_carriers(task, phases, unknown)
         aliases = _aliases(phases, nodes, task.variables)
@@ -154,7 +157,7 @@ class ChainProblem(ParameterProblem):
         except Collapsed as error:
             if node.name in self.slice_variables:
                 raise
-            why = f"{error.why}, as so few sequences show how they begin: first=Diffuse() or Stationary() needs no such thing"
+            why = f"{error.why}, as so few sequences show how they begin: {FIRST_DIFFUSE} or {STATIONARY} needs no such thing"
             raise Collapsed(node.name, error.configuration, why) from None
 
     def first(self) -> Theta:
@@ -181,7 +184,7 @@ class ChainProblem(ParameterProblem):
     def parts(self, n: int) -> list[ParameterProblem]:
         """The same sequences in n parts."""
         if isinstance(self.first_slices, Stationary):
-            raise FitError("batches= cannot be used with first=Stationary(), whose M-step needs all first steps; leave it out")
+            raise FitError(f"batches= cannot be used with {FIRST_STATIONARY}, whose M-step needs all first steps; leave it out")
         return super().parts(n)
 
     @property
@@ -303,5 +306,5 @@ def _refuse_iterative(phases: tuple[Phase, ...]) -> None:
         if node.regression and not node.family.sure:
             raise FitError(
                 f"{type(node.family).__name__} of {name!r} is fitted to complete steps, by fit, and takes no part in EM "
-                "(Logistic() does)"
+                f"({Remedy('Logistic()', 'logistic')} does)"
             )

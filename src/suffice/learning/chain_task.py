@@ -20,6 +20,7 @@ from suffice.learning.incomplete import declared_hidden, numbers_of
 from suffice.models.chain import Chain
 from suffice.models.chain_parts import nodes_given, parameter_names
 from suffice.models.written import written_cpd
+from suffice.remedies import FAMILIES, FAMILY, SEQUENCES, argument, as_regression, hidden_variable, hidden_with_states, of_python
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 
@@ -74,8 +75,7 @@ def chain_task_of(
     if lacking:
         raise DataError(
             f"the template names {lacking[0]!r}, which is not a column of the data{nearest(lacking[0], rows.columns)}; if no "
-            f"step shows it, declare it: hidden=[Finite({lacking[0]!r}, [...])] or [Real({lacking[0]!r})], or --hidden "
-            f"{lacking[0]}=3"
+            f"step shows it, declare it: {hidden_variable(lacking[0])}"
         )
     rows = rows.select([n for n in graph.nodes if n in rows.columns])
     if not rows.columns:
@@ -86,7 +86,7 @@ def chain_task_of(
     rows = rows.with_numbers(variable_and_lag(n)[0] for n in lagged)
     for name in distributed(families):
         raise FitError(
-            f"families= makes {name!r} a number of a chosen distribution, which nodes of sequences cannot be yet: they may be "
+            f"{FAMILIES} makes {name!r} a number of a chosen distribution, which nodes of sequences cannot be yet: they may be "
             "tables, normal, Poisson counts or regressions"
         )
     rows = typed(rows, families if isinstance(families, Mapping) else {})
@@ -128,12 +128,14 @@ def of_sequences(graph: Any, data: Any) -> bool:
 
 def refuse_shared(shared: Any) -> None:
     if shared:
-        raise FitError("shared= ties nodes of rows; all steps of a sequence share their parameters anyway: leave it out")
+        raise FitError(
+            f"{argument('shared')} ties nodes of rows; all steps of a sequence share their parameters anyway: leave it out"
+        )
 
 
 def refuse_first(first: Any) -> None:
     if first is not None:
-        raise FitError("first= says how sequences begin, and these are rows: give sequences(data, by=..., order=...)")
+        raise FitError(f"{argument('first')} says how sequences begin, and these are rows: give {SEQUENCES}")
 
 
 def checked_sequences(x: Any) -> Sequences:
@@ -144,16 +146,16 @@ def checked_sequences(x: Any) -> Sequences:
         raise DataError("statistics are of complete steps: fit(template, statistics) needs no iterations; em needs the sequences")
     raise DataError(
         f"a template is fitted to sequences, not to {type(x).__name__}: say which rows belong together and in which order, "
-        "sequences(data, by='patient', order='day'); by=None for one sequence"
+        f"{SEQUENCES}{of_python('; by=None for one sequence')}"
     )
 
 
 def _by_name(families: Any, template: Template) -> Mapping[str, Any]:
     if not isinstance(families or {}, Mapping):
-        raise FitError(f"families are given by node, families={{'y': Logistic()}}, not as {families!r}")
+        raise FitError(f"families are given by node, {as_regression('y')}, not as {families!r}")
     for name in families or {}:
         if name not in template:
-            raise FitError(f"families speaks of {name!r}, which is not in the template{nearest(str(name), template.nodes)}")
+            raise FitError(f"{FAMILY} speaks of {name!r}, which is not in the template{nearest(str(name), template.nodes)}")
     return families or {}
 
 
@@ -167,6 +169,6 @@ def _refuse_empty(rows: Sequences, labels: Mapping[str, Variable]) -> None:
     empty = [n for n, m in rows.missing.items() if m == rows.n_rows and n not in labels]
     if empty:
         raise DataError(
-            f"every cell of {listed(empty)} is missing; if it is never observed, declare it: hidden=[Finite({empty[0]!r}, "
-            f"[...])], or leave it out of the template"
+            f"every cell of {listed(empty)} is missing; if it is never observed, declare it: "
+            f"{hidden_with_states(empty[0])}, or leave it out of the template"
         )

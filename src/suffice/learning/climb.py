@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from suffice.errors import FitError, ModelError, SufficeError, note
+from suffice.errors import FitError, ModelError, Sentence, SufficeError, note
 from suffice.iteration import NOTHING, Iteration, Memory, OutOfTime, Packed, Progress
 from suffice.learning.packed_parameters import Numbers, numbers_of, with_numbers
 
@@ -140,7 +140,7 @@ def from_starts(
     shown: Progress[Any],
     begin: Callable[[Any], W],
     climb: Callable[[int, W], None],
-    collapse: type[Exception] = FitError,
+    collapse: type[Sentence] = FitError,
 ) -> tuple[list[W], bool]:
     """The ways from all n starts, and whether they were stopped: by the clock, or by Ctrl-C. A way may collapse if there are
     others."""
@@ -164,11 +164,11 @@ def from_starts(
     return ways, False
 
 
-def _climb(i: int, way: W, climb: Callable[[int, W], None], collapse: type[Exception], n: int) -> W:
+def _climb(i: int, way: W, climb: Callable[[int, W], None], collapse: type[Sentence], n: int) -> W:
     try:
         climb(i, way)
     except collapse as error:
-        way.stopped = str(error)
+        way.stopped = error.said
         if n == 1:
             raise
     return way

@@ -29,6 +29,7 @@ from suffice.learning.owlqn import minimised
 from suffice.learning.target_rows import TargetRows, distinct_rows
 from suffice.models.bayes_net import BayesNet
 from suffice.objectives import L2, Conditional, Margin, PenaltySum
+from suffice.remedies import weight_penalty
 
 Array = npt.NDArray[np.float64]
 
@@ -57,7 +58,8 @@ class TargetProblem:
         found = minimised(lambda w: tables.loss(w, c2), tables.start, tol=1e-9 * tables.rows.weight, max_iter=MAX_ITER)
         if not found.converged:
             note(
-                f"Σ log p({objective.target} | rest) still rises after {found.iterations:,} iterations: penalty=L2(0.1) bounds it"
+                f"Σ log p({objective.target} | rest) still rises after {found.iterations:,} iterations: {weight_penalty(2, 0.1)} "
+                f"bounds it"
             )
         value = f"Σ log p({objective.target} | rest) {-tables.loss(found.x, 0.0)[0]:,.4f}, {found.iterations:,} iterations"
         price = f" with {self.penalties!r}" if self.penalties else ""

@@ -36,6 +36,7 @@ from suffice.learning.starts import collapsed, relabelled
 from suffice.models.bayes_net import BayesNet
 from suffice.models.hidden_numbers import conventions_in_words
 from suffice.models.sharing import shared_in_words, shared_of
+from suffice.remedies import MORE_ITERATIONS, argument, in_python, ridge_of
 from suffice.variables import Finite
 
 ENDLESS = 12.0
@@ -211,7 +212,7 @@ def em(
     if of_sequences(dag, data):
         refuse_shared(shared)
         if missing_depends_on is not None:
-            raise FitError("missing_depends_on= is for networks of rows, not for sequences")
+            raise FitError(f"{argument('missing_depends_on')} is for networks of rows, not for sequences")
         if information:
             raise FitError("information= is for networks of rows; of a chain, em(...).information() has the standard errors")
         information = False
@@ -253,9 +254,13 @@ def _holding(problem: ParameterProblem, said: Any, start: BayesNet | Chain | Non
     fixed, entries = read_fixed(said, problem.nodes, problem.nodes)
     for name in (*fixed, *entries):
         if name in tied:
-            raise FitError(f"{name!r} is in fixed= and in shared=: hold it as it is, or tie it to others, not both")
+            raise FitError(
+                f"{name!r} is in {argument('fixed')} and in {argument('shared')}: hold it as it is, or tie it to others, not both"
+            )
     if (fixed or entries) and start is None:
-        raise FitError("fixed= keeps distributions as they are at the start: give it, start=...")
+        raise FitError(
+            f"{argument('fixed')} keeps distributions as they are at the start: give it, {argument('start', '...', 'MODEL')}"
+        )
     for name in fixed:
         if name not in problem.variables:
             raise FitError(f"fixed names {name!r}, which is not in the graph{nearest(str(name), problem.variables)}")
@@ -327,12 +332,12 @@ def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool
         what = "states" if isinstance(cpd.child, Finite) else "values"
         note(
             f"the coefficients of {cpd.child.name!r} may grow without end: {listed(effects)} all but separates its {what}; use "
-            f"{type(cpd.family).__name__}(ridge=1)"
+            f"{ridge_of(type(cpd.family).__name__)}"
         )
     if stopped:
         note("EM was stopped before its end; this is the best so far")
     elif not best.converged and tol > 0:
-        note(f"EM did not converge in {len(best.trace):,} iterations; allow more with max_iter=, or accelerate=Squarem()")
+        note(f"EM did not converge in {len(best.trace):,} iterations; allow more with {MORE_ITERATIONS}")
     model = problem.network(best.point.parameters, best.point.statistic, _info(problem, best, optima))
     return EmRun(model, tuple(best.trace), best.converged and not best.stopped, optima, problem, best.point)
 
@@ -345,7 +350,9 @@ def _optimum(problem: ParameterProblem, number: int, climb: Climb, best: Climb, 
             places = relabelled(problem.dag, name, cpds, other)
             moved = moved or (places is not None and bool((places != np.arange(len(places))).any()))
     objective = -np.inf if climb.stopped else climb.point.objective
-    return Optimum(number, objective, climb.point.log_likelihood, len(climb.trace), climb.converged, moved, climb.stopped)
+    return Optimum(
+        number, objective, climb.point.log_likelihood, len(climb.trace), climb.converged, moved, in_python(climb.stopped)
+    )
 
 
 def _info(problem: ParameterProblem, climb: Climb, optima: tuple[Optimum, ...]) -> str:

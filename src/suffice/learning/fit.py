@@ -31,6 +31,7 @@ from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.regressions import families_of
 from suffice.models.sharing import Tie, agreeing, check_families, shared_in, shared_of
 from suffice.objectives import Bayes, Likelihood, as_penalties
+from suffice.remedies import Remedy, argument
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -213,7 +214,7 @@ def fit(
     given: dict[str, Any] = {"start": start, "tol": tol, "max_iter": max_iter, "time_limit": time_limit}
     given |= {"progress": progress, "threads": threads}
     climbing = {name: value for name, value in given.items() if value is not None}
-    about_gaps = {"information": information, "missing_depends_on": missing_depends_on}
+    about_gaps: dict[str, Any] = {"information": information, "missing_depends_on": missing_depends_on}
     if isinstance(dag, LinearChain):
         refuse_directed(**about_gaps)
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first, prior=prior, base=base)
@@ -234,32 +235,58 @@ def fit(
     prior = prior_of(objective, prior)
     asked: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families}
     if missing_depends_on is not None and (slices or not isinstance(objective, (Likelihood, Bayes, type(None)))):
-        raise FitError("missing_depends_on= is for networks of rows that are fitted by likelihood, or with a prior")
+        raise FitError(f"{argument('missing_depends_on')} is for networks of rows that are fitted by likelihood, or with a prior")
     if not isinstance(objective, (Likelihood, Bayes, type(None))):
         refuse_first(first)
         return fit_to_target(fit(model, source, shared=shared, **asked), data, objective, as_penalties(penalty))
     if penalty is not None:
         raise FitError(
-            "penalty= is for weights: of undirected models, of a LinearChain, or under objective=Conditional(y) or Margin(y)"
+            f"{argument('penalty')} is for weights: of undirected models, of {Remedy('a LinearChain', 'labels')}, or under "
+            f"{Remedy('objective=Conditional(y) or Margin(y)', '--objective conditional:NAME or margin:NAME')}"
         )
     if slices:
         refuse_shared(shared)
-        return fit_chain(dag, data, first=first, **asked)
+        chain = fit_chain(dag, data, first=first, **asked)
+        if chain.incomplete and any(source.missing.get(n, 0) for n in chain.variables):
+            note(f"there are missing cells: {chain.fit_info}")
+        return chain
     refuse_first(first)
+    bn = fit_network(dag, source, shared=shared, **asked, **about_gaps)
+    if bn.incomplete:
+        note(f"there are missing cells: {bn.fit_info}")
+    return bn
+
+
+def fit_network(
+    dag: Any,
+    data: Any,
+    *,
+    hidden: Any = (),
+    prior: Any = None,
+    estimate: Estimate | None = None,
+    families: Mapping[str, Any] | None = None,
+    shared: Any = None,
+    missing_depends_on: Mapping[str, Iterable[str]] | None = None,
+    **climbing: Any,
+) -> BayesNet:
+    """The network of a graph: at once from complete rows or statistics; by `em`, with what else it takes, where cells are
+    missing, variables hidden, or distributions held as they are."""
     how = checked_estimate(estimate)
-    rows = data if isinstance(data, Statistics) else scan(source)
+    rows = data if isinstance(data, Statistics) else scan(data)
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
     graph, ties, families = _asked(dag, families, shared)
-    if missing_depends_on is not None:
-        return _from_incomplete(dag, rows, prior=prior, estimate=how, families=families, shared=shared, **about_gaps)
+    asked: dict[str, Any] = {"prior": prior, "estimate": how, "shared": shared, **climbing}
+    if hidden or missing_depends_on is not None or climbing.get("fixed"):
+        asked |= {"hidden": hidden, "families": families, "missing_depends_on": missing_depends_on}
+        return _from_incomplete(dag, rows, **asked)
     if isinstance(dag, Plate):
         dag.check_families(families)
     if families:
-        return with_regressions(dag, rows, as_prior(prior), how, families, shared, information=information)
+        return with_regressions(dag, rows, as_prior(prior), how, families, shared, **climbing)
     try:
-        seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, model)
+        seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
     except MissingCells:
-        return _from_incomplete(dag, rows, prior=prior, estimate=how, shared=shared, information=information)
+        return _from_incomplete(dag, rows, **asked)
     seen = agreeing(seen, getattr(dag, "alike", ()))
     return estimated(graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
 
@@ -348,8 +375,11 @@ def _tabled_regressions(
 
 
 def _from_incomplete(dag: Any, rows: Any, **options: Any) -> BayesNet:
-    from suffice.learning.em import em
+    """The network that EM finds; how far apart the optima of several starts are is noted."""
+    from suffice.learning.em import em, spread
 
-    model: BayesNet = em(dag, rows, **options).model
-    note(f"there are missing cells: {model.fit_info}")
+    run = em(dag, rows, **options)
+    if len(run.optima) > 1:
+        note(spread(run.optima))
+    model: BayesNet = run.model
     return model

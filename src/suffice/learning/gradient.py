@@ -29,6 +29,7 @@ from suffice.learning.objective import Collapsed
 from suffice.learning.problem import ParameterProblem, problem_of
 from suffice.models.bayes_net import BayesNet
 from suffice.models.hidden_numbers import conventions_in_words
+from suffice.remedies import argument
 from suffice.statistics.configurations import described
 
 if TYPE_CHECKING:
@@ -296,7 +297,7 @@ def gradient(
         note("gradient ascent was stopped before its end; this is the best so far")
     best = best_first(ascents, n)[0]
     if not best.converged and not stopped:
-        note(f"gradient ascent did not converge in {len(best.trace):,} iterations; allow more with max_iter=")
+        note(f"gradient ascent did not converge in {len(best.trace):,} iterations; allow more with {argument('max_iter')}")
     by = f"gradient ascent ({type(chosen).__name__})"
     info = f"fitted from {problem.amount} by {by}: {best.in_words(len(ascents))}"
     if problem.conventions.names:

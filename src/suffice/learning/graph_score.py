@@ -27,6 +27,7 @@ from suffice.models.estimated import free_nodes
 from suffice.models.features import is_undirected
 from suffice.models.regressions import families_of
 from suffice.models.sharing import Tie, agreeing, alike, check_families, pooled, shared_in, shared_of, tied_prior
+from suffice.remedies import BY_BIC
 from suffice.scores import BIC, Evidence, local_score
 from suffice.statistics import Statistics
 
@@ -142,12 +143,12 @@ def _beside_regressions(
     check_families(ties, families)
     iterative = {n: f for n, f in families.items() if getattr(f, "iterative", False)}
     if iterative and not hasattr(chosen, "of_regression"):
-        raise FitError(f"{next(iter(iterative))!r} is a regression, which {chosen!r} says nothing of: score it with BIC()")
+        raise FitError(f"{next(iter(iterative))!r} is a regression, which {chosen!r} says nothing of: score it with {BY_BIC}")
     nodes = {n: (variables[n], [variables[p] for p in graph.parents(n)]) for n in iterative}
     tied = [tie for tie in ties if tie.nodes[0] in iterative]
     if isinstance(chosen, Evidence):
         if tied:
-            raise FitError(f"{tied[0].nodes[0]!r} is a tied regression, whose evidence is not known: score it with BIC()")
+            raise FitError(f"{tied[0].nodes[0]!r} is a tied regression, whose evidence is not known: score it with {BY_BIC}")
         found = {n: supremum_of(rows, family, *nodes[n]) for n, family in iterative.items()}
     else:
         found = {n: Supremum.of(cpd) for n, cpd in fitted_regressions(nodes, iterative, rows, ties).items()}

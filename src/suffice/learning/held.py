@@ -8,6 +8,7 @@ In scaled columns, x' = (x − c)/s, the intercept of the columns as they are st
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.units import Units, no_groups
 from suffice.learning.objective import VANISHED, refuse_collapse, regression_of
+from suffice.remedies import Remedy
 
 Array = npt.NDArray[np.float64]
 
@@ -135,7 +137,8 @@ def read_fixed(
             continue
         if not node.normal or node.regression:
             raise FitError(
-                f"fixed names single entries of {name!r}, and only those of Gaussians can be: {{{name!r}: True}} is all of it"
+                f"fixed names single entries of {name!r}, and only those of Gaussians can be: "
+                f"{Remedy(f'{{{name!r}: True}}', f'--fixed {shlex.quote(name)}')} is all of it"
             )
         held = HeldEntries.of(node, [said] if isinstance(said, str) else said)
         if held.whole(node):

@@ -18,6 +18,7 @@ from suffice.errors import FitError, listed
 from suffice.incomplete.components import Array, NodeFamily, Theta
 from suffice.incomplete.patterns import digits_of
 from suffice.models.hidden_numbers import n_angles
+from suffice.remedies import NORMAL_PRIOR
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite
 
@@ -42,7 +43,7 @@ def doubts(problem: ParameterProblem, theta: Theta, statistic: Any) -> Iterator[
     if small := nodes_without_noise(problem, theta, statistic):
         yield (
             f"the variance of {listed(small)} falls to zero, at least to a millionth of the column's: hidden numbers all but "
-            "determine it (a Heywood case); use fewer of them, or a prior such as NormalInverseGamma()"
+            f"determine it (a Heywood case); use fewer of them, or a prior such as {NORMAL_PRIOR}"
         )
     if set(conventions.loose) != set(conventions.names) or problem.ties:
         return  # fixed and shared distributions, and priors, identify what the data does not

@@ -15,6 +15,7 @@ from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import Tie, alike, check_families, shared_in, shared_of, tied_prior
+from suffice.remedies import FAMILY, argument, as_regression, hidden_variable, hidden_with_states
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real, Variable
 
@@ -72,8 +73,7 @@ def task_of(
     if lacking:
         raise DataError(
             f"the graph names {lacking[0]!r}, which is not a column of the data{nearest(lacking[0], rows.columns)}; "
-            f"if no row shows it, declare it: hidden=[Finite({lacking[0]!r}, [...])] or [Real({lacking[0]!r})], or --hidden "
-            f"{lacking[0]}=3"
+            f"if no row shows it, declare it: {hidden_variable(lacking[0])}"
         )
     _refuse_values(unseen, rows)
     rows = rows.select([n for n in graph.nodes if n not in unseen])
@@ -109,10 +109,10 @@ def numbers_of(families: Any, graph: Any) -> list[str]:
 def checked_families(families: Any, graph: Dag, variables: Mapping[str, Variable]) -> None:
     """Refuse families of nodes that are not there, and those that a node cannot have."""
     if not isinstance(families or {}, Mapping):
-        raise FitError(f"families are given by node, families={{'y': Logistic()}}, not as {families!r}")
+        raise FitError(f"families are given by node, {as_regression('y')}, not as {families!r}")
     for name, family in (families or {}).items():
         if name not in graph:
-            raise FitError(f"families speaks of {name!r}, which is not in the graph{nearest(str(name), graph.nodes)}")
+            raise FitError(f"{FAMILY} speaks of {name!r}, which is not in the graph{nearest(str(name), graph.nodes)}")
         check_family(name, family, variables[name], [variables[p] for p in graph.parents(name)])
 
 
@@ -143,9 +143,8 @@ def _refuse_values(hidden: Mapping[str, Finite], rows: Data) -> None:
     for name in both:
         if missing[name] < rows.n_rows:
             raise DataError(
-                f"the hidden variable {name!r} is also a column of the data, with values in "
-                f"{rows.n_rows - missing[name]:,} rows; "
-                "a column that is partly missing needs no declaration: leave it out of hidden="
+                f"the hidden variable {name!r} is also a column of the data, with values in {rows.n_rows - missing[name]:,} "
+                f"rows; a column that is partly missing needs no declaration: leave it out of {argument('hidden')}"
             )
 
 
@@ -154,5 +153,5 @@ def _refuse_empty(rows: Data) -> None:
     if empty:
         raise DataError(
             f"every cell of {listed(empty)} is missing; if it is never observed, declare its states: "
-            f"hidden=[Finite({empty[0]!r}, [...])], or leave it out of the graph"
+            f"{hidden_with_states(empty[0])}, or leave it out of the graph"
         )

@@ -26,6 +26,7 @@ from suffice.families.distinct_rows import Pass as Pass
 from suffice.families.family import Array, Columns
 from suffice.families.glm_sums import Maximum, Regressors, Summary, Sums
 from suffice.families.regression import independent
+from suffice.remedies import Remedy
 from suffice.statistics import Request
 from suffice.variables import Finite, Variable
 
@@ -312,7 +313,7 @@ def _better_shape(ascent: Ascent, theta: Array, shape: float) -> float:
     if shape * np.exp(step) > 1e7:
         raise FitError(
             f"{ascent.at.child.name!r} has no more spread in the data than a Poisson count, and its negative binomial shape "
-            "grows without end: use PoissonLog()"
+            f"grows without end: use {Remedy('PoissonLog()', '--family NAME=poisson')}"
         )
     return shape * float(np.exp(step))
 

@@ -28,6 +28,7 @@ from suffice.families.logistic import Logistic
 from suffice.graphs import Dag
 from suffice.learning.incomplete import declared_hidden
 from suffice.models.bayes_net import BayesNet
+from suffice.remedies import argument, declaration, name_of
 from suffice.statistics.configurations import MAX_CELLS
 from suffice.variables import Finite, Variable
 
@@ -36,6 +37,8 @@ NOTHING = 1e-10
 """A singular value up to this share of the largest is 0: random tables have none that small without a reason."""
 MOST_CELLS = 2**14
 """No larger joint distribution is looked at to see whether other columns tell the states of one apart."""
+
+SAID = name_of("missing_depends_on")
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families
     (Dag('sick -> cough; cough -> sick_missing'), Finite('sick_missing', ['no', 'yes']))
     """
     if not isinstance(dag, (BayesNet, Dag, str)) and not isinstance(dag, (Mapping, list, tuple)):
-        raise FitError(f"missing_depends_on= is for a graph or a network, not for a {type(dag).__name__}")
+        raise FitError(f"{argument('missing_depends_on')} is for a graph or a network, not for a {type(dag).__name__}")
     graph, known = (dag.dag, dict(dag.variables)) if isinstance(dag, BayesNet) else (Dag(dag), {})
     rows = scan(data)
     rows = rows.with_variables({n: v for n, v in known.items() if n in rows.columns}) if known else rows
@@ -80,24 +83,26 @@ def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families
 def _checked(depends: Any, graph: Dag, rows: Data, hidden: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """What the missing cells of each column depend on, by names that are there."""
     if not isinstance(depends, Mapping) or not depends:
-        raise FitError(f"missing_depends_on= has what the gaps of a column depend on, {{'income': ['age']}}; not {depends!r}")
+        raise FitError(
+            f"{argument('missing_depends_on')} has what the gaps of a column depend on, {{'income': ['age']}}; not {depends!r}"
+        )
     said = {c: ((on,) if isinstance(on, str) else on) for c, on in depends.items()}
     for column, on in said.items():
         if not isinstance(on, Iterable) or not all(isinstance(p, str) for p in on):
-            raise FitError(f"missing_depends_on names for {column!r} a list of nodes, not {on!r}")
+            raise FitError(f"{SAID} names for {column!r} a list of nodes, not {on!r}")
     said = {c: tuple(dict.fromkeys(on)) for c, on in said.items()}
     for name in dict.fromkeys(n for column, on in said.items() for n in (column, *on)):
         if name in hidden:
-            raise FitError(f"missing_depends_on names {name!r}, which is hidden in every row: nothing tells what depends on it")
+            raise FitError(f"{SAID} names {name!r}, which is hidden in every row: nothing tells what depends on it")
         if name not in graph:
-            raise FitError(f"missing_depends_on names {name!r}, which is not in the graph{nearest(str(name), graph.nodes)}")
+            raise FitError(f"{SAID} names {name!r}, which is not in the graph{nearest(str(name), graph.nodes)}")
         rows.engine.check([name])
     missing = rows.take(tuple(said)).missing
     for column in said:
         if not missing[column]:
-            raise DataError(f"missing_depends_on names {column!r}, which has no missing cells: leave it out")
+            raise DataError(f"{SAID} names {column!r}, which has no missing cells: leave it out")
         if missing[column] == rows.n_rows:
-            raise DataError(f"missing_depends_on names {column!r}, and every cell of it is missing: it is hidden, not missing")
+            raise DataError(f"{SAID} names {column!r}, and every cell of it is missing: it is hidden, not missing")
     return said
 
 
@@ -107,7 +112,7 @@ def _refuse_numbers(said: Mapping[str, Sequence[str]], variables: Mapping[str, V
             if missing[name] and not isinstance(variables[name], Finite):
                 raise FitError(
                     f"whether {column!r} is missing depends on the number {name!r}, which has missing cells itself: there is no "
-                    f"closed form to sum them out; cut it into intervals, variables={{{name!r}: Bins(5)}}"
+                    f"closed form to sum them out; cut it into intervals, {declaration(name, 'Bins(5)')}"
                 )
 
 
@@ -122,8 +127,8 @@ def _check_identified(
     given = f" given {listed(others)}" if others else ""
     if also := [p for p in others if p in said]:
         raise FitError(
-            f"whether {column!r} is missing depends on itself and on {listed(also)}, whose own gaps are in missing_depends_on: "
-            f"that is not known to be identified; leave {column!r} or {listed(also)} out of the list"
+            f"whether {column!r} is missing depends on itself and on {listed(also)}, whose own gaps are in {SAID}: that is not "
+            f"known to be identified; leave {column!r} or {listed(also)} out of the list"
         )
     free = [n for n in graph.nodes if n not in (column, *others, *said, *hidden)]
     telling = [n for n in free if not graph.d_separated(n, column, others)]
@@ -179,7 +184,7 @@ def _random_tables(graph: Dag, sizes: Mapping[str, int]) -> BayesNet:
 def _say(said: Mapping[str, Sequence[str]], names: Mapping[str, str], missing: Mapping[str, int]) -> None:
     rest = [n for n, count in missing.items() if count and n not in said]
     if rest:
-        note(f"the gaps of {listed(rest)} are taken to be at random: missing_depends_on does not speak of them")
+        note(f"the gaps of {listed(rest)} are taken to be at random: {SAID} does not speak of them")
 
 
 def _apart(column: str, taken: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import FitError, listed
+from suffice.errors import FitError, Sentence, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Array, Cpd, Estimate, Mode
@@ -38,6 +38,7 @@ from suffice.families.poisson import PoissonRates
 from suffice.families.priors import Prior
 from suffice.families.regression import NO_RESIDUAL, ROUNDING, regress
 from suffice.incomplete.classes import ClassNormals, ClassRates, ClassTables, JointNormals, SeparateNormals, inverses
+from suffice.remedies import BY_MEAN
 from suffice.statistics import Counts, Moments
 from suffice.variables import Finite, Variable
 
@@ -48,7 +49,7 @@ SINGULAR = 1e-12
 """The same for what the columns before it leave of the variance of a column."""
 
 
-class CollapsedClass(Exception):
+class CollapsedClass(Sentence):
     """A class has shrunk to a point, a line or nothing: its likelihood has no maximum. Says what has happened."""
 
 
@@ -58,7 +59,7 @@ def shares(counts: Array, alpha: Array | None, how: Estimate, name: str) -> Arra
     if alpha is not None and isinstance(how, Mode):
         weights = weights - 1.0
         if np.any(weights < 0.0):
-            raise FitError(f"the posterior of {name!r} has no mode: use estimate=Mean() or a stronger prior")
+            raise FitError(f"the posterior of {name!r} has no mode: use {BY_MEAN} or a stronger prior")
     totals = weights.sum(axis=-1, keepdims=True)
     uniform = np.full_like(weights, 1.0 / weights.shape[-1])
     return np.asarray(np.divide(weights, totals, out=uniform, where=totals > 0.0))
@@ -117,7 +118,7 @@ class Rates(ClassRates):
         events, N = statistic[:, :d] + self._power(), statistic[:, d:] + self.imagined[1]
         if np.any(events < 0.0):
             name = self.names[int(np.argmin(events.min(axis=0)))]
-            raise FitError(f"the posterior of the rate of {name!r} has no mode: use estimate=Mean() or a Gamma of a larger shape")
+            raise FitError(f"the posterior of the rate of {name!r} has no mode: use {BY_MEAN} or a Gamma of a larger shape")
         return replace(self, table=np.divide(events, N, out=np.tile(self.overall, (len(N), 1)), where=N > 0.0))
 
     def _power(self) -> Array:

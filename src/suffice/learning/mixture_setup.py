@@ -35,6 +35,7 @@ from suffice.learning.mixture_parts import (
     shares,
 )
 from suffice.learning.problem import EStep
+from suffice.remedies import FAMILY, NORMAL_PRIOR
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.chan import Spread
 from suffice.statistics.derived import log_factorial
@@ -111,7 +112,7 @@ def groups(families: Any, variables: Mapping[str, Variable]) -> dict[Kind, tuple
     for name, kind in said.items():
         checked_kind(kind)
         if name not in variables:
-            raise FitError(f"families speaks of {name!r}, which is not a column of the data{nearest(str(name), variables)}")
+            raise FitError(f"{FAMILY} speaks of {name!r}, which is not a column of the data{nearest(str(name), variables)}")
         if name not in reals:
             what = type(variables[name]).__name__
             raise FitError(f"families gives {name!r} the covariance {kind!r}, but it is {what}: only Real columns have one")
@@ -185,7 +186,7 @@ class Table(NamedTuple):
         names, (shift, variance) = tuple(v.name for v in columns), self._moments(columns)
         same = [n for n, v in zip(names, variance, strict=True) if not v > 0.0]
         if imagined is None and same:
-            raise FitError(f"all values of {listed(same)} are the same: leave it out, or give a prior, NormalInverseGamma()")
+            raise FitError(f"all values of {listed(same)} are the same: leave it out, or give a prior, {NORMAL_PRIOR}")
         variance, k = np.where(variance > 0.0, variance, 1.0), hidden.n_states
         mean, deviation = np.zeros((k, len(names))), np.sqrt(variance)
         made, root = (Joint, np.tile(np.diag(deviation), (k, 1, 1))) if kind.joint else (Separate, np.tile(deviation, (k, 1)))

@@ -28,6 +28,7 @@ from suffice.families.regression import NO_RESIDUAL, Regression, regress, too_la
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.mixed import scaled_moments
 from suffice.incomplete.units import no_groups
+from suffice.remedies import NORMAL_PRIOR
 from suffice.statistics import Moments
 from suffice.statistics.configurations import described, sizes
 
@@ -52,7 +53,7 @@ class NoEstimate(FitError):
         self.node = node
 
     def __reduce__(self) -> tuple[object, ...]:
-        return NoEstimate, (self.node, str(self))
+        return NoEstimate, (self.node, self.said)
 
 
 class Collapsed(NoEstimate):
@@ -67,7 +68,7 @@ class Collapsed(NoEstimate):
         where = f" at {configuration}" if configuration else ""
         super().__init__(
             node,
-            f"{node!r}{where} has collapsed: {why}; use a prior such as NormalInverseGamma(), leave out columns that determine "
+            f"{node!r}{where} has collapsed: {why}; use a prior such as {NORMAL_PRIOR}, leave out columns that determine "
             "it, or, with hidden variables, take fewer states or another start",
         )
 

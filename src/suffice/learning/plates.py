@@ -19,6 +19,7 @@ from suffice.families.hierarchical import PartialPooling, Pool
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
 from suffice.models.sharing import Tie
+from suffice.remedies import argument
 
 if TYPE_CHECKING:
     from suffice.graphs.directed import DagLike
@@ -261,12 +262,14 @@ def _checked_columns(columns: Any, graph: Dag, group: Any) -> dict[str, tuple[st
 def _checked_inside(inside: Any, graph: Dag, group: Any) -> tuple[str, ...] | None:
     if group is None:
         if inside is not None:
-            raise FitError("inside= names the nodes that differ between the groups of a plate: give the column, group=")
+            raise FitError(
+                f"{argument('inside')} names the nodes that differ between the groups of a plate: give the column, group="
+            )
         return None
     names = graph.nodes if inside is None else (inside,) if isinstance(inside, str) else tuple(inside)
     for name in names:
         if name not in graph:
-            raise FitError(f"inside= names {name!r}, which is not in the graph{nearest(str(name), graph.nodes)}")
+            raise FitError(f"{argument('inside')} names {name!r}, which is not in the graph{nearest(str(name), graph.nodes)}")
     if not names:
-        raise FitError("inside= names no node: then nothing differs between the groups of the plate")
+        raise FitError(f"{argument('inside')} names no node: then nothing differs between the groups of the plate")
     return tuple(dict.fromkeys(names))

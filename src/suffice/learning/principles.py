@@ -3,6 +3,7 @@ made."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from suffice.objectives import (
     Perceptron,
     PseudoLikelihood,
 )
+from suffice.remedies import Remedy
 
 OBJECTIVES: tuple[type, ...] = (
     Likelihood,
@@ -65,7 +67,7 @@ class ModelKind:
         others = [kind.name for kind in KINDS if type(objective) in kind.takes]
         why = self.why.get(type(objective), "")
         return FitError(
-            f"{objective!r} is not for {self.name}{why}; the nearest is {written(near, getattr(objective, 'target', target))}; "
+            f"{objective!r} is not for {self.name}{why}; the nearest is {_remedy(near, getattr(objective, 'target', target))}; "
             f"{type(objective).__name__} is for {_in_words(others)}"
         )
 
@@ -78,6 +80,19 @@ def _in_words(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
+WORDS = {Bayes: "bayes:bdeu:1", PseudoLikelihood: "pseudo", ContrastiveDivergence: "cd:1", MaxEntropy: "max-entropy"}
+"""Objectives as the command line has them; the others are called by their names."""
+
+
+def _remedy(objective: type, target: str | None) -> Remedy:
+    word = WORDS.get(objective, objective.__name__.lower() + (f":{target}" if _has_target(objective) and target else ""))
+    return Remedy(written(objective, target), f"--objective {shlex.quote(word)}")
+
+
+def _has_target(objective: type) -> bool:
+    return "target" in objective.__annotations__
+
+
 def written(objective: type, target: str | None = None) -> str:
     """An objective as it is written in Python.
 
@@ -86,7 +101,7 @@ def written(objective: type, target: str | None = None) -> str:
     """
     if objective is Bayes:
         return "Bayes(BDeu(1))"
-    return f"{objective.__name__}({target!r})" if "target" in objective.__annotations__ and target else f"{objective.__name__}()"
+    return f"{objective.__name__}({target!r})" if _has_target(objective) and target else f"{objective.__name__}()"
 
 
 NETWORK = ModelKind(

@@ -60,6 +60,7 @@ from suffice.learning.starts import Starts
 from suffice.models.bayes_net import BayesNet
 from suffice.models.hidden_numbers import hidden_numbers
 from suffice.models.sharing import linked
+from suffice.remedies import BY_MEAN, PARTIAL, POOLED, SEPARATE, argument
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite
@@ -156,7 +157,7 @@ class ParameterProblem(ReducedTask):
             cell = int(np.argmin(weights))
             raise FitError(
                 f"the posterior has no mode: count and prior at {self.tables.described(cell)} make {weights[cell] + 1.0:g}, "
-                "below 1; use estimate=Mean() or a stronger prior"
+                f"below 1; use {BY_MEAN} or a stronger prior"
             )
         others = {node.name: self._estimate(node, s) for node in self.others}
         cells = self.tables.normalised(weights)
@@ -214,7 +215,7 @@ class ParameterProblem(ReducedTask):
     def parts(self, n: int) -> list[ParameterProblem]:
         """The same rows in n parts, for incremental EM."""
         if self.fixed or self.entries:
-            raise FitError("batches= cannot be used with fixed=: leave one of them out")
+            raise FitError(f"batches= cannot be used with {argument('fixed')}: leave one of them out")
         if self.conventions.loose:
             raise FitError("batches= cannot be used with hidden numbers, whose scale moves with each M-step: leave it out")
         if any(node.iterative for node in self.others):
@@ -478,8 +479,8 @@ def problem_of(dag: Any, data: Any, **options: Any) -> ParameterProblem:
     """The problem of fitting this graph to this data, with the options of `task_of`; what is wrong with them is said here."""
     if getattr(dag, "pools", ()):
         raise FitError(
-            "Partial() learns from complete rows how much groups differ, and some cells are missing, or variables hidden; use "
-            "Separate() or Pooled(), or fill the cells in before"
+            f"{PARTIAL} learns from complete rows how much groups differ, and some cells are missing, or variables hidden; use "
+            f"{SEPARATE} or {POOLED}, or fill the cells in before"
         )
     return problem_of_task(task_of(dag, data, **options))
 

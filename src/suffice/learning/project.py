@@ -23,6 +23,7 @@ from suffice.models.bayes_net import BayesNet
 from suffice.models.divergence import NoEntropy, entropy_of_rows, entropy_of_weights, entropy_terms
 from suffice.models.estimated import estimated
 from suffice.models.expected import Expected, closed_form
+from suffice.remedies import WITH_BINS
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable, is_whole
 
@@ -183,7 +184,7 @@ def _entropy_of_data(rows: Any, model: BayesNet) -> float:
     if real:
         raise NoEntropy(
             f"{listed(real)} is real, and rows of real numbers have no density to compare with: the divergence from them is "
-            "infinite for every network; compare cross-entropies, or cut the column with Bins(...)"
+            f"infinite for every network; compare cross-entropies, or cut the column {WITH_BINS}"
         )
     if not isinstance(rows, Statistics):
         return entropy_of_rows(rows.select(model.dag.nodes))

@@ -14,6 +14,7 @@ from suffice.families.priors import Prior
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.incomplete.units import Units
 from suffice.models.sharing import Tie
+from suffice.remedies import ANY_PRIOR, NORMAL_PRIOR
 from suffice.statistics import Counts, Moments
 
 
@@ -46,7 +47,7 @@ def refuse_beliefs(said: Mapping[str, Any]) -> None:
         if answer is not None and not isinstance(answer, (Counts, Moments)):
             raise FitError(
                 f"the prior of {name!r} imagines no rows, which stationary first slices and hidden numbers need: give it "
-                "Dirichlet(1), BDeu(1) or NormalInverseGamma()"
+                f"{ANY_PRIOR}"
             )
 
 
@@ -72,5 +73,5 @@ def refuse_constants(
         if same and nodes[name].normal and imagined[name] is None:
             raise FitError(
                 f"all values of {name!r} are the same, and a constant has no density: leave the column out, or use a prior "
-                "such as NormalInverseGamma()"
+                f"such as {NORMAL_PRIOR}"
             )

@@ -25,6 +25,7 @@ from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import pull_of_start, stationary
 from suffice.learning.chain_task import ChainTask
 from suffice.learning.problem import EStep, Statistic
+from suffice.remedies import FIRST_STATIONARY, FREE
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
@@ -42,18 +43,18 @@ def with_carriers(task: ChainTask, phases: Sequence[Phase], unknown: list[str]) 
     Only templates of order 1 whose transitions hang on no observed cell settle to one distribution.
     """
     if task.template.order != 1:
-        raise FitError(f"first=Stationary() is for templates whose largest lag is 1, and this one has {task.template.order}")
+        raise FitError(f"{FIRST_STATIONARY} is for templates whose largest lag is 1, and this one has {task.template.order}")
     carriers = sorted({*unknown, *(n for n in task.template.nodes if task.template.own_at(n, 0))})
     for name in carriers:
         node = phases[-1].nodes[name]
         others = [v.name for v in node.parents if variable_and_lag(v.name)[0] not in carriers]
         if others:
             raise FitError(
-                f"first=Stationary() needs transitions that hang on nothing but the states, and {name!r} depends on "
-                f"{listed(others)}: use Free()"
+                f"{FIRST_STATIONARY} needs transitions that hang on nothing but the states, and {name!r} depends on "
+                f"{listed(others)}: use {FREE}"
             )
         if not isinstance(task.variables[name], Finite) or not node.by_table:
-            raise FitError(f"first=Stationary() is for tables or for numbers that are all Gaussian, and {name!r} is neither")
+            raise FitError(f"{FIRST_STATIONARY} is for tables or for numbers that are all Gaussian, and {name!r} is neither")
     return carriers
 
 

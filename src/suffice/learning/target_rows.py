@@ -52,7 +52,7 @@ def _cells(own: Mapping[str, Finite], statistics: Statistics) -> tuple[dict[str,
         counts = statistics.counts(list(own))
     except StatisticsError as error:
         raise StatisticsError(
-            f"to tell a column from the others, statistics must have one table of {listed(own)} together: {error}"
+            f"to tell a column from the others, statistics must have one table of {listed(own)} together: {error.said}"
         ) from None
     keys, weights = counts.listed()
     codes = np.unravel_index(keys, [v.n_states for v in counts.variables])

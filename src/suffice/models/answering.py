@@ -16,6 +16,7 @@ from suffice.errors import ModelError, listed
 from suffice.models import hybrid, question
 from suffice.models.evidence import observed
 from suffice.models.regressions import NoFormula, advising
+from suffice.remedies import query_by_draws
 
 if TYPE_CHECKING:
     from suffice.argument_types import ColumnOfAnswers, RowsLike
@@ -94,7 +95,7 @@ class Answering:
             from suffice.models import intervals
 
             return intervals.marginals(bn, observed(bn, given), interval, draws, seed)
-        drawn = "draw one node at a time with query(node, ..., method=LikelihoodWeighting())"
+        drawn = f"draw one node at a time with {query_by_draws('node')}"
         with advising(lambda refused: f"observe {listed(refused.lacking)}, too, or {drawn}"):
             return question.marginals(bn, observed(bn, given))
 
@@ -124,7 +125,7 @@ class Answering:
         else:
             names = question.checked_targets(bn, targets)
             question.check_not_observed(bn, names, evidence)
-        drawn = "take a few finite targets and draw them, query(targets, ..., method=LikelihoodWeighting()).mode"
+        drawn = f"take a few finite targets and draw them, {query_by_draws('targets', '.mode')}"
         with advising(lambda refused: f"observe {listed(refused.lacking)}, or {drawn}"):
             small, known = question.without_regressions(bn, names, evidence)
             return hybrid.most_probable(small, names, known)

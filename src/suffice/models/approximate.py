@@ -24,6 +24,7 @@ from suffice.models.evidence import Observed, impossible, in_words, observed
 from suffice.models.question import Question
 from suffice.models.regressions import density, reduced
 from suffice.models.samples import Samples
+from suffice.remedies import WEIGHTING, Remedy
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite
 
@@ -64,7 +65,7 @@ def query(
                 what = "regression" if bn[name].is_regression else "count"
                 raise ModelError(
                     f"the answer depends on the {what} {name!r}, which Gibbs sampling does not know; ask exactly, without a "
-                    "method, or by LikelihoodWeighting()"
+                    f"method, or by {WEIGHTING}"
                 )
         if bn.compiled.open:  # the answer does not depend on them, and the walk goes through tables
             numbers = {n: x for n, x in question.observed.items() if n in bn.compiled.real_index}
@@ -117,7 +118,8 @@ def _weighted(question: Question, method: LikelihoodWeighting, seeds: np.random.
     if log_weights.max() == -np.inf:
         raise ModelError(
             f"none of {n:,} draws met the evidence {in_words(question.evidence.given)}: it is impossible or very improbable; ask "
-            f"exactly, without a method, or with Gibbs(), or with more draws, LikelihoodWeighting({10 * n})"
+            f"exactly, without a method, or with {Remedy('Gibbs()', '--method gibbs:10000')}, or with more draws, "
+            f"{Remedy(f'LikelihoodWeighting({10 * n})', f'--method lw:{10 * n}')}"
         )
     drawn = Weighted(log_weights)
     return kept, drawn, f"likelihood weighting, {n:,} draws"
@@ -188,12 +190,12 @@ def _collapsed(question: Question) -> tuple[SummedOut, list[int]]:
         raise ModelError(
             f"zeros in the tables of {listed([compiled.finite[v] for v in collapsed.hindered])} may keep Gibbs sampling from "
             "reaching all states, and they are too many, or have real children, to be summed out; ask exactly, without a "
-            "method, or by LikelihoodWeighting()"
+            f"method, or by {WEIGHTING}"
         )
     if collapsed.slow:
         note(
             f"nearly impossible states tie {listed([compiled.finite[v] for v in collapsed.slow])} together, which Gibbs sampling "
-            "seldom crosses: its errors may be too small; compare with LikelihoodWeighting(), or ask exactly"
+            f"seldom crosses: its errors may be too small; compare with {WEIGHTING}, or ask exactly"
         )
     return collapsed, nodes
 

@@ -17,6 +17,7 @@ from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import First, Free, Given
 from suffice.models.chain_parts import ChainParts, parameter_names
 from suffice.models.estimated import estimated_nodes
+from suffice.remedies import SEQUENCES
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 
@@ -90,7 +91,7 @@ def updated(chain: SomeChain, more: Any, decay: float = 1.0) -> SomeChain:
     if regressions:
         raise ModelError(f"{regressions[0]!r} is a regression, which needs all steps at once: call fit with all sequences")
     if not isinstance(more, (Sequences, Statistics)):
-        raise DataError("a chain is updated by sequences(data, by=..., order=...), or by statistics")
+        raise DataError(f"a chain is updated by {SEQUENCES}, or by statistics")
     free = {n: v for n, v in chain.variables.items() if isinstance(v, Finite) and v.inferred and v.cuts is None}
     declared: Any = {**chain.variables, **dict.fromkeys(free, Finite)}
     new = more if isinstance(more, Statistics) else gather_steps(_read(more, declared), chain.template)

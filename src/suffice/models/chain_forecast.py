@@ -23,6 +23,7 @@ from suffice.models.draws_ahead import DRAWS
 from suffice.models.known_ahead import KnownAhead
 from suffice.models.numbers_ahead import MAX_PARTS, NumbersAhead
 from suffice.models.rows.frames import new_table
+from suffice.remedies import argument
 from suffice.variables import Finite
 
 
@@ -86,8 +87,8 @@ def _numbers_ahead(
         unknown = [base for p in chain.template.parents(name) for base, _ in [variable_and_lag(p)] if base in ahead]
         if unknown:
             raise DataError(
-                f"given= has {name!r}, which depends on {listed(unknown)}: where numbers bear on later steps, it can have "
-                "inputs only; leave it out"
+                f"{argument('given')} has {name!r}, which depends on {listed(unknown)}: where numbers bear on later steps, it "
+                "can have inputs only; leave it out"
             )
     leaves = [p.nodes[n] for p in phases for n in ahead if n not in reading.states]
     drawn = drawn or any(node.iterative for node in leaves)

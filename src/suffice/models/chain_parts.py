@@ -24,6 +24,7 @@ from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Station
 from suffice.models.answers import and_more
 from suffice.models.provenance import ASKED_OF_ROWS, Provenance
 from suffice.models.written import written_cpd
+from suffice.remedies import FIRST_DIFFUSE
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real, Variable, by_name
 
@@ -66,7 +67,7 @@ class ChainParts(Provenance, Tabular):
             known[name] = present[name]
         for name in (n for n, t in graph.first_nodes if isinstance(how, Diffuse) and unrolled_name(n, t) not in wanted):
             if not isinstance(known[name], Real):
-                raise ModelError(f"first=Diffuse() is of real numbers, and {name!r} is none: give {{'{name}[0]': ...}}, too")
+                raise ModelError(f"{FIRST_DIFFUSE} is of real numbers, and {name!r} is none: give {{'{name}[0]': ...}}, too")
         every = {
             relative_name(n, k): renamed(v, relative_name(n, k)) for n, v in known.items() for k in (0, *graph.lags.get(n, ()))
         }

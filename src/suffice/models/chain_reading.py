@@ -20,6 +20,7 @@ from suffice.incomplete.first_slices import Diffuse, Stationary
 from suffice.incomplete.linear_states import LinearSpace, linear_space
 from suffice.incomplete.units import Units
 from suffice.models.chain_parts import ChainParts
+from suffice.remedies import FIRST_DIFFUSE, SEQUENCES
 from suffice.variables import Finite, Variable
 
 T = TypeVar("T")
@@ -49,7 +50,7 @@ class ChainReading:
         `hidden` are columns that other steps than these may not show."""
         if not isinstance(x, Sequences):
             raise DataError(
-                f"a chain is asked about sequences, not {type(x).__name__}: sequences(data, by='patient', order='day') says "
+                f"a chain is asked about sequences, not {type(x).__name__}: {SEQUENCES} says "
                 "which rows belong together and in which order"
             )
         spare = [n for n in x.columns if n not in chain.variables]
@@ -155,4 +156,4 @@ def missing_in(dtype: np.dtype[Any]) -> float | int:
 def refuse_diffuse(chain: ChainParts, what: str) -> None:
     """Refuse what needs a proper first slice."""
     if isinstance(chain.first_slices, Diffuse):
-        raise ModelError(f"a chain with first=Diffuse() cannot {what}: its hidden numbers begin anywhere")
+        raise ModelError(f"a chain with {FIRST_DIFFUSE} cannot {what}: its hidden numbers begin anywhere")

@@ -19,6 +19,7 @@ from suffice.errors import FitError, listed
 from suffice.graphs import Graph
 from suffice.inference.sparse_precision import SparsePrecision, sparse_precision
 from suffice.models.covariances import Covariances
+from suffice.remedies import LASSO
 
 Array = npt.NDArray[np.float64]
 
@@ -78,8 +79,8 @@ def refuse_dependent(seen: Covariances, clique: Sequence[str], at: Sequence[int]
     if seen.weight <= len(clique):
         raise FitError(
             f"{listed(clique, 4)} are {len(clique)} variables that are all joined to each other, and {seen.weight:g} rows are "
-            f"too few for their covariance, which needs at least {len(clique) + 1}: a penalty is needed, search(data, "
-            "method=GraphicalLasso()), or a graph with fewer edges"
+            f"too few for their covariance, which needs at least {len(clique) + 1}: a penalty is needed, "
+            f"{LASSO}, or a graph with fewer edges"
         )
     scale = np.sqrt(np.diag(seen.matrix)[at])
     left = _left_by_those_before(seen.matrix[np.ix_(at, at)] / scale[:, None] / scale)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.errors import DataError, FitError, listed
 from suffice.families.regression import too_large
+from suffice.remedies import Remedy
 from suffice.statistics import Moments, Request, Statistics
 from suffice.variables import Finite, Real, Variable
 
@@ -102,7 +103,8 @@ def refuse_other_kinds(variables: Sequence[Variable], method: str, instead: str)
         raise FitError(f"{method} is for real columns, and {listed(finite)} {verb}: {instead}")
     if counts:
         raise FitError(
-            f"{method} is for real columns, and {listed(counts)} are counts: declare them real, variables={{name: Real}}"
+            f"{method} is for real columns, and {listed(counts)} are counts: declare them real, "
+            f"{Remedy('variables={name: Real}', '--real NAME')}"
         )
 
 

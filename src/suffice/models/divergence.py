@@ -33,6 +33,7 @@ from suffice.families.family import Array, Cpd
 from suffice.families.regression import ROUNDING
 from suffice.models.bayes_net import BayesNet
 from suffice.models.expected import Expected, closed_form, marginal, normals
+from suffice.remedies import WITH_BINS
 from suffice.variables import Finite, NotNormal, Real, is_whole
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def entropy_of_rows(data: Any) -> float:
     rows = scan(data)
     number = next((n for n, v in rows.schema.items() if not isinstance(v, Finite) and not is_whole(v)), None)
     if number is not None:
-        raise DataError(f"the entropy of rows needs columns without real numbers, and {number!r} is real; cut it with Bins(...)")
+        raise DataError(f"the entropy of rows needs columns without real numbers, and {number!r} is real; cut it {WITH_BINS}")
     rows.require_complete(rows.schema)
     return entropy_of_weights(rows.distinct().weights)
 

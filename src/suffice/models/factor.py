@@ -20,6 +20,7 @@ from suffice.inference.logs import Elimination, LogFactor, log_sum
 from suffice.inference.network import NONE, Network
 from suffice.inference.tree import COMPILING, greedy_order, part_of, steps
 from suffice.models.bayes_net import BayesNet
+from suffice.remedies import CONTRASTIVE, PSEUDO
 from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite
 
@@ -29,7 +30,7 @@ MAX_CELLS = 2.0**26
 """A directed twin has no more cells in all its tables: 512 MiB."""
 HOPELESS = 1e8 * MAX_CELLS
 """Where the first orders of elimination have more cells than this, no other is looked for."""
-NO_TREE = "PseudoLikelihood() and ContrastiveDivergence() learn without it, and sample() then draws by Gibbs sampling"
+NO_TREE = f"{PSEUDO} and {CONTRASTIVE} learn without it, and sample() then draws by Gibbs sampling"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

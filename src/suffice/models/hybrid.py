@@ -24,6 +24,7 @@ from suffice.models.distribution_mixture import DistributionMixture
 from suffice.models.evidence import Observed, impossible
 from suffice.models.mixture import Mixture, PoissonMixture
 from suffice.models.regressions import NoFormula, no_formula
+from suffice.remedies import BY_WEIGHTING
 from suffice.statistics.configurations import checked_cells
 from suffice.variables import Distributed
 
@@ -153,7 +154,7 @@ def named(bn: BayesNet) -> Iterator[None]:
         names = listed(bn.compiled.finite[v] for v in many.variables)
         raise TooLarge(
             f"an exact answer goes through {many.n:,} configurations of {names}, and the limit is {many.limit:,}: observe some "
-            "of them, or draw the answer with method=LikelihoodWeighting()"
+            f"of them, or draw the answer with {BY_WEIGHTING}"
         ) from None
     except HiddenCount as hidden:
         count, child = (bn.compiled.reals[m] for m in (hidden.count, hidden.child))

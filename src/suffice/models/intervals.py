@@ -34,6 +34,7 @@ from suffice.models.evidence import Observed, impossible
 from suffice.models.parameter_covariance import ParameterCovariance, drawn_together
 from suffice.models.question import Question
 from suffice.models.regressions import NoFormula, words
+from suffice.remedies import argument
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, NotNormal
 
@@ -152,7 +153,7 @@ def check_draws(draws: object, size: int) -> None:
 
 def check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
     """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula."""
-    name, without = cpd.child.name, "ask without interval="
+    name, without = cpd.child.name, f"ask without {argument('interval')}"
     if isinstance(cpd.child, NotNormal) and not cpd.is_regression:
         what = "count" if cpd.child.whole else "number"
         raise ModelError(f"an interval cannot be found for answers that depend on the {what} {name!r}; {without}")

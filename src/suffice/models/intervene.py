@@ -31,6 +31,7 @@ from suffice.models.evidence import (
     numbers_by_state,
     unknown_node,
 )
+from suffice.remedies import Remedy
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ def _without(cpd: Cpd, values: Mapping[str, float]) -> Cpd:
     trials = getattr(cpd.family, "trials", None)
     if trials in values:
         raise ModelError(
-            f"{trials!r} holds the trials of {cpd.child.name!r} and cannot be set: observe it instead, given={{{trials!r}: "
-            f"{values[str(trials)]:g}}}"
+            f"{trials!r} holds the trials of {cpd.child.name!r} and cannot be set: observe it instead, "
+            f"{Remedy(f'given={{{trials!r}: {values[str(trials)]:g}}}', f'{trials}={values[str(trials)]:g} after the bar')}"
         )
     if not values:
         return cpd

@@ -14,8 +14,11 @@ from suffice.engines.sequences import Sequences, sequences
 from suffice.errors import DataError, nearest
 from suffice.models.chain_parts import ChainParts
 from suffice.models.chain_reading import missing_in
+from suffice.remedies import argument
 
 Column = npt.NDArray[Any]
+
+GIVEN = argument("given")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +71,7 @@ def _given(chain: ChainParts, x: Any, given: Any, n: int) -> dict[str, dict[str,
     unknown = [c for c in rows.columns if c not in chain.variables and c != (x.order if isinstance(x, Sequences) else None)]
     if unknown:
         raise DataError(
-            f"given= has a column {unknown[0]!r}, which the chain does not name{nearest(unknown[0], chain.variables)}"
+            f"{GIVEN} has a column {unknown[0]!r}, which the chain does not name{nearest(unknown[0], chain.variables)}"
         )
     rows = rows.select([c for c in rows.columns if c in chain.variables])
     rows = rows.with_variables({c: chain.variables[c] for c in rows.columns})
@@ -76,11 +79,11 @@ def _given(chain: ChainParts, x: Any, given: Any, n: int) -> dict[str, dict[str,
     for label, length in zip(labels, rows.lengths.tolist(), strict=True):
         if length != n:
             whose = f" for sequence {label!r}" if label else ""
-            raise DataError(f"given= has {length} rows{whose}, and there are {n} steps to forecast: one row for each")
+            raise DataError(f"{GIVEN} has {length} rows{whose}, and there are {n} steps to forecast: one row for each")
     if rows.by is not None and (lacking := [x for x in x.labels if x not in labels]):
-        raise DataError(f"given= says nothing of sequence {lacking[0]!r}: it needs {n} rows for each sequence")
+        raise DataError(f"{GIVEN} says nothing of sequence {lacking[0]!r}: it needs {n} rows for each sequence")
     if any(rows.missing.values()):
-        raise DataError("given= has missing cells: leave the whole column out of it if it is not known")
+        raise DataError(f"{GIVEN} has missing cells: leave the whole column out of it if it is not known")
     parts = list(rows.data.map(_Cells()))
     columns = {c: np.concatenate([p[c] for p in parts]) for c in rows.columns}
     return {label: {c: cells[i * n : (i + 1) * n] for c, cells in columns.items()} for i, label in enumerate(labels)}

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from suffice.errors import FitError, GraphError, TooLarge, listed
 from suffice.graphs import Dag, Graph
 from suffice.graphs.text import checked_name
+from suffice.remedies import BINS, declaration
 from suffice.variables import Finite, Variable
 
 Array = npt.NDArray[np.float64]
@@ -223,6 +224,6 @@ def finite(variable: Variable, what: str) -> Finite:
     if not isinstance(variable, Finite):
         raise FitError(
             f"{variable.name!r} is {variable!r}, and {what} is of finite variables: declare its states where they are few, "
-            f"scan(data, variables={{{variable.name!r}: [...]}}), cut it into Bins, or take a graph over numbers alone"
+            f"{declaration(variable.name, '[...]', 'scan(data, {})')}, cut it {BINS}, or take a graph over numbers alone"
         )
     return variable

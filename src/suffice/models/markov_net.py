@@ -26,6 +26,7 @@ from suffice.models.provenance import Provenance
 from suffice.models.terms import Terms
 from suffice.models.undirected import Undirected
 from suffice.models.weight_errors import standard_errors
+from suffice.remedies import BDEU, BY_BIC
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, by_name
 
@@ -229,8 +230,7 @@ class MarkovNet(Undirected, Provenance, Tabular):
         """ln p(data), parameters integrated out: of a decomposable graph that was fitted with a Dirichlet prior."""
         if self._log_evidence is None:
             raise ModelError(
-                "there is an evidence only of a decomposable graph with a Dirichlet prior, fit(graph, data, prior=BDeu(1)): "
-                "score it by BIC()"
+                f"there is an evidence only of a decomposable graph with a Dirichlet prior, {BDEU}: score it by {BY_BIC}"
             )
         return self._log_evidence
 

@@ -21,11 +21,18 @@ from suffice.blas import one_blas_thread
 from suffice.errors import FitError, ModelError, bytes_in_words, counted, listed
 from suffice.families.charts import Array, Chart
 from suffice.models.draws import semidefinite_root
+from suffice.remedies import Remedy, argument
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 Ints = npt.NDArray[np.int64]
+WITHOUT_INFORMATION = Remedy(
+    "or a pickle without it, learned with information=False, or not by EM of a graph; em(dag, data, start=bn, information=True) "
+    "finds it",
+    "without it; fit it with --information",
+)
+"""Why a network does not have the observed information, and how it gets it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,7 +101,7 @@ class ParameterCovariance:
         if unknown := [n for n in names if n in self.unidentified]:
             raise FitError(
                 f"the data does not identify the parameters of {listed(unknown)}: draws of them would run from one end to the "
-                "other; give a prior, or ask without interval="
+                f"other; give a prior, or ask without {argument('interval')}"
             )
 
     @one_blas_thread
@@ -133,8 +140,7 @@ def drawn_together(bn: BayesNet, names: Iterable[str]) -> ParameterCovariance | 
     if lacking and known is None and bn.incomplete:
         raise ModelError(
             f"{listed(lacking)}: learned from incomplete rows, and this network does not have the observed information that an "
-            "interval needs: it was read from a file or a pickle without it, learned with information=False, or not by EM of a "
-            "graph; em(dag, data, start=bn, information=True) finds it"
+            f"interval needs: it was read from a file {WITHOUT_INFORMATION}"
         )
     if known is None or not (together := [n for n in lacking if n in known.charts]):
         return None

@@ -22,6 +22,7 @@ from suffice.models.answers import Distribution, Marginals
 from suffice.models.evidence import Observed, impossible, observed, unknown_node
 from suffice.models.regression_mixture import RegressionMixture
 from suffice.models.regressions import NoFormula, answerable, no_formula, reduced, words
+from suffice.remedies import BY_DRAWS, Remedy, query_by_draws
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def regressed(bn: BayesNet, name: str, evidence: Observed) -> RegressionMixture:
     below = [n for n in evidence.given if name in bn.dag.ancestors(n)]
     if below:
         fact = f"{name!r} is a {words(cpd)}, whose distribution given {listed(below)} below it has no formula"
-        raise NoFormula(fact, [], f"leave {listed(below)} out, or draw the answer with query(..., method=LikelihoodWeighting())")
+        raise NoFormula(fact, [], f"leave {listed(below)} out, or draw the answer with {BY_DRAWS}")
     if any(p not in numbers for p in cpd.real_parents):
         raise no_formula(cpd, numbers)
     hidden = [v for v in cpd.finite_parents if not is_observed(bn, v.name, evidence)]
@@ -171,9 +172,11 @@ def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
     numbers = {n: answer for n in bn if n not in names and (answer := _regressed_or_none(bn, n, evidence)) is not None}
     left_out = [n for n in bn if n not in names and n not in numbers]
     if left_out:
+        name = left_out[0]
+        python = f"it with query({name!r}, ..., method=LikelihoodWeighting())"
         note(
             f"{listed(left_out)} left out: regressions on numbers that are not observed, and nodes below them, have no exact "
-            f"distribution; draw it with query({left_out[0]!r}, ..., method=LikelihoodWeighting())"
+            f"distribution; draw {Remedy(python, f'that of {name!r} with --method lw:10000')}"
         )
     return hybrid.marginals(small, known).of_nodes((n for n in bn if n in names or n in numbers), numbers)
 
@@ -192,7 +195,7 @@ def share_of_draws(refused: NoFormula, evidence: Observed) -> str:
         return f"{observe}: the density of numbers cannot be drawn"
     names, states = list(evidence.given), tuple(evidence.given.values())
     asked = (repr(names[0]), repr(states[0])) if len(names) == 1 else (repr(names), repr(states))
-    return f"{observe}, or draw p(given) as query({asked[0]}, method=LikelihoodWeighting())[{asked[1]}]"
+    return f"{observe}, or draw p(given) as {query_by_draws(asked[0], f'[{asked[1]}]')}"
 
 
 def checked_targets(bn: BayesNet, targets: str | Sequence[str]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import numpy as np
 from suffice.errors import FitError, SufficeError, listed, note
 from suffice.models.draws import Coefficients, DrawnGaussian, DrawnTable
 from suffice.models.parameter_covariance import drawn_together
+from suffice.remedies import BDEU, name_of
 from suffice.variables import Finite, NotNormal
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def networks_at_draws(bn: BayesNet, n: int, seed: Any, *, every: bool = False) -
 
     held, why = _held(bn)
     if held and every:
-        raise FitError(f"the parameters of {listed(held)} cannot be drawn: {why}; or leave redraw out")
+        raise FitError(f"the parameters of {listed(held)} cannot be drawn: {why}; or leave {name_of('redraw')} out")
     if held and bn.is_fitted:
         note(f"the parameters of {listed(held)} are held at their estimates, and intervals will be too narrow: {why}")
     seeds = np.random.SeedSequence(seed)
@@ -46,11 +47,11 @@ def networks_at_draws(bn: BayesNet, n: int, seed: Any, *, every: bool = False) -
 
 def _held(bn: BayesNet) -> tuple[list[str], str]:
     """The nodes whose parameters have no posterior, and why."""
-    why = "they have no posterior; fit them with a prior, for instance prior=BDeu(1)"
+    why = f"they have no posterior; fit them with a prior, for instance {BDEU}"
     try:
         known = bn.parameter_covariance
     except SufficeError as error:
-        known, why = None, str(error)
+        known, why = None, error.said
     joint = () if known is None else known.charts.keys() - known.unidentified
     lacking = [n for n in bn if n not in bn.intervened and n not in joint and not bn[n].has_posterior]
     held = [n for n in lacking if not bn[n].is_regression or not bn[n].has_covariance]

@@ -30,6 +30,7 @@ from suffice.families.named_families import as_families
 from suffice.families.regression_cpd import GlmCpd
 from suffice.graphs import Dag
 from suffice.inference.network import DensityNode
+from suffice.remedies import BY_DRAWS
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Distributed, Finite, Variable
 
@@ -46,7 +47,7 @@ class NoFormula(ModelError):
 
     def __init__(self, fact: str, lacking: Sequence[str], way_out: str | None = None) -> None:
         self.fact, self.lacking = fact, tuple(lacking)
-        self.way_out = way_out or f"observe {listed(lacking)}, or draw the answer with query(..., method=LikelihoodWeighting())"
+        self.way_out = way_out or f"observe {listed(lacking)}, or draw the answer with {BY_DRAWS}"
         super().__init__(f"{fact}; {self.way_out}")
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -19,9 +19,12 @@ from suffice.families import family_of
 from suffice.families.family import Statistic
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
+from suffice.remedies import FAMILIES, Remedy, argument, declaration
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import agreed
 from suffice.variables import Finite, Variable
+
+SHARED = argument("shared")
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ def shared_in(dag: Dag, shared: Any) -> tuple[Dag, tuple[Tie, ...]]:
     for group in groups:
         for node in group:
             if node in seen:
-                raise FitError(f"{node!r} is in two groups of shared=: nodes that share their parameters belong into one")
+                raise FitError(f"{node!r} is in two groups of {SHARED}: nodes that share their parameters belong into one")
         seen |= set(group)
     orders = {node: parents for group in groups for node, parents in group.items()}
     if any(dag.parents(node) != parents for node, parents in orders.items()):
@@ -94,22 +97,22 @@ def _groups(shared: Any) -> Iterable[Any]:
     wrong = isinstance(shared, (str, Mapping)) or not isinstance(shared, Iterable)
     groups = () if wrong else tuple(shared)
     if wrong or any(isinstance(group, str) for group in groups):
-        raise FitError(f"shared is a list of groups of nodes, shared=[('x1', 'x2'), ...], not {shared!r}")
+        raise FitError(f"shared is a list of groups of nodes, {GROUPS}, not {shared!r}")
     return groups
 
 
 def _group(group: Any, dag: Dag) -> dict[str, tuple[str, ...]]:
     """A group as nodes with their parents in order."""
     if not isinstance(group, Iterable):
-        raise FitError(f"a group of shared= is a list of nodes, ('x1', 'x2'), not {group!r}")
+        raise FitError(f"a group of {SHARED} is a list of nodes, ('x1', 'x2'), not {group!r}")
     names = list(group)
     for name in names:
         if name not in dag:
-            raise FitError(f"shared= names {name!r}, which is not in the graph{nearest(str(name), dag.nodes)}")
+            raise FitError(f"{SHARED} names {name!r}, which is not in the graph{nearest(str(name), dag.nodes)}")
         if names.count(name) > 1:
-            raise FitError(f"shared= names {name!r} twice in one group")
+            raise FitError(f"{SHARED} names {name!r} twice in one group")
     if len(names) < 2:
-        raise FitError(f"a group of shared= has at least two nodes, not {names!r}: a node by itself shares nothing")
+        raise FitError(f"a group of {SHARED} has at least two nodes, not {names!r}: a node by itself shares nothing")
     return {name: _order(name, group[name], dag) if isinstance(group, Mapping) else dag.parents(name) for name in names}
 
 
@@ -117,7 +120,7 @@ def _order(name: str, parents: Any, dag: Dag) -> tuple[str, ...]:
     order = (parents,) if isinstance(parents, str) else tuple(parents) if isinstance(parents, Iterable) else (parents,)
     if sorted(map(str, order)) != sorted(dag.parents(name)):
         own = listed(dag.parents(name)) or "no parents"
-        raise FitError(f"shared= gives {name!r} the parents {listed(order) or 'none'}, but in the graph it has {own}")
+        raise FitError(f"{SHARED} gives {name!r} the parents {listed(order) or 'none'}, but in the graph it has {own}")
     return order
 
 
@@ -144,7 +147,7 @@ def check_families(ties: Iterable[Tie], families: Mapping[str, Any] | None) -> N
                 has = "no family of its own" if own is None else f"the family {own!r}"
                 raise FitError(
                     f"{first!r} and {node!r} are to share their parameters, but {first!r} has the family {known[first]!r} and "
-                    f"{node!r} has {has}: name one for all of them, or leave it out of shared=, or of families="
+                    f"{node!r} has {has}: name one for all of them, or leave it out of {SHARED}, or of {FAMILIES}"
                 )
 
 
@@ -183,6 +186,15 @@ def alike(ties: Iterable[Tie], variables: Mapping[str, Variable]) -> dict[str, F
     return {n: v for n, v in result.items() if v != variables[n]}
 
 
+GROUPS = Remedy("shared=[('x1', 'x2'), ...]", "--shared x1,x2")
+
+
+def _alike(one: str, two: str) -> Remedy:
+    """The declaration of two columns with the same states."""
+    options = (declaration(name, "[...]").option for name in (one, two))
+    return Remedy(f"scan(data, variables={{{one!r}: [...], {two!r}: [...]}})", " ".join(options))
+
+
 def _check_united(common: Finite, parts: Sequence[Finite]) -> None:
     """Refuse states that no node has all of, lest two spellings of one state become two states; say who takes on which."""
     widest = max(parts, key=lambda v: v.n_states)
@@ -192,8 +204,7 @@ def _check_united(common: Finite, parts: Sequence[Finite]) -> None:
         raise FitError(
             f"{first.name!r} has {_only(first, second)}, which {second.name!r} has not, and {second.name!r} has "
             f"{_only(second, first)}, which {first.name!r} has not: tied or pooled nodes, and their parents, have the same "
-            "states; if all of these are meant, declare them alike, "
-            f"scan(data, variables={{{first.name!r}: [...], {second.name!r}: [...]}})"
+            f"states; if all of these are meant, declare them alike, {_alike(first.name, second.name)}"
         )
     short = [v for v in parts if v.n_states < common.n_states]
     if short:
@@ -238,7 +249,7 @@ def _other_states(a: Finite, b: Finite, together: Sequence[Variable]) -> FitErro
     lacking = [v.name for v in (a, b) if state not in v.states]
     return FitError(
         f"{owners[0]!r} has the state {state!r}, which {lacking[0]!r} has not: nodes that share their parameters, and their "
-        "parents, have the same states; declare them with variables="
+        f"parents, have the same states; declare them with {Remedy('variables=', '--finite')}"
     )
 
 

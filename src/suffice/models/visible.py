@@ -21,6 +21,7 @@ from suffice.engines.engine import Block
 from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, TooLarge, bytes_in_words, counted, listed, nearest
 from suffice.inference.boltzmann import LayerUnits
+from suffice.remedies import INTO_BINS
 from suffice.variables import Finite, NotNormal, Variable
 
 Array = npt.NDArray[np.float64]
@@ -52,7 +53,7 @@ class VisibleColumns:
         if counts := [n for n, v in variables.items() if isinstance(v, NotNormal)]:
             raise ModelError(
                 f"{listed(counts)} are counts, and the visible units of a machine are states or real numbers: declare them "
-                "Real, or cut them into Bins(...)"
+                f"Real, or cut them {INTO_BINS}"
             )
         n = sum(not isinstance(v, Finite) for v in variables.values())
         columns = cls(dict(variables), np.zeros(n), np.ones(n))

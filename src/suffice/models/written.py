@@ -15,6 +15,7 @@ from suffice.families.family import Cpd, as_numbers
 from suffice.families.poisson import Rates
 from suffice.families.regression_cpd import Regression
 from suffice.libraries import nw
+from suffice.remedies import Remedy, declaration
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Count, Finite, Real, Variable
 
@@ -59,7 +60,8 @@ _NEEDED: dict[type, str] = {
 
 
 def _no_states(name: str) -> ModelError:
-    return ModelError(f"the states of {name!r} are not known: give variables=[Finite({name!r}, [...]), ...]")
+    given = Remedy(f"variables=[Finite({name!r}, [...]), ...]", declaration(name, "[...]").option)
+    return ModelError(f"the states of {name!r} are not known: give {given}")
 
 
 def _fitting(name: str, given: Cpd, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:

@@ -54,6 +54,7 @@ from suffice.learning.mixture_parts import CollapsedClass, Joint, Separate, imag
 from suffice.learning.mixture_setup import Diagonal, Full, Kind, Table, checked_kind
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
+from suffice.remedies import declaration
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import checked_cells, described
 from suffice.variables import Finite, Real, Variable
@@ -196,7 +197,7 @@ def labelled(data: Any, target: Any, features: Iterable[str] | None, variables: 
     if not isinstance(classes, Finite):
         raise SchemaError(
             f"the target {target!r} is a {type(classes).__name__}, and a classifier needs classes: declare it finite, "
-            f"variables={{{target!r}: Finite}}, or in bins, variables={{{target!r}: Bins(5)}}"
+            f"{declaration(target, 'Finite')}, or in bins, {declaration(target, 'Bins(5)')}"
         )
     return Labelled(rows, classes, tuple(known[n] for n in names))
 

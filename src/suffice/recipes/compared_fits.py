@@ -165,7 +165,7 @@ def _scored(name: str, how: Callable[[Any], Any], n: int, folds: int, train: Any
     try:
         model = how(train)
     except FitError as error:
-        raise FitError(f"{name}, fold {n} of {folds}: {error} (a part of the rows may lack what is rare in all)") from None
+        raise FitError(f"{name}, fold {n} of {folds}: {error.said} (a part of the rows may lack what is rare in all)") from None
     seconds = time.perf_counter() - start
     if isinstance(test, Sequences):
         return _of_sequences(name, model, test, target, seconds)

@@ -26,6 +26,7 @@ from suffice.iteration import Packed, Progress
 from suffice.learning.fit import fit
 from suffice.recipes.compared_fits import as_fits, check_folds, compare_fits
 from suffice.recipes.learn import PRIOR
+from suffice.remedies import FAMILY_OPTIONS
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.methods.graph_method import is_directed
@@ -163,7 +164,7 @@ def cross_validate(
                 raise FitError(f"{option}= is not for fits that are compared: give it to the functions, lambda rows: fit(...)")
         return compare_fits(data, fits, folds, target, seed, progress)
     if families and isinstance(data, Sequences):
-        raise FitError("families= are for rows: regressions in searches of sequences are not attempted")
+        raise FitError(f"{FAMILY_OPTIONS} are for rows: regressions in searches of sequences are not attempted")
     if families:
         data, families = for_search(scan(data), families)
     if penalty is not None or target is not None:
@@ -214,7 +215,7 @@ def cross_validate(
             watch.memory.finish()
         except FitError as error:
             raise FitError(
-                f"fold {len(done) + 1} of {folds}: {error} (a part of the rows may lack what is rare in all)"
+                f"fold {len(done) + 1} of {folds}: {error.said} (a part of the rows may lack what is rare in all)"
             ) from None
         except KeyboardInterrupt:
             if len(done) < 2:

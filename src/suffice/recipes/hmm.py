@@ -29,6 +29,7 @@ from suffice.models.chain import Chain
 from suffice.models.chain_answers import best_log_prob
 from suffice.recipes.choices import ICL, Optimum, best_of, checked_judge, checked_sizes
 from suffice.recipes.hmm_run import HmmRun
+from suffice.remedies import FAMILY, MORE_ITERATIONS, as_regression, in_python
 from suffice.structure.methods.selection import HeldOut
 from suffice.variables import Finite
 
@@ -136,14 +137,14 @@ def _checked_sticky(sticky: Any) -> float:
 def _kinds(covariance: Any, families: Any, rows: Sequences, name: str) -> tuple[dict[str, Kind], dict[str, Any]]:
     """The kind of covariance of each real column, and the families that are none."""
     if not isinstance(families or {}, Mapping):
-        raise FitError(f"families are given by column, families={{'x': Logistic()}}, not as {families!r}")
+        raise FitError(f"families are given by column, {as_regression('x')}, not as {families!r}")
     said = dict(families or {})
     schema = {n: v for n, v in rows.schema.items() if n != name}
     if not schema:
         raise DataError(f"the sequences have no column besides {name!r}: there is nothing for the states to explain")
     for column in said:
         if column not in schema:
-            raise FitError(f"families speaks of {column!r}, which is not a column of the data{nearest(str(column), schema)}")
+            raise FitError(f"{FAMILY} speaks of {column!r}, which is not a column of the data{nearest(str(column), schema)}")
     kinds = {n: f for n, f in said.items() if isinstance(f, KINDS)}
     others = {n: f for n, f in said.items() if n not in kinds}
     own = {n: v for n, v in schema.items() if n not in others}
@@ -248,13 +249,13 @@ def _run(climbs: list[Climb], problem: StateProblem, hidden: Finite, task: _HmmT
     if gone := [s for s, n in zip(hidden.states, counts, strict=True) if n < FEW]:
         note(f"no steps are left for {listed(gone)} of {hidden.name!r}: fewer states would do as well")
     if not best.converged and task.tol > 0 and not best.stopped:
-        note(f"EM did not converge in {len(best.trace):,} iterations; allow more with max_iter=, or accelerate=Squarem()")
+        note(f"EM did not converge in {len(best.trace):,} iterations; allow more with {MORE_ITERATIONS}")
     by = "maximum likelihood" if problem.prior is None else f"posterior {type(problem.estimate).__name__.lower()}"
     stick = f", sticky by {task.sticky:g}" if task.sticky else ""
     info = f"a hidden Markov model of {hidden.n_states} states by EM from {problem.amount}, {by}{stick}"
     model = problem.network(point.parameters, point.statistic, info)
     ends = (c.trace[-1].objective if c.trace else -np.inf for c in climbs)
-    optima = [Optimum(end, len(c.trace), c.converged, c.stopped or None) for end, c in zip(ends, climbs, strict=True)]
+    optima = [Optimum(end, len(c.trace), c.converged, in_python(c.stopped) or None) for end, c in zip(ends, climbs, strict=True)]
     columns = tuple(n for n in problem.sequences.columns if n != hidden.name)
     hard = best_log_prob(model, problem.sequences)
     facts = (tuple(optima), None, problem.weight, hidden.name, columns, counts / counts.sum(), hard)

@@ -17,6 +17,7 @@ from suffice.models.bayes_net import BayesNet
 from suffice.models.chain import Chain
 from suffice.models.log_linear import LogLinear
 from suffice.recipes.stepwise import Stepwise
+from suffice.remedies import FAMILY_OPTIONS
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.found import Found
@@ -154,7 +155,7 @@ def learn(
         if integers is not None:
             raise DataError("integers= is said when rows are first scanned: sequences(data, by, order, integers=...)")
         if families:
-            raise FitError("families= are for rows: regressions in searches of sequences are not attempted")
+            raise FitError(f"{FAMILY_OPTIONS} are for rows: regressions in searches of sequences are not attempted")
         if hidden:
             raise FitError(
                 "structure with hidden variables or missing cells of sequences is not attempted: give the template, "

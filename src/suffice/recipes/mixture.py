@@ -27,6 +27,7 @@ from suffice.learning.mixture_start import Starts, given_start, start_at
 from suffice.models.bayes_net import BayesNet
 from suffice.recipes.choices import ICL, Optimum, best_of, checked_judge, checked_sizes
 from suffice.recipes.mixture_run import MixtureRun
+from suffice.remedies import in_python
 from suffice.statistics import Statistics
 from suffice.structure.methods.selection import HeldOut
 from suffice.variables import Finite, Real, Variable
@@ -244,7 +245,7 @@ def _run(climbs: list[Climb], mixture: Mixture, task: _MixtureTask) -> MixtureRu
         hidden=[hidden.name],
     )
     ends = (c.trace[-1].objective if c.trace else -np.inf for c in climbs)
-    optima = [Optimum(end, len(c.trace), c.converged, c.stopped or None) for end, c in zip(ends, climbs, strict=True)]
+    optima = [Optimum(end, len(c.trace), c.converged, in_python(c.stopped) or None) for end, c in zip(ends, climbs, strict=True)]
     facts = (tuple(optima), None, mixture.weight, hidden.name, parameters, sums.hard, dict(mixture.variables))
     return MixtureRun(model, tuple(best.trace), best.converged, *facts)
 

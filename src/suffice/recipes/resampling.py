@@ -25,6 +25,7 @@ from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.paths import links, reached
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime, Packed, Progress
+from suffice.remedies import argument
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.found import Found
@@ -143,9 +144,13 @@ def bootstrap(
     rows: Data | Sequences
     if not isinstance(given, StepWindow) and is_directed(method) and any((gappy := scan(data)).missing.values()):
         if memory_limit is not None:
-            raise FitError("memory_limit= is for searches of complete rows, and there are missing cells; leave it out")
+            raise FitError(
+                f"{argument('memory_limit')} is for searches of complete rows, and there are missing cells; leave it out"
+            )
         if dry_run:
-            raise FitError("dry_run= is for complete rows: with missing cells a note after the first replicate says its time")
+            raise FitError(
+                f"{argument('dry_run')} is for complete rows: with missing cells a note after the first replicate says its time"
+            )
         gappy, regressions = for_search(gappy, families)
         names, steps = tuple(sorted(n for n in gappy.columns if n not in gappy.identifiers)), None
         rows = gappy.take(names)
@@ -258,7 +263,9 @@ def _named(k: int, watch: Progress[Any]) -> Iterator[None]:
     except FitError as error:
         if watch.left <= 0:
             raise OutOfTime from None
-        raise FitError(f"replicate {k + 1} of the bootstrap: {error} (a resample may lack what is rare in the data)") from None
+        raise FitError(
+            f"replicate {k + 1} of the bootstrap: {error.said} (a resample may lack what is rare in the data)"
+        ) from None
 
 
 def _until_stopped(samples: Iterator[Cpdag], watch: Progress[Any]) -> Iterator[Cpdag]:

@@ -14,6 +14,7 @@ from suffice.libraries import sc
 from suffice.models.features import undirected_model
 from suffice.models.log_linear import LogLinear, Names
 from suffice.recipes.interactions import Interactions, one_more, with_term, without_edge, without_term
+from suffice.remedies import Remedy
 from suffice.scores import AIC, BIC, LogLikelihood
 from suffice.structure.found_graph import GraphOutcome
 from suffice.structure.hill_climb import check_number
@@ -216,8 +217,8 @@ class StepwiseWalk:
             cells *= v.n_states
         if cells > SATURATED and self.max_order == self.problem.n:
             raise TooLarge(
-                f"all interactions of {len(self.names)} variables are a table of {cells:,.3g} cells: give max_order, a start, or "
-                "go Forward()"
+                f"all interactions of {len(self.names)} variables are a table of {cells:,.3g} cells: "
+                f"{Remedy('give max_order, a start, or go Forward()', 'leave some out with --without')}"
             )
         rules = self.problem.rules
         joined = LogLinear(

@@ -36,6 +36,7 @@ from suffice.learning.incomplete import Task, task_of
 from suffice.models.bayes_net import BayesNet
 from suffice.recipes.structural_regressions import refuse_lost_numbers, with_families
 from suffice.recipes.structural_search import Round, SearchOptions, StructuralSearch
+from suffice.remedies import BY_SCORES, Remedy
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.moments import nothing
 from suffice.structure.constraints import Constraints, Forbid
@@ -355,7 +356,7 @@ def _checked(method: Any) -> Method:
     if isinstance(method, (PC, MMHC)):
         raise FitError(
             f"{type(method).__name__} tests independence in rows, and expected statistics would pass for more rows "
-            "than were seen; structural EM takes methods that work on scores: HillClimb(), Tabu(), Orders(), GES() or Exact()"
+            f"than were seen; structural EM takes methods that work on scores: {BY_SCORES}"
         )
     chosen: Method = method
     return chosen
@@ -366,16 +367,21 @@ def refuse_hidden_numbers(hidden: Any) -> None:
     unseen = [hidden] if isinstance(hidden, Real) else hidden.values() if isinstance(hidden, Mapping) else hidden
     numbers = [v.name for v in unseen if isinstance(v, Real)] if isinstance(unseen, Iterable) else []
     if numbers:
+        name = numbers[0]
+        python = f"em(dag, data, hidden=[Real({name!r})]), or factors(data, k) for all columns"
         raise FitError(
-            f"which columns the hidden number {numbers[0]!r} explains is not searched for: give the graph, em(dag, data, "
-            f"hidden=[Real({numbers[0]!r})]), or factors(data, k) for all columns"
+            f"which columns the hidden number {name!r} explains is not searched for: give the graph, "
+            f"{Remedy(python, f'suffice fit DAG DATA --hidden {name}:real')}"
         )
 
 
 def _task(data: Any, hidden: Any, start: BayesNet | None, threads: int | None) -> Task:
     """The rows and variables, checked, with the states of the network to start with; what identifies rows is left out."""
     if isinstance(data, Statistics):
-        raise DataError("statistics are of complete rows: search(statistics) finds their graph; structural EM needs the rows")
+        raise DataError(
+            f"statistics are of complete rows: {Remedy('search(statistics)', 'suffice learn without --hidden')} finds their "
+            f"graph; structural EM needs the rows"
+        )
     rows = scan(data)
     if start is not None:
         hidden = hidden or [v for n, v in start.variables.items() if n not in rows.columns]

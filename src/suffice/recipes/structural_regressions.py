@@ -17,6 +17,7 @@ from suffice.learning.objective import NoEstimate
 from suffice.learning.tied_regressions import log_likelihood
 from suffice.models.bayes_net import BayesNet
 from suffice.models.regressions import families_of
+from suffice.remedies import BY_EM, forbidden_edge
 from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
 from suffice.structure.search import refuse_left_out
@@ -43,14 +44,14 @@ def refuse_lost_numbers(problem: Problem, missing: Mapping[str, int]) -> None:
         if i == child or rules.required[child, i]:
             raise FitError(
                 f"cells of {names[i]!r} are missing, a number that {what[child]} needs, and structural EM completes only states "
-                "there: leave the column out; em integrates numbers, for a graph that is given"
+                f"there: leave the column out; {BY_EM} integrates numbers, for a graph that is given"
             )
     for child in what:
         if own := [names[i] for i in lost if rules.allowed[child, i]]:
             raise FitError(
                 f"cells of {listed(own)} are missing, numbers that {what[child]} may get as parents, and structural EM completes "
-                f"only states there: leave them out, or forbid these edges, Forbid(({own[0]!r}, {names[child]!r})); em "
-                "integrates numbers, for a graph that is given"
+                f"only states there: leave them out, or forbid these edges, {forbidden_edge(own[0], names[child])}; "
+                f"{BY_EM} integrates numbers, for a graph that is given"
             )
 
 
@@ -62,7 +63,7 @@ def regressions_of(dag: Dag, task: Task, completed: Any) -> dict[str, Any]:
         try:
             found[name] = maximised(task.variables[name], parents, completed, family, sample=False)
         except FitError as error:
-            raise NoEstimate(name, str(error)) from None
+            raise NoEstimate(name, error.said) from None
     return found
 
 

@@ -237,7 +237,7 @@ class StructuralSearch:
         rules, most = self.problem.rules, max(len(dag.parents(n)) for n in dag.nodes) - 1
         if most < max(1, int(rules.required.sum(1).max(initial=0))):
             raise error
-        note(f"from here on at most {most} parents are allowed: {error}")
+        note(f"from here on at most {most} parents are allowed: {error.said}")
         self.problem = replace(self.problem, rules=rules.capped(most))
 
     def _take(self, k: int, state: _RoundState) -> None:

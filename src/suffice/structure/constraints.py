@@ -21,6 +21,7 @@ from suffice.errors import FormatError, GraphError, bytes_in_words, listed, near
 from suffice.graphs import Dag
 from suffice.graphs.paths import chain, shortest_path
 from suffice.graphs.text import Edge, check_edges, checked_name, shown
+from suffice.remedies import TIERS
 from suffice.structure.contradictions import (
     ConstraintParts,
     EdgeByEdge,
@@ -244,7 +245,7 @@ class Tiers(Constraints):
                 seen[name] = level
             held.append(names)
         if not held:
-            raise GraphError("there are no tiers; write Tiers(['age', 'sex'], ['smoke'])")
+            raise GraphError(f"there are no tiers; write {TIERS}")
         if not isinstance(within, (bool, np.bool_)):
             raise GraphError(f"within is True or False, not {shown(within)}; each tier is a list of its own")
         self._hold(tiers=(Tiering(tuple(held), bool(within)),))

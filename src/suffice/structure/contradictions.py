@@ -13,6 +13,7 @@ from suffice.families import has_family
 from suffice.graphs import Dag
 from suffice.graphs.paths import Links, chain, find_cycle, links, reached, shortest_path
 from suffice.graphs.text import Edge, check_edges, checked_name, is_networkx, read_directed, read_pairs, shown
+from suffice.remedies import as_regression
 from suffice.variables import Finite, Variable
 
 
@@ -77,7 +78,7 @@ class EdgeByEdge:
             kind, word = ("finite variable", "Logistic") if isinstance(child, Finite) else ("count", "PoissonLog")
             yield (
                 f"leads from a number to a {kind}, for which there is no family unless it is a regression: "
-                f"families={{{shown(b)}: {word}()}}"
+                f"{as_regression(b, word)}"
             )
 
 

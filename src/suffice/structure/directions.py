@@ -8,6 +8,7 @@ import numpy as np
 
 from suffice.errors import listed
 from suffice.graphs.text import Edge
+from suffice.remedies import as_regression, declaration
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Parents, Rules
 from suffice.variables import Finite, Variable
@@ -75,6 +76,5 @@ def model_limit(variables: Iterable[Variable], regressions: Collection[str] = ()
     return (
         f"{are} beside states: an edge between them can only lead from the state to the number (conditional Gaussian), "
         f'whatever caused what; such a direction is "{MODEL}". To leave it open, let a state be a regression, which may have '
-        f"numbers for parents: families={{{states[0]!r}: Logistic()}}; or cut numbers into intervals: "
-        f"variables={{{numbers[0]!r}: Bins(5)}}"
+        f"numbers for parents: {as_regression(states[0])}; or cut numbers into intervals: {declaration(numbers[0], 'Bins(5)')}"
     )

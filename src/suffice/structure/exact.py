@@ -12,6 +12,7 @@ from typing import Any
 from suffice.engines.parallel import available_memory
 from suffice.errors import FitError
 from suffice.iteration import OutOfTime, Progress
+from suffice.remedies import Remedy, name_of
 from suffice.structure.branch_and_cut import BranchAndCut
 from suffice.structure.hill_climb import check_number, climbed
 from suffice.structure.orders import AT_ONCE, MOST, Orders, best_of_all
@@ -75,8 +76,9 @@ class Exact:
         rules = problem.rules.capped(self.most_parents(problem.n))
         if rules.n_families > AT_MOST:
             raise FitError(
-                f"an exact search would have to score {rules.n_families:,} families; allow fewer parents (max_parents) or give "
-                "each variable a list of candidates, or use Orders()"
+                f"an exact search would have to score {rules.n_families:,} families; allow fewer parents "
+                f"({name_of('max_parents')}) or give each variable a list of candidates, or use "
+                f"{Remedy('Orders()', '--method orders')}"
             )
         # something to return, should time be short
         problem.progress.better("start", problem.scores.total(rules.start()), rules.start())

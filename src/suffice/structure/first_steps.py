@@ -50,7 +50,7 @@ def _searched(found: Found, window: StepWindow, t: int, ask: Callable[[StepWindo
     try:
         return _like(found, ask(window), t)
     except (FitError, DataError) as error:
-        note(f"step {t} is not searched apart ({error}): parents before the start are left out there")
+        note(f"step {t} is not searched apart ({error.said}): parents before the start are left out there")
         return None
 
 

@@ -120,7 +120,7 @@ class Found:
                 return self.cpdag.to_dag()
             except GraphError as error:
                 raise GraphError(
-                    f"what {in_words(self.method)} found is not the class of a graph; see found.cpdag: {error}"
+                    f"what {in_words(self.method)} found is not the class of a graph; see found.cpdag: {error.said}"
                 ) from None
         return Dag({self.names[i]: [self.names[p] for p in ps] for i, ps in enumerate(self._parents)})
 

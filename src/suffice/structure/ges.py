@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, GraphError
 from suffice.graphs.paths import compelled, extension, meek
+from suffice.remedies import BY_BIC, score_by
 from suffice.structure.hill_climb import check_number
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
@@ -422,6 +423,6 @@ def _pairs(problem: Problem) -> tuple[Array, Array]:
         a, b = (problem.names[i] for i in np.argwhere(unequal)[0])
         raise FitError(
             f"GES needs a score that is the same for equivalent graphs; {problem.score} is not: {a!r} -> {b!r} and "
-            f"{b!r} -> {a!r} differ; use BIC(), Evidence(BDeu(1)), or another method"
+            f"{b!r} -> {a!r} differ; use {BY_BIC}, {score_by('Evidence(BDeu(1))', 'bdeu:1')}, or another method"
         )
     return single, pair

@@ -20,6 +20,7 @@ from suffice.engines.scan import scan
 from suffice.errors import FitError, listed, nearest
 from suffice.families.regression import COLLINEAR, too_large
 from suffice.libraries import sc
+from suffice.remedies import Remedy
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.variables import Finite, Variable
 
@@ -259,7 +260,10 @@ def suited(variables: Sequence[Variable], test: IndependenceTest | None, *, adju
             f"IndependenceTest, not {test!r}"
         )
     if wrong := [v.name for v in variables if not test.suits(v)]:
-        raise FitError(f"{type(test).__name__} tests {test.kinds} {listed(wrong, 3)}; LikelihoodRatio() tests both together")
+        raise FitError(
+            f"{type(test).__name__} tests {test.kinds} {listed(wrong, 3)}; "
+            f"{Remedy('LikelihoodRatio()', '--test likelihood-ratio')} tests both together"
+        )
     bound: IndependenceTest = test.bind({v.name: v for v in variables})
     return bound
 

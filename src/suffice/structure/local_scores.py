@@ -290,7 +290,7 @@ class FamilyScores(ScoreSource):
             if not parents:
                 raise
             if not self._told:
-                note(f"parent sets that cannot be estimated are left out of the search; the first: {error}")
+                note(f"parent sets that cannot be estimated are left out of the search; the first: {error.said}")
                 self._told = True
             return -np.inf
 

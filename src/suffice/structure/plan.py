@@ -14,6 +14,7 @@ from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.parallel import used_memory
 from suffice.errors import TooLarge, bytes_in_words
+from suffice.remedies import name_of
 from suffice.scores import score_of_data
 from suffice.statistics import Statistics
 from suffice.structure.finite_scores import room_for
@@ -186,7 +187,8 @@ def check(plan: Plan, memory_limit: float | None) -> None:
     if memory_limit is not None and plan.bytes > memory_limit:
         raise TooLarge(
             f"the search would take about {bytes_in_words(plan.bytes)} of memory ({_count(plan.families)} families), and "
-            f"may take {bytes_in_words(memory_limit)}; allow fewer parents (max_parents) or more memory (memory_limit)"
+            f"may take {bytes_in_words(memory_limit)}; allow fewer parents ({name_of('max_parents')}) or more "
+            f"memory ({name_of('memory_limit')})"
         )
 
 

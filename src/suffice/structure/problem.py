@@ -12,6 +12,7 @@ from suffice.errors import FitError
 from suffice.families import family_of, has_family
 from suffice.graphs import Dag
 from suffice.iteration import Progress
+from suffice.remedies import FAMILIES, Remedy
 from suffice.statistics import Statistics
 from suffice.structure.local_scores import ScoreSource
 from suffice.structure.regression_scores import RegressionScores
@@ -101,8 +102,8 @@ class Problem:
         """Refuse the regressions of a problem that a method cannot search with."""
         if self.families:
             raise FitError(
-                f"{type(method).__name__} does not search with regressions (families=): {why}; use Orders(), Exact(), "
-                "HillClimb() or Tabu()"
+                f"{type(method).__name__} does not search with regressions ({FAMILIES}): {why}; use "
+                f"{Remedy('Orders(), Exact(), HillClimb() or Tabu()', '--method orders, exact, hill-climb or tabu')}"
             )
 
     def under(self, **changes: Any) -> Problem:

@@ -20,6 +20,7 @@ from suffice.families.glm import MAX_PARAMETERS
 from suffice.families.regression_batches import Standardised
 from suffice.families.regression_suprema import BatchClimb, RegressionChild, Supremum, climbed, column_products
 from suffice.iteration import Packed
+from suffice.remedies import as_regression
 from suffice.scores import Evidence
 from suffice.structure.local_scores import Family, ScoreSource, about, families_in, in_memory
 from suffice.structure.parent_sets import Ints, Sets
@@ -92,7 +93,7 @@ class RegressionScores(ScoreSource):
         by = f"{listed([self.names[p] for p in parents])} {'separates' if len(parents) == 1 else 'together separate'}"
         return (
             f"{by} the values of {name!r} in the data: its score is the supremum of the likelihood, which no coefficients reach; "
-            f"to fit it, give it a ridge, families={{{name!r}: {type(self.regressions[child]).__name__}(ridge=1)}}"
+            f"to fit it, give it a ridge, {as_regression(name, type(self.regressions[child]).__name__, ridge=True)}"
         )
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:

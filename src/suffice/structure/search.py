@@ -18,6 +18,7 @@ from suffice.errors import DataError, FitError, counted, listed, note, whole
 from suffice.families.named_families import for_search
 from suffice.iteration import OutOfTime, Progress, checked_seconds
 from suffice.libraries import sc
+from suffice.remedies import FAMILIES, FAMILY_OPTIONS, Remedy, argument, declaration
 from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints import Constraints, Require
@@ -200,7 +201,8 @@ def within_gathered(method: Method, problem: Problem, *, asked: bool = True) -> 
     if asked and most < problem.n - 1:
         raise FitError(
             f"the statistics were gathered for up to {gathered} parents, and {in_words(method)} asks for up to {most}: "
-            f"search with max_parents={gathered}, or gather them again, gather(data, max_parents={most})"
+            f"search with {argument('max_parents', gathered)}, or gather them again, "
+            f"{Remedy(f'gather(data, max_parents={most})', f'suffice gather --max-parents {most}')}"
         )
     note(f"at most {counted(gathered, 'parent')}: the statistics were gathered for no more")
     return replace(method, max_parents=gathered)  # type: ignore[type-var]
@@ -220,7 +222,8 @@ def tell_of_few_rows(method: Method, problem: Problem) -> None:
     if by_chance >= problem.n:
         note(
             f"{weight:,.10g} rows are few for {problem.n:,} variables: of columns that are all independent, BIC would join about "
-            f"{by_chance:,.0f} of {pairs:,.0f} pairs; score=EBIC(1) asks more of an edge the more variables there are"
+            f"{by_chance:,.0f} of {pairs:,.0f} pairs; {argument('score', 'EBIC(1)', 'ebic:1')} asks more of an edge the more "
+            f"variables there are"
         )
 
 
@@ -328,11 +331,13 @@ def problem_of(
 def _refuse_families(data: Any, method: Any) -> None:
     """Refuse regressions where a search cannot have them."""
     if isinstance(data, StepWindow):
-        raise DataError("families= are for searches of rows: regressions in searches of sequences are not attempted")
+        raise DataError(f"{FAMILY_OPTIONS} are for searches of rows: regressions in searches of sequences are not attempted")
     if isinstance(data, (Statistics, Moments)):
-        raise DataError("families= need the rows: statistics say nothing of regressions")
+        raise DataError(f"{FAMILY_OPTIONS} need the rows: statistics say nothing of regressions")
     if not is_directed(method):
-        raise FitError(f"{type(method).__name__} finds graphs without directions, and families= are of nodes given their parents")
+        raise FitError(
+            f"{type(method).__name__} finds graphs without directions, and {FAMILIES} are of nodes given their parents"
+        )
 
 
 def _rules(constraints: Constraints, variables: tuple[Variable, ...], method: Any, regressions: Collection[str]) -> Rules:
@@ -380,14 +385,14 @@ def refuse_left_out(named: Mapping[str, str], data: Data | Statistics) -> None:
         if name in named:
             raise FitError(
                 f"{named[name]} {name!r}, which is left out of the search, as an identifier; "
-                f"declare it to keep it: variables={{{name!r}: {type(data.schema[name]).__name__}}}"
+                f"declare it to keep it: {declaration(name, type(data.schema[name]).__name__)}"
             )
 
 
 METHODS = "a method is an object such as Orders(), HillClimb(), Exact() or PC()"
 SCORES = "a score is LogLikelihood(), AIC(), BIC(), EBIC(1) or Evidence(prior)"
 
-COMPLETED = "structural_em(data) and learn(data) search with missing cells"
+COMPLETED = f"{Remedy('structural_em(data) and learn(data)', 'methods that work on scores')} search with missing cells"
 """What to do about missing cells."""
 
 

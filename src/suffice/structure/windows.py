@@ -13,6 +13,7 @@ from suffice.errors import DataError, FitError, GraphError, listed, nearest, not
 from suffice.graphs.lagged import relative_name, variable_and_lag, whole_steps
 from suffice.graphs.paths import chain
 from suffice.graphs.text import Edge, shown
+from suffice.remedies import Remedy
 from suffice.structure.constraints import Adjacent, Candidates, Constraints, Forbid, MaxParents, NotAncestor, Require, Tiers
 from suffice.variables import Real
 
@@ -141,6 +142,6 @@ def _refuse_missing(sequences: Sequences) -> None:
     if gaps:
         raise DataError(
             f"structure with hidden variables or missing cells of sequences is not attempted: {listed(gaps, style='str')}, of "
-            f"{sequences.n_steps:,} steps, are missing; em(template, sequences) learns the parameters of a template with them, "
-            "and impute(sequences) of what it learned fills them in"
+            f"{sequences.n_steps:,} steps, are missing; {Remedy('em(template, sequences)', 'suffice fit')} learns the parameters "
+            f"of a template with them, and {Remedy('impute(sequences)', 'suffice smooth')} of what it learned fills them in"
         )

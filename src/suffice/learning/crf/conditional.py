@@ -16,6 +16,7 @@ from suffice.iteration import OutOfTime, Progress
 from suffice.learning.crf.problem import LabelProblem
 from suffice.learning.owlqn import minimised, pseudo_gradient
 from suffice.models.linear_chain.run import WeightRun, WeightStep
+from suffice.remedies import argument
 
 Array = npt.NDArray[np.float64]
 
@@ -107,5 +108,5 @@ def climb(problem: LabelProblem, how: Climbing) -> tuple[Array, WeightRun]:
     if stopped:
         note("the fit was stopped before its end; these are the best weights so far")
     elif not converged:
-        note(f"the fit did not converge in {how.max_iter:,} iterations; allow more with max_iter=")
+        note(f"the fit did not converge in {how.max_iter:,} iterations; allow more with {argument('max_iter')}")
     return way.best, WeightRun(tuple(way.trace), converged and not stopped)

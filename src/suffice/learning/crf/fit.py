@@ -21,6 +21,7 @@ from suffice.models.crf import Crf
 from suffice.models.linear_chain.reading import as_kinds, checked_sequences
 from suffice.models.linear_chain.windows import LinearChain, Plain
 from suffice.objectives import L1, L2, Conditional, Margin, PenaltySum, Perceptron, as_penalties
+from suffice.remedies import Remedy
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
@@ -68,8 +69,9 @@ class LabelTask:
 
     def _refuse_wider(self, what: str) -> None:
         if not self.problem.chain.is_plain:
-            wider = "order=2, pairs=True in a Window, or transitions="
-            raise FitError(f"{what} is for chains without {wider}: use Conditional({self.problem.chain.label!r})")
+            wider = Remedy("order=2, pairs=True in a Window, or transitions=", "--labels-back 2, pairs(...), or --transitions")
+            instead = Remedy(f"Conditional({self.problem.chain.label!r})", "--objective conditional")
+            raise FitError(f"{what} is for chains without {wider}: use {instead}")
 
     def _say_partial(self, what: str) -> None:
         if n := self.problem.findings.n_partial:

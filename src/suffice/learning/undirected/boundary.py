@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError
+from suffice.remedies import BDEU, weight_penalty
 from suffice.statistics.configurations import described, n_configurations
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def _runs_off(problem: UndirectedProblem, direction: Array, out: Keys, what: str
     first = described(int(out[0]), tuple(problem.variables[n] for n in terms.names))
     shown = "; ".join(far[:6]) + (f" and {len(far) - 6} more" if len(far) > 6 else "")
     return FitError(
-        f"the maximum {what} estimate does not exist: {len(out):,} joint states, such as {first}, would have probability "
-        f"zero, and the weights of ({shown}) run off to infinity; penalty=L2(0.1), L1(0.1) or prior=BDeu(1) gives an estimate"
+        f"the maximum {what} estimate does not exist: {len(out):,} joint states, such as {first}, would have probability zero, "
+        f"and the weights of ({shown}) run off to infinity; {weight_penalty(2, 0.1)}, {weight_penalty(1, 0.1, '')} or {BDEU} "
+        "gives an estimate"
     )

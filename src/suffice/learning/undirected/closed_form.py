@@ -17,6 +17,7 @@ from suffice.errors import FitError, listed
 from suffice.exponential.special import log_gamma_step
 from suffice.models.factor import Factor
 from suffice.models.log_linear import Names
+from suffice.remedies import BDEU, TABLE_PRIORS
 from suffice.statistics import Counts
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def imagined_counts(prior: Any, problem: UndirectedProblem, scope: Names) -> Arr
     imagined = prior.believe(own[-1], own[:-1])
     if not isinstance(imagined, Counts):
         name = " and ".join(type(p).__name__ for p in getattr(prior, "priors", (prior,)))
-        raise FitError(f"{name} imagines no counts of {listed(scope)}: a prior of tables is BDeu(ess) or Dirichlet(alpha)")
+        raise FitError(f"{name} imagines no counts of {listed(scope)}: a prior of tables is {TABLE_PRIORS}")
     return imagined.marginal(scope).dense()
 
 
@@ -102,7 +103,7 @@ def _disagree(prior: Any, a: Names, b: Names, both: Any) -> FitError:
     where = f"of {listed(both)} " if both else ""
     return FitError(
         f"what {prior!r} imagines {where}in the table of {listed(a)} is not what it imagines in that of {listed(b)}, so that it "
-        "is no prior of one distribution: BDeu(ess) spreads the same rows over every table"
+        f"is no prior of one distribution: {BDEU} spreads the same rows over every table"
     )
 
 

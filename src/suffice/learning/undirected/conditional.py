@@ -24,6 +24,7 @@ from suffice.learning.target_rows import TargetRows, distinct_rows
 from suffice.learning.undirected.likelihood import maximum_likelihood
 from suffice.models.terms import Terms
 from suffice.objectives import Likelihood
+from suffice.remedies import MAX_ENTROPY, weight_penalty
 
 if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem
@@ -93,7 +94,9 @@ def _start(problem: UndirectedProblem) -> Array:
     try:
         return maximum_likelihood(replace(problem, objective=Likelihood())).flat_weights
     except FitError as error:
-        raise FitError(f"Conditional begins at the maximum of the likelihood, and {error}; penalty=L2(0.1) gives one") from None
+        raise FitError(
+            f"Conditional begins at the maximum of the likelihood, and {error.said}; {weight_penalty(2, 0.1)} gives one"
+        ) from None
 
 
 def _check_problem(problem: UndirectedProblem, y: str) -> None:
@@ -101,7 +104,7 @@ def _check_problem(problem: UndirectedProblem, y: str) -> None:
     if y not in problem.terms.names:
         raise FitError(f"the objective is about {y!r}, which is no node of the model{nearest(y, problem.terms.names)}")
     if problem.base is not None or problem.moments is not None:
-        raise FitError("Conditional is of rows, without a base measure: take MaxEntropy()")
+        raise FitError(f"Conditional is of rows, without a base measure: take {MAX_ENTROPY}")
     if not isinstance(problem.method, (LBFGS, type(None))):
         raise FitError(f"the method of Conditional is LBFGS(), not {problem.method!r}")
 
@@ -112,10 +115,10 @@ def _check_found(problem: UndirectedProblem, y: str, found: Minimum, moved: Arra
         around = [n for n in problem.terms.names if n != y]
         raise FitError(
             f"the weights of {y!r} run off to infinity, since {listed(around, 4)} tell it without a doubt in some rows: "
-            "penalty=L2(0.1) gives an estimate"
+            f"{weight_penalty(2, 0.1)} gives an estimate"
         )
     if not found.converged:
         raise FitError(
             f"L-BFGS did not converge in {found.iterations:,} iterations: a {'larger ' if problem.penalties else ''}penalty, as "
-            "penalty=L2(1.0), makes the way shorter"
+            f"{weight_penalty(2, 1.0)}, makes the way shorter"
         )

@@ -24,6 +24,7 @@ from suffice.learning.undirected.pseudo_likelihood import blankets_of, kept_weig
 from suffice.models.markov_net import MarkovNet
 from suffice.models.terms import Terms
 from suffice.objectives import ContrastiveDivergence
+from suffice.remedies import CONTRASTIVE, LIKELIHOOD, MAX_ENTROPY, PERSISTENT
 
 Array = npt.NDArray[np.float64]
 
@@ -124,9 +125,9 @@ def contrastive_divergence(problem: Any, goal: ContrastiveDivergence) -> MarkovN
     how = RobbinsMonro() if problem.method is None else problem.method
     if not isinstance(how, RobbinsMonro):
         raise FitError(f"the method of ContrastiveDivergence is RobbinsMonro(rounds, rate, seed), not {how!r}")
-    problem.refuse_prior("ContrastiveDivergence()")
+    problem.refuse_prior(CONTRASTIVE)
     if problem.base is not None or problem.moments is not None:
-        raise FitError("ContrastiveDivergence() is of rows, without a base measure: take Likelihood() or MaxEntropy()")
+        raise FitError(f"{CONTRASTIVE} is of rows, without a base measure: take {LIKELIHOOD} or {MAX_ENTROPY}")
     terms: Terms = problem.terms
     seen = terms.seen(problem.statistics) / problem.weight
     chains = _chains(problem, goal, how.seed, seen)
@@ -143,9 +144,7 @@ def _chains(problem: Any, goal: ContrastiveDivergence, seed: int, seen: Array) -
     if goal.persistent:
         return Persistent(problem.terms, goal, seed, seen)
     if not isinstance(problem.rows, Data):
-        raise FitError(
-            "chains that start at rows need rows, not statistics of them: ContrastiveDivergence(persistent=True) needs no more"
-        )
+        raise FitError(f"chains that start at rows need rows, not statistics of them: {PERSISTENT} needs no more")
     return FromRows(problem.terms, goal, seed, problem.rows)
 
 

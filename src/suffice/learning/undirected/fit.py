@@ -20,6 +20,7 @@ from suffice.models.gaussian_markov_net import GaussianMarkovNet, fit_gaussian
 from suffice.models.log_linear import LogLinear
 from suffice.models.markov_net import MarkovNet
 from suffice.objectives import Bayes, Likelihood, MaxEntropy, as_penalties
+from suffice.remedies import CONTRASTIVE, LASSO, MAX_ENTROPY, argument
 from suffice.scores import Evidence
 from suffice.statistics import Moments, Statistics
 from suffice.variables import Real, Variable
@@ -68,7 +69,7 @@ def fit_undirected(
     options |= {"base": base, "time_limit": checked_seconds(time_limit), "progress": progress}
     if is_moments(model, data):
         if not isinstance(chosen, MaxEntropy):
-            raise FitError("moments instead of rows make a distribution of maximum entropy: objective=MaxEntropy()")
+            raise FitError(f"moments instead of rows make a distribution of maximum entropy: objective={MAX_ENTROPY}")
         own = wanted.checked(wanted.variables) if isinstance(wanted, Features) else {}
         return _estimated(SolvableProblem(wanted, own, None, moments=data, **options))
     known = model.variables if isinstance(model, MarkovNet) else wanted.variables if isinstance(wanted, Features) else {}
@@ -85,7 +86,7 @@ def _estimated(problem: SolvableProblem) -> MarkovNet:
     except OutOfTime:
         raise FitError(
             f"the time limit of {problem.time_limit:g} s was over before the estimate by {problem.objective!r} converged, and "
-            "there is none on the way; ContrastiveDivergence() has one after each round"
+            f"there is none on the way; {CONTRASTIVE} has one after each round"
         ) from None
     return net
 
@@ -101,8 +102,8 @@ def _refuse_for_reals(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise FitError(
-                f"{name}= is not for graphs of real columns, whose estimate is that of maximum likelihood (covariance "
-                "selection); a precision is penalised by search(data, method=GraphicalLasso(penalty=...))"
+                f"{argument(name)} is not for graphs of real columns, whose estimate is that of maximum likelihood (covariance "
+                f"selection); a precision is penalised by {LASSO}"
             )
 
 

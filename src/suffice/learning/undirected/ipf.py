@@ -22,6 +22,7 @@ from suffice.graphs import Graph
 from suffice.inference.tree import COMPILING, greedy_order, part_of, steps
 from suffice.models.log_linear import Names
 from suffice.models.terms import Terms
+from suffice.remedies import CONTRASTIVE, PSEUDO
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -153,7 +154,7 @@ class CliqueTree:
         if self.n_cells > MAX_TABLES:
             raise TooLarge(
                 f"the cliques of the triangulated graph have {self.n_cells:,} cells ({bytes_in_words(8.0 * self.n_cells)}): too "
-                "many for IPF; PseudoLikelihood() and ContrastiveDivergence() do not need them"
+                f"many for IPF; {PSEUDO} and {CONTRASTIVE} do not need them"
             )
         program, place = self.program
         size, shared = np.diff(self.table_start), np.diff(self.separator_start)

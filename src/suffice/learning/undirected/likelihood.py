@@ -19,6 +19,7 @@ from suffice.learning.undirected.closed_form import agreeing_counts, bound_prior
 from suffice.learning.undirected.ipf import IPF, CliqueTree
 from suffice.learning.undirected.newton import Curved, newton
 from suffice.models.log_linear import Ising, LogLinear
+from suffice.remedies import BDEU, MAX_ENTROPY, Remedy, of_python, weight_penalty
 from suffice.statistics.configurations import described
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ def maximum_likelihood(problem: UndirectedProblem) -> MarkovNet:
     """The estimate by the way that was asked for, or by the one that suits best."""
     _check_method(problem)
     if problem.penalties and problem.prior is not None:
-        raise FitError("give a penalty on weights or a prior that imagines rows, not both")
+        raise FitError(f"give {Remedy('a penalty on weights or a prior that imagines rows', '--penalty or --prior')}, not both")
     if problem.base is not None:
-        raise FitError("a base measure is for moments: objective=MaxEntropy()")
+        raise FitError(f"a base measure is for moments: objective={MAX_ENTROPY}")
     problem.check_margins()
     spins = isinstance(problem.model, Ising)
     if problem.method is None and not problem.penalties and problem.model.is_decomposable and not spins:
@@ -102,8 +103,8 @@ def _by_ipf(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNet | 
         if problem.method is None:
             return None
         raise FitError(
-            f"IPF did not converge in {found.n:,} cycles: margins are still off by {found.off:.2g} of all rows; allow more, "
-            "IPF(max_iter=...), or take method=LBFGS()"
+            f"IPF did not converge in {found.n:,} cycles: margins are still off by {found.off:.2g} of all rows"
+            f"{of_python('; allow more, IPF(max_iter=...), or take method=LBFGS()')}"
         )
     terms, log_z = problem.terms, float(np.log(problem.terms.sizes).sum())  # each cycle begins at the uniform distribution
     info = f"{_from(problem, prior)} by IPF: {found.n} cycles, margins to {found.off:.1g}" + _zeros(found.log_tables)
@@ -138,8 +139,9 @@ def by_gradient(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNe
 def way_out(problem: UndirectedProblem) -> str:
     """What to do where an estimate does not converge."""
     if not problem.penalties:
-        return "a penalty, as penalty=L2(1.0), makes the estimate exist"
-    return f"the penalty {problem.penalties!r} hardly holds weights that run off: a larger one, as L2(1.0), makes the way shorter"
+        return f"a penalty, as {weight_penalty(2, 1.0)}, makes the estimate exist"
+    larger = f"a larger one, as {weight_penalty(2, 1.0, '')}, makes the way shorter"
+    return f"the penalty {problem.penalties!r} hardly holds weights that run off: {larger}"
 
 
 def descend(problem: UndirectedProblem, mean: Array, total: float) -> tuple[Minimum, float]:
@@ -195,8 +197,8 @@ def _refuse_unseen_pairs(problem: UndirectedProblem, seen: Array) -> None:
         if (table == 0.0).any():
             cell = described(int(np.argmin(table)), tuple(problem.variables[n] for n in scope))
             raise FitError(
-                f"no row has {cell}, so that the field and coupling of {listed(scope)} run off to infinity: penalty=L2(0.1) or "
-                "L1(0.1), or prior=BDeu(1), gives an estimate"
+                f"no row has {cell}, so that the field and coupling of {listed(scope)} run off to infinity: "
+                f"{weight_penalty(2, 0.1)} or {weight_penalty(1, 0.1, '')}, or {BDEU}, gives an estimate"
             )
 
 

@@ -15,6 +15,7 @@ from suffice.learning.owlqn import minimised
 from suffice.learning.undirected.boundary import MAX_NUMBERS, MAX_STATES
 from suffice.models.features import Features
 from suffice.objectives import L1
+from suffice.remedies import of_python
 from suffice.statistics.configurations import described, n_configurations
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _minimal(problem: UndirectedProblem, slack: float) -> MarkovNet:
     if not found.converged:
         raise FitError(
             f"the moments could not be reached: the nearest came within {found.slope:.2g} in {found.iterations:,} iterations; "
-            "they may be impossible, or nearly so: allow some slack, MaxEntropy(slack=0.01)"
+            f"they may be impossible, or nearly so{of_python(': allow some slack, MaxEntropy(slack=0.01)')}"
         )
     log_z = tree(np.concatenate([terms.log_tables(w), base])).log_z
     info = f"maximum entropy with {terms.n_weights} moments{f', slack {slack:g}' if slack else ''}: {found.iterations} iterations"
@@ -121,7 +122,7 @@ def check_possible(problem: UndirectedProblem, moments: Array, slack: float) -> 
         if not slack and low < high and value in (low, high):
             raise FitError(
                 f"{name} {value:g} is the {'smallest' if value == low else 'largest'} there is, which only states with that "
-                "value have: leave the other states out, or allow some slack, MaxEntropy(slack=0.01)"
+                f"value have: leave the other states out{of_python(', or allow some slack, MaxEntropy(slack=0.01)')}"
             )
     n = n_configurations(problem.variables.values())
     if slack or n > MAX_STATES or n * terms.n_weights > MAX_NUMBERS or terms.n_weights < 2:
@@ -169,8 +170,8 @@ def _check_together(problem: UndirectedProblem, moments: Array, n: int) -> None:
         raise FitError(f"no distribution on these states has {shown} together, though each is possible by itself")
     if found.success and -found.fun < 1e-12:
         raise FitError(
-            f"only distributions that give some states no probability have {shown} together: leave those states out, or allow "
-            "some slack, MaxEntropy(slack=0.01)"
+            f"only distributions that give some states no probability have {shown} together: leave those states out"
+            f"{of_python(', or allow some slack, MaxEntropy(slack=0.01)')}"
         )
 
 

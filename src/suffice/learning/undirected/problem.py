@@ -18,6 +18,7 @@ from suffice.models.features import UndirectedModel
 from suffice.models.markov_net import MarkovNet
 from suffice.models.terms import Terms
 from suffice.objectives import Objective, PenaltySum
+from suffice.remedies import Remedy
 from suffice.statistics import Request, Statistics
 from suffice.statistics.configurations import n_configurations
 from suffice.variables import Finite
@@ -101,7 +102,7 @@ class UndirectedProblem:
         """c2 of each weight."""
         return self.terms.per_weight(self.penalties.l2([t.scope for t in self.terms.terms], self.terms.names))
 
-    def refuse_prior(self, what: str) -> None:
+    def refuse_prior(self, what: Remedy | str) -> None:
         """For objectives that have no place for imagined counts."""
         if self.prior is not None:
             raise FitError(f"a prior imagines rows for the likelihood of tables; {what} has no place for them: take a penalty")

@@ -25,6 +25,7 @@ from suffice.learning.undirected.boundary import check_interior
 from suffice.learning.undirected.likelihood import way_out
 from suffice.models.markov_net import MarkovNet
 from suffice.models.terms import Terms
+from suffice.remedies import LIKELIHOOD, MAX_ENTROPY, PSEUDO, weight_penalty
 from suffice.statistics import Request, Statistics
 
 Array = npt.NDArray[np.float64]
@@ -92,7 +93,7 @@ def _local_tables(rows: Any, around: list[tuple[str, ...]]) -> list[Array]:
         return [found.counts(names).dense() for names in around]
     except StatisticsError as error:
         raise StatisticsError(
-            f"a pseudo-likelihood needs the table of each node with its neighbours, as of {listed(around[0])}: {error}"
+            f"a pseudo-likelihood needs the table of each node with its neighbours, as of {listed(around[0])}: {error.said}"
         ) from None
 
 
@@ -140,11 +141,11 @@ def maximum_pseudo_likelihood(problem: Any) -> MarkovNet:
 
 def _check_problem(problem: Any) -> None:
     """What pseudo-likelihoods have no place for."""
-    problem.refuse_prior("PseudoLikelihood()")
+    problem.refuse_prior(PSEUDO)
     if problem.base is not None or problem.moments is not None:
-        raise FitError("PseudoLikelihood() is of rows, without a base measure: take Likelihood() or MaxEntropy()")
+        raise FitError(f"{PSEUDO} is of rows, without a base measure: take {LIKELIHOOD} or {MAX_ENTROPY}")
     if not isinstance(problem.method, (LBFGS, type(None))):
-        raise FitError(f"the method of PseudoLikelihood() is LBFGS(), not {problem.method!r}")
+        raise FitError(f"the method of {PSEUDO} is LBFGS(), not {problem.method!r}")
 
 
 def _check(problem: Any, found: Minimum, weights: Array) -> None:
@@ -156,7 +157,7 @@ def _check(problem: Any, found: Minimum, weights: Array) -> None:
         if far:
             raise FitError(
                 f"the weights of {listed(far, 3)} run off to infinity, since some of their states never occur together: "
-                "penalty=L2(0.1) or L1(0.1) gives an estimate"
+                f"{weight_penalty(2, 0.1)} or {weight_penalty(1, 0.1, '')} gives an estimate"
             )
     free = (problem.l1 + problem.l2) == 0.0
     if np.abs(weights * terms.units)[free].max(initial=0.0) > MAYBE_FAR:

@@ -18,6 +18,7 @@ from suffice.learning.undirected.descent import Descent, Learned, PseudoSums
 from suffice.models.rbm import RBM
 from suffice.models.visible import VisibleColumns, refuse_missing_cells
 from suffice.objectives import L1, L2, ContrastiveDivergence, as_penalties
+from suffice.remedies import Remedy, weight_penalty
 from suffice.statistics import Request
 
 if TYPE_CHECKING:
@@ -137,7 +138,8 @@ def _passes(
     if value < alone - WORSE * abs(alone):
         note(
             f"the machine predicts cells worse than independent columns do: pseudo-log-likelihood {value:,.4f} a row, not "
-            f"{alone:,.4f}; a smaller rate than {descent.rate:g} may mend it"
+            f"{alone:,.4f}; a smaller rate than {descent.rate:g}{Remedy('', ', which rbm(data, rate=...) in Python takes,')} "
+            f"may mend it"
         )
     return state, trace, True
 
@@ -197,6 +199,6 @@ def _amounts(penalty: Any) -> tuple[float, float]:
     """c1 and c2 of the weights."""
     parts = as_penalties(penalty).parts
     if any(not isinstance(p.strength, float) for p in parts):
-        raise FitError(f"the penalty of rbm has one number for all weights, L2(0.1), not {penalty!r}")
+        raise FitError(f"the penalty of rbm has one number for all weights, {weight_penalty(2, 0.1, '')}, not {penalty!r}")
     l1, l2 = (sum(p.strength for p in parts if isinstance(p, kind)) for kind in (L1, L2))
     return l1, l2

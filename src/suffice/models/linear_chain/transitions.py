@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError, listed, nearest, note
+from suffice.remedies import Remedy
 
 Flags = npt.NDArray[np.bool_]
 Pairs = tuple[tuple[str, str], ...]
@@ -68,7 +69,7 @@ class BIO:
     named: ClassVar[tuple[str, ...]] = ()
 
     def allowed(self, labels: Sequence[str]) -> Allowed:
-        tags = _tags(labels, "BI", "BIO() knows the labels O, B-… and I-…")
+        tags = _tags(labels, "BI", f"{Remedy('BIO()', '--transitions bio')} knows the labels O, B-… and I-…")
         inside = np.array([tag == "I" for tag, _ in tags])
         same = np.array([[kind == other and tag != "O" for other in _kinds(tags)] for tag, kind in tags])
         return Allowed(~inside, ~inside | same, np.ones(len(labels), bool))
@@ -85,7 +86,7 @@ class BIOES:
     named: ClassVar[tuple[str, ...]] = ()
 
     def allowed(self, labels: Sequence[str]) -> Allowed:
-        tags = _tags(labels, "BIES", "BIOES() knows the labels O, B-…, I-…, E-… and S-…")
+        tags = _tags(labels, "BIES", f"{Remedy('BIOES()', '--transitions bioes')} knows the labels O, B-…, I-…, E-… and S-…")
         inside, open_ = (np.array([tag in some for tag, _ in tags]) for some in ("IE", "BI"))
         same = np.array([[kind == other for other in _kinds(tags)] for _, kind in tags])
         return Allowed(~inside, np.where(open_[:, None], inside & same, ~inside), ~open_)
@@ -99,7 +100,8 @@ def _tags(labels: Sequence[str], letters: str, known: str) -> list[tuple[str, st
     """The letter and the kind of each label."""
     found = [("O", "") if label == "O" else _split(label) for label in labels]
     if wrong := [label for label, (tag, _) in zip(labels, found, strict=True) if tag not in (*letters, "O")]:
-        raise ModelError(f"{known}, and the labels here have {listed(wrong)}: use Transitions(forbidden=[...]) for others")
+        others = Remedy("Transitions(forbidden=[...])", "--transitions 'forbid: A -> B'")
+        raise ModelError(f"{known}, and the labels here have {listed(wrong)}: use {others} for others")
     return found
 
 

@@ -18,6 +18,7 @@ from suffice.models.linear_chain.encoding import Codes, EncodedBlock
 from suffice.models.linear_chain.features import Attributes, LabelTerms, PairFeatures, label_costs, step_scores
 from suffice.models.linear_chain.transitions import Allowed
 from suffice.models.linear_chain.vocabulary import Vocabulary
+from suffice.remedies import Remedy
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -254,5 +255,9 @@ class WiderFeatures(PairFeatures):
 def check_bytes(size: float, n_labels: int, longest: int, order: int) -> None:
     """Refuse sequences whose states take too much memory."""
     if size > MOST_BYTES:
-        what = f"order={order} with {n_labels:,} labels takes {bytes_in_words(size)} for a sequence of {longest:,} steps"
-        raise TooLarge(f"{what}, and {bytes_in_words(MOST_BYTES)} are the limit: use order=1, or cut long sequences")
+        labels = Remedy(f"order={order}", f"--labels-back {order}")
+        what = f"{labels} with {n_labels:,} labels takes {bytes_in_words(size)} for a sequence of {longest:,} steps"
+        raise TooLarge(
+            f"{what}, and {bytes_in_words(MOST_BYTES)} are the limit: use {Remedy('order=1', '--labels-back 1')}, or cut long "
+            f"sequences"
+        )

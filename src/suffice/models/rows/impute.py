@@ -29,6 +29,7 @@ from suffice.models.regressions import NoFormula, advising, reduced
 from suffice.models.rows.frames import Fill, checked_size, filled, is_held
 from suffice.models.rows.posteriors import Places, cells, is_seen, present, row_evidence, row_posterior, tell_impossible
 from suffice.models.rows.spark_frames import in_place
+from suffice.remedies import Remedy, argument, name_of
 from suffice.statistics.configurations import keys_of
 from suffice.variables import Finite, Variable
 
@@ -104,10 +105,14 @@ def impute(
     variables = present(bn, data.columns)
     numbers = [n for n, v in variables.items() if not isinstance(v, Finite)]
     if joint and numbers:
-        raise ModelError(f"joint=True is for finite columns, and {listed(numbers)} hold numbers; leave joint out")
+        raise ModelError(
+            f"{Remedy('joint=True', '--joint')} is for finite columns, and {listed(numbers)} hold numbers; leave "
+            f"{name_of('joint')} out"
+        )
     if joint and draws is not None:
         raise ModelError(
-            "cells are filled by what is most probable (joint=True) or by draws, which are joint anyway, not by both"
+            f"cells are filled by what is most probable ({Remedy('joint=True', '--joint')}) or by draws, which are joint "
+            f"anyway, not by both"
         )
     held = is_held(rows)
     names = data.columns
@@ -234,7 +239,10 @@ def _networks(bn: BayesNet, draws: int | None, redraw: bool | None, seed: int) -
         raise ModelError(f"redraw is True, False or left out, not {redraw!r}")
     if draws is None:
         if redraw is not None:
-            raise ModelError("redraw= is for draws=: cells that are filled by what is most probable are filled at the estimates")
+            raise ModelError(
+                f"{argument('redraw')} is for {argument('draws')}: cells that are filled by what is most probable are filled "
+                f"at the estimates"
+            )
         return None
     if redraw is False or (redraw is None and not (bn.is_fitted or any(bn[n].has_posterior for n in bn))):
         return (bn,) * draws
@@ -246,7 +254,7 @@ def _networks(bn: BayesNet, draws: int | None, redraw: bool | None, seed: int) -
 def _one_column(refused: NoFormula) -> str:
     return (
         f"fill in {listed(refused.lacking)} before, or predict one column at a time, which can be drawn: "
-        "predict(rows, column, method=LikelihoodWeighting())"
+        f"{Remedy('predict(rows, column, method=LikelihoodWeighting())', 'suffice predict --method lw:10000')}"
     )
 
 

@@ -39,6 +39,7 @@ from suffice.models.regressions import NoFormula
 from suffice.models.rows import spark_frames
 from suffice.models.rows.frames import checked_size, column, table
 from suffice.models.rows.posteriors import MOMENTS, Places, present, row_evidence, row_posterior, tell_impossible
+from suffice.remedies import DRAWN_ROWS
 from suffice.statistics.configurations import alike
 from suffice.variables import Finite, Variable
 
@@ -203,7 +204,7 @@ def predictions(
             rows[kind].add(found.number, np.flatnonzero(which))
         if found.refused is not None:
             fact, lacking, where = found.refused.fact, found.refused.lacking, rows["without formula"].where(data)
-            drawing = "or give method=LikelihoodWeighting() to predict or predict_proba, which then draw for such rows alone"
+            drawing = f"or give {DRAWN_ROWS} for such rows alone"
             raise NoFormula(fact, lacking, f"so it is in {where}: fill in {listed(lacking)}, {drawing}")
         yield found
     tell_impossible(data, rows["impossible"], "there is no prediction (NaN, or a missing cell)")

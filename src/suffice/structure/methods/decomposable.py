@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, GraphError, listed
 from suffice.graphs import Dag, Graph
+from suffice.remedies import Remedy, score_by
 from suffice.structure.found_graph import GraphOutcome
 from suffice.structure.hill_climb import check_number
 from suffice.structure.local_scores import form_of
@@ -30,6 +31,13 @@ Edge = tuple[int, int]
 
 DIRICHLET = 2
 """Scores of tables whose kind, as `form_of` numbers them, is from this on tell a -> b from b -> a."""
+
+ONE_KIND = Remedy(
+    "declare numbers as Bins(5), or use Neighbourhoods", "cut numbers with --bins NAME=5, or use --method neighbourhoods"
+)
+EQUIVALENT = score_by(
+    "BIC(), AIC(), Evidence(BDeu(1)) or, of real columns, Evidence(BGe())", "bic, aic, bdeu:1 or, of real columns, bge"
+)
 
 
 @dataclass(frozen=True)
@@ -224,7 +232,7 @@ def _refuse_mixed(problem: Problem) -> None:
     if all(kinds):
         raise FitError(
             f"Decomposable takes finite columns or real ones, not both: {listed(kinds[0], 3)} and {listed(kinds[1], 3)}; leave "
-            "some out, declare numbers as Bins(5), or use Neighbourhoods"
+            f"some out, {ONE_KIND}"
         )
 
 
@@ -238,5 +246,5 @@ def _refuse_one_way(problem: Problem) -> None:
     if apart.any() or (form is not None and form[0] >= DIRICHLET):
         raise FitError(
             f"{problem.score!r} scores a -> b and b -> a differently, and an edge of a decomposable graph has no direction; use "
-            "BIC(), AIC(), Evidence(BDeu(1)) or, of real columns, Evidence(BGe())"
+            f"{EQUIVALENT}"
         )

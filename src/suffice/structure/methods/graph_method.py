@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import FitError, GraphError
+from suffice.remedies import Remedy
 from suffice.structure.constraints import Constraints
 from suffice.structure.rules import Rules
 from suffice.variables import Variable
@@ -65,7 +66,10 @@ class GraphMethod:
         name = type(self).__name__
         if constraints.tiers or constraints.not_ancestor:
             kind = "Tiers" if constraints.tiers else "NotAncestor"
-            raise FitError(f"{kind} speaks of the direction of edges, and those that {name} finds have none; use Forbid(...)")
+            raise FitError(
+                f"{kind} speaks of the direction of edges, and those that {name} finds have none; use "
+                f"{Remedy('Forbid(...)', '--forbid')}"
+            )
         if constraints.max_parents is not None or constraints.max_parents_of:
             raise FitError(f"MaxParents speaks of parents, and there are none in the undirected graphs that {name} finds")
 

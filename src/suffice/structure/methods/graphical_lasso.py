@@ -16,6 +16,7 @@ from suffice.inference.sparse_precision import GAP
 from suffice.models.covariance_selection import selected_precision
 from suffice.models.covariances import Covariances, read_only, refuse_other_kinds
 from suffice.models.gaussian_markov_net import partial_correlations, unscaled
+from suffice.remedies import Remedy
 from suffice.structure.found_graph import GraphOutcome, PathEntry, PenaltyPath
 from suffice.structure.methods.graph_method import GraphMethod
 from suffice.structure.methods.lasso_path import LassoFit, LassoPath
@@ -87,7 +88,11 @@ class GraphicalLasso(GraphMethod):
             raise FitError(f"the duality gap at which to stop is a number above 0, not {self.gap!r}")
 
     def run(self, problem: Problem) -> GraphOutcome:
-        refuse_other_kinds(problem.variables, "GraphicalLasso", "Neighbourhoods() finds the graph of finite and mixed columns")
+        refuse_other_kinds(
+            problem.variables,
+            str(Remedy("GraphicalLasso", "--method glasso")),
+            f"{Remedy('Neighbourhoods()', '--method neighbourhoods')} finds the graph of finite and mixed columns",
+        )
         seen = Covariances.of(problem.data, problem.names, on=self.on, threads=problem.threads)
         order = columns_of(problem)
         penalties = Penalties.of(self.penalty, self.n_penalties, seen.matrix, problem.rules, order, diagonal=self.diagonal)

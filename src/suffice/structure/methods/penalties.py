@@ -13,6 +13,7 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.errors import FitError, nearest
 from suffice.graphs.text import Edge
+from suffice.remedies import Remedy
 from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Rules
@@ -90,6 +91,11 @@ class PenaltyMatrix:
         return f"<{len(self.values)} by {len(self.values)} penalties>"
 
 
+WITHOUT_PENALTY = Remedy(
+    "without one, fit(graph, data) estimates a given graph", "suffice fit estimates a given graph without one"
+)
+
+
 def checked_penalty(asked: Any) -> Any:
     """A penalty as it may be asked for: positive, a matrix off its diagonal and symmetric; ∞ keeps two variables apart."""
     if asked is None or isinstance(asked, PenaltyMatrix):
@@ -118,7 +124,7 @@ def checked_penalty(asked: Any) -> Any:
 
 def _positive(x: Any, what: str, most: float = 1e300) -> float:
     if isinstance(x, (bool, np.bool_)) or not isinstance(x, (int, float, np.integer, np.floating)) or not 0.0 < float(x) <= most:
-        raise FitError(f"{what} is a number above 0, not {x!r}; without one, fit(graph, data) estimates a given graph")
+        raise FitError(f"{what} is a number above 0, not {x!r}; {WITHOUT_PENALTY}")
     return float(x)
 
 

@@ -19,6 +19,7 @@ from suffice.engines.data import Data
 from suffice.engines.parallel import in_order
 from suffice.errors import DataError, FitError, note, whole
 from suffice.iteration import OutOfTime
+from suffice.remedies import Remedy, argument
 from suffice.scores import BIC, EdgePrice, GraphPosterior, StructurePrior
 from suffice.statistics import Statistics
 
@@ -151,7 +152,9 @@ class StARS:
 
     def __post_init__(self) -> None:
         if isinstance(self.threshold, bool) or not isinstance(self.threshold, (int, float)) or not 0.0 < self.threshold < 0.5:
-            raise FitError(f"the threshold of StARS is a number between 0 and 0.5, not {self.threshold!r}")
+            raise FitError(
+                f"{Remedy('the threshold of StARS', '--select stars:X: X')} is a number between 0 and 0.5, not {self.threshold!r}"
+            )
         whole(self.subsamples, "the number of subsamples", 2)
 
     def judge(self, path: Fits) -> Judgement:
@@ -196,7 +199,7 @@ class HeldOut:
         return 1 + self.folds
 
     def __post_init__(self) -> None:
-        whole(self.folds, "the number of folds", 2)
+        whole(self.folds, f"{Remedy('', '--select cv:N: ')}the number of folds", 2)
 
     def judge(self, path: Fits) -> Judgement:
         rows = rows_of(path.data, f"HeldOut({self.folds}) holds out some of the rows")
@@ -232,7 +235,9 @@ def tell_of_the_end(judgement: Judgement, penalties: Sequence[float], finished: 
 def rows_of(data: Any, what: str) -> Data:
     """Rows, where statistics are not enough."""
     if isinstance(data, Statistics):
-        raise DataError(f"{what}, and statistics have none; select=EBIC(0.5) needs the statistics only")
+        raise DataError(
+            f"{what}, and statistics have none; {argument('select', 'EBIC(0.5)', 'ebic:0.5')} needs the statistics only"
+        )
     rows: Data = data
     return rows
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli_arguments import AsJson, Model
+from suffice.cli.arguments import AsJson, Model
 from suffice.errors import FitError, SufficeError, TooLarge, listed
+from suffice.remedies import BY_SAMPLING
 from suffice.terminal import working
 
 if TYPE_CHECKING:
-    from suffice.cli_question import Question
+    from suffice.cli.words.question import Question
     from suffice.models.bayes_net import BayesNet
 
 
@@ -45,9 +46,8 @@ def query(
     as_json: AsJson = False,
 ) -> None:
     """Ask a network: probabilities given evidence, most probable states, effects of interventions."""
-    from suffice import cli_answers as answers
-    from suffice import cli_inputs as inputs
-    from suffice import cli_words as words
+    from suffice.cli import answers, inputs
+    from suffice.cli.words import vocabulary as words
     from suffice.families.family import checked_level
 
     how = words.sampler_of(method)
@@ -97,11 +97,10 @@ def _hinting(model: str, *, mpe: bool) -> Iterator[None]:
         yield
     except FitError as error:
         again = f"suffice fit {shlex.quote(model)} DATA -o FITTED.json --prior bdeu:1"
-        raise FitError(f"{error}; on the command line: {again}, and ask FITTED.json, which keeps the posterior") from None
+        raise FitError(f"{error.said}; on the command line: {again}, and ask FITTED.json, which keeps the posterior") from None
     except TooLarge as error:
-        drawn = "--mpe cannot be sampled: give more evidence" if mpe else "ask for a target with --method lw:10000"
-        hint = f"; on the command line: {drawn}" if "LikelihoodWeighting" in str(error) else ""
-        raise TooLarge(f"{error}{hint}") from None
+        instead = "--mpe cannot be sampled: give more evidence" if mpe else str(BY_SAMPLING)
+        raise TooLarge(error.said.replace(str(BY_SAMPLING), instead)) from None
 
 
 def _check_options(**given: bool) -> None:
@@ -112,7 +111,7 @@ def _check_options(**given: bool) -> None:
 
 
 def _asked(text: str, *, mpe: bool, marginals: bool) -> Question:
-    from suffice.cli_question import read_evidence, read_question
+    from suffice.cli.words.question import read_evidence, read_question
 
     if not (mpe or marginals):
         asked = read_question(text)

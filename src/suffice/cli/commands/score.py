@@ -6,40 +6,27 @@ import math
 from contextlib import suppress
 from typing import Any
 
-from suffice.cli_arguments import (
-    AsJson,
-    By,
-    DataFile,
-    Decimal,
-    Encoding,
-    EngineWord,
-    Gaps,
-    Missing,
-    Model,
-    Order,
-    Separator,
-    Weights,
-)
+from suffice.cli import arguments
 from suffice.errors import MissingCells, SufficeError
 from suffice.terminal import print_facts, working
 
 
 def score(
-    model: Model,
-    data: DataFile,
-    by: By = None,
-    order: Order = None,
-    gaps: Gaps = "refuse",
-    engine: EngineWord = None,
-    weights: Weights = None,
-    missing: Missing = None,
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    as_json: AsJson = False,
+    model: arguments.Model,
+    data: arguments.DataFile,
+    by: arguments.By = None,
+    order: arguments.Order = None,
+    gaps: arguments.Gaps = "refuse",
+    engine: arguments.EngineWord = None,
+    weights: arguments.Weights = None,
+    missing: arguments.Missing = None,
+    separator: arguments.Separator = None,
+    decimal: arguments.Decimal = ".",
+    encoding: arguments.Encoding = "utf-8",
+    as_json: arguments.AsJson = False,
 ) -> None:
     """How well a network and its graph, or a chain, account for data: natural logs, higher is better."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.models.chain import Chain
 
     data = inputs.text_path(data, separator, decimal, encoding)
@@ -52,7 +39,7 @@ def score(
     inputs.refuse_answers(model, scored)
     rows = inputs.data_of(data, weights=weights, missing=missing, engine=engine)
     if not hasattr(scored, "dag"):
-        from suffice.cli_undirected import scores_of
+        from suffice.cli.kinds.undirected import scores_of
 
         return print_facts(scores_of(scored, rows), as_json)
     return print_facts(_scores(scored, rows), as_json)
@@ -77,7 +64,7 @@ def _chain_scores(chain: Any, steps: Any) -> dict[str, Any]:
 
 def _scores(bn: Any, rows: Any) -> dict[str, Any]:
     """The scores of a network and of its graph; where some of its nodes are regressions, from the rows."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.models.regressions import families_of
     from suffice.statistics import Statistics
 

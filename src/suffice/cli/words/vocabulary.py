@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from suffice.cli_priors import PRIORS as PRIORS
-from suffice.cli_priors import prior_of as prior_of
+from suffice.cli.words.priors import PRIORS as PRIORS
+from suffice.cli.words.priors import prior_of as prior_of
 from suffice.engines.sequences import Missing, Refuse
 from suffice.errors import SufficeError
 from suffice.families.family import Mean, Mode
@@ -397,6 +397,11 @@ def fields(text: str) -> list[str]:
         return [field.strip() for field in next(csv.reader([text], skipinitialspace=True), [])]
     except csv.Error as error:
         raise SufficeError(f"{text!r} is not a list with commas ({error})") from None
+
+
+def estimate_of(word: str) -> Any:
+    """Which point of the posterior is taken: `mean` or `mode`."""
+    return chosen(ESTIMATES, word, "--estimate")
 
 
 def chosen(table: dict[str, Any], word: str, what: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from suffice.cli_words import edges_of
+from suffice.cli.words.vocabulary import edges_of
 from suffice.errors import SufficeError, nearest
 from suffice.graphs.text import Edge
 from suffice.scores import CasteloSiebes, GraphPosterior, KollerFriedman

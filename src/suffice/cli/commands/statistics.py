@@ -8,21 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli_arguments import (
-    AsJson,
-    BinWords,
-    CountWords,
-    Decimal,
-    Encoding,
-    EngineWord,
-    FiniteWords,
-    Integers,
-    Missing,
-    RealWords,
-    Separator,
-    Weights,
-    Without,
-)
+from suffice.cli import arguments
 from suffice.errors import SufficeError, bytes_in_words, counted
 from suffice.terminal import say, working
 
@@ -53,22 +39,22 @@ def gather(
         str | None, typer.Option(metavar="SIZE", help="what the statistics may take; 2GiB if not given")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only say how large the statistics would be")] = False,
-    engine: EngineWord = None,
-    weights: Weights = None,
-    missing: Missing = None,
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    integers: Integers = "auto",
-    finite: FiniteWords = None,
-    real: RealWords = None,
-    bins: BinWords = None,
-    count: CountWords = None,
-    without: Without = None,
-    as_json: AsJson = False,
+    engine: arguments.EngineWord = None,
+    weights: arguments.Weights = None,
+    missing: arguments.Missing = None,
+    separator: arguments.Separator = None,
+    decimal: arguments.Decimal = ".",
+    encoding: arguments.Encoding = "utf-8",
+    integers: arguments.Integers = "auto",
+    finite: arguments.FiniteWords = None,
+    real: arguments.RealWords = None,
+    bins: arguments.BinWords = None,
+    count: arguments.CountWords = None,
+    without: arguments.Without = None,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Gather the statistics of rows, of a graph or of every family with few parents: they add, and learning needs no rows."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.families.gathering import gather as gathered
 
     if pairs and max_parents not in (None, 1):

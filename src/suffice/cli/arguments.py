@@ -2,9 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from types import SimpleNamespace
+from typing import Annotated, Any
 
 import typer
+
+from suffice.errors import SufficeError, listed
+from suffice.terminal import say
+
+Options = SimpleNamespace
+"""What a command was given, by the names of its arguments, and what it made of that."""
+
+
+def refuse(given: Options, names: str, why: str, instead: str = ": leave it out") -> None:
+    """Refuse those of the options that were given where nothing would listen to them.
+
+    >>> refuse(Options(lags=0, hidden=[]), "lags hidden", "is for sequences")
+    """
+    for name in names.split():
+        if getattr(given, name):
+            raise SufficeError(f"{option_of(name)} {why}{instead}")
+
+
+def note_unheard(given: dict[str, Any], why: str) -> None:
+    """Say which options of EM nothing listened to."""
+    if given:
+        names = listed([option_of(name) for name in given], style="str")
+        say(f"note: {names} {'is' if len(given) == 1 else 'are'} for EM: {why}")
+
+
+def option_of(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
 
 Model = Annotated[
     str,

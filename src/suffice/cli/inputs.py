@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from suffice.cli_question import read_settings
-from suffice.cli_words import GAPS, INTEGERS, Words, chosen, fields
+from suffice.cli.words.question import read_settings
+from suffice.cli.words.vocabulary import GAPS, INTEGERS, Words, chosen, fields
 from suffice.engines.dialect import Dialect, TextPath
 from suffice.engines.scan import rows_of, scan, source_of
 from suffice.engines.sequences import Sequences, sequences
@@ -17,6 +17,7 @@ from suffice.formats import NAMES, SUFFIXES, TABLES, load, path_of, read
 from suffice.formats.rows import checked_rows_path
 from suffice.graphs import Dag
 from suffice.graphs.lagged import variable_and_lag
+from suffice.libraries import pa
 from suffice.models.bayes_net import BayesNet
 from suffice.models.chain import Chain
 from suffice.statistics import Statistics
@@ -320,6 +321,26 @@ def kept_columns(words: Words, names: Sequence[str], written: Sequence[str], wha
         if name in written:
             raise SufficeError(f"the column {name!r} cannot be kept: {what} is written under this name")
     return kept
+
+
+def beside(data: Any, keys: Sequence[str | None], keep: list[str] | None, written: Sequence[str]) -> dict[str, Any]:
+    """The columns of the data that stand beside the answers, as they came."""
+    rows = rows_of(data)
+    named = [k for k in keys if k is not None]
+    names = [*named, *(n for n in kept_columns(keep, rows.columns, [*written, *named]))]
+    if not names:
+        return {}
+    blocks = list(rows.select(names[:1]).map(_kept, keep=names))
+    return {n: pa.chunked_array([plain_text(block[n]) for block in blocks]) for n in names}
+
+
+def _kept(block: Any) -> Any:
+    return block.kept
+
+
+def plain_text(cells: Any) -> Any:
+    """Text without its dictionary, which is another one in each part of a file."""
+    return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
 
 
 def as_known(rows: Any, bn: BayesNet, declared: dict[str, Any]) -> Any:

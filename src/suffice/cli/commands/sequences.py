@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from suffice.cli_arguments import By, Chained, Decimal, Encoding, Gaps, Interval, Keep, Missing, Order, RowsOut, Separator, Steps
+from suffice.cli.arguments import By, Chained, Decimal, Encoding, Gaps, Interval, Keep, Missing, Order, RowsOut, Separator, Steps
 from suffice.errors import SufficeError, counted
 from suffice.libraries import pa
 from suffice.terminal import say, working
@@ -34,7 +34,7 @@ def decode(
     encoding: Encoding = "utf-8",
 ) -> None:
     """Find the most probable states of all hidden and missing cells of each sequence together (the best path)."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
 
     if posterior and best > 1:
         raise SufficeError("--best and --posterior exclude each other: give one of them")
@@ -50,7 +50,7 @@ def decode(
             paths = found if isinstance(found, tuple) else (found,)
             told = f"best paths, ln p {float(paths[0].log_prob.sum()):.10g} in all"
             table = paths[0].states if best == 1 else _ranked(paths, steps)
-    _written(table, beside(data, (by, order), keep, table.column_names), out, told)
+    _written(table, inputs.beside(data, (by, order), keep, table.column_names), out, told)
 
 
 def smooth(
@@ -95,7 +95,7 @@ def filter_command(
 
 
 def _text_path(*words: Any) -> str:
-    from suffice.cli_inputs import text_path
+    from suffice.cli.inputs import text_path
 
     return text_path(*words)
 
@@ -112,14 +112,14 @@ def _inferred(
     keep: list[str] | None,
     missing: list[str] | None,
 ) -> None:
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
 
     inputs.checked_out(out, data)
     chain = inputs.chain_of(model)
     steps = inputs.sequences_for(chain, data, by, order, gaps, missing=missing)
     with working(f"{'smoothing' if how == 'smooth' else 'filtering'} {counted(steps.n_steps, 'step')}"):
         table = getattr(chain, how)(steps, interval=interval)
-    _written(table, beside(data, (by, order), keep, table.column_names), out, "hidden and missing cells")
+    _written(table, inputs.beside(data, (by, order), keep, table.column_names), out, "hidden and missing cells")
 
 
 def forecast(
@@ -146,7 +146,7 @@ def forecast(
     encoding: Encoding = "utf-8",
 ) -> None:
     """Forecast the next steps of each sequence: probabilities of states, means and deviations of numbers."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
 
     data = inputs.text_path(data, separator, decimal, encoding)
     given = None if given is None else inputs.text_path(given, separator, decimal, encoding)
@@ -169,29 +169,6 @@ def _ranked(paths: Sequence[Any], steps: Any) -> pa.Table:
         columns |= {f"{name}_{rank}": path.states[name] for name in path.states.column_names}
         columns[f"log_prob_{rank}"] = pa.array(path.log_prob[rows])
     return pa.table(columns)
-
-
-def beside(data: Any, keys: Sequence[str | None], keep: list[str] | None, written: Sequence[str]) -> dict[str, Any]:
-    """The columns of the data that stand beside the answers, as they came."""
-    from suffice.cli_inputs import kept_columns
-    from suffice.engines.scan import rows_of
-
-    rows = rows_of(data)
-    named = [k for k in keys if k is not None]
-    names = [*named, *(n for n in kept_columns(keep, rows.columns, [*written, *named]))]
-    if not names:
-        return {}
-    blocks = list(rows.select(names[:1]).map(_kept, keep=names))
-    return {n: pa.chunked_array([_plain(block[n]) for block in blocks]) for n in names}
-
-
-def _kept(block: Any) -> Any:
-    return block.kept
-
-
-def _plain(cells: Any) -> Any:
-    """Text without its dictionary, which is another one in each part of a file."""
-    return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
 
 
 def _written(answers: pa.Table, beside: dict[str, Any], out: str | None, told: str) -> None:

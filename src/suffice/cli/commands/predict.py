@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli_arguments import By, Decimal, Encoding, Keep, Missing, Model, Order, RowsOut, Separator, Unknown
+from suffice.cli.arguments import By, Decimal, Encoding, Keep, Missing, Model, Order, RowsOut, Separator, Unknown
 from suffice.errors import SufficeError, counted
 from suffice.libraries import pa
 from suffice.terminal import say, working
@@ -55,8 +55,8 @@ def predict_command(
     impossible under the network. Of a restricted Boltzmann machine, the columns are the probabilities of its hidden units; of a
     conditional random field, the labels of each step of sequences.
     """
-    from suffice import cli_inputs as inputs
-    from suffice import cli_words as words
+    from suffice.cli import inputs
+    from suffice.cli.words import vocabulary as words
     from suffice.engines.scan import rows_of
     from suffice.formats.rows import write_stream
     from suffice.models.rows.predict import measures, predictions
@@ -118,8 +118,8 @@ def impute_command(
 
     Columns that the network does not know stay as they are. Rows that are impossible under the network keep their gaps.
     """
-    from suffice import cli_inputs as inputs
-    from suffice import cli_words as words
+    from suffice.cli import inputs
+    from suffice.cli.words import vocabulary as words
     from suffice.engines.scan import rows_of
     from suffice.formats.rows import write_stream
 
@@ -147,12 +147,14 @@ def _numbered(table: pa.Table, number: int) -> pa.Table:
 
 
 def _plain_table(table: pa.Table) -> pa.Table:
-    return pa.table({n: _plain(table.column(n).combine_chunks()) for n in table.column_names})
+    from suffice.cli.inputs import plain_text
+
+    return pa.table({n: plain_text(table.column(n).combine_chunks()) for n in table.column_names})
 
 
 def _labelled(crf: Any, data: str, target: str | None, out: str | None, **asked: Any) -> None:
     """The labels of each step of sequences."""
-    from suffice.cli_labels import predict_labels
+    from suffice.cli.kinds.labels import predict_labels
     from suffice.formats.rows import write_stream
 
     if target not in (None, crf.label):
@@ -165,7 +167,7 @@ def _labelled(crf: Any, data: str, target: str | None, out: str | None, **asked:
 
 def _transformed(machine: Any, data: str, target: str | None, out: str | None, keep: Any, missing: Any) -> None:
     """The probabilities of the hidden units of a machine in each row."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.engines.scan import rows_of
     from suffice.formats.rows import write_stream
 
@@ -190,6 +192,7 @@ def _names(bn: BayesNet, target: str, interval: float | None = None) -> list[str
 
 def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
     """A prediction as rows of a file, nothing where it is NaN."""
+    from suffice.cli.inputs import plain_text
     from suffice.incomplete.rows import best
     from suffice.variables import Finite
 
@@ -201,14 +204,9 @@ def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
         numbers.insert(0, pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), states))
     if found.ends is not None:
         numbers += [pa.array(column, from_pandas=True) for column in found.ends.T.copy()]
-    kept = {n: _plain(cells) for n, cells in found.kept.items()}
+    kept = {n: plain_text(cells) for n, cells in found.kept.items()}
     names = _names(bn, target, None if found.ends is None else 1.0)
     return pa.table({**kept, **dict(zip(names, numbers, strict=True))})
-
-
-def _plain(cells: Any) -> Any:
-    """Text without its dictionary, which is another one in each part of a file."""
-    return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
 
 
 def _empty(bn: BayesNet, target: str, kept: Sequence[str], interval: float | None) -> pa.Table:

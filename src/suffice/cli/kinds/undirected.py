@@ -3,56 +3,47 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from suffice.cli.arguments import Options, refuse
+from suffice.cli.kinds.networks import OF_GAPS
+from suffice.cli.words.objectives import objective_of, penalty_of, prior_words
 from suffice.errors import SufficeError
 from suffice.terminal import say
 
 if TYPE_CHECKING:
     from suffice.structure.found_graph import FoundGraph
 
+DIRECTED_ONLY = "is not for undirected models"
 ARROWS = ("->", "<-", "→", "←")
 EVERY = "all"
 """The graph that joins all columns."""
 
 
-@dataclass(frozen=True)
-class UndirectedWords:
-    """What the options say about undirected models."""
-
-    undirected: bool = False
-    objective: str | None = None
-    interactions: int | None = None
-    penalty: str | None = None
-    rbm: int | None = None
-    epochs: int | None = None
-
-    @property
-    def given(self) -> list[str]:
-        """The options that were given and are of undirected models only."""
-        return [f"--{f.name}" for f in fields(self) if f.name not in ("objective", "penalty") and getattr(self, f.name)]
+OPTIONS = "undirected interactions rbm epochs"
+"""Options that are of undirected models only."""
 
 
-def is_undirected(graph: str, asked: UndirectedWords) -> bool:
+def is_undirected(given: Options) -> bool:
     """Whether a graph has no arrows: by the options, by its text, or because a file holds such a model.
 
-    >>> is_undirected("a -- b", UndirectedWords()), is_undirected("a -> b", UndirectedWords())
+    >>> options = dict.fromkeys(OPTIONS.split())
+    >>> is_undirected(Options(graph="a -- b", **options)), is_undirected(Options(graph="a -> b", **options))
     (True, False)
     """
-    if asked.undirected or asked.rbm is not None:
+    if given.undirected or given.rbm is not None:
         return True
-    found = _has_lines(graph)
-    if asked.given and not found:
-        raise SufficeError(f"{asked.given[0]} is for undirected models: give --undirected, or a graph such as 'a -- b; b -- c'")
+    found = _has_lines(given.graph)
+    if not found:
+        refuse(given, OPTIONS, "is for undirected models: give --undirected, or a graph such as 'a -- b; b -- c'", "")
     return found
 
 
 def _has_lines(graph: str) -> bool:
     """Whether a text, or the file that it names, is a graph or a model without arrows."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
 
     if _is_model(graph) and not _has_arrows(graph):
         return hasattr(inputs.model_of(graph), "graph")
@@ -81,43 +72,43 @@ def _is_model(text: str) -> bool:
     return Path(text.lower().removesuffix(".gz")).suffix in SUFFIXES or text in NAMES
 
 
-def fit_undirected(
-    graph: str,
-    data: str,
-    asked: UndirectedWords,
-    *,
-    declared: dict[str, Any],
-    read: dict[str, Any],
-    prior: Any,
-    seed: int | None,
-    time_limit: float | None,
-) -> Any:
+def fit_undirected(given: Options) -> Any:
     """The Markov network of a graph, or of its interactions up to some order, that rows or statistics give."""
-    from suffice import cli_inputs as inputs
-    from suffice.cli_objectives import objective_of, penalty_of
+    from suffice.cli import inputs
+    from suffice.cli.words import vocabulary as words
     from suffice.learning.fit import fit
     from suffice.learning.undirected.contrastive import RobbinsMonro
     from suffice.objectives import ContrastiveDivergence
 
-    if asked.epochs is not None:
+    _check_options(given, "markov_net")
+    told, prior = prior_words(given.objective, given.prior)
+    more: dict[str, Any] = {"prior": words.prior_of(prior), "time_limit": given.time_limit}
+    if given.epochs is not None:
         raise SufficeError("--epochs is for --rbm: leave it out")
-    rows = inputs.data_of(data, declared, **read)
-    model, known = _model(graph, asked.interactions, rows)
+    rows = inputs.data_of(given.data, given.declared, **given.read)
+    model, known = _model(given.graph, given.interactions, rows)
     if known is not None:
-        rows = inputs.as_known(rows, known, declared)
-    objective = objective_of(asked.objective)
-    method = None
+        rows = inputs.as_known(rows, known, given.declared)
+    objective = objective_of(told)
     if isinstance(objective, ContrastiveDivergence):
-        method = RobbinsMonro(seed=seed or 0)
-    elif seed is not None:
+        more["method"] = RobbinsMonro(seed=given.seed or 0)
+    elif given.seed is not None:
         say("note: --seed is for objectives that draw, cd and pcd")
-    more: dict[str, Any] = {"method": method, "prior": prior, "time_limit": time_limit}
-    return fit(model, rows, objective=objective, penalty=penalty_of(asked.penalty), **more)
+    return fit(model, rows, objective=objective, penalty=penalty_of(given.penalty), **more)
+
+
+def _check_options(given: Options, kind: str) -> None:
+    """Refuse what says nothing about undirected models, and a file that has no room for this kind."""
+    from suffice.formats.registry import holds_kind
+
+    refuse(given, "by order first family shared hidden starts statistics max_iter tol start fixed checkpoint", DIRECTED_ONLY)
+    refuse(given, OF_GAPS, "is for networks of rows, not for an undirected model")
+    holds_kind(given.out, kind)
 
 
 def _model(graph: str, interactions: int | None, rows: Any) -> tuple[Any, Any]:
     """The model by its interactions; and the network of the file, if it is one's."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
     from suffice.graphs import Graph
     from suffice.models.log_linear import LogLinear
 
@@ -147,43 +138,28 @@ def _interactions(graph: Any, order: int) -> Any:
     return LogLinear([some for clique in graph.cliques() for some in combinations(clique, min(order, len(clique)))])
 
 
-def fit_machine(
-    data: str,
-    asked: UndirectedWords,
-    *,
-    declared: dict[str, Any],
-    read: dict[str, Any],
-    seed: int | None,
-    time_limit: float | None,
-) -> Any:
+def fit_machine(given: Options) -> Any:
     """The restricted Boltzmann machine of all columns."""
-    from suffice import cli_inputs as inputs
-    from suffice.cli_objectives import objective_of, penalty_of
+    from suffice.cli import inputs
     from suffice.learning.undirected.rbm import rbm
 
-    if asked.interactions is not None:
+    _check_options(given, "rbm")
+    if given.interactions is not None:
         raise SufficeError("--interactions is for Markov networks, not for --rbm: leave it out")
-    objective = objective_of(asked.objective)
-    penalty, rows = penalty_of(asked.penalty), inputs.data_of(data, declared, **read)
-    more: dict[str, Any] = {} if asked.epochs is None else {"epochs": asked.epochs}
-    run = rbm(rows, asked.rbm or 0, objective=objective, penalty=penalty, seed=seed or 0, time_limit=time_limit, **more)
+    more: dict[str, Any] = {"objective": objective_of(given.objective), "penalty": penalty_of(given.penalty)}
+    more |= {} if given.epochs is None else {"epochs": given.epochs}
+    rows = inputs.data_of(given.data, given.declared, **given.read)
+    run = rbm(rows, given.rbm, seed=given.seed or 0, time_limit=given.time_limit, **more)
     if not run.converged:
         say("note: learning was stopped before its end; this is the machine so far")
     return run.model
-
-
-def refuse_directed_options(**given: Any) -> None:
-    """Refuse options that say nothing about undirected models."""
-    for option, value in given.items():
-        if value:
-            raise SufficeError(f"--{option.replace('_', '-')} is not for undirected models: leave it out")
 
 
 def check_graph_method(
     method: str, rows: Any, out: str | None, *, score: str | None, penalty: str | None, select: str | None
 ) -> None:
     """Refuse what a search for an undirected graph would not listen to, and a file that has no room for its model."""
-    from suffice import cli_words as words
+    from suffice.cli.words import vocabulary as words
     from suffice.formats.registry import holds_kind
     from suffice.variables import Real
 

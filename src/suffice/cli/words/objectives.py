@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from suffice.cli_words import prior_of
+from suffice.cli.words.vocabulary import prior_of
 from suffice.errors import SufficeError
 
 PENALTIES = {"l1": "L1", "l2": "L2"}
@@ -91,13 +91,6 @@ def prior_words(objective: str | None, prior: str) -> tuple[str | None, str]:
     if rest and prior != "mle":
         raise SufficeError(f"--objective {objective} is --prior {rest}, and --prior {prior} was given, too: leave one out")
     return None, _prior_word(rest or prior)
-
-
-def refuse_beside(objective: str, **given: Any) -> None:
-    """Options that have no part in an objective about one variable."""
-    for option, value in given.items():
-        if value:
-            raise SufficeError(f"--{option.replace('_', '-')} has no part in --objective {objective}: leave it out")
 
 
 def check_template(*, objective: Any, penalty: Any) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from suffice.cli_objectives import objective_of, penalty_of
-from suffice.cli_words import Words
+from suffice.cli.arguments import Options, refuse
+from suffice.cli.kinds.networks import OF_GAPS
+from suffice.cli.words.objectives import objective_of, penalty_of
+from suffice.cli.words.vocabulary import Words
 from suffice.errors import SufficeError, listed, note
 from suffice.libraries import pa
 from suffice.models.linear_chain.derived import Lower, Prefix, Shape, Suffix
@@ -96,29 +97,21 @@ def label_weights_of(words: str | None) -> dict[str, float]:
     return weights
 
 
-@dataclass(frozen=True)
-class LabelWords:
-    """What the command line says of a chain of labels beside its features."""
+def refuse_labels(given: Options) -> None:
+    """Refuse options of labels where there is no chain of them."""
+    options = {"--transitions": given.transitions, "--labels-back": given.labels_back > 1, "--label-weights": given.label_weights}
+    if used := [option for option, value in options.items() if value]:
+        raise SufficeError(f"{used[0]} is for a chain of labels: give --chain LABEL with it")
 
-    min_count: int
-    transitions: str | None
-    back: int
-    weights: str | None
 
-    def refuse(self) -> None:
-        """Refuse them where there is no chain of labels."""
-        given = {"--transitions": self.transitions, "--labels-back": self.back > 1, "--label-weights": self.weights}
-        if used := [option for option, value in given.items() if value]:
-            raise SufficeError(f"{used[0]} is for a chain of labels: give --chain LABEL with it")
-
-    def objective(self, words: str | None, label: str) -> Any:
-        """The objective, with the weights of labels."""
-        chosen = None if words is None else objective_of(words, label)
-        if not (weights := label_weights_of(self.weights)):
-            return chosen
-        if chosen is not None and not isinstance(chosen, Conditional):
-            raise SufficeError("--label-weights goes with --objective conditional, which is the default")
-        return Conditional(label, label_weights=weights)
+def _objective(given: Options) -> Any:
+    """The objective, with the weights of labels."""
+    chosen = objective_of(given.objective, given.chain)
+    if not (weights := label_weights_of(given.label_weights)):
+        return chosen
+    if chosen is not None and not isinstance(chosen, Conditional):
+        raise SufficeError("--label-weights goes with --objective conditional, which is the default")
+    return Conditional(given.chain, label_weights=weights)
 
 
 def with_sentences(data: str, by: str | None, names: Sequence[str]) -> tuple[Any, str | None]:
@@ -141,46 +134,41 @@ def with_sentences(data: str, by: str | None, names: Sequence[str]) -> tuple[Any
     return words, SENTENCE
 
 
-def fit_labels(
-    label: str,
-    features: str | None,
-    data: str,
-    *,
-    by: str | None,
-    order: str | None,
-    about: LabelWords,
-    objective: str | None,
-    penalty: str | None,
-    read: dict[str, Any],
-    limits: dict[str, Any],
-) -> Any:
+def fit_labels(given: Options) -> Any:
     """The weights of a chain of labels that sequences give."""
-    from suffice import cli_inputs as inputs
+    from suffice.cli import inputs
+    from suffice.formats.registry import holds_kind
     from suffice.learning.fit import fit
 
-    if features is None:
+    refuse(given, "family shared hidden starts statistics start fixed checkpoint", "is not for undirected models")
+    holds_kind(given.out, "crf")
+    refuse(given, OF_GAPS, "is for networks of rows, not for a chain of labels")
+    if given.features is None:
         raise SufficeError("--chain needs --features, what a label depends on, as in 'word@-1,0,1; suffix3; shape'")
-    rules = transitions_of(about.transitions)
-    chain = LinearChain(label, windows_of(features), min_count=about.min_count, order=about.back, transitions=rules)
-    chosen = about.objective(objective, label)
-    table, by = with_sentences(data, by, (label, *chain.columns))
-    steps = inputs.sequences_of(inputs.data_of(table, **read), by, order)
-    return fit(chain, steps, objective=chosen, penalty=penalty_of(penalty), **limits)
+    more: dict[str, Any] = {"order": given.labels_back, "transitions": transitions_of(given.transitions)}
+    chain = LinearChain(given.chain, windows_of(given.features), min_count=given.min_count, **more)
+    objective = _objective(given)
+    table, by = with_sentences(given.data, given.by, (chain.label, *chain.columns))
+    steps = inputs.sequences_of(inputs.data_of(table, **given.read), by, given.order)
+    limits: dict[str, Any] = {"max_iter": given.max_iter, "time_limit": given.time_limit}
+    return fit(chain, steps, objective=objective, penalty=penalty_of(given.penalty), **limits)
 
 
 def predict_labels(
     crf: Any, data: str, *, by: str | None, order: str | None, keep: Words, missing: Words
 ) -> tuple[dict[str, Any], str]:
     """The best labels of each sequence and the probability of each label, as columns beside those that are kept."""
-    from suffice import cli_inputs as inputs
-    from suffice.cli_sequences import beside
+    from suffice.cli import inputs
 
     table, by = with_sentences(data, by, (crf.label, *crf.linear_chain.columns))
     steps = inputs.sequences_of(inputs.data_of(table, missing=missing), by, order)
     with working("labelling"):
         labels, shares = crf.predict(steps), crf.predict_proba(steps)
     columns = {crf.label: pa.array(labels), **{f"P({crf.label}={name})": shares[name] for name in crf.labels}}
-    return {**beside(table, (by, order), list(keep or ()), list(columns)), **columns}, f"{crf.label} of {steps.n_steps:,} steps"
+    return {
+        **inputs.beside(table, (by, order), list(keep or ()), list(columns)),
+        **columns,
+    }, f"{crf.label} of {steps.n_steps:,} steps"
 
 
 def show_weights(crf: Any, top: int) -> str:

@@ -1,0 +1,208 @@
+"""The command that fits a model to data: `suffice fit`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from suffice.cli import arguments
+from suffice.cli.arguments import Options
+from suffice.errors import SufficeError
+
+
+def fit(
+    graph: Annotated[
+        str,
+        typer.Argument(
+            metavar="GRAPH_OR_MODEL",
+            help="'a -> b; b -> c', a text file with that, or a network's file; of sequences a template: 'x[-1] -> x'; without "
+            "arrows 'a -- b; b -- c', or all: every column with every other. With --rbm it is left out",
+        ),
+    ],
+    data: Annotated[
+        str | None, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet .conll, a glob in quotes; or .stats")
+    ] = None,
+    *,
+    out: Annotated[
+        str, typer.Option("-o", "--out", metavar="MODEL", help="where to write the network; the suffix says the format")
+    ],
+    by: arguments.By = None,
+    order: arguments.Order = None,
+    gaps: arguments.Gaps = "refuse",
+    first: arguments.First = None,
+    prior: Annotated[
+        str,
+        typer.Option(
+            help="mle, bdeu:10, bds:1, k2, dirichlet:1, hierarchical, logistic-normal:2, nig, bge, gamma, known-variance:4, or "
+            "several: bdeu:1+nig; bdeu:auto, dirichlet:auto, logistic-normal:auto, nig:auto or gamma:auto take the number with "
+            "the largest evidence; options after slashes: nig:1/df=5, logistic-normal/correlated; of a node: lung=bdeu:10, or "
+            "pseudo-counts 'lung=9,1;1,1', one line for each configuration of its parents"
+        ),
+    ] = "mle",
+    estimate: Annotated[str, typer.Option(help="with a prior: mean or mode of the posterior")] = "mean",
+    undirected: Annotated[
+        bool, typer.Option("--undirected", help="the graph has no arrows: fit a Markov network, written as .uai or .json")
+    ] = False,
+    interactions: Annotated[
+        int | None, typer.Option(metavar="K", help="of undirected models: no interactions of more than K variables", min=1)
+    ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            help="the principle: likelihood (if not given) or bayes:PRIOR; of a network conditional:NAME or margin:NAME; of "
+            "undirected models conditional:NAME, max-entropy, pseudo, cd:1 or pcd:1; of labels conditional (if not given), "
+            "perceptron or margin"
+        ),
+    ] = None,
+    penalty: Annotated[
+        str | None,
+        typer.Option(
+            help="on the weights w of undirected models, labels, conditional:NAME and margin:NAME: l1:X for XΣ|w|, l2:X for "
+            "XΣw², or l1:X+l2:X"
+        ),
+    ] = None,
+    rbm: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="fit a restricted Boltzmann machine with N hidden units, without a graph", min=1),
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="of --rbm: passes over the rows; 10 if not given", min=1)] = None,
+    chain: Annotated[
+        str | None,
+        typer.Option("--chain", metavar="LABEL", help="fit a conditional random field of this column, without a graph"),
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(help="of --chain: columns around a label and what is derived of them: 'word@-1,0,1; suffix3; shape'"),
+    ] = None,
+    min_count: Annotated[int, typer.Option(help="of --chain: weights of pairs that occur so often", min=1)] = 1,
+    transitions: Annotated[
+        str | None,
+        typer.Option(help="of --chain: which labels may follow which: bio, bioes, 'forbid: O -> I-x; <s> -> I-x' or 'only: …'"),
+    ] = None,
+    labels_back: Annotated[int, typer.Option(help="of --chain: 2 for weights of three labels in a row", min=1, max=2)] = 1,
+    label_weights: Annotated[
+        str | None, typer.Option(help="of --chain: how much worse it is to miss some labels: B-PER=5,I-PER=2")
+    ] = None,
+    family: arguments.FamilyWords = None,
+    shared: arguments.SharedWords = None,
+    group: arguments.GroupWord = None,
+    inside: arguments.InsideWords = None,
+    pooling: arguments.PoolingWord = None,
+    hidden: arguments.HiddenWords = None,
+    starts: arguments.Starts = None,
+    start: arguments.StartModel = None,
+    fixed: arguments.FixedWords = None,
+    seed: Annotated[
+        int | None, typer.Option(help="of EM and of draws: the same seed gives the same result; 0 if not given", min=0)
+    ] = None,
+    max_iter: Annotated[
+        int | None, typer.Option(help="of EM: at most so many iterations a start; 500 if not given", min=1)
+    ] = None,
+    tol: Annotated[
+        float | None, typer.Option(help="of EM: the gain of an iteration, in nats, that ends a climb; 1e-6 if not given")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="of EM, --rbm, cd and pcd: stop, take the best so far")
+    ] = None,
+    checkpoint: arguments.CheckpointDir = None,
+    information: Annotated[
+        bool | None,
+        typer.Option(help="after EM: the file holds what intervals need; up to 100 parameters if not given"),
+    ] = None,
+    missing_depends_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A=A,B",
+            help="gaps of A depend on A and B, which becomes part of the model (may be repeated)",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what EM would cost; nothing is written")] = False,
+    engine: arguments.EngineWord = None,
+    weights: arguments.Weights = None,
+    missing: arguments.Missing = None,
+    separator: arguments.Separator = None,
+    decimal: arguments.Decimal = ".",
+    encoding: arguments.Encoding = "utf-8",
+    integers: arguments.Integers = "auto",
+    finite: arguments.FiniteWords = None,
+    real: arguments.RealWords = None,
+    bins: arguments.BinWords = None,
+    count: arguments.CountWords = None,
+    statistics: Annotated[
+        str | None, typer.Option(metavar="STATS", help="also write the statistics, to be merged or refitted")
+    ] = None,
+) -> None:
+    """Fit a graph's parameters to data: where cells are missing, or variables hidden, by EM, of which Ctrl-C takes the best so
+    far. A network's file brings its regressions and shared parameters, where none are given.
+
+    With --by or --order, or a lagged name in the graph, the rows are sequences, and the model is a chain, written as .json.
+    With --undirected, or a graph without arrows, it is a Markov network, with --rbm a restricted Boltzmann machine.
+    """
+    given = Options(**locals())
+    from suffice.cli.inputs import written
+    from suffice.formats import writable
+
+    begun = time.perf_counter()
+    writable(out)
+    if statistics and (Path(statistics).resolve() == Path(out).resolve() or not Path(statistics).parent.is_dir()):
+        raise SufficeError(
+            f"the statistics cannot be written to {statistics}: give a file of their own in a directory that exists"
+        )
+    if information and not out.lower().endswith(".json"):
+        raise SufficeError(f"--information is kept in .json files only, not in {out}")
+    model = _way(given)(given)
+    if dry_run:
+        print(model)
+    else:
+        written(model, out, f"{time.perf_counter() - begun:.2f} s")
+
+
+def _way(given: Options) -> Callable[[Options], Any]:
+    """What fits the kind of model that is asked for; what all kinds need is read from the options."""
+    from suffice.cli import inputs
+    from suffice.cli.kinds import chains, labels, networks, undirected
+    from suffice.cli.words import vocabulary as words
+
+    alone = "--rbm" if given.rbm is not None else "--chain" if given.chain is not None else None
+    given.graph, given.data = _graph_and_data(given.graph, given.data, alone=alone)
+    given.data = inputs.text_path(given.data, given.separator, given.decimal, given.encoding)
+    given.declared = inputs.declarations(given.finite, given.real, given.bins, given.count)
+    given.read = {name: getattr(given, name) for name in ("weights", "missing", "integers", "engine")}
+    if given.chain is not None:
+        return labels.fit_labels
+    labels.refuse_labels(given)
+    if undirected.is_undirected(given):
+        return undirected.fit_undirected if given.rbm is None else undirected.fit_machine
+    given.dag, given.known = inputs.graph_of(given.graph)
+    if given.group is not None and (given.family or given.hidden):
+        raise SufficeError("--group has no part beside --family or --hidden: leave one of them out")
+    given.families = words.families_of(given.family or [])
+    climbing = {name: getattr(given, name) for name in ("starts", "seed", "max_iter", "tol", "time_limit", "checkpoint")}
+    given.climbing = {name: value for name, value in climbing.items() if value is not None}
+    given.climbing |= _beginning(given.start, words.fixed_of(given.fixed), given.known)
+    return chains.fit_template if chains.is_template(given) else networks.fit_rows
+
+
+def _beginning(start: str | None, fixed: dict[str, Any], known: Any) -> dict[str, Any]:
+    """Where EM begins, and what it leaves as it is: that of the start or else of the model whose graph is fitted."""
+    from suffice.cli.inputs import model_of
+
+    model = known if start is None and fixed else None if start is None else model_of(start)
+    if fixed and model is None:
+        raise SufficeError("--fixed keeps distributions as they are in a model: give it, --start MODEL, or as GRAPH_OR_MODEL")
+    return {option: value for option, value in {"start": model, "fixed": fixed}.items() if value}
+
+
+def _graph_and_data(graph: str, data: str | None, *, alone: str | None) -> tuple[str, str]:
+    """Both arguments; a machine and a chain of labels have no graph, and their data come first."""
+    if alone is not None:
+        if data is not None:
+            raise SufficeError(f"{alone} takes no graph: leave {graph!r} out")
+        return "", graph
+    if data is None:
+        raise SufficeError("give a graph and data: suffice fit GRAPH DATA -o MODEL")
+    return graph, data

@@ -1,0 +1,277 @@
+"""The command that learns a graph, and then its parameters: `suffice learn`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from suffice.cli import arguments
+from suffice.cli.arguments import Options, refuse
+from suffice.cli.kinds.chains import ROWS_ONLY, CheckpointDirs, found_in_words, learn_template
+from suffice.cli.kinds.undirected import (
+    DIRECTED_ONLY,
+    check_graph_method,
+    graph_in_words,
+    without_arrows,
+)
+from suffice.cli.words.structure import believed, independence_of
+from suffice.errors import SufficeError
+from suffice.terminal import say, then_printed
+
+
+def learn(
+    data: arguments.DataFile,
+    out: Annotated[
+        str | None,
+        typer.Option("-o", "--out", metavar="MODEL", help="where to write the fitted network; the suffix says the format"),
+    ] = None,
+    by: arguments.By = None,
+    order: arguments.Order = None,
+    gaps: arguments.Gaps = "refuse",
+    lags: Annotated[
+        int | None, typer.Option(metavar="K", help="of sequences: parents up to so many steps back; 1 if not given", min=0)
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="orders, hill-climb, tabu, ges, exact, chow-liu, tan:CLASS, pc or mmhc; orders if not given, hill-climb where "
+            "cells are missing. Graphs without arrows: glasso, neighbourhoods, decomposable, stepwise or chow-liu-graph"
+        ),
+    ] = None,
+    penalty: Annotated[
+        str | None, typer.Option(metavar="X", help="of glasso and neighbourhoods: one penalty; a path of them if not given")
+    ] = None,
+    select: Annotated[
+        str | None, typer.Option(help="of glasso and neighbourhoods: which penalty of the path: ebic:0.5, stars:0.05 or cv:5")
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(help="bic (if not given), ebic:1, aic, loglik, k2, bdeu:1, bds:1, bge, or several priors: bdeu:1+bge"),
+    ] = None,
+    structure_prior: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORD",
+            help="beside any score: koller-friedman (every number of parents equally probable), or castelo-siebes:0.1 (how "
+            "probable each direction of an edge is that no --belief is about)",
+        ),
+    ] = None,
+    belief: Annotated[
+        list[str] | None, typer.Option(metavar="A,B=P", help="how probable the edge A -> B is (may be repeated)")
+    ] = None,
+    max_parents: Annotated[int | None, typer.Option(help="at most so many parents", min=0)] = None,
+    require: Annotated[list[str] | None, typer.Option(metavar="A,B", help="the edge A -> B must be there")] = None,
+    forbid: Annotated[list[str] | None, typer.Option(metavar="A,B", help="the edge A -> B must not be there")] = None,
+    tiers: Annotated[
+        str | None, typer.Option(metavar="FILE", help="a tier of names on each line; no edge leads to an earlier tier")
+    ] = None,
+    restarts: Annotated[int | None, typer.Option(help="start so many times again (methods that can)", min=0)] = None,
+    alpha: Annotated[float | None, typer.Option(help="the level of the independence tests (pc, mmhc)")] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(help="the test of pc and mmhc: g2, chi2, mi, fisher-z or likelihood-ratio (states and numbers together)"),
+    ] = None,
+    prior: Annotated[str | None, typer.Option(help="for the parameters, as in fit; bdeu:1+nig if not given")] = None,
+    family: arguments.FamilyWords = None,
+    hidden: arguments.HiddenWords = None,
+    starts: arguments.Starts = None,
+    bootstrap: Annotated[
+        int | None, typer.Option(metavar="N", help="search in N resamples, too: how often each edge is found", min=1)
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="say of each edge why it is there")] = False,
+    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="stop the search, take the best so far")] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="what the search may take beside the data: 2GB")
+    ] = None,
+    checkpoint: arguments.CheckpointDir = None,
+    seed: Annotated[int, typer.Option(help="the same seed gives the same graph", min=0)] = 0,
+    threads: Annotated[int | None, typer.Option(help="how many threads; all that there are if not given", min=1)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what search or --bootstrap would cost")] = False,
+    engine: arguments.EngineWord = None,
+    weights: arguments.Weights = None,
+    missing: arguments.Missing = None,
+    separator: arguments.Separator = None,
+    decimal: arguments.Decimal = ".",
+    encoding: arguments.Encoding = "utf-8",
+    integers: arguments.Integers = "auto",
+    finite: arguments.FiniteWords = None,
+    real: arguments.RealWords = None,
+    bins: arguments.BinWords = None,
+    count: arguments.CountWords = None,
+    without: arguments.Without = None,
+    as_json: arguments.AsJson = False,
+) -> None:
+    """Learn a network's graph, and then its parameters, from data: where cells are missing, or variables hidden, by structural
+    EM. Ctrl-C takes the best graph so far.
+
+    With --by, --order or --lags the rows are sequences: a template is learned, and a chain is written, as .json.
+    """
+    given = Options(**locals())
+    from suffice.formats import writable
+    from suffice.formats.registry import holds_chains
+
+    if out is not None:
+        writable(out)
+    given.in_sequences = by is not None or order is not None or lags is not None
+    if given.in_sequences:
+        holds_chains(out or "chain.json")
+        refuse(given, "hidden starts family", ROWS_ONLY)
+    elif gaps != "refuse":
+        raise SufficeError("--gaps is for sequences: give --order")
+    _way(given)(given)
+
+
+def _way(given: Options) -> Callable[[Options], None]:
+    """What learns the kind of model that is asked for; what is read and chosen by the options."""
+    from suffice.cli.words import vocabulary as words
+    from suffice.recipes.learn import PRIOR
+
+    given.chosen_prior = None if given.prior is None else words.prior_of(given.prior)
+    given.fitting = PRIOR if given.prior is None else given.chosen_prior
+    given.asked = {"score": believed(words.score_of(given.score or "bic"), given.structure_prior, given.belief or [])}
+    _read(given)
+    _choose_method(given)
+    given.asked["seed"] = given.seed
+    given.limits = {"time_limit": given.time_limit, "memory_limit": given.memory_limit, "threads": given.threads}
+    given.places = CheckpointDirs.of(given.checkpoint, given.bootstrap is not None)
+    if given.in_sequences:
+        return _learn_template
+    if given.incomplete and not given.undirected:  # a search for undirected graphs refuses missing cells itself
+        return _learn_from_incomplete
+    if given.families:
+        given.asked["families"] = given.families
+    if given.bootstrap is not None and not hasattr(given.rows, "resample"):
+        raise SufficeError("--bootstrap resamples rows, and saved statistics have none")
+    return _tell_plan if given.dry_run else _learn_graph if given.undirected else _learn_network
+
+
+def _read(given: Options) -> None:
+    """The rows, with columns as families need them, or sequences; and whether something in them is unknown."""
+    from suffice.cli import inputs
+    from suffice.cli.words import vocabulary as words
+
+    given.families = words.families_of(given.family or [])
+    given.unseen = inputs.hidden_of(given.hidden or [])
+    declared = inputs.declarations(given.finite, given.real, given.bins, given.count)
+    read = {name: getattr(given, name) for name in ("weights", "missing", "integers", "engine", "without")}
+    path = inputs.text_path(given.data, given.separator, given.decimal, given.encoding)
+    rows: Any = inputs.data_of(path, declared, **read)
+    if given.families and hasattr(rows, "with_variables"):
+        rows = rows.with_variables(words.declared_by(given.families, [n for n in rows.columns if n not in declared]))
+    given.rows = inputs.sequences_of(rows, given.by, given.order, given.gaps) if given.in_sequences else rows
+    given.incomplete = bool(given.unseen) or (hasattr(given.rows, "missing") and any(given.rows.missing.values()))
+
+
+def _choose_method(given: Options) -> None:
+    """The method and its constraints."""
+    from suffice.cli import inputs
+    from suffice.cli.words import vocabulary as words
+
+    method, most = given.method or ("hill-climb" if given.incomplete else "orders"), given.max_parents
+    in_method = words.takes(method, "max_parents")
+    if most is None and in_method:  # a default of the method gives way to what statistics were gathered for
+        most = inputs.most_parents(given.rows, words.method_of(method))
+    chosen: dict[str, Any] = {"max_parents": most if in_method else None, "restarts": given.restarts, "alpha": given.alpha}
+    chosen |= {"test": independence_of(given.test), "penalty": words.strength_of(given.penalty)}
+    given.how = words.method_of(method, **chosen, select=words.selection_of(given.select))
+    free = None if in_method else most
+    given.asked["constraints"] = words.constraints_of(given.require or [], given.forbid or [], given.tiers, free)
+    given.undirected = words.is_graph_method(method)
+    if given.undirected:
+        refuse(given, "hidden starts family checkpoint", DIRECTED_ONLY)
+        check_graph_method(method, given.rows, given.out, score=given.score, penalty=given.penalty, select=given.select)
+
+
+def _learn_template(given: Options) -> None:
+    """A template, and the chain of it."""
+    wished = {name: getattr(given, name) for name in ("as_json", "explain", "bootstrap", "dry_run", "limits", "places")}
+    lags = 1 if given.lags is None else given.lags
+    learn_template(given.rows, lags, given.how, given.asked, given.fitting, given.out, **wished)
+
+
+def _tell_plan(given: Options) -> None:
+    """What the search, or all those in resamples, would cost."""
+    from suffice.recipes.resampling import bootstrap
+    from suffice.structure.search import search
+
+    wanted: dict[str, Any] = {"dry_run": True, **given.limits, **given.asked}
+    del wanted["time_limit"]
+    n = given.bootstrap
+    plan = search(given.rows, method=given.how, **wanted) if n is None else bootstrap(given.rows, given.how, n, **wanted)
+    print(json.dumps(plan.to_dict(), ensure_ascii=False) if given.as_json else plan)
+
+
+def _search(given: Options) -> tuple[Any, Any]:
+    """What is found, and how often in resamples if that is asked for."""
+    from suffice.recipes.resampling import bootstrap
+    from suffice.structure.search import search
+
+    found = search(given.rows, method=given.how, checkpoint=given.places.search, **given.limits, **given.asked)
+    if not found.finished:
+        say("note: the search was stopped before its end; this is the best graph so far")
+    n, place = given.bootstrap, given.places.bootstrap
+    strengths = None if n is None else bootstrap(given.rows, given.how, n, checkpoint=place, **given.asked, **given.limits)
+    given.places.tidy()
+    return found, strengths
+
+
+def _learn_graph(given: Options) -> None:
+    """A graph without arrows, and the Markov network of it."""
+    from suffice.cli import inputs
+    from suffice.learning.fit import fit
+
+    found, strengths = _search(given)
+    found = found if hasattr(found, "strengths") else without_arrows(found)
+    with then_printed(graph_in_words(found, explain=given.explain, strengths=strengths, as_json=given.as_json)):
+        if given.out is not None:
+            ready = found.has_model and given.prior is None
+            net = found.model if ready else fit(found.graph, given.rows, prior=given.chosen_prior)
+            inputs.written(net, given.out, f"searched for {found.seconds:.2f} s")
+
+
+def _learn_network(given: Options) -> None:
+    """A graph with arrows, and the network of it."""
+    from suffice.cli import inputs
+    from suffice.families.priors import suitable
+    from suffice.learning.fit import fit
+    from suffice.recipes.learn import PRIOR
+
+    found, strengths = _search(given)
+    told = [found.explain(e) for e in sorted({*found.cpdag.directed, *found.cpdag.undirected})] if given.explain else None
+    with then_printed(found_in_words(found, given.asked["score"], told, strengths, as_json=given.as_json)):
+        if given.out is not None:
+            own = suitable(PRIOR, found.problem.variables, PRIOR) if given.prior is None else given.chosen_prior
+            model = fit(found.dag, found.problem.data, prior=own, families=found.problem.families)
+            inputs.written(model, given.out, f"searched for {found.seconds:.2f} s")
+
+
+def _learn_from_incomplete(given: Options) -> None:
+    """Structural EM; what it found is written, and printed."""
+    from suffice.cli import inputs
+    from suffice.families.priors import suitable
+    from suffice.formats import holds
+    from suffice.recipes.learn import PRIOR
+    from suffice.recipes.resampling import bootstrap
+    from suffice.recipes.structural_em import structural_em
+
+    refuse(given, "dry_run memory_limit" + " bootstrap" * bool(given.unseen), "needs complete rows without hidden variables", "")
+    if given.out is not None:
+        holds(given.out, given.rows.schema.values())
+    start = time.perf_counter()
+    again = given.asked | {"families": given.families, "time_limit": given.time_limit, "threads": given.threads}
+    prior = suitable(given.fitting, [*given.rows.schema.values(), *given.unseen], PRIOR)
+    own = again | {"hidden": given.unseen, "starts": given.starts, "checkpoint": given.places.search}
+    run = structural_em(given.rows, method=given.how, prior=prior, **own)
+    if not run.finished:
+        say("note: structural EM was stopped before its end; this is the best network so far")
+    told = [run.explain(e) for e in sorted({*run.cpdag.directed, *run.cpdag.undirected})] if given.explain else None
+    n, place = given.bootstrap, given.places.bootstrap
+    strengths = None if n is None else bootstrap(given.rows, given.how, n, checkpoint=place, **again)
+    given.places.tidy()
+    with then_printed(found_in_words(run, None, told, strengths, as_json=given.as_json)):
+        if given.out is not None:
+            inputs.written(run.model, given.out, f"searched for {time.perf_counter() - start:.2f} s")

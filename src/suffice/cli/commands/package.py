@@ -1,0 +1,55 @@
+"""The commands about the package itself: `suffice networks`, `demo` and `warm`."""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from suffice.cli.arguments import AsJson
+from suffice.errors import SufficeError
+from suffice.terminal import console, say, working
+
+
+def networks_command(as_json: AsJson = False) -> None:
+    """List the networks and the tables that come with the package: where a file is asked for, their names will do."""
+    from suffice.formats import networks, tables
+
+    if as_json:
+        print(json.dumps({"networks": list(networks()), "tables": list(tables())}))
+        return
+    print(f"networks\n\n{networks()}\n\ntables\n\n{tables()}")
+
+
+def demo(
+    what: Annotated[str, typer.Argument(metavar="[WHAT]", help="networks (if not given), or sequences")] = "networks",
+    rows: Annotated[int, typer.Option("-n", help="of networks: how many rows to draw", min=1)] = 100_000,
+    seed: Annotated[int, typer.Option(help="the same seed gives the same rows", min=0)] = 0,
+) -> None:
+    """Draw rows from the ALARM network, fit its 37 tables again, and show how close they come; or learn from sequences."""
+    if what not in ("networks", "sequences"):
+        raise SufficeError(f"there is a demo of networks, and one of sequences; not of {what!r}")
+    if what == "sequences":
+        from suffice.demo_sequences import run as run_sequences
+
+        return run_sequences(seed, working)
+    from suffice.demo import run
+
+    return run(rows, seed, working)
+
+
+def warm() -> None:
+    """Compile all kernels ahead of their first use; they are kept on disk."""
+    from rich.progress import Progress
+
+    from suffice.engines.parallel import n_threads as cores
+    from suffice.kernels import warm as warmed
+
+    start = time.perf_counter()
+    with Progress(console=console(), transient=True) as bar:
+        show = partial(bar.update, bar.add_task("compiling kernels", total=None))
+        n = warmed(lambda done, total, name: show(completed=done, total=total, description=f"compiled {name}"), cores())
+    say(f"{n} kernels ready in {time.perf_counter() - start:.1f} s")
