@@ -24,6 +24,7 @@ DISTRIBUTIONS: list[Any] = [
     ef.Multinomial(4, [0.2, 0.8]),
     ef.Poisson(2.0),
     ef.Geometric(0.3),
+    ef.NegativeBinomialKnownSize(2.5, 0.3),
     ef.Beta(2.0, 3.0),
     ef.Dirichlet([2.0, 3.0]),
     ef.Exponential(2.0),
@@ -46,6 +47,7 @@ PREDICTIVES: list[Any] = [
 PAIRS: list[tuple[Any, Any]] = [
     (ef.Beta(1.0, 2.0), ef.Bernoulli().statistic([1, 0])),
     (ef.Beta(1.0, 2.0), ef.Geometric().statistic([1, 0])),
+    (ef.Beta(1.0, 2.0), ef.NegativeBinomialKnownSize(2.5).statistic([1, 0])),
     (ef.Dirichlet([1.0, 2.0]), ef.Categorical(2).statistic([1, 0])),
     (ef.Gamma(1.0, 2.0), ef.Poisson().statistic([1, 0])),
     (ef.Gamma(1.0, 2.0), ef.Exponential().statistic([1.0, 0.5])),

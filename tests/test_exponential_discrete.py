@@ -27,6 +27,7 @@ from suffice.exponential import (
     Geometric,
     Multinomial,
     NegativeBinomial,
+    NegativeBinomialKnownSize,
     Poisson,
     Totals,
 )
@@ -79,6 +80,7 @@ def plainly(value: Any) -> str:
         (Poisson(1e-12), stats.poisson(1e-12), [0, 1, 2]),
         (Geometric(0.2), stats.geom(0.2, loc=-1), [-1, 0, 1, 2.5, 40]),
         (Geometric(1e-9), stats.geom(1e-9, loc=-1), [0, 10**9]),
+        (NegativeBinomialKnownSize(2.5, 0.2), stats.nbinom(2.5, 0.2), [-1, 0, 1, 2.5, 40]),
         (Beta(2.5, 0.7), stats.beta(2.5, 0.7), [-0.1, 0.0, 1e-9, 0.4, 0.999, 1.0, 2.0]),
         (Beta(0.3, 1.0), stats.beta(0.3, 1.0), [0.0, 0.2, 1.0]),
     ],

@@ -504,7 +504,7 @@ def test_do_on_parents_of_a_regression():
         (
             "x -> two",
             {"two": Logistic},
-            "the family of 'two' is an object such as Logistic\\(\\), or .*, not <class",
+            "the family of 'two' is an object such as Logistic\\(\\), or a distribution such as .*, not <class",
         ),
         ("x -> two", {"two": "logistic"}, "the family of 'two' is an object such as Logistic\\(\\), or .*, not 'logistic'"),
         ("x -> two", {"tow": Logistic()}, "'tow', which is not in the graph; did you mean 'two'"),

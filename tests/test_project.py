@@ -18,7 +18,7 @@ from suffice.families.poisson import poisson_entropy
 from suffice.learning.project import Projection, project
 from suffice.models.divergence import entropy_terms
 from suffice.models.expected import Expected
-from suffice.statistics.derived import DerivedColumn
+from suffice.statistics.derived import RowFormula
 from tests import hybrid_oracles, oracles
 
 seeds = st.integers(0, 10**6)
@@ -299,7 +299,7 @@ def test_the_entropy_of_a_count(rate: float) -> None:
     p = np.exp(log_p)
     want = -float(p[p > 0] @ log_p[p > 0])
     assert poisson_entropy(np.array([rate]))[0] == pytest.approx(want, rel=1e-8, abs=1e-12)
-    assert sf.PoissonRates(sf.Count("n"), (), rate).expected(DerivedColumn("n", "ln x!")) >= 0
+    assert sf.PoissonRates(sf.Count("n"), (), rate).expected(RowFormula("n", "ln x!")) >= 0
 
 
 def test_data_is_projected_by_maximum_likelihood() -> None:

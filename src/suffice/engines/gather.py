@@ -22,7 +22,7 @@ from suffice.engines.parallel import available_memory
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, merged, settled
-from suffice.statistics.derived import DerivedColumn
+from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite, Variable
 
 Floats = npt.NDArray[np.float64]
@@ -115,11 +115,11 @@ def pooled(requests: Sequence[Request]) -> dict[Request, tuple[Request, ...]]:
 def together(requests: Iterable[Request]) -> tuple[Request, ...]:
     """Requests, those of the same columns as one that has all their derived columns.
 
-    >>> n = DerivedColumn("n", "ln x!")
+    >>> n = RowFormula("n", "ln x!")
     >>> together([Request((), ("n",)), Request((), ("n",), (n,))]) == (Request((), ("n",), (n,)),)
     True
     """
-    wanted: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[DerivedColumn, None]] = {}
+    wanted: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[RowFormula, None]] = {}
     for r in requests:
         wanted.setdefault((r.finite, r.real), {}).update(dict.fromkeys(r.derived))
     return tuple(Request(finite, real, tuple(derived)) for (finite, real), derived in wanted.items())
@@ -295,7 +295,7 @@ class _Counter:
         count(block.narrow, block.wide, block.n_rows, *self.arrays, self.whole)
         return None
 
-    def _moments(self, block: Buffers, request: Request, bases: Mapping[DerivedColumn, Floats]) -> Groups:
+    def _moments(self, block: Buffers, request: Request, bases: Mapping[RowFormula, Floats]) -> Groups:
         own = [bases[d] for d in request.derived]
         if not request.finite:
             return whole_moments(block, self._members[request], own)

@@ -18,7 +18,7 @@ _NAMES = {
     "family": "Family Prior",
     "gamma": "Exponential Gamma",
     "interval": "Interval",
-    "negative_binomial": "NegativeBinomialKnownSize",
+    "negative_binomial": "BetaNegativeBinomial NegativeBinomialKnownSize",
     "normal": "MultivariateNormal Normal NormalInverseGamma NormalInverseWishart",
     "normal_known": "NormalKnownMean NormalKnownVariance",
     "poisson": "Geometric Poisson",
@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from suffice.exponential.family import Family as Family, Prior as Prior
     from suffice.exponential.gamma import Exponential as Exponential, Gamma as Gamma
     from suffice.exponential.interval import Interval as Interval
-    from suffice.exponential.negative_binomial import NegativeBinomialKnownSize as NegativeBinomialKnownSize
+    from suffice.exponential.negative_binomial import (
+        BetaNegativeBinomial as BetaNegativeBinomial,
+        NegativeBinomialKnownSize as NegativeBinomialKnownSize,
+    )
     from suffice.exponential.normal import (
         MultivariateNormal as MultivariateNormal,
         Normal as Normal,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from suffice.errors import ModelError
 from suffice.exponential.cumulants import of_odds, single
 from suffice.exponential.dirichlet import Beta
 from suffice.exponential.family import Inside, Summed, generator
+from suffice.exponential.predictives import Predictive
 from suffice.exponential.special import deviance, log_negative_binomial
 from suffice.exponential.statistic import Totals, aligned
 from suffice.exponential.values import DRAWN, Array, bounded, broadcast, counts, held, plain, vectors
@@ -125,8 +126,8 @@ class NegativeBinomialKnownSize(Summed):
         """Successes, r in each row, and failures."""
         return np.stack(np.broadcast_arrays(self._r * statistic.count, statistic.total[..., 0]), axis=-1)
 
-    def _predicted(self, prior: Beta) -> Any:
-        raise ModelError(f"{self._title} has no predictive here: draw p from the prior, and x of it")
+    def _predicted(self, prior: Beta) -> BetaNegativeBinomial:
+        return BetaNegativeBinomial(self.size, prior.a, prior.b)
 
     def _p(self, eta: Any) -> Array:
         return self._need("p") if eta is None else np.asarray(-np.expm1(self._negative(eta)))
@@ -141,6 +142,44 @@ class NegativeBinomialKnownSize(Summed):
         if np.any(eta >= 0.0):
             raise ModelError(f"η = ln(1 − p) of {self._title} must be below 0, not {eta.max():g}")
         return np.asarray(eta)
+
+
+class BetaNegativeBinomial(Predictive, NamedTuple("BetaNegativeBinomial", [("size", Any), ("a", Any), ("b", Any)])):
+    """The failures before success number `size`, each trial a success with a probability that is Beta(a, b).
+
+    >>> p = BetaNegativeBinomial(2.0, 3.0, 1.0)
+    >>> p.mean, round(float(np.exp(p.log_prob(0))), 6)
+    (1.0, 0.6)
+    """
+
+    @property
+    def mean(self) -> Any:
+        """r b/(a − 1); inf where a ≤ 1."""
+        r, a, b = self._arrays
+        return plain(np.where(a > 1.0, r * b / np.where(a > 1.0, a - 1.0, 1.0), np.inf))
+
+    @property
+    def variance(self) -> Any:
+        """r b (a + r − 1)(a + b − 1)/(a − 1)²(a − 2); inf where a ≤ 2."""
+        r, a, b = self._arrays
+        c = np.where(a > 2.0, a, 3.0)
+        own = r * b / (c - 1.0) * ((c + r - 1.0) / (c - 1.0)) * ((c + b - 1.0) / (c - 2.0))
+        return plain(np.where(a > 2.0, own, np.inf))
+
+    @aligned
+    def log_prob(self, x: Any) -> Any:
+        """ln p(x) of each x; −inf outside 0, 1, 2, …."""
+        r, a, b = self._arrays
+        x, inside = counts(x, "BetaNegativeBinomial")
+        ways = -sc.betaln(r, x + 1.0) - np.log(r + x)
+        return plain(np.where(inside, ways + sc.betaln(a + r, b + x) - sc.betaln(a, b), -np.inf))
+
+    def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
+        """n draws, the first axis."""
+        r, a, b = self._arrays
+        rng = generator(n, seed)
+        chance = np.maximum(rng.beta(a, b, (n, *a.shape)), 1e-15)  # one that was drawn as 0 would never come to an end
+        return np.asarray(rng.negative_binomial(r, chance))
 
 
 FIRST = 4096

@@ -15,7 +15,7 @@ from suffice.families.node_kinds import ParameterBelief
 from suffice.inference.network import DistributionNode
 from suffice.statistics import Moments
 from suffice.statistics.configurations import described, frozen, sizes
-from suffice.statistics.derived import DerivedColumn
+from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite
 
 Ints = npt.NDArray[np.int64]
@@ -86,7 +86,7 @@ class ExponentialCpd(Cpd):
         """Its entropy."""
         return self._each(lambda member: member.entropy())
 
-    def expected(self, derived: DerivedColumn) -> Array:
+    def expected(self, derived: RowFormula) -> Array:
         """The mean in each configuration of what is derived from the child: of T it is A′, of ln h it is A − η·A′ − entropy."""
         if derived.formula in self.family.kind.statistic:
             j = self.family.kind.statistic.index(derived.formula)

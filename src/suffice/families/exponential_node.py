@@ -27,7 +27,7 @@ from suffice.families.node_kinds import NodeKind, ParameterBelief, kind_of
 from suffice.remedies import BY_MEAN, CONJUGATE, as_family
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, n_configurations, sizes
-from suffice.statistics.derived import DerivedColumn
+from suffice.statistics.derived import RowFormula
 from suffice.variables import Distributed, Finite, Variable
 
 Ints = npt.NDArray[np.int64]
@@ -40,7 +40,7 @@ class ExponentialNode:
     >>> from suffice.exponential import Gamma
     >>> family = ExponentialNode(Gamma())
     >>> family, family.needs(family.variable("wait"), []).derived
-    (Gamma(), (DerivedColumn(column='wait', formula='ln x', n=0.0),))
+    (Gamma(), (RowFormula(column='wait', formula='ln x', n=0.0),))
     """
 
     distribution: Any
@@ -96,9 +96,9 @@ class ExponentialNode:
         derived = tuple(self.derived(child.name, f) for f in formulas)
         return Request(tuple(p.name for p in parents), (child.name,), derived)
 
-    def derived(self, column: str, formula: str) -> DerivedColumn:
+    def derived(self, column: str, formula: str) -> RowFormula:
         """A formula of a column, with the known number where it has one."""
-        return DerivedColumn(column, formula, self.kind.known(self.distribution) if formula not in PLAIN else 0.0)
+        return RowFormula(column, formula, self.kind.known(self.distribution) if formula not in PLAIN else 0.0)
 
     def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
         return n_configurations(split(parents)[0]) * len(self.names)

@@ -41,7 +41,7 @@ from suffice.libraries import sc
 from suffice.remedies import BY_MEAN
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
-from suffice.statistics.derived import DerivedColumn, log_factorials
+from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.variables import Count, Finite, Variable
 
 LARGEST = 1e15
@@ -189,7 +189,7 @@ class PoissonRates(Cpd):
         """Its entropy in each configuration."""
         return poisson_entropy(self.rates)
 
-    def expected(self, derived: DerivedColumn) -> Array:
+    def expected(self, derived: RowFormula) -> Array:
         """The mean in each configuration of what is derived from the count, ln n!: H − λ + λ ln λ."""
         return np.asarray(poisson_entropy(self.rates) - self.rates + sc.xlogy(self.rates, self.rates))
 

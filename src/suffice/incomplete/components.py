@@ -26,7 +26,7 @@ from suffice.graphs import Dag
 from suffice.incomplete.gauss_hermite import in_words
 from suffice.remedies import INTO_BINS
 from suffice.statistics.configurations import checked_cells, described, sizes
-from suffice.statistics.derived import DerivedColumn
+from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite, Variable
 
 Array = npt.NDArray[np.float64]
@@ -149,7 +149,7 @@ class NodeFamily:
     family: Any
     finite: tuple[Finite, ...]
     reals: tuple[str, ...]
-    derived: tuple[DerivedColumn, ...] = ()
+    derived: tuple[RowFormula, ...] = ()
 
     @property
     def name(self) -> str:

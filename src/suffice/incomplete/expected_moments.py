@@ -34,7 +34,7 @@ from suffice.incomplete.patterns import MAX_STATES, Component, PatternFinder, di
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import n_configurations, sizes
-from suffice.statistics.derived import DerivedColumn
+from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite, Real, Variable
 
 MOST = 2**24
@@ -251,7 +251,7 @@ class ExpectedMoments:
                         found[min(a, b), max(a, b)].append((row, left[:, i, j]))
         return {pair: (np.concatenate([r for r, _ in own]), np.concatenate([c for _, c in own])) for pair, own in found.items()}
 
-    def _complete_others(self, node: NodeFamily) -> dict[DerivedColumn, Floats]:
+    def _complete_others(self, node: NodeFamily) -> dict[RowFormula, Floats]:
         """Put means into the missing cells of a number that is not normal, by its parents' states; and what is derived from it,
         or the mean of that."""
         at = self.rows.reals.index(node.name)

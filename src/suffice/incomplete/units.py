@@ -22,7 +22,7 @@ from suffice.families.regression import too_large
 from suffice.statistics import Moments
 from suffice.statistics.chan import Spread, shifted
 from suffice.statistics.configurations import frozen
-from suffice.statistics.derived import DerivedColumn, log_factorials
+from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.variables import Count, Distributed, Finite, NotNormal, Variable
 
 Array = npt.NDArray[np.float64]
@@ -180,7 +180,7 @@ class Units:
         return Moments(moments.variables, moments.reals, moments.keys, moments.count, mean, scatter, moments.df, inside)
 
     def outward_moments(
-        self, finite: tuple[Finite, ...], reals: tuple[str, ...], groups: Groups, derived: tuple[DerivedColumn, ...] = ()
+        self, finite: tuple[Finite, ...], reals: tuple[str, ...], groups: Groups, derived: tuple[RowFormula, ...] = ()
     ) -> Moments:
         """Moments of the columns as they are, and the sums of what is derived from them, where groups have these."""
         centre, scale = (np.array([part[r] for r in reals]) for part in (self.centre, self.scale))
@@ -196,14 +196,14 @@ class Units:
 class _Sums(Step[Array]):
     """The sums of derived columns over their observed cells."""
 
-    derived: tuple[DerivedColumn, ...]
+    derived: tuple[RowFormula, ...]
 
     def of(self, block: Block) -> Array:
         cells = ((d, block.columns[d.column]) for d in self.derived)
         return np.array([float((block.weights * np.where(np.isnan(x), 0.0, d.values(x))).sum()) for d, x in cells])
 
 
-def observed_sums(rows: Data, variables: Mapping[str, Variable], threads: int | None = None) -> dict[DerivedColumn, float]:
+def observed_sums(rows: Data, variables: Mapping[str, Variable], threads: int | None = None) -> dict[RowFormula, float]:
     """The sums of what the families of chosen distributions derive from their columns, over the observed cells."""
     chosen = [v for v in variables.values() if isinstance(v, Distributed)]
     derived = tuple(d for v in chosen for d in v.family.needs(v, []).derived)
@@ -211,7 +211,7 @@ def observed_sums(rows: Data, variables: Mapping[str, Variable], threads: int | 
 
 
 def moments_by_column(
-    spread: Spread, variables: Mapping[str, Variable], sums: Mapping[DerivedColumn, float] | None = None
+    spread: Spread, variables: Mapping[str, Variable], sums: Mapping[RowFormula, float] | None = None
 ) -> list[Moments]:
     """What a prior takes its defaults from: the mean and variance of the observed cells of each real column, and sums of what
     is derived from them."""

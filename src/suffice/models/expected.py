@@ -26,7 +26,7 @@ from suffice.models.regressions import advising, closed, reduced, words
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, pooled
 from suffice.statistics.configurations import described, n_configurations, sizes
-from suffice.statistics.derived import DerivedColumn
+from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite, NotNormal
 
 Array = npt.NDArray[np.float64]
@@ -86,7 +86,7 @@ class Expected:
     def counts(self, names: Sequence[str]) -> Counts:
         return Counts(finite_variables(self.p, names), marginal(self.p, names))
 
-    def moments(self, finite: Sequence[str], numbers: Sequence[str], derived: Sequence[DerivedColumn] = ()) -> Moments:
+    def moments(self, finite: Sequence[str], numbers: Sequence[str], derived: Sequence[RowFormula] = ()) -> Moments:
         """E[1], E[x] and the centred scatter of numbers in each configuration of finite variables that can be, and E[f(x)] of
         what is derived from them."""
         normals = self._normals(numbers)
@@ -111,7 +111,7 @@ class Expected:
         names = variables[: len(finite)], tuple(numbers)
         return Moments(*names, keys, weight, mean, scatter, weight, None, left, tuple(derived), sums)
 
-    def _derived(self, derived: DerivedColumn, codes: npt.NDArray[np.intp], place: Mapping[str, int]) -> Array:
+    def _derived(self, derived: RowFormula, codes: npt.NDArray[np.intp], place: Mapping[str, int]) -> Array:
         """E[f(x)] of a column in each of some configurations."""
         cpd: Any = closed_form(self.p[derived.column])
         each = cpd.expected(derived)[tuple(codes[:, place[v.name]] for v in cpd.finite_parents)]

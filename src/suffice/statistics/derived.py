@@ -48,10 +48,10 @@ WAYS = ("ln x!", "ln C(n, x)", "ln C(x + n - 1, x)")
 
 
 @dataclass(frozen=True, order=True)
-class DerivedColumn:
+class RowFormula:
     """A formula of FORMULAS, of each row of a column.
 
-    >>> DerivedColumn("wait", "ln x").values(np.array([1.0, np.e]))
+    >>> RowFormula("wait", "ln x").values(np.array([1.0, np.e]))
     array([0., 1.])
     """
 
@@ -74,10 +74,10 @@ class DerivedColumn:
             return FORMULAS[self.formula](x, self.n)
 
 
-def log_factorials(columns: Sequence[str]) -> tuple[DerivedColumn, ...]:
+def log_factorials(columns: Sequence[str]) -> tuple[RowFormula, ...]:
     """ln x! of each of some columns.
 
     >>> log_factorials(["n"])
-    (DerivedColumn(column='n', formula='ln x!', n=0.0),)
+    (RowFormula(column='n', formula='ln x!', n=0.0),)
     """
-    return tuple(DerivedColumn(c, "ln x!") for c in columns)
+    return tuple(RowFormula(c, "ln x!") for c in columns)

@@ -26,7 +26,7 @@ from suffice.errors import FormatError, SufficeError, listed
 from suffice.statistics.archive import DAMAGE, array_of, header_of, write_archive
 from suffice.statistics.configurations import Array, Keys, sizes
 from suffice.statistics.counts import Counts
-from suffice.statistics.derived import DerivedColumn, log_factorials
+from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.statistics.moments import Moments
 from suffice.statistics.suppression import NOTHING, Suppression
 from suffice.variables import Count, Finite, Real, Variable, is_whole
@@ -248,16 +248,16 @@ class _Flat:
                 raise FormatError(f"the array {kind!r} is not what its header says: {len(left):,} numbers belong to no table")
 
 
-def derived_to_dict(derived: tuple[DerivedColumn, ...]) -> dict[str, Any]:
-    """DerivedColumn columns as plain values; nothing where there are none."""
+def derived_to_dict(derived: tuple[RowFormula, ...]) -> dict[str, Any]:
+    """RowFormula columns as plain values; nothing where there are none."""
     return {"derived": [[d.column, d.formula, d.n] for d in derived]} if derived else {}
 
 
-def derived_from_dict(d: dict[str, Any], counted: Iterable[str]) -> tuple[DerivedColumn, ...]:
+def derived_from_dict(d: dict[str, Any], counted: Iterable[str]) -> tuple[RowFormula, ...]:
     """What `derived_to_dict` wrote; older files have ln x! of the columns that are counts."""
     if "derived" not in d:
         return log_factorials(tuple(counted))
-    return tuple(DerivedColumn(str(column), str(formula), float(n)) for column, formula, n in d["derived"])
+    return tuple(RowFormula(str(column), str(formula), float(n)) for column, formula, n in d["derived"])
 
 
 def _impossible_sums(entry: Moments) -> bool:
@@ -265,7 +265,7 @@ def _impossible_sums(entry: Moments) -> bool:
     return bool(np.isinf(entry.sums).any() or np.any(entry.sums[:, factorials] < 0))
 
 
-def _parts(derived: tuple[DerivedColumn, ...]) -> dict[str, str]:
+def _parts(derived: tuple[RowFormula, ...]) -> dict[str, str]:
     """The arrays of moments, and their names in memory: without derived columns there is no `log_base`."""
     own = {part: part for part in MOMENT_PARTS}
     return own | {"log_base": "sums"} if derived else own

@@ -11,7 +11,7 @@ import numpy as np
 from suffice.errors import StatisticsError, nearest
 from suffice.statistics.chan import Spread, merged, parted, pooled
 from suffice.statistics.configurations import GONE, Array, Keys, frozen, moved, n_configurations, projected, renamed
-from suffice.statistics.derived import DerivedColumn
+from suffice.statistics.derived import RowFormula
 from suffice.statistics.request import Request
 from suffice.variables import Finite
 
@@ -43,7 +43,7 @@ class Moments:
     df: Array = cast(Array, None)  # noqa: RUF009 - filled with `count` where it is not given
     background: Moments | None = None
     rest: Array = cast(Array, None)  # noqa: RUF009 - nothing, where it is not given
-    derived: tuple[DerivedColumn, ...] = ()
+    derived: tuple[RowFormula, ...] = ()
     sums: Array = cast(Array, None)  # noqa: RUF009 - not known, where it is not given
 
     def __post_init__(self) -> None:
@@ -100,7 +100,7 @@ class Moments:
                 target[found] = part[places[found]]
         return self._of(self.variables, keys, parts, self.background)
 
-    def deriving(self, derived: Sequence[DerivedColumn]) -> Moments:
+    def deriving(self, derived: Sequence[RowFormula]) -> Moments:
         """The same with the sums of these columns and no others: where moments say nothing of one, it is not known."""
         if tuple(derived) == self.derived:
             return self
@@ -109,7 +109,7 @@ class Moments:
         columns = [own.get(d, unknown) for d in derived]
         return replace(self, derived=tuple(derived), sums=np.array(columns).reshape(len(columns), len(unknown)).T)
 
-    def sum_of(self, derived: DerivedColumn) -> Array:
+    def sum_of(self, derived: RowFormula) -> Array:
         """Σ w f(x) of one derived column in each configuration; NaN where it is not known."""
         return self.sums[:, self.derived.index(derived)] if derived in self.derived else np.full(len(self.keys), np.nan)
 
@@ -190,7 +190,7 @@ class Moments:
     __hash__ = None  # type: ignore[assignment]
 
     @property
-    def _about(self) -> tuple[tuple[Finite, ...], tuple[str, ...], tuple[DerivedColumn, ...]]:
+    def _about(self) -> tuple[tuple[Finite, ...], tuple[str, ...], tuple[RowFormula, ...]]:
         return self.variables, self.reals, self.derived
 
     def _paired(self, other: Moments, sign: int) -> tuple[Moments, Moments, Keys, Moments | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from suffice.statistics.derived import DerivedColumn
+from suffice.statistics.derived import RowFormula
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Request:
 
     finite: tuple[str, ...]
     real: tuple[str, ...] = ()
-    derived: tuple[DerivedColumn, ...] = field(default=(), repr=False)
+    derived: tuple[RowFormula, ...] = field(default=(), repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from suffice.display import html_table
 from suffice.errors import StatisticsError, listed, whole
 from suffice.statistics.configurations import agreed, n_configurations
 from suffice.statistics.counts import Counts
-from suffice.statistics.derived import DerivedColumn, log_factorials
+from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.statistics.flat import FlatCounts
 from suffice.statistics.moments import Moments
 from suffice.statistics.request import Request
@@ -141,7 +141,7 @@ class Statistics:
             entry = Counts(entry.variables, entry.count, entry.keys)
         return entry.marginal(names)
 
-    def moments(self, names: Sequence[str], reals: Sequence[str], derived: Sequence[DerivedColumn] = ()) -> Moments:
+    def moments(self, names: Sequence[str], reals: Sequence[str], derived: Sequence[RowFormula] = ()) -> Moments:
         """The moments of `reals` within each configuration of `names`; where it is there, an entry that has what is derived."""
         entry = self._smallest(frozenset(names), frozenset(reals), frozenset(derived))
         if not isinstance(entry, Moments):
@@ -284,7 +284,7 @@ class Statistics:
                 "graph, or for as many parents"
             )
 
-    def _smallest(self, finite: frozenset[str], reals: frozenset[str], derived: frozenset[DerivedColumn] = frozenset()) -> Entry:
+    def _smallest(self, finite: frozenset[str], reals: frozenset[str], derived: frozenset[RowFormula] = frozenset()) -> Entry:
         """The entry about these variables, or the smallest whose marginal is; rather one that has what is derived from them."""
         own = self._entries.get((finite, reals))
         if own is not None and derived <= set(own.request.derived):
