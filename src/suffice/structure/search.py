@@ -147,7 +147,7 @@ def search(
         note(limit)
     found: Found | FoundGraph = found_by(chosen, problem)
     if not isinstance(found, FoundGraph):
-        for remark in found.remarks:
+        for remark in found.remarks_with_remedies:
             note(remark)
     if not isinstance(data, Sequences) or isinstance(found, FoundGraph):
         return found
