@@ -55,7 +55,7 @@ def hinted() -> Iterator[None]:
         found = re.search(r"column (.+?): .+ is not a state", str(error))
         if found is None:
             raise
-        said = str(error).removesuffix(WAY_OUT).removesuffix(";")  # which the adapters do not have
+        said = error.said.removesuffix(WAY_OUT).removesuffix(";")  # which the adapters do not have
         name, more = found[1], " If" if said.endswith("?") else "; if"
         raise DataError(
             f"{said}{more} it is one that no row of fit had, declare all states there, variables={{{name}: Finite({name}, "

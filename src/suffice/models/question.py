@@ -22,7 +22,7 @@ from suffice.models.answers import Distribution, Marginals
 from suffice.models.evidence import Observed, impossible, observed, unknown_node
 from suffice.models.regression_mixture import RegressionMixture
 from suffice.models.regressions import NoFormula, answerable, no_formula, reduced, words
-from suffice.remedies import BY_DRAWS, Remedy, query_by_draws
+from suffice.remedies import BY_DRAWS, Remedy
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -195,7 +195,8 @@ def share_of_draws(refused: NoFormula, evidence: Observed) -> str:
         return f"{observe}: the density of numbers cannot be drawn"
     names, states = list(evidence.given), tuple(evidence.given.values())
     asked = (repr(names[0]), repr(states[0])) if len(names) == 1 else (repr(names), repr(states))
-    return f"{observe}, or draw p(given) as {query_by_draws(asked[0], f'[{asked[1]}]')}"
+    drawn = Remedy(f"query({asked[0]}, method=LikelihoodWeighting())[{asked[1]}]", "suffice query --method lw:10000")
+    return f"{observe}, or draw p(given) as {drawn}"
 
 
 def checked_targets(bn: BayesNet, targets: str | Sequence[str]) -> tuple[str, ...]:

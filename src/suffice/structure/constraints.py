@@ -21,7 +21,7 @@ from suffice.errors import FormatError, GraphError, bytes_in_words, listed, near
 from suffice.graphs import Dag
 from suffice.graphs.paths import chain, shortest_path
 from suffice.graphs.text import Edge, check_edges, checked_name, shown
-from suffice.remedies import TIERS
+from suffice.remedies import TIERS, in_python
 from suffice.structure.contradictions import (
     ConstraintParts,
     EdgeByEdge,
@@ -180,7 +180,7 @@ class Constraints(ConstraintParts):
         for a, b in self.not_ancestor:
             if path := shortest_path(a, b, children):
                 broken.append(f"{shown(a)} must not be an ancestor of {shown(b)}, but there is the path {chain(path)}")
-        return broken
+        return [in_python(text) for text in broken]
 
     @property
     def names(self) -> frozenset[str]:

@@ -15,6 +15,7 @@ from suffice.errors import FitError, GraphError
 from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.text import Edge
 from suffice.iteration import Step
+from suffice.remedies import in_python
 from suffice.structure.directions import directions
 from suffice.structure.explain import Neighbourhood, explain
 from suffice.structure.explanations import Explanation, spelled
@@ -225,6 +226,11 @@ class Found:
     @property
     def remarks(self) -> list[str]:
         """What its scores have to say of the graph: regressions that have a supremum of the likelihood, but no estimate."""
+        return [in_python(text) for text in self.remarks_with_remedies]
+
+    @property
+    def remarks_with_remedies(self) -> list[str]:
+        """The same with their ways out in both words, to be noted."""
         return [] if self._parents is None else self.problem.scores.remarks(self._parents)
 
     @cached_property

@@ -165,7 +165,7 @@ def search(
     with checkpoint_of(checkpoint, "search", problem.data, asked) as problem.progress.memory:
         found: Found | FoundGraph = found_by(chosen, problem)
         if isinstance(found, Found):
-            for remark in found.remarks:
+            for remark in found.remarks_with_remedies:
                 note(remark)
             found = with_first_steps(found, rows, ask) if isinstance(data, Sequences) else found
         if found.finished:

@@ -47,7 +47,7 @@ def fit_rows(given: Options) -> Any:
     if given.statistics:
         rows = _saved(dag, rows, asked, given.statistics)
     model = fit_network(plate, rows, **asked, **climbing)
-    _tell_unheard(model, asked["families"], climbing)
+    _tell_unheard(model, asked, climbing)
     return _with_information(model, given)
 
 
@@ -71,7 +71,7 @@ def _plan(dag: Any, rows: Any, asked: dict[str, Any]) -> Any:
     """What EM would cost."""
     from suffice.learning.em import em
 
-    if not (asked["hidden"] or asked["missing_depends_on"] or "fixed" in asked):
+    if not _needs_em(asked):
         if asked["families"]:
             raise SufficeError("--dry-run is for EM of tables and Gaussians: leave --family out of it")
         if not _lacks_cells(dag, rows):
@@ -102,12 +102,18 @@ def _saved(dag: Any, rows: Any, asked: dict[str, Any], path: str) -> Any:
     return seen
 
 
-def _tell_unheard(model: Any, families: Any, climbing: dict[str, Any]) -> None:
+def _tell_unheard(model: Any, asked: dict[str, Any], climbing: dict[str, Any]) -> None:
     """Say which options nothing listened to."""
+    families = asked["families"]
     if not model.incomplete:
         note_unheard(climbing, "complete rows need none" + (", and regressions run to their end" if families else ""))
-    elif families and "time_limit" in climbing and any(model[n].is_regression for n in families):
+    elif families and "time_limit" in climbing and not _needs_em(asked | climbing):
         say("note: --time-limit is for EM; regressions whose own columns are complete run to their end")
+
+
+def _needs_em(asked: dict[str, Any]) -> bool:
+    """Whether EM is needed for complete rows, too."""
+    return bool(asked["hidden"] or asked["missing_depends_on"] or "fixed" in asked)
 
 
 def _with_information(model: Any, given: Options) -> Any:
