@@ -88,7 +88,7 @@ def test_killed_at_random_moments(name):
 def test_the_clock_leaves_a_checkpoint(tmp_path):
     rows = {n: [*c, *c] for n, c in GAPS.items()}
     place = tmp_path / "ck"
-    how = {"hidden": [sf.Finite("h", ["0", "1"])], "tol": 0.0, "max_iter": 3000, "starts": 2}
+    how = {"hidden": [sf.Finite("h", ["0", "1"])], "tol": 0.0, "max_iter": 10**7, "starts": 2}
     with pytest.warns(sf.SufficeNote, match="stopped"):
         sf.em("h -> a; h -> b; h -> c", rows, **how, time_limit=0.3, checkpoint=place)
     assert (place / "run.json").is_file()
