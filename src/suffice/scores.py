@@ -349,5 +349,5 @@ def score_of_data(score: Any) -> Any:
     return score.score if isinstance(score, GraphPosterior) else score
 
 
-def _names(prior: Any) -> str:
-    return ", ".join(type(p).__name__ for p in getattr(prior, "priors", (prior,)))
+def _names(prior: Prior) -> str:
+    return ", ".join(type(p).__name__ for p in prior.parts)

@@ -37,6 +37,13 @@ class Mean:
     Mean()
     """
 
+    less: ClassVar[float] = 0.0
+    """What is taken from imagined counts."""
+
+    def rows_behind(self, df: Any, d: int) -> Any:
+        """The rows behind a variance with so many degrees of freedom, estimated beside d coefficients."""
+        return df - 2.0
+
 
 @dataclass(frozen=True)
 class Mode:
@@ -45,6 +52,11 @@ class Mode:
     >>> Mode()
     Mode()
     """
+
+    less: ClassVar[float] = 1.0
+
+    def rows_behind(self, df: Any, d: int) -> Any:
+        return df + 2.0 + d
 
 
 Estimate = Mean | Mode
@@ -263,6 +275,15 @@ class Family(Protocol[S]):
     def log_likelihood(self, child: Variable, seen: S) -> float: ...
     def log_evidence(self, child: Variable, seen: S, imagined: S) -> float: ...
     def estimate(self, child: Variable, parents: Sequence[Variable], seen: S, imagined: S | None, how: Estimate) -> Cpd: ...
+
+
+def regressions_among(families: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of some families, by node, that are regressions; what is no family is none.
+
+    >>> regressions_among({"x": None})
+    {}
+    """
+    return {n: f for n, f in families.items() if getattr(f, "iterative", False)}
 
 
 def split(parents: Sequence[Variable]) -> tuple[tuple[Finite, ...], tuple[Variable, ...]]:

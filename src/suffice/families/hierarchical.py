@@ -213,6 +213,11 @@ class PartialPooling(Prior):
 
     chooses: ClassVar[bool] = True
 
+    @property
+    def parts(self) -> Sequence[Any]:
+        """Those of other nodes."""
+        return () if self.prior is None else self.prior.parts
+
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> PartialPooling:
         return self if self.prior is None else replace(self, prior=self.prior.bind(variables, statistics))
 

@@ -86,6 +86,10 @@ class NormalWishart(Prior):
         if self.scale is not None:
             check_positive("the scale of NormalWishart", self.scale)
 
+    @property
+    def is_one_matrix(self) -> bool:
+        return type(self) is NormalWishart
+
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalWishart:
         reals = real_names(variables)
         n = self.n if self.n is not None else len(reals)

@@ -25,6 +25,23 @@ class Prior:
 
     chooses: ClassVar[bool] = False
     """Whether it may leave numbers free, for the data to choose."""
+    needs_data: ClassVar[bool] = False
+    """Whether what it imagines depends on where there is data, so that it is for scores alone."""
+
+    @property
+    def parts(self) -> Sequence[Any]:
+        """The priors that it is made of."""
+        return (self,)
+
+    @property
+    def is_one_matrix(self) -> bool:
+        """Whether what it imagines of numbers is one mean and scatter of all of them."""
+        return False
+
+    def table_form(self) -> tuple[int, float] | None:
+        """What it imagines of tables as the kernels know it: 1 and the rows spread evenly over all cells, 2 and the rows in each
+        cell, 3 and the rows spread over the configurations that occur; None if it is anything else."""
+        return None
 
     def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> Any:
         """The prior with its free numbers chosen by the evidence of these nodes; `bind` then fills what was chosen."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -67,6 +67,9 @@ class Dirichlet(Prior):
     def is_table(self) -> bool:
         """Whether the rows of a table have counts of their own."""
         return isinstance(self.alpha, tuple) and any(isinstance(part, tuple) for part in self.alpha)
+
+    def table_form(self) -> tuple[int, float] | None:
+        return (2, float(self.alpha)) if type(self) is Dirichlet and self.is_number else None
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         if not all_finite(child, parents):
@@ -145,6 +148,9 @@ class K2(Prior):
     K2()
     """
 
+    def table_form(self) -> tuple[int, float] | None:
+        return (2, 1.0) if type(self) is K2 else None
+
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         return _imagined_counts(child, parents, 1.0)
 
@@ -161,6 +167,9 @@ class BDeu(Prior):
 
     def __post_init__(self) -> None:
         check_positive("the equivalent sample size of BDeu", self.ess)
+
+    def table_form(self) -> tuple[int, float] | None:
+        return (1, float(self.ess)) if type(self) is BDeu else None
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         cells = n_configurations(v for v in (*parents, child) if isinstance(v, Finite))
@@ -180,8 +189,13 @@ class BDs(Prior):
 
     ess: float = 1.0
 
+    needs_data: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         check_positive("the equivalent sample size of BDs", self.ess)
+
+    def table_form(self) -> tuple[int, float] | None:
+        return (3, float(self.ess)) if type(self) is BDs else None
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         raise FitError(
@@ -204,6 +218,10 @@ class Several(Prior):
     """Several priors: the first that speaks for a family is heard."""
 
     priors: tuple[Any, ...]
+
+    @property
+    def parts(self) -> Sequence[Any]:
+        return self.priors
 
     @property
     def chooses(self) -> bool:  # type: ignore[override]

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, listed
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
-from suffice.families.family import Estimate, Mean
+from suffice.families.family import Estimate
 from suffice.families.linear_moments import common_line
 from suffice.families.regression import NO_RESIDUAL, Regression, regress, too_large
 from suffice.incomplete.components import Line, NodeFamily
@@ -163,7 +163,7 @@ def log_prior_of_line(line: Line, imagined: Any, how: Estimate, log_scale: float
     c = np.concatenate([-line.coefficients, np.ones((len(line.variance), 1))], axis=1)
     off = np.einsum("gi,gi->g", c, prior.mean) - line.intercept
     R = np.einsum("gi,gij,gj->g", c, prior.scatter, c) + prior.count * off**2
-    rows = prior.df - 2.0 if isinstance(how, Mean) else prior.df + 2.0 + c.shape[1]
+    rows = how.rows_behind(prior.df, c.shape[1])
     return float((-0.5 * rows * (np.log(line.variance) + 2.0 * log_scale) - 0.5 * R / line.variance).sum())
 
 
@@ -172,7 +172,7 @@ def log_prior_of_rates(rates: Array, imagined: Moments, how: Estimate) -> float:
     from scipy.special import xlogy
 
     prior = imagined.at(np.arange(rates.size))
-    events = prior.count * prior.mean[:, 0] - (0.0 if isinstance(how, Mean) else 1.0)
+    events = prior.count * prior.mean[:, 0] - how.less
     return float((xlogy(events, rates.reshape(-1)) - prior.count * rates.reshape(-1)).sum())
 
 

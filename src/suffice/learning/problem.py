@@ -175,7 +175,7 @@ class ParameterProblem(Task):
         """One M-step."""
         s = self._pooled(statistic)
         weights = s.cells + self._more
-        if isinstance(self.estimate, Mode) and weights.min(initial=0.0) < 0.0:
+        if self.estimate.less and weights.min(initial=0.0) < 0.0:
             cell = int(np.argmin(weights))
             raise FitError(
                 f"the posterior has no mode: count and prior at {self.tables.described(cell)} make {weights[cell] + 1.0:g}, "
@@ -410,7 +410,7 @@ class ParameterProblem(Task):
     @cached_property
     def _more(self) -> Array:
         """What is added to counts: imagined ones, less 1 for modes."""
-        return self._imagined_cells(1.0 if isinstance(self.estimate, Mode) else 0.0)
+        return self._imagined_cells(self.estimate.less)
 
     def _imagined_cells(self, less: float) -> Array:
         result = np.zeros(self.tables.n_cells)

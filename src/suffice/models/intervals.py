@@ -119,7 +119,7 @@ def _how(question: Question, level: float, draws: int, lost: int, error: float, 
     if joint is not None or (regressions and all(regressions)):
         point = "exact at the estimates"
     else:
-        modes = "" if isinstance(bn.estimate, Mean) else " (not the modes, which the network has)"
+        modes = "" if bn.estimate == Mean() else " (not the modes, which the network has)"
         point = f"exact at the posterior means{modes}" + (" and the estimates of regressions" if any(regressions) else "")
     without = f" less {lost:,} that rule the evidence out" if lost else ""
     normal = "" if joint is None else f" of normal parameters, by the {joint.how}"
@@ -132,7 +132,7 @@ def _at_means(bn: BayesNet, question: Question) -> BayesNet:
     """The network with the posterior means of the families that matter as their point values."""
     from suffice.models.bayes_net import BayesNet
 
-    if isinstance(bn.estimate, Mean):
+    if bn.estimate == Mean():
         return bn
     cpds = {n: bn[n] for n in bn}
     for n in question.nodes:
