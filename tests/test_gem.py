@@ -16,8 +16,8 @@ import pytest
 from suffice.engines.data import added
 from suffice.engines.scan import scan
 from suffice.errors import SufficeNote
+from suffice.families.by_hand import Gaussian
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import Gaussian
 from suffice.families.logistic import Logistic, LogisticCpd
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet

@@ -14,11 +14,12 @@ from scipy.special import expit, logsumexp
 
 import suffice as sf
 from suffice.errors import FitError, ModelError, SufficeNote
+from suffice.families.by_hand import Regression
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.logistic import LogisticCpd
 from suffice.families.ordinal import ProportionalOdds
 from suffice.families.poisson import PoissonRates
-from suffice.families.regression_cpd import Regression, RegressionCpd
+from suffice.families.regression_cpd import RegressionCpd
 from suffice.formats.json_model import read, write
 from suffice.models.regressions import closed
 

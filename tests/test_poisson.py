@@ -15,7 +15,8 @@ from scipy import stats
 
 import suffice as sf
 from suffice.families import family_of
-from suffice.families.poisson import Poisson, PoissonRates, Rates
+from suffice.families.by_hand import Rates
+from suffice.families.poisson import Poisson, PoissonRates
 from suffice.families.priors import Gamma
 from suffice.models.mixture import PoissonMixture
 from suffice.statistics import Moments

@@ -34,12 +34,13 @@ from suffice.engines.engine import added
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest, note
 from suffice.families.design import CELLS, Layout, codes_of, filled, fixed, shrunk, terms
 from suffice.families.family import Array, Columns
+from suffice.families.fitted import Fitted
 from suffice.families.glm_steps import APART, advanced, expected_sums, log_ridge, random_of, start_of
 from suffice.families.glm_sums import Maximum as Maximum
 from suffice.families.glm_sums import Regressors as Regressors
 from suffice.families.glm_sums import Summary as Summary
 from suffice.families.glm_sums import Sums as Sums
-from suffice.families.regression_cpd import Fitted, RegressionCpd, needs_rows
+from suffice.families.regression_cpd import REGRESSIONS, RegressionCpd, needs_rows
 from suffice.statistics import Request
 from suffice.variables import Finite, Real, Variable
 
@@ -55,6 +56,9 @@ class Glm:
     iterative: ClassVar[bool] = True
     kind: ClassVar[type]
     words: ClassVar[str]
+    file_type: ClassVar[str] = "regression"
+    """What it is called in files."""
+    level_field: ClassVar[str] = "intercept"
     level_words: ClassVar[str] = "intercept"
     canonical: ClassVar[bool] = True
     dispersed: ClassVar[bool] = False
@@ -68,8 +72,14 @@ class Glm:
     """Whether `advance` is known never to lower what it should raise; else EM looks, and halves its steps."""
     closes: ClassVar[bool] = False
     """Whether it has a closed form, `closed`, once its numbers are known."""
+    by_lms: ClassVar[bool] = False
+    """Whether it can be learned row by row: `suffice.learning.lms`."""
     offset: Any = None
     trials: Any = None
+
+    def __init_subclass__(cls) -> None:
+        if "words" in cls.__dict__:
+            REGRESSIONS[cls.__name__] = cls
 
     def __post_init__(self) -> None:
         if not (isinstance(self.ridge, (int, float)) and 0.0 <= self.ridge < np.inf):
@@ -222,6 +232,10 @@ class Glm:
     def contrasts(self, child: Any) -> Array:
         """E of the ridge ½ λ tr(E b P bᵀ), by which the effects of several predictors are taken together."""
         return np.eye(1)
+
+    def curve(self, mean: float, trials: float) -> float:
+        """How ln p of a row curves by η at most, or about the mean of the child."""
+        return 0.25 * max(trials, 1.0)
 
     def unit(self, s: Sums) -> float:
         """A change of η that is neither small nor large, at dispersion 1."""

@@ -42,11 +42,12 @@ import numpy.typing as npt
 from suffice.engines.data import added
 from suffice.families.design import are_numbers, fixed, shrunk
 from suffice.families.family import Array, Columns
+from suffice.families.fitted import Fitted, coefficient_table
 from suffice.families.glm import OfStates, one_predictor
 from suffice.families.glm_sums import Regressors, Summary, Sums
 from suffice.families.laplace import log_softmax
 from suffice.families.regression import independent
-from suffice.families.regression_cpd import Fitted, GlmCpd, coefficient_table
+from suffice.families.regression_cpd import GlmCpd
 from suffice.variables import Finite, Variable
 
 SMALL = 256
@@ -99,6 +100,10 @@ class LogisticCpd(GlmCpd):
         return Logistic(self.ridge)
 
     @property
+    def parameters(self) -> tuple[str, ...]:
+        return "intercept", "coefficients"
+
+    @property
     def numbers(self) -> Array:
         return np.concatenate([self.intercept[:, None], self.coefficients], axis=1)
 
@@ -131,7 +136,9 @@ class Logistic(OfStates):
     ridge: float = 0.0
 
     lost: ClassVar[str] = "its log-odds would be infinite; leave the state out"
+    file_type: ClassVar[str] = "logistic"
     words: ClassVar[str] = "logistic regression"
+    by_lms: ClassVar[bool] = True
     sure: ClassVar[bool] = True
     response: ClassVar[int] = 1
 

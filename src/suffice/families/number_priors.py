@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,8 @@ class NormalInverseGamma(Prior):
     >>> NormalInverseGamma(count=2.0).count
     2.0
     """
+
+    file_type: ClassVar[str] = "NormalInverseGamma"
 
     count: float = 1.0
     df: float = 3.0
@@ -73,6 +75,8 @@ class NormalWishart(Prior):
     >>> NormalWishart().count
     1.0
     """
+
+    file_type: ClassVar[str] = "NormalWishart"
 
     count: float = 1.0
     df: float | None = None
@@ -125,6 +129,8 @@ class Gamma(Prior):
     >>> Gamma(2.0, 0.5)
     Gamma(shape=2.0, rate=0.5)
     """
+
+    file_type: ClassVar[str] = "Gamma"
 
     shape: float = 1.0
     rate: Mapping[str, float] | float | None = None

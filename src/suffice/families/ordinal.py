@@ -23,9 +23,10 @@ import numpy.typing as npt
 from suffice.errors import ModelError
 from suffice.families.design import Layout
 from suffice.families.family import Array, Columns
+from suffice.families.fitted import Fitted
 from suffice.families.glm import OfStates
 from suffice.families.glm_sums import Summary, Sums
-from suffice.families.regression_cpd import Fitted, GlmCpd
+from suffice.families.regression_cpd import GlmCpd
 from suffice.libraries import sc
 from suffice.variables import Finite, Variable
 
@@ -66,6 +67,10 @@ class OrdinalCpd(GlmCpd):
         return ProportionalOdds(self.ridge)
 
     @property
+    def parameters(self) -> tuple[str, ...]:
+        return "cut_points", "coefficients"
+
+    @property
     def numbers(self) -> Array:
         return np.concatenate([self.cut_points, self.coefficients])
 
@@ -95,6 +100,8 @@ class ProportionalOdds(OfStates):
 
     ordered: ClassVar[bool] = True
     lost: ClassVar[str] = "its cut points would be infinite or equal; leave the state out"
+    file_type: ClassVar[str] = "ordinal"
+    level_field: ClassVar[str] = "cut_points"
     words: ClassVar[str] = "proportional odds regression"
     level_words: ClassVar[str] = "intercept, its cut points,"
 

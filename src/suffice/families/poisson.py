@@ -13,16 +13,27 @@ Gelman et al. 2013, Bayesian Data Analysis, 3rd ed., p. 44.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, StatisticsError
+from suffice.exponential.poisson import Poisson as Counting
 from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
 from suffice.exponential.special import log_gamma_step
-from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mode, as_numbers, checked_level, flat_index, split
+from suffice.families.family import (
+    Array,
+    Columns,
+    Cpd,
+    Estimate,
+    Interval,
+    Mode,
+    checked_level,
+    flat_index,
+    split,
+)
 from suffice.inference.network import CountNode, log_poisson
 from suffice.libraries import sc
 from suffice.statistics import Moments, Request
@@ -85,35 +96,6 @@ class Poisson:
         return PoissonRates(child, finite, rates.reshape(sizes(finite)), seen, imagined)
 
 
-@dataclass(frozen=True)
-class Rates:
-    """Rates of a count written down by hand: one number, or an array with one axis per parent, in the order of the graph.
-
-    >>> from suffice import Count
-    >>> Rates([0.5, 3.0]).bound(Count("visits"), [Finite("ill", ["no", "yes"])])
-    p(visits | ill), Poisson
-    ill  rate
-    ───  ────
-    no   0.5
-    yes  3
-    """
-
-    rates: Any
-
-    kind: ClassVar[type] = Count
-
-    def bound(self, child: Variable, parents: Sequence[Variable]) -> PoissonRates:
-        """The CPD that these numbers make of a node and its parents; a single number holds for every configuration."""
-        finite, numbers = split(parents)
-        if numbers:
-            raise ModelError(f"the rates of {child.name!r} cannot have the number {numbers[0].name!r} as a parent")
-        rates = as_numbers(self.rates, f"the rates of {child.name!r} must be numbers, not {self.rates!r}")
-        checked_cells(finite, f"the rates of {child.name!r}")
-        if np.isnan(rates).any():
-            raise ModelError(f"the rates of {child.name!r} must be finite numbers from 0 up, not NaN")
-        return PoissonRates(child, finite, rates if rates.ndim else np.full(sizes(finite), float(rates)))
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class PoissonRates(Cpd):
     """p(child | parents) = Poisson(rates[u]), an axis per parent; `seen` and `imagined` are the moments it was fitted from.
@@ -132,8 +114,12 @@ class PoissonRates(Cpd):
     seen: Moments | None = None
     imagined: Moments | None = None
 
+    types: ClassVar[tuple[str, ...]] = ("poisson",)
+    children: ClassVar[Any] = Count
     arrays: ClassVar[tuple[str, ...]] = ("rates",)
+    positive: ClassVar[tuple[str, ...]] = ("rates",)
     kind: ClassVar[str] = "Poisson"
+    noun: ClassVar[str] = "rate"
     marks_unseen: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -189,10 +175,28 @@ class PoissonRates(Cpd):
         """One row per configuration of the parents: its states, the rate, its 95 % interval where there is one."""
         return self._frame("rate", self.rates, self.parent_variables)
 
-    def drawn_rates(self, n: int, rng: np.random.Generator) -> Array:
-        """n draws of the rates from their posterior, a line each."""
+    def as_line(self) -> tuple[Array, Array, Array]:
+        return self.rates, np.zeros((*self.rates.shape, 0)), self.rates
+
+    def filled(self, mean: float, variance: float) -> PoissonRates:
+        return replace(self, rates=np.where(self.undefined, mean, self.rates))
+
+    def moved(self, parent: str, rng: np.random.Generator) -> PoissonRates:
+        return replace(self, rates=self.rates * rng.uniform(0.7, 1.4, self.rates.shape))
+
+    def log_prior(self, imagined: Moments, how: Estimate, log_scale: float) -> float:
+        """Σ a ln λ − b λ for means, with a imagined events in b rows; Σ (a − 1) ln λ − b λ for modes."""
+        prior, rates = imagined.at(np.arange(self.rates.size)), self.rates.reshape(-1)
+        events = prior.count * prior.mean[:, 0] - how.less
+        return float((sc.xlogy(events, rates) - prior.count * rates).sum())
+
+    def _entropies(self, held: npt.NDArray[np.bool_]) -> Array:
+        return poisson_entropy(self.rates[held])
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
         rows, events = self._posterior()
-        return np.asarray((rng.standard_gamma(events, (n, len(events))) / rows).reshape(n, *self.rates.shape))
+        drawn = rng.standard_gamma(events, (n, len(events))) / rows
+        return {"rates": drawn.reshape(n, *self.rates.shape)}
 
     def _posterior(self) -> tuple[Array, Array]:
         return _rows_and_events(self.posterior().at(np.arange(self.rates.size)))
@@ -208,6 +212,25 @@ class PoissonRates(Cpd):
 
     def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
         return ["rate"], [[rate] for rate in self.rates.reshape(-1)[:limit].tolist()]
+
+
+TOGETHER = 4096
+"""Rates whose sums are held in memory at once."""
+
+
+def poisson_entropy(rates: Array) -> Array:
+    """H of a Poisson distribution of each rate, in nats; NaN where the rate is.
+
+    >>> poisson_entropy(np.array([0.0, 1.0, 1.0, np.nan, 1e6])).round(6)
+    array([0.      , 1.304842, 1.304842,      nan, 8.326694])
+    """
+    result = np.full(np.shape(rates), np.nan)
+    known = ~np.isnan(rates)
+    distinct, inverse = np.unique(rates[known], return_inverse=True)
+    parts = [Counting(distinct[i : i + TOGETHER]).entropy() for i in range(0, len(distinct), TOGETHER)]
+    if parts:
+        result[known] = np.concatenate(parts)[inverse]
+    return result
 
 
 def _rows_and_events(moments: Moments) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ from suffice.families.number_priors import NormalInverseGamma as NormalInverseGa
 from suffice.families.number_priors import NormalWishart as NormalWishart
 from suffice.families.prior import Node as Node
 from suffice.families.prior import Prior as Prior
-from suffice.families.prior import all_finite, check_positive, in_order, is_number
+from suffice.families.prior import all_finite, check_positive, in_order, is_number, prior_of
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import checked_cells, described, n_configurations, sizes
 from suffice.variables import Count, Finite, Real, Variable
@@ -49,6 +49,8 @@ class Dirichlet(Prior):
     array([[9., 1.],
            [9., 1.]])
     """
+
+    file_type: ClassVar[str] = "Dirichlet"
 
     alpha: Any = 1.0
 
@@ -148,6 +150,8 @@ class K2(Prior):
     K2()
     """
 
+    file_type: ClassVar[str] = "K2"
+
     def table_form(self) -> tuple[int, float] | None:
         return (2, 1.0) if type(self) is K2 else None
 
@@ -162,6 +166,8 @@ class BDeu(Prior):
     >>> BDeu(10)
     BDeu(ess=10)
     """
+
+    file_type: ClassVar[str] = "BDeu"
 
     ess: float = 1.0
 
@@ -217,6 +223,8 @@ class BDs(Prior):
 class Several(Prior):
     """Several priors: the first that speaks for a family is heard."""
 
+    file_type: ClassVar[str] = "Several"
+
     priors: tuple[Any, ...]
 
     @property
@@ -242,6 +250,13 @@ class Several(Prior):
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Several:
         return Several(tuple(p.bind(variables, statistics) for p in self.priors))
 
+    def to_dict(self) -> dict[str, Any]:
+        return self._named({"priors": [p.to_dict() for p in self.priors]})
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Prior:
+        return Several(tuple(map(prior_of, d["priors"])))
+
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
         return _first(p.imagine(child, parents) for p in self.priors)
 
@@ -257,6 +272,8 @@ class PriorsByNode(Prior):
     >>> PriorsByNode({"smoke": [3, 1]}).priors["smoke"]
     Dirichlet(alpha=(3.0, 1.0))
     """
+
+    file_type: ClassVar[str] = "ByNode"
 
     priors: Mapping[str, Any]
 
@@ -283,6 +300,13 @@ class PriorsByNode(Prior):
             if node not in variables:
                 raise FitError(f"the prior speaks of {node!r}, which is not in the graph{nearest(node, variables)}")
         return PriorsByNode({n: p.bind(variables, statistics) for n, p in self.priors.items()})
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._named({"priors": {n: p.to_dict() for n, p in self.priors.items()}})
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Prior:
+        return PriorsByNode({n: prior_of(p) for n, p in d["priors"].items()})
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
         return self._heard(child, self.priors[child.name].imagine(child, parents)) if child.name in self.priors else None

@@ -67,7 +67,6 @@ class StateProblem(ChainProblem):
         said = self.imagined[node.name]
         if node.name not in self.tied or said is None:
             return super()._log_prior(node, cpd)
-        assert isinstance(cpd, ConditionalGaussian)
         one, extra = said.at(np.arange(1)), self._extra(node, cpd.intercept.size)
         total = log_prior_of_shared_line(one, one.mean[0], cpd.intercept, cpd.coefficients[0], float(cpd.variance[0]), extra)
         return total - float((one.df[0] + extra) * np.log(self.units.scale[node.name]))
@@ -78,7 +77,6 @@ class StateProblem(ChainProblem):
 
     def _tied_line(self, node: NodeFamily, s: Statistic) -> Cpd:
         old, said = s.theta.others[node.name], self.imagined[node.name]
-        assert isinstance(old, ConditionalGaussian)
         N, mean, _, scatter = self._by_state(node, s)
         if said is not None:
             one = said.at(np.arange(1))
@@ -94,7 +92,6 @@ class StateProblem(ChainProblem):
 
     def _spherical_line(self, node: NodeFamily, s: Statistic) -> Cpd:
         old = s.theta.others[node.name]
-        assert isinstance(old, ConditionalGaussian)
         weight, square = np.zeros(old.variance.shape), np.zeros(old.variance.shape)
         for name in self.spherical:
             N, _, own = self._column(self.nodes[name], s)

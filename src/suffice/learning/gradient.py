@@ -16,7 +16,6 @@ import numpy.typing as npt
 from suffice.blas import one_blas_thread
 from suffice.errors import FitError, ModelError, note
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Estimate
 from suffice.iteration import Progress, Run, checked_seconds
 from suffice.learning.chain_problem import chain_problem_of
@@ -310,7 +309,7 @@ def _refuse_collapse(ascent: Ascent) -> None:
     """A normal distribution that has shrunk onto a point, where its density has no limit, is no estimate."""
     seen = ascent.problem.statistics(ascent.point.statistic)
     for name, cpd in ascent.problem.cpds(ascent.point.parameters).items():
-        if isinstance(cpd, ConditionalGaussian):
+        if cpd.is_line:
             whole = seen.moments((), [name])
             low = cpd.variance.reshape(-1) * whole.count[0] < 1e-9 * whole.scatter[0, 0, 0]
             if low.any():

@@ -18,11 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError, TooLarge, listed
-from suffice.exponential.poisson import Poisson
-from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
-from suffice.families.poisson import PoissonRates
+from suffice.families.poisson import poisson_entropy
 from suffice.inference.questions import posterior
 from suffice.libraries import sc
 from suffice.models.bayes_net import BayesNet
@@ -141,7 +138,7 @@ class Expected:
             wrong = ~(np.isfinite(means) & np.isfinite(variances))
             if wrong.any() and name in needed:
                 where = f" at {described(int(at[np.argmax(wrong)]), found.finite)}" if found.finite else ""
-                if np.isnan(getattr(self.p[name], "variance", getattr(self.p[name], "rates", 0.0))).any():
+                if self.p[name].undefined.any():
                     return ModelError(f"{name!r} has no parameters{where}: too few rows had it; fit with a prior")
                 return ModelError(f"the mean or variance of {name!r}{where} is beyond the largest double; rescale the columns")
         return ModelError(f"the covariances of {listed(numbers)} are beyond the largest double; rescale the columns")
@@ -167,29 +164,26 @@ def normals(p: BayesNet, numbers: Sequence[str]) -> Normals:
     with np.errstate(over="ignore", invalid="ignore"):
         for i, name in enumerate(numbers):
             cpd = closed_form(p[name])
-            assert not isinstance(cpd, Table)
+            intercept, coefficients, variance = cpd.as_line()
             u = tuple(row[v.name] for v in cpd.finite_parents)
-            if isinstance(cpd, PoissonRates):
-                means[:, i] = covariances[:, i, i] = cpd.rates[u]
-                continue
             parents = [(j, place[parent]) for j, parent in enumerate(cpd.real_parents) if parent in place]
             columns = [at for _, at in parents]
-            b = np.broadcast_to(cpd.coefficients[u][..., [j for j, _ in parents]], (groups, len(columns)))
+            b = np.broadcast_to(coefficients[u][..., [j for j, _ in parents]], (groups, len(columns)))
             across = np.einsum("gj,gji->gi", b, covariances[:, columns, :i])
-            means[:, i] = cpd.intercept[u] + np.einsum("gj,gj->g", b, means[:, columns])
+            means[:, i] = intercept[u] + np.einsum("gj,gj->g", b, means[:, columns])
             covariances[:, i, :i] = covariances[:, :i, i] = across
-            covariances[:, i, i] = cpd.variance[u] + np.einsum("gj,gj->g", b, across[:, columns])
+            covariances[:, i, i] = variance[u] + np.einsum("gj,gj->g", b, across[:, columns])
     return Normals(finite, tuple(numbers), means, covariances)
 
 
-def closed_form(cpd: Cpd) -> Table | ConditionalGaussian | PoissonRates:
+def closed_form(cpd: Cpd) -> Cpd:
     """A distribution whose expectations have a formula: as it is, or a regression that is a table, Gaussian or of rates."""
     if cpd.is_open:
         raise ModelError(
             f"{cpd.child.name!r} is a {words(cpd)}, whose expectations have no formula here; draw rows instead, as with "
             "bn.sample(100_000)"
         )
-    found: Table | ConditionalGaussian | PoissonRates = closed(cpd)
+    found: Cpd = closed(cpd)
     return found
 
 
@@ -217,25 +211,6 @@ def _flat(codes: npt.NDArray[np.intp], variables: Sequence[Finite]) -> npt.NDArr
     if not variables:
         return np.zeros(len(codes), np.intp)
     return np.asarray(np.ravel_multi_index(tuple(codes.T), sizes(variables)), np.intp)
-
-
-TOGETHER = 4096
-"""Rates whose sums are held in memory at once."""
-
-
-def poisson_entropy(rates: Array) -> Array:
-    """H of a Poisson distribution of each rate, in nats; NaN where the rate is.
-
-    >>> poisson_entropy(np.array([0.0, 1.0, 1.0, np.nan, 1e6])).round(6)
-    array([0.      , 1.304842, 1.304842,      nan, 8.326694])
-    """
-    result = np.full(np.shape(rates), np.nan)
-    known = ~np.isnan(rates)
-    distinct, inverse = np.unique(rates[known], return_inverse=True)
-    parts = [Poisson(distinct[i : i + TOGETHER]).entropy() for i in range(0, len(distinct), TOGETHER)]
-    if parts:
-        result[known] = np.concatenate(parts)[inverse]
-    return result
 
 
 def log_factorial(rates: Array) -> Array:
