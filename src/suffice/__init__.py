@@ -70,10 +70,8 @@ _NAMES = {
     "models.linear_chain.windows": "LinearChain Window",
     "models.log_linear": "Ising LogLinear Pairwise",
     "models.markov_net": "MarkovNet",
-    "models.mixture": "Mixture PoissonMixture",
+    "models.mixture": "Mixture",
     "models.rbm": "RBM",
-    "models.regression_mixture": "RegressionMixture",
-    "models.samples": "Samples",
     "objectives": "Bayes Conditional ContrastiveDivergence Hamming L1 L2 Likelihood Margin MaxEntropy Perceptron"
     " PseudoLikelihood",
     "recipes.choices": "ICL",
@@ -212,10 +210,8 @@ if TYPE_CHECKING:
     from suffice.models.linear_chain.windows import LinearChain as LinearChain, Window as Window
     from suffice.models.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
     from suffice.models.markov_net import MarkovNet as MarkovNet
-    from suffice.models.mixture import Mixture as Mixture, PoissonMixture as PoissonMixture
+    from suffice.models.mixture import Mixture as Mixture
     from suffice.models.rbm import RBM as RBM
-    from suffice.models.regression_mixture import RegressionMixture as RegressionMixture
-    from suffice.models.samples import Samples as Samples
     from suffice.objectives import (
         Bayes as Bayes,
     )

@@ -314,7 +314,7 @@ def _family(estimator: Any, default: Any, taken: Any) -> Any:
     # a ridge of 0 is what a family has that was given none, so that it gives way
     if family is not default and family.ridge not in (0, ridge):
         raise FitError(f"the ridge of {type(family).__name__} is {family.ridge!r} and ridge={ridge!r}: give one of the two")
-    return replace(family, ridge=ridge)
+    return replace(family, ridge=ridge)  # type: ignore[type-var]
 
 
 def _refused(name: str, family: Any, taken: str) -> FitError:

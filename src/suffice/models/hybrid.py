@@ -20,8 +20,9 @@ from suffice.inference.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureM
 from suffice.inference.logs import NEVER
 from suffice.inference.questions import posterior
 from suffice.models.answers import Distribution, Marginals, MostProbable
+from suffice.models.densities import NormalParts, Parts, PoissonParts
 from suffice.models.evidence import Observed, impossible
-from suffice.models.mixture import Mixture, PoissonMixture
+from suffice.models.mixture import Mixture
 from suffice.models.regressions import NoFormula, no_formula
 from suffice.statistics.configurations import checked_cells
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 
-def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture | PoissonMixture:
+def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture:
     """p(targets | evidence): a mixture where a target is real, of Poisson distributions where it is a count.
 
     >>> from suffice import Gaussian
@@ -61,9 +62,8 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribut
     shape = tuple(v.n_states for v in variables)
     cells = np.ravel_multi_index(tuple(found.codes.T), shape)
     probs = np.bincount(cells, found.weights, int(np.prod(shape))).astype(np.float64).reshape(shape)
-    states = tuple(tuple(v.states[c] for v, c in zip(variables, row, strict=True)) for row in found.codes.tolist())
     finite_part = Distribution(variables, probs, given=evidence.given)
-    return _mixture(bn, reals, found, evidence, states=states, finite=finite_part, asked=tuple(targets))
+    return _mixture(bn, reals, found, evidence, cells=cells, finite=finite_part, asked=tuple(targets))
 
 
 def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
@@ -105,12 +105,12 @@ def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> M
     return MostProbable({n: values[n] for n in targets}, mode.log_joint, mode.log_prob, evidence.given)
 
 
-def _mixture(bn: BayesNet, names: Sequence[str], found: Mixed, evidence: Observed, **more: Any) -> Mixture | PoissonMixture:
+def _mixture(bn: BayesNet, names: Sequence[str], found: Mixed, evidence: Observed, **more: Any) -> Mixture:
     """The answer about some numbers, or about one count: Poisson where it is not observed."""
+    drawn_from_rates = names[0] in bn.compiled.counts - set(evidence.given)
+    parts: Parts = PoissonParts(found.means[:, 0]) if drawn_from_rates else NormalParts(found.means, found.covariances)
     known: dict[str, Any] = {"log_prob_of_evidence": found.log_prob, "given": evidence.given, **more}
-    if names[0] in bn.compiled.counts - set(evidence.given):
-        return PoissonMixture(names[0], found.weights, found.means[:, 0], **known)
-    return Mixture(tuple(names), found.weights, found.means, found.covariances, **known)
+    return Mixture(tuple(names), found.weights, parts, **known)
 
 
 def _check_possible(log_prob: float, evidence: Observed) -> None:
