@@ -28,9 +28,9 @@ _NAMES = {
     "families.gathering": "gather",
     "families.hierarchical": "HierarchicalDirichlet",
     "families.known_variance": "KnownVariance",
-    "families.logistic": "Logistic LogisticCpd",
+    "families.logistic": "Logistic",
     "families.logistic_normal": "LogisticNormal",
-    "families.ordinal": "OrdinalCpd ProportionalOdds",
+    "families.ordinal": "ProportionalOdds",
     "families.poisson": "NegativeBinomial PoissonRates",
     "families.priors": "BDeu BDs BGe Dirichlet Gamma K2 NormalInverseGamma NormalWishart",
     "families.regression_cpd": "RegressionCpd",
@@ -128,10 +128,10 @@ if TYPE_CHECKING:
     from suffice.families.estimates import Mean as Mean, Mode as Mode
     from suffice.families.gathering import gather as gather
     from suffice.families.hierarchical import HierarchicalDirichlet as HierarchicalDirichlet
-    from suffice.families.logistic import Logistic as Logistic, LogisticCpd as LogisticCpd
+    from suffice.families.logistic import Logistic as Logistic
     from suffice.families.known_variance import KnownVariance as KnownVariance
     from suffice.families.logistic_normal import LogisticNormal as LogisticNormal
-    from suffice.families.ordinal import OrdinalCpd as OrdinalCpd, ProportionalOdds as ProportionalOdds
+    from suffice.families.ordinal import ProportionalOdds as ProportionalOdds
     from suffice.families.poisson import NegativeBinomial as NegativeBinomial, PoissonRates as PoissonRates
     from suffice.families.priors import (
         BDeu as BDeu,

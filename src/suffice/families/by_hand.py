@@ -13,7 +13,7 @@ from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.cpd import Array, Cpd, as_numbers, split
 from suffice.families.design import terms
 from suffice.families.poisson import PoissonRates
-from suffice.families.regression_cpd import GlmCpd
+from suffice.families.regression_cpd import RegressionCpd
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Count, Finite, Real, Variable
 
@@ -121,7 +121,7 @@ class Regression(ByHand):
         kind: type = getattr(self.family, "kind", Real)
         return None if kind is Finite else kind
 
-    def bound(self, child: Variable, parents: Sequence[Variable]) -> GlmCpd:
+    def bound(self, child: Variable, parents: Sequence[Variable]) -> RegressionCpd:
         """The CPD that these numbers make of a node and its parents."""
         if isinstance(self.family, type) or not getattr(self.family, "iterative", False):
             raise ModelError(f"the regression of {child.name!r} needs a family such as PoissonLog(), not {self.family!r}")
@@ -138,7 +138,7 @@ class Regression(ByHand):
         for term, value in self.coefficients.items():
             own = layout.slopes[:, names.index(term)]
             theta[own] = self._numbers(child, f"coefficient of {term!r}", value, len(own))
-        cpd: GlmCpd = self.family.cpd(child, tuple(parents), theta, self.dispersion)
+        cpd: RegressionCpd = self.family.cpd(child, tuple(parents), theta, self.dispersion)
         return cpd
 
     def _numbers(self, child: Variable, what: str, value: Any, n: int) -> Array:

@@ -24,18 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, listed, whole
-from suffice.families.family import (
-    Array,
-    Columns,
-    Cpd,
-    Estimate,
-    Interval,
-    Mean,
-    as_numbers,
-    checked_level,
-    flat_index,
-    split,
-)
+from suffice.families.cpd import Array, Columns, Cpd, as_numbers, flat_index, split
+from suffice.families.family import Estimate, Interval, Mean, checked_level
 from suffice.families.known_variance import MeanBelief
 from suffice.families.parameter_draws import DrawnGaussian
 from suffice.families.regression import NO_RESIDUAL, ROUNDING, Regression, posteriors, regress, regressions

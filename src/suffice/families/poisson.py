@@ -23,17 +23,8 @@ from suffice.errors import FitError, ModelError, StatisticsError
 from suffice.exponential.poisson import Poisson as Counting
 from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
 from suffice.exponential.special import log_gamma_step
-from suffice.families.family import (
-    Array,
-    Columns,
-    Cpd,
-    Estimate,
-    Interval,
-    Mode,
-    checked_level,
-    flat_index,
-    split,
-)
+from suffice.families.cpd import Array, Columns, Cpd, flat_index, split
+from suffice.families.family import Estimate, Interval, Mode, checked_level
 from suffice.inference.network import CountNode, log_poisson
 from suffice.libraries import sc
 from suffice.statistics import Moments, Request

@@ -1,4 +1,4 @@
-"""The conditional distribution of a regression: its numbers, what is known about their fit, and what they say of rows.
+"""The conditional distribution of any regression: its numbers, what is known about their fit, and what they say of rows.
 
 All of them have linear predictors η of their parents' columns, and a family that makes a distribution of η: what is special to
 one kind is said by its family, and by the names of its numbers.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,36 +23,82 @@ from suffice.families.plain_numbers import array_of, numbers
 from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite, Variable
 
-if TYPE_CHECKING:
-    from suffice.families.glm import OnePredictor
-
-
 REGRESSIONS: dict[str, Any] = {}
 """The families of regressions by name; each is here once it is defined."""
 
 
-class GlmCpd(Cpd):
-    """p(child | parents) of a regression: numbers, of which `theta` makes one line, and a family that says what they mean.
+@dataclass(frozen=True, eq=False, repr=False)
+class RegressionCpd(Cpd):
+    """p(child | parents) by predictors η = intercept + coefficients·x (+ the offset), a family that makes a distribution of them,
+    and a dispersion.
 
     The coefficients belong to `terms`: a number per real parent, an indicator per state but the first of a finite one, in the
-    order of the parents. `fitted` has log-likelihood, deviance, covariance and so on after a fit. `centre` is where sums over
-    rows are taken from: it keeps digits and changes no probability.
+    order of the parents. Of one predictor the intercept is a number; of `Logistic` it has the log-odds of each state against the
+    first, with a row of coefficients for each; of `ProportionalOdds` it has the cut points, whose log-odds p(child ≤ k) are
+    cut_points[k] − coefficients·x. The dispersion is the variance of a linear regression, 1/shape of a gamma or negative
+    binomial, else 1. `fitted` has log-likelihood, deviance, covariance and so on after a fit. `centre` is where sums over rows
+    are taken from: it keeps digits and changes no probability.
+
+    >>> from suffice import Count, Logistic, PoissonLog, Real
+    >>> RegressionCpd(Count("n"), (Real("x"), Finite("z", ["a", "b"])), PoissonLog(), 0.5, [2.0, -1.0])
+    p(n | x, z), Poisson regression, log link
+    term         estimate
+    ───────────  ────────
+    (intercept)  0.5
+    x            2
+    z=b          -1
+    >>> RegressionCpd(Finite("y", ["no", "yes"]), (Real("x"), Finite("z", ["a", "b"])), Logistic(), [0.5], [[2.0, -1.0]])
+    p(y | x, z), logistic, against y=no
+    y    intercept  x  z=b
+    ───  ─────────  ─  ───
+    yes  0.5        2  -1
     """
 
+    child: Any
+    parent_variables: tuple[Variable, ...]
+    family: Any
+    intercept: Any
     coefficients: Array
-    centre: Array
-    fitted: Fitted | None
     dispersion: float = 1.0
+    centre: Array = field(default_factory=lambda: np.zeros(0))
+    fitted: Fitted | None = None
 
     types: ClassVar[tuple[str, ...]] = ("regression", "logistic", "ordinal")
     is_regression: ClassVar[bool] = True
     positive: ClassVar[tuple[str, ...]] = ("dispersion",)
     _lines = 32
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
+        self.family.check(self.child, self.parent_variables)
+        levels, slopes = self.family.shapes(self.child, len(self.terms))
+        for name in ("dispersion",) if levels else ("dispersion", "intercept"):
+            value = getattr(self, name)
+            if np.ndim(value) or not np.isfinite(value):
+                raise ModelError(f"the {name} of {self.child.name!r} must be a finite number, not {value!r}")
+            object.__setattr__(self, name, float(value))
+        if not self.dispersion > 0:
+            raise ModelError(f"the dispersion of {self.child.name!r} must be above 0, not {self.dispersion!r}")
+        if levels:
+            self._keep("intercept", levels, self.family.level_field)
+        self._keep("coefficients", slopes)
+        self._keep("centre", (len(self.terms),))
+        self.family.check_levels(self.child, self.intercept)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return ("intercept", "coefficients", *(["dispersion"] if self.family.single else []))
+
     @property
     def numbers(self) -> Array:
         """All parameters, in the order of their covariance and in the shape of their intervals."""
-        raise NotImplementedError
+        levels = np.atleast_1d(self.intercept)
+        return np.concatenate([levels[:, None] if self.coefficients.ndim == 2 else levels, self.coefficients], axis=-1)
+
+    @property
+    def cut_points(self) -> Array:
+        """The intercepts of ordered states."""
+        return np.atleast_1d(self.intercept)
 
     @property
     def theta(self) -> Array:
@@ -123,7 +169,7 @@ class GlmCpd(Cpd):
         return [self.family.cpd(self.child, self.parent_variables, row, self.dispersion, centre=self.centre) for row in theta]
 
     def like(self, other: Self) -> Self:
-        return replace(super().like(other), centre=other.centre)  # type: ignore[type-var]
+        return replace(super().like(other), centre=other.centre)
 
     def moved(self, parent: str, rng: np.random.Generator) -> Self:
         """The same, with the effects of a finite parent's states moved apart a little, at random."""
@@ -150,12 +196,8 @@ class GlmCpd(Cpd):
 
     def log_probs(self, columns: Columns, n: int) -> Array:
         """ln p of each state of a finite child (the first axis) in each of n rows."""
-        logs: Array = self.family.log_probs(self.predictor(columns, n))
+        logs: Array = self.family.log_probs_at(self.intercept, self.predictor(columns, n))
         return logs
-
-    def log_prob(self, columns: Columns) -> Array:
-        child = codes_of(columns, self.child)
-        return np.asarray(self.log_probs(columns, len(child))[child, np.arange(len(child))])
 
     def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
         """A value of the child, of a finite one a code, for each of n rows whose parents are in `columns`."""
@@ -213,10 +255,10 @@ class GlmCpd(Cpd):
         cpd: Self = family.cpd(child, tuple(parents), self.theta, self.dispersion, **fields)
         return cpd
 
-    def same(self, other: GlmCpd) -> bool:
+    def same(self, other: RegressionCpd) -> bool:
         """Whether two regressions of a node are the same numbers, whatever the order of the parents and the ridge they came by.
 
-        >>> from suffice import Linear
+        >>> from suffice import Linear, Real
         >>> x, z = Real("x"), Real("z")
         >>> a, b = (RegressionCpd(Real("y"), p, Linear(), 1.0, c) for p, c in (((x, z), [2.0, 3.0]), ((z, x), [3.0, 2.0])))
         >>> a.same(b)
@@ -264,18 +306,16 @@ class GlmCpd(Cpd):
         cpd: Cpd = family.cpd(child, tuple(parents), theta, d.get("dispersion", 1.0), **rest)
         return cpd
 
-    def _keep(self, **shapes: tuple[int, ...]) -> None:
-        """Hold fields read-only: finite numbers of these shapes; a centre that is not given is 0."""
-        object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
-        for name, shape in (shapes | {"centre": (len(self.terms),)}).items():
-            array = np.array(getattr(self, name), dtype=np.float64)
-            if name == "centre" and not array.size:
-                array = np.zeros(shape)
-            if array.shape != shape:
-                raise ModelError(f"the {name} of {self.child.name!r} must have the shape {shape}, not {array.shape}")
-            if not np.isfinite(array).all():
-                raise ModelError(f"the {name} of {self.child.name!r} must be finite numbers")
-            object.__setattr__(self, name, frozen(array))
+    def _keep(self, name: str, shape: tuple[int, ...], called: str | None = None) -> None:
+        """Hold a field read-only: finite numbers of this shape; a centre that is not given is 0."""
+        array = np.array(getattr(self, name), dtype=np.float64)
+        if name == "centre" and not array.size:
+            array = np.zeros(shape)
+        if array.shape != shape:
+            raise ModelError(f"the {called or name} of {self.child.name!r} must have the shape {shape}, not {array.shape}")
+        if not np.isfinite(array).all():
+            raise ModelError(f"the {called or name} of {self.child.name!r} must be finite numbers")
+        object.__setattr__(self, name, frozen(array))
 
     def _fitted(self) -> Fitted:
         if self.fitted is None:
@@ -285,71 +325,9 @@ class GlmCpd(Cpd):
             )
         return self.fitted
 
-    def _names(self) -> list[str]:
-        """What each parameter is called."""
-        return ["(intercept)", *self.terms]
-
-    def _n_rows(self) -> int:
-        return len(self._names())
-
-    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
-        """After a fit one row for each number, with its standard error, z, p and 95 % interval."""
-        if self.fitted is None:
-            return ["term", "estimate"], [[n, float(b)] for n, b in zip(self._names(), self.theta, strict=True)][:limit]
-        header, rows = coefficient_table(self._names(), self.theta, self.fitted)
-        return header, rows[:limit]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RegressionCpd(GlmCpd):
-    """p(child | parents) by η = intercept + coefficients·x (+ the offset), a family that makes a distribution of η, a dispersion.
-
-    The coefficients belong to `terms`: a number per real parent, an indicator per state but the first of a finite one, in the
-    order of the parents. The dispersion is the variance of a linear regression, 1/shape of a gamma or negative binomial, else 1.
-    `fitted` has log-likelihood, deviance, covariance and so on after a fit. `centre` keeps digits and changes no probability.
-
-    >>> from suffice import PoissonLog
-    >>> from suffice import Count
-    >>> RegressionCpd(Count("n"), (Real("x"), Finite("z", ["a", "b"])), PoissonLog(), 0.5, [2.0, -1.0])
-    p(n | x, z), Poisson regression, log link
-    term         estimate
-    ───────────  ────────
-    (intercept)  0.5
-    x            2
-    z=b          -1
-    """
-
-    child: Variable
-    parent_variables: tuple[Variable, ...]
-    family: OnePredictor
-    intercept: float
-    coefficients: Array
-    dispersion: float = 1.0
-    centre: Array = field(default_factory=lambda: np.zeros(0))
-    fitted: Fitted | None = None
-
-    def __post_init__(self) -> None:
-        self.family.check(self.child, self.parent_variables)
-        self._keep(coefficients=(len(self.terms),))
-        for name in ("intercept", "dispersion"):
-            value = getattr(self, name)
-            if not np.isfinite(value):
-                raise ModelError(f"the {name} of {self.child.name!r} must be a finite number, not {value!r}")
-            object.__setattr__(self, name, float(value))
-        if not self.dispersion > 0:
-            raise ModelError(f"the dispersion of {self.child.name!r} must be above 0, not {self.dispersion!r}")
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        return "intercept", "coefficients", "dispersion"
-
-    @property
-    def numbers(self) -> Array:
-        return np.concatenate([[self.intercept], self.coefficients])
-
     def mean(self, columns: Columns, n: int) -> Array:
         """E[child] of each of n rows: of two states, the probability of the second; of trials, of one of them."""
-        return self.family.mean(self.predictor(columns, n))
+        return np.asarray(self.family.mean(self.predictor(columns, n)))
 
     def predictor_by_states(self) -> Array:
         """η in each configuration of the finite parents, the numbers being 0: an axis per finite parent."""
@@ -359,10 +337,11 @@ class RegressionCpd(GlmCpd):
 
     def log_prob(self, columns: Columns) -> Array:
         if isinstance(self.child, Finite):
-            return super().log_prob(columns)
+            child = codes_of(columns, self.child)
+            return np.asarray(self.log_probs(columns, len(child))[child, np.arange(len(child))])
         y = np.asarray(columns[self.child.name], dtype=np.float64)
         trials = self.family.trials_in(columns, len(y))
-        return self.family.log_prob(y, self.predictor(columns, len(y)), self.dispersion, trials)
+        return np.asarray(self.family.log_prob(y, self.predictor(columns, len(y)), self.dispersion, trials))
 
     def moments(self, columns: Columns, n: int) -> tuple[Array, Array]:
         """The mean and the variance of a number in each of n rows; of trials, of the number of successes in them.
@@ -379,7 +358,7 @@ class RegressionCpd(GlmCpd):
     def distribution(self, columns: Columns, n: int) -> Any:
         """The distribution of a number in each of n rows, as scipy has it.
 
-        >>> from suffice import Linear
+        >>> from suffice import Linear, Real
         >>> RegressionCpd(Real("y"), (), Linear(), 2.0, []).distribution({}, 1).cdf(2.0)
         array([0.5])
         """
@@ -402,9 +381,31 @@ class RegressionCpd(GlmCpd):
             raise ModelError(f"{name!r} has a mean of {mean[~np.isfinite(found)][0]:g} in some row: no number can be drawn")
         return np.asarray(found, dtype=np.float64).reshape(len(q))
 
+    def _names(self) -> list[str]:
+        """What the parameters of a predictor, or of all where they share coefficients, are called."""
+        return [*self.family.level_names(self.child), *self.terms]
+
+    def _n_rows(self) -> int:
+        return len(self.numbers) if self.fitted is None else self.theta.size
+
+    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
+        """After a fit one row for each number, with its standard error, z, p and 95 % interval; of several sets of coefficients
+        with the state that they are of."""
+        numbers, names = self.numbers, self._names()
+        states = self.child.states[1:] if numbers.ndim == 2 else ()
+        if self.fitted is None and states:
+            lines = [[state, *row] for state, row in zip(states, numbers.tolist(), strict=True)]
+            return [self.child.name, "intercept", *self.terms], lines[:limit]
+        if self.fitted is None:
+            return ["term", "estimate"], [[n, float(b)] for n, b in zip(names, self.theta, strict=True)][:limit]
+        header, rows = coefficient_table(names * (len(states) or 1), self.theta, self.fitted)
+        if states:
+            header, rows = [self.child.name, *header], [[states[i // len(names)], *row] for i, row in enumerate(rows)]
+        return header, rows[:limit]
+
     def _kind(self) -> str:
-        special = "".join(f", {what} {name}" for what in ("offset", "trials") if (name := getattr(self.family, what)) is not None)
-        return f"{self.family.words}{special}{self.family.spread_in_words(self.dispersion)}"
+        title: str = self.family.title(self.child, self.dispersion)
+        return title
 
 
 def needs_rows(child: Variable) -> FitError:

@@ -243,6 +243,7 @@ def alike(dag: Dag, variables: Mapping[str, Variable], hidden: str, cpds: Mappin
     """Pairs of states of a hidden variable that give every child the same distribution: no iteration tells them apart.
 
     >>> from suffice import Finite
+    >>> from suffice.families.categorical import Table
     >>> h, x = Finite("h", ["a", "b"]), Finite("x", ["u", "v"])
     >>> cpds = {"h": Table(h, (), [0.5, 0.5]), "x": Table(x, (h,), [[0.3, 0.7], [0.3, 0.7]])}
     >>> alike(Dag("h -> x"), {"h": h, "x": x}, "h", cpds)

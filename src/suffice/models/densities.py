@@ -29,7 +29,7 @@ Columns = list[tuple[str, npt.NDArray[Any]]]
 """Columns of numbers by names that need not differ."""
 
 
-class Parts:
+class MixtureParts:
     """The components of a mixture. One with densities says `moments`, `each` and `log_each`, and how its components are shown."""
 
     kind = ""
@@ -69,7 +69,7 @@ class Parts:
         """A draw from each of the components that are chosen: [draws, targets]."""
         raise NotImplementedError
 
-    def given(self, weights: Array, chosen: Flags) -> tuple[Array, Parts]:
+    def given(self, weights: Array, chosen: Flags) -> tuple[Array, MixtureParts]:
         """The components that are chosen, with their weights."""
         raise NotImplementedError
 
@@ -133,7 +133,7 @@ class Parts:
 
 
 @dataclass(frozen=True, eq=False)
-class NormalParts(Parts):
+class NormalParts(MixtureParts):
     """Normal distributions: means [components, targets] and covariances [components, targets, targets].
 
     >>> NormalParts([[0.0], [4.0]], [[[1.0]], [[4.0]]]).quantile(np.array([0.5, 0.5]), 0.0)
@@ -176,7 +176,7 @@ class NormalParts(Parts):
         z = rng.standard_normal((len(chosen), self.means.shape[1]))
         return np.asarray(self.means[chosen] + np.einsum("nij,nj->ni", roots[chosen], z))
 
-    def given(self, weights: Array, chosen: Flags) -> tuple[Array, Parts]:
+    def given(self, weights: Array, chosen: Flags) -> tuple[Array, MixtureParts]:
         return weights[chosen] / weights[chosen].sum(), NormalParts(self.means[chosen], self.covariances[chosen])
 
     def shown(self, names: Sequence[str], weights: Array) -> Columns:
@@ -225,7 +225,7 @@ class _Normal(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PoissonParts(Parts):
+class PoissonParts(MixtureParts):
     """Poisson distributions of a count, by their rates."""
 
     rates: Array
@@ -263,7 +263,7 @@ class PoissonParts(Parts):
 
 
 @dataclass(frozen=True, eq=False)
-class ResponseParts(Parts):
+class ResponseParts(MixtureParts):
     """The responses of a regression in each of n configurations of its parents, as `columns` has them.
 
     Of a binomial, a negative binomial or a gamma regression all of whose numbers are given.
@@ -315,7 +315,7 @@ class ResponseParts(Parts):
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnParts(Parts):
+class DrawnParts(MixtureParts):
     """Draws: `values` has a line per draw and a column per target; those count `among` which is 1 and not 0."""
 
     values: Array
@@ -356,7 +356,7 @@ class DrawnParts(Parts):
         return self.values[chosen]
 
     @one_blas_thread
-    def given(self, weights: Array, chosen: Flags) -> tuple[Array, Parts]:
+    def given(self, weights: Array, chosen: Flags) -> tuple[Array, MixtureParts]:
         among, w = np.asarray(chosen, np.float64), self.drawn.weights
         return np.asarray(w * among / (w @ among)), replace(self, among=among)
 

@@ -20,7 +20,7 @@ from suffice.inference.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureM
 from suffice.inference.logs import NEVER
 from suffice.inference.questions import posterior
 from suffice.models.answers import Distribution, Marginals, MostProbable
-from suffice.models.densities import NormalParts, Parts, PoissonParts
+from suffice.models.densities import MixtureParts, NormalParts, PoissonParts
 from suffice.models.evidence import Observed, impossible
 from suffice.models.mixture import Mixture
 from suffice.models.regressions import NoFormula, no_formula
@@ -108,7 +108,7 @@ def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> M
 def _mixture(bn: BayesNet, names: Sequence[str], found: Mixed, evidence: Observed, **more: Any) -> Mixture:
     """The answer about some numbers, or about one count: Poisson where it is not observed."""
     drawn_from_rates = names[0] in bn.compiled.counts - set(evidence.given)
-    parts: Parts = PoissonParts(found.means[:, 0]) if drawn_from_rates else NormalParts(found.means, found.covariances)
+    parts: MixtureParts = PoissonParts(found.means[:, 0]) if drawn_from_rates else NormalParts(found.means, found.covariances)
     known: dict[str, Any] = {"log_prob_of_evidence": found.log_prob, "given": evidence.given, **more}
     return Mixture(tuple(names), found.weights, parts, **known)
 

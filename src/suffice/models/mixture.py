@@ -15,8 +15,8 @@ from suffice.families.family import Array, Interval, as_numbers, checked_level, 
 from suffice.inference.logs import log_sum
 from suffice.inference.network import Ints
 from suffice.models.answers import Answer, Distribution, and_more, apart
+from suffice.models.densities import MixtureParts, shaped
 from suffice.models.densities import NormalParts as NormalParts
-from suffice.models.densities import Parts, shaped
 from suffice.models.evidence import Known, in_words
 
 CELLS = 2**22
@@ -48,7 +48,7 @@ class Mixture(Answer):
 
     names: tuple[str, ...]
     weights: Array
-    parts: Parts
+    parts: MixtureParts
     finite: Distribution | None = None
     cells: Ints | None = None
     log_prob_of_evidence: float = 0.0

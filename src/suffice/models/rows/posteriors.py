@@ -347,11 +347,11 @@ def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Itera
     """What the open regressions add; the factor of a target that is a number is left to the caller.
 
     >>> from suffice import Gaussian
-    >>> from suffice import LogisticCpd
+    >>> from suffice import Logistic, RegressionCpd
     >>> from suffice import BayesNet
     >>> from suffice import Real
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")
-    >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": LogisticCpd(y, (x,), [0.0], [[1.0]])}, [x, y])
+    >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": RegressionCpd(y, (x,), Logistic(), [0.0], [[1.0]])}, [x, y])
     >>> [factor] = factors(bn, RowEvidence(np.array([[-1]]), np.array([[0.0]])), "y")
     >>> np.exp(factor.values)  # beside a stand-in of 0.5 each
     array([[1., 1.]])
