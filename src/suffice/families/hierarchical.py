@@ -251,7 +251,7 @@ class PartialPooling(Prior):
         common = {n: vars(c) | {"mean": flat(c.mean), "shape": c.mean.shape} for n, c in self.found.items()}
         pools = [{"families": pool.families, "group": pool.group} for pool in self.pools]
         prior = None if self.prior is None else self.prior.to_dict()
-        return self._named({"pools": pools, "strength": self.strength, "prior": prior, "found": common})
+        return self._head() | {"pools": pools, "strength": self.strength, "prior": prior, "found": common}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Prior:

@@ -32,6 +32,8 @@ class Prior:
     """What it is called in files; one without cannot be written."""
     chooses: ClassVar[bool] = False
     """Whether it may leave numbers free, for the data to choose."""
+    form: ClassVar[int]
+    """1: rows spread evenly over the cells of a table; 2: rows in each cell; 3: rows spread over configurations that occur."""
     needs_data: ClassVar[bool] = False
     """Whether what it imagines depends on where there is data, so that it is for scores alone."""
 
@@ -41,12 +43,12 @@ class Prior:
 
     def to_dict(self) -> dict[str, Any]:
         """The prior as plain values, for JSON: its fields."""
-        return self._named({f.name: getattr(self, f.name) for f in fields(self)})  # type: ignore[arg-type]
+        return self._head() | {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
 
-    def _named(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _head(self) -> dict[str, Any]:
         if PRIORS.get(self.file_type) is not type(self):
             raise FormatError(f"a prior of the type {type(self).__name__} cannot be written to a file")
-        return {"type": self.file_type, **values}
+        return {"type": self.file_type}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Prior:
@@ -64,9 +66,9 @@ class Prior:
         return False
 
     def table_form(self) -> tuple[int, float] | None:
-        """What it imagines of tables as the kernels know it: 1 and the rows spread evenly over all cells, 2 and the rows in each
-        cell, 3 and the rows spread over the configurations that occur; None if it is anything else."""
-        return None
+        """What it imagines of tables as the kernels know it: its `form` and `ess`; None if it is anything else."""
+        form = type(self).__dict__.get("form")  # of this class alone: one that is made from it may imagine something else
+        return None if form is None else (form, float(getattr(self, "ess", 1.0)))
 
     def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> Any:
         """The prior with its free numbers chosen by the evidence of these nodes; `bind` then fills what was chosen."""

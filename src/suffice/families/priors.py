@@ -150,10 +150,8 @@ class K2(Prior):
     K2()
     """
 
+    form: ClassVar[int] = 2
     file_type: ClassVar[str] = "K2"
-
-    def table_form(self) -> tuple[int, float] | None:
-        return (2, 1.0) if type(self) is K2 else None
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         return _imagined_counts(child, parents, 1.0)
@@ -167,15 +165,13 @@ class BDeu(Prior):
     BDeu(ess=10)
     """
 
+    form: ClassVar[int] = 1
     file_type: ClassVar[str] = "BDeu"
 
     ess: float = 1.0
 
     def __post_init__(self) -> None:
         check_positive("the equivalent sample size of BDeu", self.ess)
-
-    def table_form(self) -> tuple[int, float] | None:
-        return (1, float(self.ess)) if type(self) is BDeu else None
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         cells = n_configurations(v for v in (*parents, child) if isinstance(v, Finite))
@@ -195,13 +191,11 @@ class BDs(Prior):
 
     ess: float = 1.0
 
+    form: ClassVar[int] = 3
     needs_data: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_positive("the equivalent sample size of BDs", self.ess)
-
-    def table_form(self) -> tuple[int, float] | None:
-        return (3, float(self.ess)) if type(self) is BDs else None
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         raise FitError(
@@ -251,7 +245,7 @@ class Several(Prior):
         return Several(tuple(p.bind(variables, statistics) for p in self.priors))
 
     def to_dict(self) -> dict[str, Any]:
-        return self._named({"priors": [p.to_dict() for p in self.priors]})
+        return self._head() | {"priors": [p.to_dict() for p in self.priors]}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Prior:
@@ -302,7 +296,7 @@ class PriorsByNode(Prior):
         return PriorsByNode({n: p.bind(variables, statistics) for n, p in self.priors.items()})
 
     def to_dict(self) -> dict[str, Any]:
-        return self._named({"priors": {n: p.to_dict() for n, p in self.priors.items()}})
+        return self._head() | {"priors": {n: p.to_dict() for n, p in self.priors.items()}}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Prior:

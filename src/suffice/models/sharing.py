@@ -319,7 +319,7 @@ class TiedPrior(Prior):
 
     def to_dict(self) -> dict[str, Any]:
         families = [[list(family) for family in tie.families] for tie in self.ties]
-        return self._named({"prior": self.prior.to_dict(), "families": families, "own": [p.to_dict() for p in self.own]})
+        return self._head() | {"prior": self.prior.to_dict(), "families": families, "own": [p.to_dict() for p in self.own]}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Prior:
