@@ -24,7 +24,7 @@ _NAMES = {
     "errors": "SufficeError SufficeNote",
     "families.by_hand": "Gaussian Rates Regression",
     "families.empirical_bayes": "EmpiricalBayes",
-    "families.estimates": "Mean Mode",
+    "families.family": "Mean Mode",
     "families.gathering": "gather",
     "families.hierarchical": "HierarchicalDirichlet",
     "families.known_variance": "KnownVariance",
@@ -126,7 +126,7 @@ if TYPE_CHECKING:
     from suffice.errors import SufficeError as SufficeError, SufficeNote as SufficeNote
     from suffice.families.by_hand import Gaussian as Gaussian, Rates as Rates, Regression as Regression
     from suffice.families.empirical_bayes import EmpiricalBayes as EmpiricalBayes
-    from suffice.families.estimates import Mean as Mean, Mode as Mode
+    from suffice.families.family import Mean as Mean, Mode as Mode
     from suffice.families.gathering import gather as gather
     from suffice.families.hierarchical import HierarchicalDirichlet as HierarchicalDirichlet
     from suffice.families.logistic import Logistic as Logistic

@@ -296,8 +296,7 @@ class ConditionalGaussian(Cpd):
         return ConditionalGaussian(self.child, parents, intercept, self.coefficients[..., left], self.variance)
 
     def _posterior(self) -> Moments:
-        moments: Moments = self.posterior().at(np.arange(self.variance.size))
-        return moments
+        return self.posterior().at(np.arange(self.variance.size))  # type: ignore[no-any-return]
 
     def _mean(self, columns: Columns, n: int) -> tuple[Array, Array]:
         rows = flat_index(columns, self.finite_parents, n)
@@ -386,13 +385,11 @@ def _log_normaliser(s: Moments, g: int, r: Regression) -> float:
 
 
 def _point_variance(child: Variable, residual: float, nu: float, d: int, how: Estimate) -> float:
-    if not isinstance(how, Mean):
-        return residual / (nu + 2.0 + d)
-    if nu <= 2.0:
+    if isinstance(how, Mean) and nu <= 2.0:
         raise FitError(
             f"the posterior mean of the variance of {child.name!r} does not exist with df {nu:g}; give the prior a df above 2"
         )
-    return residual / (nu - 2.0)
+    return float(residual / how.rows_behind(nu, d))
 
 
 def _number(value: Any, name: str) -> float:

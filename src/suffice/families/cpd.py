@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from suffice.display import Rows, Tabular
 from suffice.errors import FitError, ModelError, SufficeError
-from suffice.families.estimates import Estimate
 from suffice.families.plain_numbers import array_of, flat
 from suffice.statistics import Request, Statistics
 from suffice.statistics.configurations import checked_cells, n_configurations, sizes
@@ -182,7 +181,7 @@ class Cpd(Tabular):
         """n draws of each of `arrays`, the first axis."""
         raise no_posterior(self.child)
 
-    def log_prior(self, imagined: Any, how: Estimate, log_scale: float) -> float:
+    def log_prior(self, imagined: Any, how: Any, log_scale: float) -> float:
         """The logarithm whose maximiser, with ln L, the estimate is. `log_scale`: of the child's unit."""
         raise NotImplementedError
 

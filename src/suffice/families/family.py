@@ -7,11 +7,13 @@ estimate, a log-likelihood and a log-evidence. `cpd` has what its estimates can 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.errors import FitError
 from suffice.exponential.interval import Interval as Interval
 from suffice.exponential.interval import checked_level as checked_level
 from suffice.families.cpd import CPDS as CPDS
@@ -23,15 +25,53 @@ from suffice.families.cpd import flat_index as flat_index
 from suffice.families.cpd import frame as frame
 from suffice.families.cpd import no_posterior as no_posterior
 from suffice.families.cpd import split as split
-from suffice.families.estimates import Estimate as Estimate
-from suffice.families.estimates import Mean as Mean
-from suffice.families.estimates import Mode as Mode
-from suffice.families.estimates import checked_estimate as checked_estimate
 from suffice.statistics import Counts, Moments, Request
 from suffice.variables import Variable
 
 Codes = npt.NDArray[np.integer[Any]]
 Statistic = Counts | Moments
+
+
+@dataclass(frozen=True)
+class Mean:
+    """With a prior, the point value of a parameter is its posterior mean (the predictive).
+
+    >>> Mean()
+    Mean()
+    """
+
+    less: ClassVar[float] = 0.0
+    """What is taken from imagined counts."""
+
+    def rows_behind(self, df: Any, d: int) -> Any:
+        """The rows behind a variance with so many degrees of freedom, estimated beside d coefficients."""
+        return df - 2.0
+
+
+@dataclass(frozen=True)
+class Mode:
+    """With a prior, the point value of a parameter is its posterior mode (MAP); refused where there is none.
+
+    >>> Mode()
+    Mode()
+    """
+
+    less: ClassVar[float] = 1.0
+
+    def rows_behind(self, df: Any, d: int) -> Any:
+        return df + 2.0 + d
+
+
+Estimate = Mean | Mode
+
+
+def checked_estimate(estimate: Any) -> Estimate:
+    """Mean() where nothing is said."""
+    how = Mean() if estimate is None else estimate
+    if not isinstance(how, (Mean, Mode)):
+        raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
+    return how
+
 
 S = TypeVar("S", bound=Statistic, contravariant=True)
 

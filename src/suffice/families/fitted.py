@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import FormatError
+from suffice.errors import FitError, FormatError
 from suffice.families.family import Array, Interval, checked_level
 from suffice.families.plain_numbers import array_of, number, numbers
 from suffice.libraries import sc
@@ -88,3 +88,9 @@ def coefficient_table(names: Sequence[str], estimate: Array, fitted: Fitted) -> 
     columns = (c.tolist() for c in (estimate, error, z, p, *fitted.interval(estimate, 0.95)))
     header = ["term", "estimate", "standard error", "t" if student else "z", "p", "lower", "upper"]
     return header, [list(row) for row in zip(names, *columns, strict=True)]
+
+
+def needs_rows(child: Variable) -> FitError:
+    return FitError(
+        f"{child.name!r} is a regression, whose likelihood is not a function of counts and moments: it needs the rows"
+    )

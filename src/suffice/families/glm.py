@@ -34,13 +34,13 @@ from suffice.engines.engine import added
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest, note
 from suffice.families.design import CELLS, Layout, codes_of, filled, fixed, shrunk, terms
 from suffice.families.family import Array, Columns
-from suffice.families.fitted import Fitted
+from suffice.families.fitted import Fitted, needs_rows
 from suffice.families.glm_steps import EmSteps
 from suffice.families.glm_sums import Maximum as Maximum
 from suffice.families.glm_sums import Regressors as Regressors
 from suffice.families.glm_sums import Summary as Summary
 from suffice.families.glm_sums import Sums as Sums
-from suffice.families.regression_cpd import REGRESSIONS, RegressionCpd, needs_rows
+from suffice.families.regression_cpd import REGRESSIONS, RegressionCpd
 from suffice.statistics import Request
 from suffice.variables import Finite, Real, Variable
 

@@ -17,7 +17,7 @@ from suffice.errors import FitError, FormatError, ModelError
 from suffice.families.categorical import Table
 from suffice.families.design import Layout, codes_of, columns_of, configurations, filled, predicted, terms
 from suffice.families.family import Array, Columns, Cpd, Interval
-from suffice.families.fitted import Fitted, coefficient_table
+from suffice.families.fitted import Fitted, coefficient_table, needs_rows
 from suffice.families.parameter_draws import Coefficients
 from suffice.families.plain_numbers import array_of, numbers
 from suffice.statistics.configurations import checked_cells, frozen, sizes
@@ -72,17 +72,10 @@ class RegressionCpd(Cpd):
         object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
         self.family.check(self.child, self.parent_variables)
         levels, slopes = self.family.shapes(self.child, len(self.terms))
-        for name in ("dispersion",) if levels else ("dispersion", "intercept"):
-            value = getattr(self, name)
-            if np.ndim(value) or not np.isfinite(value):
-                raise ModelError(f"the {name} of {self.child.name!r} must be a finite number, not {value!r}")
-            object.__setattr__(self, name, float(value))
+        for name, shape in {"intercept": levels, "coefficients": slopes, "centre": (len(self.terms),), "dispersion": ()}.items():
+            self._keep(name, shape, self.family.level_field if name == "intercept" else name)
         if not self.dispersion > 0:
             raise ModelError(f"the dispersion of {self.child.name!r} must be above 0, not {self.dispersion!r}")
-        if levels:
-            self._keep("intercept", levels, self.family.level_field)
-        self._keep("coefficients", slopes)
-        self._keep("centre", (len(self.terms),))
         self.family.check_levels(self.child, self.intercept)
 
     @property
@@ -107,8 +100,7 @@ class RegressionCpd(Cpd):
 
     @property
     def layout(self) -> Layout:
-        layout: Layout = self.family.layout(self.child, len(self.terms))
-        return layout
+        return self.family.layout(self.child, len(self.terms))  # type: ignore[no-any-return]
 
     @property
     def regressors(self) -> tuple[Variable, ...]:
@@ -306,16 +298,17 @@ class RegressionCpd(Cpd):
         cpd: Cpd = family.cpd(child, tuple(parents), theta, d.get("dispersion", 1.0), **rest)
         return cpd
 
-    def _keep(self, name: str, shape: tuple[int, ...], called: str | None = None) -> None:
-        """Hold a field read-only: finite numbers of this shape; a centre that is not given is 0."""
+    def _keep(self, name: str, shape: tuple[int, ...], called: str) -> None:
+        """Hold a field read-only: finite numbers of this shape, or one number; a centre that is not given is 0."""
         array = np.array(getattr(self, name), dtype=np.float64)
         if name == "centre" and not array.size:
             array = np.zeros(shape)
         if array.shape != shape:
-            raise ModelError(f"the {called or name} of {self.child.name!r} must have the shape {shape}, not {array.shape}")
+            raise ModelError(f"the {called} of {self.child.name!r} must have the shape {shape}, not {array.shape}")
         if not np.isfinite(array).all():
-            raise ModelError(f"the {called or name} of {self.child.name!r} must be finite numbers")
-        object.__setattr__(self, name, frozen(array))
+            what = "finite numbers" if shape else f"a finite number, not {getattr(self, name)!r}"
+            raise ModelError(f"the {called} of {self.child.name!r} must be {what}")
+        object.__setattr__(self, name, frozen(array) if shape else float(array))
 
     def _fitted(self) -> Fitted:
         if self.fitted is None:
@@ -404,11 +397,4 @@ class RegressionCpd(Cpd):
         return header, rows[:limit]
 
     def _kind(self) -> str:
-        title: str = self.family.title(self.child, self.dispersion)
-        return title
-
-
-def needs_rows(child: Variable) -> FitError:
-    return FitError(
-        f"{child.name!r} is a regression, whose likelihood is not a function of counts and moments: it needs the rows"
-    )
+        return str(self.family.title(self.child, self.dispersion))

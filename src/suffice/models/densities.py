@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -51,27 +51,15 @@ class MixtureParts:
     def check(self, n: int, n_targets: int) -> None:
         """Refuse another number of components or of targets."""
 
-    @property
-    def moments(self) -> tuple[Array, Array]:
-        """The mean and the variance of each component, of several targets a line each."""
-        raise NotImplementedError
+    if TYPE_CHECKING:
 
-    @property
-    def each(self) -> Any:
-        """The components of a single target, with `cdf`, `sf` and `ppf` as of scipy's distributions."""
-        raise NotImplementedError
-
-    def log_each(self, points: Array, names: Sequence[str]) -> Array:
-        """ln p(point | component): [points, components], of points with a number for each target."""
-        raise NotImplementedError
-
-    def draw(self, chosen: Ints, rng: np.random.Generator) -> Array:
-        """A draw from each of the components that are chosen: [draws, targets]."""
-        raise NotImplementedError
-
-    def given(self, weights: Array, chosen: Flags) -> tuple[Array, MixtureParts]:
-        """The components that are chosen, with their weights."""
-        raise NotImplementedError
+        def __getattr__(self, name: str) -> Any:
+            """moments             the mean and the variance of each component, of several targets a line each
+            each                the components of a single target, with `cdf`, `sf` and `ppf` as of scipy's distributions
+            log_each(points)    ln p(point | component): [points, components], of points with a number for each target
+            draw(chosen, rng)   a draw from each of the components that are chosen: [draws, targets]
+            given(weights, chosen)   the components that are chosen, with their weights
+            """
 
     def shown(self, names: Sequence[str], weights: Array) -> Columns:
         """What is shown of each component."""

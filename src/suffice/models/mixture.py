@@ -162,7 +162,7 @@ class Mixture(Answer):
         array([4., 0., 0., 0.])
         """
         rng = np.random.default_rng(seed)
-        drawn = self.parts.draw(rng.choice(len(self), whole(n, "n", 0), p=self.weights), rng)
+        drawn: Array = self.parts.draw(rng.choice(len(self), whole(n, "n", 0), p=self.weights), rng)
         return drawn[:, 0] if len(self.names) == 1 else drawn
 
     def __getitem__(self, key: Any) -> Any:
