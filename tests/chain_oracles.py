@@ -142,7 +142,7 @@ def _cpd(rng: np.random.Generator, key: str, child: Any, parents: list[tuple[str
         own = tuple(renamed(v, p) for p, v in parents)
         n = child.n_states - 1
         terms = sum(v.n_states - 1 if isinstance(v, sf.Finite) else 1 for v in own)
-        return sf.LogisticCpd(renamed(child, key), own, rng.normal(size=n), rng.normal(size=(n, terms)))
+        return sf.RegressionCpd(renamed(child, key), own, sf.Logistic(), rng.normal(size=n), rng.normal(size=(n, terms)))
     table = rng.gamma(1.0, size=[*shape, child.n_states]) + 0.02
     if zeros:
         table *= rng.random(table.shape) < 0.7

@@ -190,7 +190,7 @@ def test_mixtures_in_json(ask, hybrid) -> None:
     assert facts["mean"] == dict(zip(["z", "y"], answer.mean.tolist(), strict=True))
     assert facts["sd"]["z"] == pytest.approx(np.sqrt(answer.covariance[0, 0]))
     assert [c["weight"] for c in facts["components"]] == answer.weights.tolist()
-    assert np.array([c["covariance"] for c in facts["components"]]).tolist() == answer.covariances.tolist()
+    assert np.array([c["covariance"] for c in facts["components"]]).tolist() == answer.parts.covariances.tolist()
     facts = ask("hybrid.json", "P(y, 'my x' | z=1)", "--json")
     assert facts["states"] == {"my x": ["so, so", "it's"]}
     assert {c["states"]["my x"] for c in facts["components"]} == {"so, so", "it's"}

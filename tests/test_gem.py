@@ -16,9 +16,10 @@ import pytest
 from suffice.engines.data import added
 from suffice.engines.scan import scan
 from suffice.errors import SufficeNote
+from suffice.families.by_hand import Gaussian
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import Gaussian
-from suffice.families.logistic import Logistic, LogisticCpd
+from suffice.families.logistic import Logistic
+from suffice.families.regression_cpd import RegressionCpd
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
 from suffice.variables import Finite, Real
@@ -27,8 +28,8 @@ CLASS, X = Finite("class", ["low", "high"]), Real("x")
 Y, U, V = Finite("y", ["a", "b", "c"]), Finite("u", ["p", "q", "r"]), Finite("v", ["no", "yes"])
 DAG = "x -> class; class -> y; x -> y; class -> u; class -> v"
 TRUTH: dict[str, Any] = {
-    "class": LogisticCpd(CLASS, (X,), [-0.5], [[0.8]]),
-    "y": LogisticCpd(Y, (CLASS, X), [0.2, -0.4], [[1.5, 0.7], [-1.5, -0.5]]),
+    "class": RegressionCpd(CLASS, (X,), Logistic(), [-0.5], [[0.8]]),
+    "y": RegressionCpd(Y, (CLASS, X), Logistic(), [0.2, -0.4], [[1.5, 0.7], [-1.5, -0.5]]),
     "u": Table(U, (CLASS,), [[0.8, 0.15, 0.05], [0.1, 0.3, 0.6]]),
     "v": Table(V, (CLASS,), [[0.75, 0.25], [0.2, 0.8]]),
 }
@@ -72,7 +73,7 @@ def improved(cpds: dict[str, Any], columns: Columns) -> dict[str, Any]:
     r, _ = beliefs(cpds, columns)
     result: dict[str, Any] = {}
     for name, cpd in cpds.items():
-        if isinstance(cpd, LogisticCpd):
+        if isinstance(cpd, RegressionCpd):
             sums = [_sums(cpd, columns, z, r[:, z]) for z in range(CLASS.n_states)]
             result[name] = cpd.family.advance(cpd, added(*sums))
         else:
@@ -81,7 +82,7 @@ def improved(cpds: dict[str, Any], columns: Columns) -> dict[str, Any]:
     return result
 
 
-def _sums(cpd: LogisticCpd, columns: Columns, z: int, weights: Any) -> Any:
+def _sums(cpd: RegressionCpd, columns: Columns, z: int, weights: Any) -> Any:
     completed = {**columns, "class": np.full(len(weights), z)}
     here = completed[cpd.child.name] != MISSING
     return cpd.family.step(cpd, {k: c[here] for k, c in completed.items()}, weights[here])

@@ -14,11 +14,12 @@ from scipy.special import expit, logsumexp
 
 import suffice as sf
 from suffice.errors import FitError, ModelError, SufficeNote
+from suffice.families.by_hand import Regression
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.logistic import LogisticCpd
+from suffice.families.logistic import Logistic
 from suffice.families.ordinal import ProportionalOdds
 from suffice.families.poisson import PoissonRates
-from suffice.families.regression_cpd import Regression, RegressionCpd
+from suffice.families.regression_cpd import RegressionCpd
 from suffice.formats.json_model import read, write
 from suffice.models.regressions import closed
 
@@ -529,7 +530,7 @@ def test_ordered_states(tmp_path: Any) -> None:
 def test_a_missing_column_of_a_logistic_regression_is_summed_out() -> None:
     """Finite parents that are missing, numbers that are not: p(y | x) = Σ p(z) p(y | x, z)."""
     y, x = sf.Finite("y", ["no", "yes"]), sf.Real("x")
-    cpd = LogisticCpd(y, (Z, x), [0.3], [[-1.0, 0.8]])
+    cpd = RegressionCpd(y, (Z, x), Logistic(), [0.3], [[-1.0, 0.8]])
     bn = sf.BayesNet("x -> y; z -> y", {"x": sf.Gaussian(), "z": [0.4, 0.6], "y": cpd}, [x, y, Z])
     numbers = np.linspace(-3, 3, 7)
     expected = 0.4 * expit(0.3 + 0.8 * numbers) + 0.6 * expit(-0.7 + 0.8 * numbers)

@@ -11,14 +11,14 @@ import networkx as nx
 SOURCE = Path(__file__).parents[1] / "src" / "suffice"
 
 OPEN = [
-    {"families.glm", "families.regression_cpd"},
     {
         "models.answering",
         "models.answers",
         "models.approximate",
         "models.bayes_net",
         "models.compiled",
-        "models.distribution_mixture",
+        "models.densities",
+        "models.distribution_parts",
         "models.divergence",
         "models.estimated",
         "models.evidence",
@@ -38,13 +38,11 @@ OPEN = [
         "models.provenance",
         "models.question",
         "models.redraw",
-        "models.regression_mixture",
         "models.regressions",
         "models.rows.impute",
         "models.rows.posteriors",
         "models.rows.predict",
         "models.rows.row_intervals",
-        "models.samples",
         "models.sampling",
         "models.undirected",
         "models.updated",

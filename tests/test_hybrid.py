@@ -21,7 +21,7 @@ from suffice.inference import hybrid as inference_hybrid
 from suffice.models import hybrid
 from suffice.models.answers import Distribution
 from suffice.models.evidence import observed
-from suffice.models.mixture import Mixture
+from suffice.models.mixture import Mixture, NormalParts
 from suffice.models.rows.posteriors import by_densities
 from tests.hybrid_oracles import (
     finite_posterior,
@@ -211,10 +211,10 @@ def test_no_rows_and_impossible_rows() -> None:
 def test_a_known_mixture() -> None:
     answer = small().query("x")
     assert answer.weights.tolist() == [0.25, 0.75]
-    assert answer.means.tolist() == [[0.0], [4.0]]
-    assert answer.variances.tolist() == pytest.approx([1.0, 4.0])
+    assert answer.parts.means.tolist() == [[0.0], [4.0]]
+    assert answer.parts.variances[:, 0].tolist() == pytest.approx([1.0, 4.0])
     assert (answer.mean, answer.variance) == pytest.approx((3.0, 0.25 + 3.0 + 3.0))
-    assert small().query("x", {"u": "b"}).means.tolist() == [[4.0]]
+    assert small().query("x", {"u": "b"}).parts.means.tolist() == [[4.0]]
 
 
 def test_equal_components_are_one_and_impossible_ones_are_none() -> None:
@@ -403,7 +403,7 @@ def test_exploding_chains_are_refused() -> None:
 
 
 def mixture(**more: Any) -> Mixture:
-    return Mixture(("x",), [0.25, 0.75], [[0.0], [4.0]], [[[1.0]], [[4.0]]], **more)
+    return Mixture(("x",), [0.25, 0.75], NormalParts([[0.0], [4.0]], [[[1.0]], [[4.0]]]), **more)
 
 
 def test_quantiles_invert_the_cdf() -> None:
@@ -418,7 +418,7 @@ def test_quantiles_invert_the_cdf() -> None:
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 def test_quantiles_between_modes_far_apart_and_of_any_scale(scale: float) -> None:
     means = np.array([[-1.0], [1.0]]) * scale
-    apart = Mixture(("x",), [0.5, 0.5], means, np.full((2, 1, 1), (1e-6 * scale) ** 2))
+    apart = Mixture(("x",), [0.5, 0.5], NormalParts(means, np.full((2, 1, 1), (1e-6 * scale) ** 2)))
     assert apart.quantile(0.25) == pytest.approx(-scale, rel=1e-9)
     assert apart.quantile(0.75) == pytest.approx(scale, rel=1e-9)
     assert -scale <= apart.quantile(0.5) <= scale
@@ -431,12 +431,13 @@ def test_quantiles_of_random_mixtures(seed: int, q: float) -> None:
     rng = np.random.default_rng(seed)
     m = int(rng.integers(1, 5))
     weights = rng.dirichlet(np.ones(m))
-    answer = Mixture(("x",), weights, rng.normal(size=(m, 1)) * 10.0 ** rng.integers(-3, 4), 10.0 ** rng.normal(size=(m, 1, 1)))
+    means = rng.normal(size=(m, 1)) * 10.0 ** rng.integers(-3, 4)
+    answer = Mixture(("x",), weights, NormalParts(means, 10.0 ** rng.normal(size=(m, 1, 1))))
     assert answer.cdf(answer.quantile(q)) == pytest.approx(q, rel=1e-7, abs=1e-10)
 
 
 def test_a_mean_of_1e9_in_a_mixture() -> None:
-    shifted = Mixture(("x",), [0.25, 0.75], [[1e9], [1e9 + 4.0]], [[[1.0]], [[4.0]]])
+    shifted = Mixture(("x",), [0.25, 0.75], NormalParts([[1e9], [1e9 + 4.0]], [[[1.0]], [[4.0]]]))
     assert shifted.variance == pytest.approx(mixture().variance, rel=1e-6)
     assert shifted.quantile(0.3) - 1e9 == pytest.approx(mixture().quantile(0.3), abs=1e-6)
     assert shifted.log_prob(1e9) == pytest.approx(mixture().log_prob(0.0), rel=1e-12)
@@ -470,7 +471,7 @@ def test_mixtures_show_themselves() -> None:
         "weight", "mean of x", "mean of y", "variance of x", "variance of y", "covariance of x, y"
     ]  # fmt: skip
     assert repr(joint).splitlines()[1].split() == ["node", "mean", "sd"]
-    many = Mixture(("x",), np.full(40, 1 / 40), np.arange(40.0)[:, None], np.ones((40, 1, 1)))
+    many = Mixture(("x",), np.full(40, 1 / 40), NormalParts(np.arange(40.0)[:, None], np.ones((40, 1, 1))))
     assert repr(many).splitlines()[-1] == "… and 8 more components"
     assert "mean 3 (2, 4), sd" in repr(replace(mixture(), mean_interval=Interval(2.0, 4.0)))
 
@@ -524,7 +525,7 @@ def test_no_column_of_numbers_takes_the_place_of_a_target() -> None:
     drawn = bn.query(["weight", "sd"], method=sf.LikelihoodWeighting(500)).to_frame()
     assert list(drawn.columns) == ["weight", "sd", "weight_"]
     assert set(drawn["weight"]) == {"a", "b"}
-    commas = Mixture(("a", "b, c", "a, b", "c"), [1.0], np.zeros((1, 4)), np.eye(4)[None]).to_frame()
+    commas = Mixture(("a", "b, c", "a, b", "c"), [1.0], NormalParts(np.zeros((1, 4)), np.eye(4)[None])).to_frame()
     assert len(commas.columns) == 1 + 4 + 4 + 6
 
 
@@ -561,7 +562,7 @@ def test_mixtures_are_values() -> None:
     again = pickle.loads(pickle.dumps(answer))
     assert again.weights.tolist() == answer.weights.tolist()
     assert again.states == answer.states
-    for array in (answer.weights, answer.means, answer.covariances, again.weights):
+    for array in (answer.weights, answer.parts.means, answer.parts.covariances, again.weights):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0.0
 
@@ -581,8 +582,8 @@ def test_bad_questions_to_mixtures() -> None:
         (lambda: answer["a"], "no finite target"),
         (lambda: mixed["c"], "no state 'c'"),
         (lambda: mixed["a", "b"], "give 1 state, not"),
-        (lambda: Mixture((), [1.0], np.zeros((1, 0)), np.zeros((1, 0, 0))), "at least one target"),
-        (lambda: Mixture(("x",), [1.0], [0.0], [[[1.0]]]), "the means of a mixture have the shape"),
+        (lambda: Mixture((), [1.0], NormalParts(np.zeros((1, 0)), np.zeros((1, 0, 0)))), "at least one target"),
+        (lambda: Mixture(("x",), [1.0], NormalParts([0.0], [[[1.0]]])), "the means of a mixture have the shape"),
     ):
         with pytest.raises(SufficeError, match=problem):
             bad()

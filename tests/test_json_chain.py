@@ -12,7 +12,7 @@ import pytest
 
 import suffice as sf
 from suffice.errors import FormatError
-from suffice.families.logistic import LogisticCpd
+from suffice.families.regression_cpd import RegressionCpd
 from suffice.formats.registry import json_of
 from suffice.incomplete.first_slices import Stationary
 from suffice.models.chain import Chain
@@ -31,10 +31,9 @@ def written_down() -> dict[str, Chain]:
         "y[1]": sf.Gaussian(1.0, {"y[-1]": 0.5}, 2.0),
     }
     u = sf.Real("u")
-    logistic: Any = LogisticCpd
     regressions = {
-        "x": logistic(X, (sf.Finite("x[-1]", X.states), u), [0.1], [[0.5, -1.0]]),
-        "x[0]": logistic(sf.Finite("x[0]", X.states), (u,), [0.0], [[1.0]]),
+        "x": RegressionCpd(X, (sf.Finite("x[-1]", X.states), u), sf.Logistic(), [0.1], [[0.5, -1.0]]),
+        "x[0]": RegressionCpd(sf.Finite("x[0]", X.states), (u,), sf.Logistic(), [0.0], [[1.0]]),
         "u": sf.Gaussian(),
     }
     return {
@@ -46,7 +45,7 @@ def written_down() -> dict[str, Chain]:
                 "x": step["x"],
                 "n": sf.Rates([2.0, 5.0]),
                 "n[0]": sf.Rates(3.0),
-                "x[0]": logistic(sf.Finite("x[0]", X.states), (N,), [0.0], [[0.2]]),
+                "x[0]": RegressionCpd(sf.Finite("x[0]", X.states), (N,), sf.Logistic(), [0.0], [[0.2]]),
             },
             [X, N],
         ),

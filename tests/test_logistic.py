@@ -15,7 +15,8 @@ from suffice.engines.data import added
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, SufficeError, TooLarge
 from suffice.families.conditional_gaussian import LinearGaussian
-from suffice.families.logistic import Logistic, LogisticCpd, _widest
+from suffice.families.logistic import Logistic, _widest
+from suffice.families.regression_cpd import RegressionCpd
 from suffice.learning.irls import fitted as fitted_by
 from suffice.variables import Finite, Real
 
@@ -43,7 +44,11 @@ def fitted(child, parents, data, ridge=0.0, **options):
     return fitted_by(child, parents, data, Logistic(ridge), **options)
 
 
-def fit(columns: dict[str, Any], child: str, parents: str, *, weights: str | None = None, **options: Any) -> LogisticCpd:
+def logistic_cpd(child: Finite, parents: tuple[Any, ...], intercept: Any, coefficients: Any) -> RegressionCpd:
+    return RegressionCpd(child, parents, Logistic(), intercept, coefficients)
+
+
+def fit(columns: dict[str, Any], child: str, parents: str, *, weights: str | None = None, **options: Any) -> RegressionCpd:
     data = scan(columns, weights=weights) if weights else scan(columns)
     return fitted(data.schema[child], [data.schema[p] for p in parents.split()], data, **options)
 
@@ -135,13 +140,13 @@ def problems(draw, means=(0, 50)):
     }
     cpd = Logistic(draw(st.sampled_from([0.0, 0.5]))).start(child, parents)
     wide = draw(st.sampled_from([0.1, 3.0]))
-    cpd = LogisticCpd(
+    cpd = RegressionCpd(
         child,
         cpd.parent_variables,
+        cpd.family,
         rng.normal(0, wide, cpd.intercept.shape),
         rng.normal(0, wide, cpd.coefficients.shape),
-        rng.normal(0, 1, cpd.centre.shape) * [isinstance(v, Real) for v in _columns(parents)],
-        cpd.ridge,
+        centre=rng.normal(0, 1, cpd.centre.shape) * [isinstance(v, Real) for v in _columns(parents)],
     )
     return cpd, columns, rng.gamma(0.5, 2.0, n)
 
@@ -150,7 +155,7 @@ def _columns(parents):
     return [v for v in parents for _ in range(v.n_states - 1 if isinstance(v, Finite) else 1)]
 
 
-def objective(cpd: LogisticCpd, columns: Any, weights: Any) -> float:
+def objective(cpd: RegressionCpd, columns: Any, weights: Any) -> float:
     return cpd.family.step(cpd, columns, weights).log_likelihood + cpd.family.log_prior(cpd)
 
 
@@ -222,16 +227,16 @@ def test_sums_are_log_likelihood_and_its_derivatives(problem):
         np.testing.assert_allclose(difference, s.hessian[k * s.gradient.shape[1] + j], atol=near)
 
 
-def _nudged(cpd: LogisticCpd, k: int, j: int, by: float) -> LogisticCpd:
+def _nudged(cpd: RegressionCpd, k: int, j: int, by: float) -> RegressionCpd:
     d = np.zeros((len(cpd.intercept), 1 + len(cpd.terms)))
     d[k, j] = by
     return _shifted(cpd, d)
 
 
-def _shifted(cpd: LogisticCpd, d: Any) -> LogisticCpd:
+def _shifted(cpd: RegressionCpd, d: Any) -> RegressionCpd:
     """Parameters moved in centred columns: a slope turns about its centre."""
     intercept = cpd.intercept + d[:, 0] - d[:, 1:] @ cpd.centre
-    return LogisticCpd(cpd.child, cpd.parent_variables, intercept, cpd.coefficients + d[:, 1:], cpd.centre, cpd.ridge)
+    return RegressionCpd(cpd.child, cpd.parent_variables, cpd.family, intercept, cpd.coefficients + d[:, 1:], centre=cpd.centre)
 
 
 @settings(max_examples=30, deadline=None)
@@ -259,7 +264,7 @@ def test_advance_climbs_to_the_same_place_as_newton():
 
 def test_sure_rows_have_finite_logs():
     """Log-odds of ±800: exp would overflow, and 1 − p would be 0."""
-    cpd = LogisticCpd(Finite("y", ["a", "b"]), (Real("x"),), [0.0], [[1.0]])
+    cpd = logistic_cpd(Finite("y", ["a", "b"]), (Real("x"),), [0.0], [[1.0]])
     columns = {"x": np.array([800.0, 800.0, -800.0]), "y": np.array([0, 1, 1])}
     np.testing.assert_allclose(cpd.log_prob(columns), [-800.0, 0.0, -800.0])
     s = cpd.family.step(cpd, {"x": np.array([40.0]), "y": np.array([1])}, None, newton=True)
@@ -269,19 +274,19 @@ def test_sure_rows_have_finite_logs():
 
 def test_draws_have_the_probabilities():
     x, z = Real("x"), Finite("z", ["u", "v"])
-    cpd = LogisticCpd(Finite("y", ["a", "b", "c"]), (x, z), [0.3, -0.5], [[1.0, 0.5], [-1.0, 0.2]])
+    cpd = logistic_cpd(Finite("y", ["a", "b", "c"]), (x, z), [0.3, -0.5], [[1.0, 0.5], [-1.0, 0.2]])
     columns = {"x": np.full(100_000, 0.7), "z": np.ones(100_000, dtype=np.int8)}
     drawn = cpd.draw(columns, np.random.default_rng(0), 100_000)
     np.testing.assert_allclose(np.bincount(drawn) / 100_000, probs_of(cpd, columns)[0], atol=0.006)
     assert (
-        LogisticCpd(Finite("y", ["a", "b"]), (), [50.0], np.zeros((1, 0))).draw({}, np.random.default_rng(0), 3).tolist()
+        logistic_cpd(Finite("y", ["a", "b"]), (), [50.0], np.zeros((1, 0))).draw({}, np.random.default_rng(0), 3).tolist()
         == [1] * 3
     )
 
 
 def test_what_a_regression_shows():
     x, z = Real("x"), Finite("z", ["u", "v"])
-    cpd = LogisticCpd(Finite("y", ["a", "b", "c"]), (z, x), [0.5, -1.0], [[2.0, -1.0], [0.0, 1.0]])
+    cpd = logistic_cpd(Finite("y", ["a", "b", "c"]), (z, x), [0.5, -1.0], [[2.0, -1.0], [0.0, 1.0]])
     assert cpd.terms == ("z=v", "x")
     assert (cpd.parents, cpd.real_parents, cpd.n_parameters) == (("z", "x"), ("x",), 6)
     assert cpd.unsupported.tolist() == [False, False]
@@ -297,7 +302,9 @@ def test_what_a_regression_shows():
 
 def test_other_views_of_a_regression():
     x, t, z = Real("x"), Real("t"), Finite("z", ["u", "v", "w"])
-    cpd = LogisticCpd(Finite("y", ["a", "b", "c"]), (x, z, t), [0.5, -1.0], [[2.0, -1.0, 3.0, 0.5], [0.0, 1.0, 0.2, -0.7]])
+    cpd = RegressionCpd(
+        Finite("y", ["a", "b", "c"]), (x, z, t), Logistic(), [0.5, -1.0], [[2.0, -1.0, 3.0, 0.5], [0.0, 1.0, 0.2, -0.7]]
+    )
     rows = {"x": np.array([0.3, 1.0]), "z": np.array([2, 0]), "t": np.array([4.0, 4.0])}
     turned = cpd.arranged(["t", "x", "z"])
     assert turned.terms == ("t", "x", "z=v", "z=w")
@@ -362,7 +369,7 @@ def test_missing_cells_are_refused_by_name():
     table["x"][5] = np.nan
     with pytest.raises(DataError, match="'x' 1"):
         fit(table, "y", "x")
-    cpd = LogisticCpd(Finite("y", ["a", "b"]), (Real("x"), Finite("z", ["a", "b"])), [0.0], [[1.0, 1.0]])
+    cpd = logistic_cpd(Finite("y", ["a", "b"]), (Real("x"), Finite("z", ["a", "b"])), [0.0], [[1.0, 1.0]])
     ones = np.ones(2, dtype=np.uint8)
     with pytest.raises(DataError, match="'x' has missing cells"):
         cpd.family.step(cpd, {"y": ones, "x": np.array([1.0, np.nan]), "z": ones}, None)
@@ -377,8 +384,16 @@ def test_missing_cells_are_refused_by_name():
         (lambda: Logistic().start(Real("y"), []), FitError, "'y' is Real"),
         (lambda: Logistic().start(Finite("y", ["a"]), []), FitError, "two states"),
         (lambda: Logistic().start(Finite("y", range(100)), [Finite("z", range(100))]), TooLarge, "9,900 parameters"),
-        (lambda: LogisticCpd(Finite("y", ["a", "b"]), (Real("x"),), [0.0], [[1.0, 2.0]]), ModelError, "coefficients of 'y'"),
-        (lambda: LogisticCpd(Finite("y", ["a", "b"]), (Real("x"),), [np.nan], [[1.0]]), ModelError, "finite numbers"),
+        (
+            lambda: logistic_cpd(Finite("y", ["a", "b"]), (Real("x"),), [0.0], [[1.0, 2.0]]),
+            ModelError,
+            "coefficients of 'y'",
+        ),
+        (
+            lambda: logistic_cpd(Finite("y", ["a", "b"]), (Real("x"),), [np.nan], [[1.0]]),
+            ModelError,
+            "finite numbers",
+        ),
         (lambda: Logistic().start(Finite("y", ["a", "b"]), []).interval(), FitError, "no standard errors and no intervals"),
         (lambda: Logistic().start(Finite("y", ["a", "b"]), []).log_likelihood(None), FitError, "needs the rows"),
         (lambda: fit(line(1), "y", "x v", max_iter=1), FitError, "did not converge in 1 iterations"),
@@ -407,7 +422,7 @@ def finite() -> tuple[sf.BayesNet, sf.BayesNet]:
 def test_fit_takes_a_regression_among_other_nodes(ridge):
     bn, direct = network(ridge=ridge), fit(rows(), "three", "x z", ridge=ridge)
     cpd = bn["three"]
-    assert isinstance(cpd, LogisticCpd)
+    assert isinstance(cpd, RegressionCpd)
     assert (cpd.family, bn.n_parameters) == (Logistic(ridge), 2 * 4 + 2 + 2 + 2)
     np.testing.assert_array_equal(cpd.arranged(["x", "z"]).coefficients, direct.coefficients)
     plain = sf.fit("x; z; v", rows())
@@ -487,7 +502,7 @@ def test_do_on_parents_of_a_regression():
     bn = network("x -> three; v -> three; z -> three; z -> x")
     cpd = bn["three"]
     one = bn.do({"x": 9.0})["three"]
-    assert isinstance(one, LogisticCpd)
+    assert isinstance(one, RegressionCpd)
     assert set(one.parents) == {"v", "z"}
     at = {"x": np.full(3, 9.0), "v": np.full(3, 0.5), "z": np.arange(3)}
     both = bn.do({"x": 9.0, "v": 0.5})

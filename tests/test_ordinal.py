@@ -15,7 +15,8 @@ from suffice.engines.data import added
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, SufficeError, TooLarge
 from suffice.families.glm import Regressors
-from suffice.families.ordinal import OrdinalCpd, ProportionalOdds
+from suffice.families.ordinal import ProportionalOdds
+from suffice.families.regression_cpd import RegressionCpd
 from suffice.learning.irls import fitted
 from suffice.variables import Finite, Real
 
@@ -36,7 +37,11 @@ def rows(seed: int = 0, n: int = 400, states: int = 4) -> dict[str, Any]:
     return {"x": x, "z": np.array(list("abc"))[z], "y": np.array(LEVELS)[y], "w": rng.integers(1, 4, n)}
 
 
-def fit(table: dict[str, Any], parents: str = "x z", *, ridge: float = 0.0, states: int = 4, **options: Any) -> OrdinalCpd:
+def ordinal_cpd(child: Finite, parents: tuple[Any, ...], intercept: Any, coefficients: Any) -> RegressionCpd:
+    return RegressionCpd(child, parents, ProportionalOdds(), intercept, coefficients)
+
+
+def fit(table: dict[str, Any], parents: str = "x z", *, ridge: float = 0.0, states: int = 4, **options: Any) -> RegressionCpd:
     order = {"y": Finite("y", LEVELS[:states])}
     names = [*parents.split(), "y", *([options["weights"]] if "weights" in options else [])]
     data = scan({n: table[n] for n in names}, variables={**order, **options.pop("variables", {})}, integers=Real, **options)
@@ -89,7 +94,7 @@ def test_sums_are_log_likelihood_and_its_derivatives(seed):
     family = ProportionalOdds()
     s = family.measure(at, theta, columns, weights)
     b = theta[3:]
-    cpd = OrdinalCpd(at.child, at.parents, theta[:3] + b @ at.centre, b, at.centre)
+    cpd = RegressionCpd(at.child, at.parents, ProportionalOdds(), theta[:3] + b @ at.centre, b, centre=at.centre)
     X = np.column_stack([columns["x"], columns["z"] == 1, columns["z"] == 2])
     below = np.column_stack([np.zeros(30), expit(cpd.cut_points - (X @ b)[:, None]), np.ones(30)])
     np.testing.assert_allclose(probs_of(cpd, columns), np.diff(below, axis=1), rtol=1e-10)
@@ -155,14 +160,16 @@ def test_ridge():
 
 def test_far_rows_keep_their_digits():
     """A state between two cut points that both are far away: the difference of the cumulative probabilities has no digits."""
-    cpd = OrdinalCpd(Finite("y", LEVELS), (Real("x"),), [-1.0, 0.0, 1e-9], [1.0])
+    cpd = ordinal_cpd(Finite("y", LEVELS), (Real("x"),), [-1.0, 0.0, 1e-9], [1.0])
     far = {"x": np.array([-60.0, 800.0, -800.0]), "y": np.array([2, 2, 2])}
     gap = np.log(-np.expm1(-1e-9))
     np.testing.assert_allclose(cpd.log_prob(far), [-60.0 + gap, -800.0 + gap, -800.0 + gap], rtol=1e-11)
 
 
 def test_draws_have_the_probabilities():
-    cpd = OrdinalCpd(Finite("y", LEVELS), (Real("x"), Finite("z", ["a", "b"])), [-1.0, 0.2, 1.0], [0.5, -0.3])
+    cpd = RegressionCpd(
+        Finite("y", LEVELS), (Real("x"), Finite("z", ["a", "b"])), ProportionalOdds(), [-1.0, 0.2, 1.0], [0.5, -0.3]
+    )
     columns = {"x": np.full(100_000, 0.7), "z": np.ones(100_000, dtype=np.uint8)}
     drawn = cpd.draw(columns, np.random.default_rng(0), 100_000)
     np.testing.assert_allclose(np.bincount(drawn) / 100_000, probs_of(cpd, columns)[0], atol=0.006)
@@ -189,7 +196,7 @@ def test_other_views():
 def test_a_network_fits_and_samples():
     data = scan({n: rows(7)[n] for n in "xzy"}, variables={"y": Finite("y", LEVELS)})
     bn = sf.fit("x -> y; z -> y", data, families={"y": ProportionalOdds()})
-    assert isinstance(bn["y"], OrdinalCpd)
+    assert isinstance(bn["y"], RegressionCpd)
     again = sf.fit(bn, bn.sample(20_000, seed=0), families={"y": ProportionalOdds()})["y"]
     np.testing.assert_allclose(again.coefficients, bn["y"].coefficients, atol=0.15)
 
@@ -219,11 +226,27 @@ def test_estimates_that_do_not_exist():
         (lambda: ProportionalOdds().check(Real("y"), []), FitError, "ProportionalOdds is a family of finite nodes.*'y' is Real"),
         (lambda: ProportionalOdds().check(Finite("y", ["a"]), []), FitError, "two states or more"),
         (lambda: ProportionalOdds().check(Finite("y", ["a", "b"]), [Finite("z", range(5000))]), TooLarge, "5,000 parameters"),
-        (lambda: OrdinalCpd(Finite("y", LEVELS), (), [0.0, 1.0], []), ModelError, "cut_points of 'y' must have"),
-        (lambda: OrdinalCpd(Finite("y", LEVELS), (), [0.0, 1.0, 1.0], []), ModelError, "must rise"),
-        (lambda: OrdinalCpd(Finite("y", LEVELS), (), [0.0, 1.0, np.inf], []), ModelError, "finite numbers"),
-        (lambda: OrdinalCpd(Finite("y", LEVELS), (), [0.0, 1.0, 2.0], []).interval(), FitError, "no standard errors"),
-        (lambda: OrdinalCpd(Finite("y", LEVELS[:2]), (Real("x"),), [0.0], [1.0]).table(), ModelError, "real parent 'x'"),
+        (
+            lambda: ordinal_cpd(Finite("y", LEVELS), (), [0.0, 1.0], []),
+            ModelError,
+            "cut_points of 'y' must have",
+        ),
+        (lambda: ordinal_cpd(Finite("y", LEVELS), (), [0.0, 1.0, 1.0], []), ModelError, "must rise"),
+        (
+            lambda: ordinal_cpd(Finite("y", LEVELS), (), [0.0, 1.0, np.inf], []),
+            ModelError,
+            "finite numbers",
+        ),
+        (
+            lambda: ordinal_cpd(Finite("y", LEVELS), (), [0.0, 1.0, 2.0], []).interval(),
+            FitError,
+            "no standard errors",
+        ),
+        (
+            lambda: ordinal_cpd(Finite("y", LEVELS[:2]), (Real("x"),), [0.0], [1.0]).table(),
+            ModelError,
+            "real parent 'x'",
+        ),
         (lambda: fit({**rows(), "x": np.where(np.arange(400) == 3, np.nan, 1.0)}), DataError, "'x' 1"),
     ],
 )

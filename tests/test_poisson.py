@@ -15,9 +15,11 @@ from scipy import stats
 
 import suffice as sf
 from suffice.families import family_of
-from suffice.families.poisson import Poisson, PoissonRates, Rates
+from suffice.families.by_hand import Rates
+from suffice.families.poisson import Poisson, PoissonRates
 from suffice.families.priors import Gamma
-from suffice.models.mixture import PoissonMixture
+from suffice.models.densities import PoissonParts
+from suffice.models.mixture import Mixture
 from suffice.statistics import Moments
 from suffice.statistics.derived import log_factorials
 
@@ -420,7 +422,7 @@ def test_an_intervention_on_a_count_moves_into_its_children() -> None:
 
 
 def test_a_mixture_of_counts() -> None:
-    answer = PoissonMixture("n", [0.4, 0.6], [0.5, 6.0])
+    answer = Mixture(("n",), [0.4, 0.6], PoissonParts([0.5, 6.0]))
     probs = np.array([answer[k] for k in range(60)])
     assert probs.sum() == pytest.approx(1.0)
     assert answer.mean == pytest.approx(probs @ np.arange(60))
@@ -428,7 +430,7 @@ def test_a_mixture_of_counts() -> None:
     for q in (0.0, 0.1, 0.5, 0.9, 0.999):
         assert answer.quantile(q) == int(np.argmax(np.cumsum(probs) >= q))
     assert answer.interval(0.9) == (answer.quantile(0.05), answer.quantile(0.95))
-    assert pickle.loads(pickle.dumps(answer)).rates.tolist() == [0.5, 6.0]
+    assert pickle.loads(pickle.dumps(answer)).parts.rates.tolist() == [0.5, 6.0]
 
 
 def test_a_count_is_a_number_to_its_real_children() -> None:

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import poisson
 
 import suffice as sf
-from suffice.families.poisson import Rates
+from suffice.families.by_hand import Rates
 from suffice.families.priors import Gamma
 from suffice.structure.constraints import Require
 

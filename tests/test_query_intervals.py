@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
+from suffice.families.parameter_draws import DrawnGaussian, dirichlet
 from suffice.models import intervals
-from suffice.models.draws import DrawnGaussian, dirichlet
 from tests.oracles import random_rows
 
 CHAIN = {"x": [0] * 30 + [1] * 20, "y": [0] * 20 + [1] * 10 + [0] * 4 + [1] * 16}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.engines.sequences import sequences
 from suffice.errors import FitError, ModelError, SufficeNote
-from suffice.families.conditional_gaussian import Gaussian
+from suffice.families.by_hand import Gaussian
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import Diffuse, Stationary

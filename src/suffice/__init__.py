@@ -22,19 +22,19 @@ _NAMES = {
     "engines.sequences": "Missing Refuse Sequences sequences",
     "engines.spark": "Spark",
     "errors": "SufficeError SufficeNote",
-    "families.conditional_gaussian": "Gaussian",
+    "families.by_hand": "Gaussian Rates Regression",
     "families.empirical_bayes": "EmpiricalBayes",
     "families.family": "Mean Mode",
     "families.gathering": "gather",
     "families.hierarchical": "HierarchicalDirichlet",
     "families.known_variance": "KnownVariance",
-    "families.logistic": "Logistic LogisticCpd",
+    "families.logistic": "Logistic",
     "families.logistic_normal": "LogisticNormal",
-    "families.ordinal": "OrdinalCpd ProportionalOdds",
+    "families.ordinal": "ProportionalOdds",
     "families.conjugate": "Conjugate",
-    "families.poisson": "NegativeBinomial PoissonRates Rates",
+    "families.poisson": "NegativeBinomial PoissonRates",
     "families.priors": "BDeu BDs BGe Dirichlet Gamma K2 NormalInverseGamma NormalWishart",
-    "families.regression_cpd": "Regression RegressionCpd",
+    "families.regression_cpd": "RegressionCpd",
     "families.responses": "BinomialLogit GammaInverse GammaLog Linear NegativeBinomialLog PoissonLog Probit",
     "formats": "load networks read table tables write",
     "graphs": "Cpdag Dag Graph Template compare lag n_dags shd",
@@ -71,10 +71,8 @@ _NAMES = {
     "models.linear_chain.windows": "LinearChain Window",
     "models.log_linear": "Ising LogLinear Pairwise",
     "models.markov_net": "MarkovNet",
-    "models.mixture": "Mixture PoissonMixture",
+    "models.mixture": "Mixture",
     "models.rbm": "RBM",
-    "models.regression_mixture": "RegressionMixture",
-    "models.samples": "Samples",
     "objectives": "Bayes Conditional ContrastiveDivergence Hamming L1 L2 Likelihood Margin MaxEntropy Perceptron"
     " PseudoLikelihood",
     "recipes.choices": "ICL",
@@ -126,17 +124,17 @@ if TYPE_CHECKING:
     from suffice.engines.sequences import Missing as Missing, Refuse as Refuse, Sequences as Sequences, sequences as sequences
     from suffice.engines.spark import Spark as Spark
     from suffice.errors import SufficeError as SufficeError, SufficeNote as SufficeNote
-    from suffice.families.conditional_gaussian import Gaussian as Gaussian
+    from suffice.families.by_hand import Gaussian as Gaussian, Rates as Rates, Regression as Regression
     from suffice.families.empirical_bayes import EmpiricalBayes as EmpiricalBayes
     from suffice.families.family import Mean as Mean, Mode as Mode
     from suffice.families.gathering import gather as gather
     from suffice.families.hierarchical import HierarchicalDirichlet as HierarchicalDirichlet
-    from suffice.families.logistic import Logistic as Logistic, LogisticCpd as LogisticCpd
+    from suffice.families.logistic import Logistic as Logistic
     from suffice.families.known_variance import KnownVariance as KnownVariance
     from suffice.families.logistic_normal import LogisticNormal as LogisticNormal
-    from suffice.families.ordinal import OrdinalCpd as OrdinalCpd, ProportionalOdds as ProportionalOdds
+    from suffice.families.ordinal import ProportionalOdds as ProportionalOdds
     from suffice.families.conjugate import Conjugate as Conjugate
-    from suffice.families.poisson import NegativeBinomial as NegativeBinomial, PoissonRates as PoissonRates, Rates as Rates
+    from suffice.families.poisson import NegativeBinomial as NegativeBinomial, PoissonRates as PoissonRates
     from suffice.families.priors import (
         BDeu as BDeu,
         BDs as BDs,
@@ -147,7 +145,7 @@ if TYPE_CHECKING:
         NormalInverseGamma as NormalInverseGamma,
         NormalWishart as NormalWishart,
     )
-    from suffice.families.regression_cpd import Regression as Regression, RegressionCpd as RegressionCpd
+    from suffice.families.regression_cpd import RegressionCpd as RegressionCpd
     from suffice.families.responses import (
         BinomialLogit as BinomialLogit,
         GammaInverse as GammaInverse,
@@ -214,10 +212,8 @@ if TYPE_CHECKING:
     from suffice.models.linear_chain.windows import LinearChain as LinearChain, Window as Window
     from suffice.models.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
     from suffice.models.markov_net import MarkovNet as MarkovNet
-    from suffice.models.mixture import Mixture as Mixture, PoissonMixture as PoissonMixture
+    from suffice.models.mixture import Mixture as Mixture
     from suffice.models.rbm import RBM as RBM
-    from suffice.models.regression_mixture import RegressionMixture as RegressionMixture
-    from suffice.models.samples import Samples as Samples
     from suffice.objectives import (
         Bayes as Bayes,
     )

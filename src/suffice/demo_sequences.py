@@ -10,7 +10,7 @@ import numpy as np
 
 from suffice.display import text_table
 from suffice.engines.sequences import Sequences, sequences
-from suffice.families.conditional_gaussian import Gaussian
+from suffice.families.by_hand import Gaussian
 from suffice.incomplete.first_slices import Diffuse
 from suffice.learning.climb import Squarem
 from suffice.learning.em import em

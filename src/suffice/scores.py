@@ -354,8 +354,8 @@ def score_of_data(score: Any) -> Any:
     return score.score if isinstance(score, GraphPosterior) else score
 
 
-def _names(prior: Any) -> str:
-    return ", ".join(type(p).__name__ for p in getattr(prior, "priors", (prior,)))
+def _names(prior: Prior) -> str:
+    return ", ".join(type(p).__name__ for p in prior.parts)
 
 
 def local_score(score: Any, child: Variable, parents: Sequence[Variable], statistics: Statistics) -> float:

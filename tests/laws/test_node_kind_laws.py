@@ -218,7 +218,7 @@ def test_the_evidence_is_the_integral(word: str) -> None:
 @every
 def test_intervals_and_draws_agree(word: str) -> None:
     cpd = fitted(word, rows(word), prior=prior(word))["x"]
-    drawn = cpd.drawn_parts(40_000, np.random.default_rng(0))["parameters"]
+    drawn = cpd._drawn(40_000, np.random.default_rng(0))["parameters"]
     for j, (lower, upper) in enumerate(cpd.interval(0.9).values()):
         low, high = np.quantile(drawn[..., j], [0.05, 0.95], axis=0)
         width = upper - lower

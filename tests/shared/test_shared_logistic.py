@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from suffice.engines.scan import scan
-from suffice.families.logistic import Logistic, LogisticCpd
+from suffice.families.logistic import Logistic
+from suffice.families.regression_cpd import RegressionCpd
 from suffice.learning.irls import fitted
 from suffice.variables import Finite, Real
 
@@ -19,7 +20,7 @@ BINARY = ["0", "1"]
 
 def regression(
     table: Any, child: str, parents: str, states: dict[str, list[str]], weights: Any = None
-) -> tuple[LogisticCpd, float]:
+) -> tuple[RegressionCpd, float]:
     names = [child, *parents.split()]
     declared = {n: Finite(n, states[n]) if n in states else Real for n in names}
     data = scan(table, variables=declared, weights=weights).select(names)

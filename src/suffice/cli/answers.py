@@ -12,11 +12,7 @@ from suffice.display import text_table
 from suffice.errors import ModelError
 from suffice.models.answers import Distribution, Marginals, MostProbable, in_a_line
 from suffice.models.bayes_net import BayesNet
-from suffice.models.distribution_mixture import DistributionMixture
 from suffice.models.evidence import code_of
-from suffice.models.mixture import Mixture, PoissonMixture
-from suffice.models.regression_mixture import RegressionMixture
-from suffice.models.samples import Samples
 from suffice.variables import Finite
 
 States = Mapping[str, str]
@@ -73,21 +69,8 @@ def facts(answer: Any, states: States) -> dict[str, Any]:
         size = answer.effective_sample_size
         drawn = {} if size is None else {"effective_sample_size": size}
         return {**_probabilities(answer, states), **drawn, "how": answer.how}
-    if isinstance(answer, PoissonMixture):
-        components = [{"weight": w, "rate": r} for w, r in zip(answer.weights.tolist(), answer.rates.tolist(), strict=True)]
-        moments = {"mean": {answer.name: answer.mean}, "sd": {answer.name: answer.sd}}
-        return {**moments, "components": components, "how": answer.how}
-    if isinstance(answer, DistributionMixture):
-        moments = {"mean": {answer.name: answer.mean}, "sd": {answer.name: answer.sd}}
-        return {**moments, "components": answer.components(), "how": answer.how}
-    if isinstance(answer, RegressionMixture):
-        components = [dict(zip(("weight", "mean", "variance"), row, strict=True)) for row in answer.components()]
-        ends = {q: {answer.name: answer.quantile(float(q))} for q in ("0.025", "0.5", "0.975")}
-        moments = {"mean": {answer.name: answer.mean}, "sd": {answer.name: answer.sd}}
-        return {**moments, "quantiles": ends, "components": components, "how": answer.how}
     finite = {} if answer.finite is None else _probabilities(answer.finite, {})
-    moments = {"mean": _by_name(answer, answer.mean), "sd": _by_name(answer, answer.sd)}
-    return {**finite, **moments, **(_drawn(answer) if isinstance(answer, Samples) else _mixed(answer)), "how": answer.how}
+    return {**finite, **answer.to_dict(), "how": answer.how}
 
 
 def _probabilities(answer: Distribution, states: States) -> dict[str, Any]:
@@ -108,28 +91,3 @@ def _records(answer: Distribution, states: States) -> list[dict[str, Any]]:
         values = {name: float(array[at]) for name, array in numbers.items()}
         records.append({"states": dict(zip(answer.names, cell, strict=True)), **values})
     return records
-
-
-def _mixed(answer: Mixture) -> dict[str, Any]:
-    """Of a mixture: its components, and the interval of the mean if there is one."""
-    components = []
-    for i, (weight, mean, covariance) in enumerate(zip(answer.weights, answer.means, answer.covariances, strict=True)):
-        known = {} if answer.finite is None else {"states": dict(zip(answer.finite.names, answer.states[i], strict=True))}
-        moments = {"mean": _by_name(answer, mean), "covariance": covariance.tolist()}
-        components.append({"weight": float(weight), **known, **moments})
-    ends = answer.mean_interval
-    interval = {} if ends is None else {"lower": _by_name(answer, ends.lower), "upper": _by_name(answer, ends.upper)}
-    return {**interval, "components": components}
-
-
-def _drawn(answer: Samples) -> dict[str, Any]:
-    """Of draws: how sure the means are, and quantiles."""
-    return {
-        "standard_error": _by_name(answer, answer.error),
-        "quantiles": {q: _by_name(answer, answer.quantile(float(q))) for q in ("0.025", "0.5", "0.975")},
-        "effective_sample_size": answer.effective_sample_size,
-    }
-
-
-def _by_name(answer: Mixture | Samples, numbers: Any) -> dict[str, float]:
-    return dict(zip(answer.names, np.atleast_1d(numbers).tolist(), strict=True))

@@ -21,10 +21,10 @@ from suffice.errors import DataError, FitError, listed, nearest
 from suffice.estimators.columns import Target, classes, features, hinted, labelled, rows
 from suffice.families import family_of
 from suffice.families.family import Mean
+from suffice.families.glm import Glm
 from suffice.families.logistic import Logistic
-from suffice.families.ordinal import ProportionalOdds
 from suffice.families.priors import Dirichlet, NormalInverseGamma, as_prior, suitable
-from suffice.families.responses import BinomialLogit, GammaInverse, GammaLog, Linear, NegativeBinomialLog, PoissonLog, Probit
+from suffice.families.responses import Linear
 from suffice.graphs import Dag
 from suffice.learning.fit import fit
 from suffice.learning.irls import fitted
@@ -34,13 +34,12 @@ from suffice.recipes import classifiers as recipes
 from suffice.recipes.learn import PRIOR, learn
 from suffice.scores import BIC, Evidence
 from suffice.structure.chow_liu import TAN
-from suffice.variables import Count, Real
+from suffice.variables import Count, Finite, Real
 
 WEAK = (Dirichlet(1), NormalInverseGamma())
 
-CLASSES = (Logistic, Probit, ProportionalOdds)
-COUNTS = (PoissonLog, NegativeBinomialLog, BinomialLogit)
-NUMBERS = (Linear, GammaLog, GammaInverse, *COUNTS)
+CLASSES = "Logistic(), Probit(), ProportionalOdds()"
+NUMBERS = "Linear(), GammaLog(), GammaInverse(), PoissonLog(), NegativeBinomialLog(), BinomialLogit()"
 
 
 class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -226,7 +225,7 @@ class GLMClassifier(NetworkClassifier):
         if len(self.classes_) < 2:
             raise FitError(f"{type(self).__name__} needs at least two classes, and y has only 1 class, {self.classes_[0]!r}")
         family = _family(self, Logistic(ridge=1), CLASSES)
-        if isinstance(family, ProportionalOdds) and not all(isinstance(c, Number) for c in self.classes_.tolist()):
+        if family.ordered and not all(isinstance(c, Number) for c in self.classes_.tolist()):
             raise FitError(
                 f"ProportionalOdds needs to know the order of the classes, which are text, as {str(self.classes_[0])!r}: number "
                 "them in their order, y = 0, 1, 2, … (of a pandas category, y.cat.codes)"
@@ -267,7 +266,7 @@ class GLMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         cells = _numbers(y, type(self).__name__)
         if len(cells) == 1:
             raise FitError("a regression cannot be fitted to 1 sample: nothing is left to vary")
-        variable = (Count if isinstance(family, COUNTS) else Real)(self.target)
+        variable = (Count if family.kind is Count else Real)(self.target)
         data = rows(frame, X, Target(cells, variable), sample_weight, self.variables)
         self.network_ = _regression(self, data, list(frame.columns), family)
         return self
@@ -306,8 +305,8 @@ class Means:
 
 def _family(estimator: Any, default: Any, taken: Any) -> Any:
     """The family of an estimator, of a kind it can take, with the ridge that it or the estimator was given."""
-    family = default if estimator.family is None else estimator.family
-    if not isinstance(family, taken):
+    family: Any = default if estimator.family is None else estimator.family
+    if not isinstance(family, Glm) or (family.kind is Finite) != (taken is CLASSES):
         raise _refused(type(estimator).__name__, family, taken)
     ridge = float(estimator.ridge) if isinstance(estimator.ridge, Number) else estimator.ridge
     if ridge is None:
@@ -315,18 +314,17 @@ def _family(estimator: Any, default: Any, taken: Any) -> Any:
     # a ridge of 0 is what a family has that was given none, so that it gives way
     if family is not default and family.ridge not in (0, ridge):
         raise FitError(f"the ridge of {type(family).__name__} is {family.ridge!r} and ridge={ridge!r}: give one of the two")
-    return replace(family, ridge=ridge)
+    return replace(family, ridge=ridge)  # type: ignore[type-var]
 
 
-def _refused(name: str, family: Any, taken: tuple[type, ...]) -> FitError:
-    given = type(family).__name__
-    if isinstance(family, CLASSES):
-        return FitError(f"{given} is a family of classes, and {name} predicts numbers: use GLMClassifier")
-    if isinstance(family, NUMBERS):
-        return FitError(f"{given} is a family of numbers, and {name} predicts classes: use GLMRegressor")
-    objects = ", ".join(f"{kind.__name__}()" for kind in taken)
+def _refused(name: str, family: Any, taken: str) -> FitError:
+    if isinstance(family, Glm):
+        what, instead = (
+            ("numbers", "classes: use GLMRegressor") if taken is CLASSES else ("classes", "numbers: use GLMClassifier")
+        )
+        return FitError(f"{type(family).__name__} is a family of {what}, and {name} predicts {instead}")
     what = f"the class {family.__name__}" if isinstance(family, type) else repr(family)
-    return FitError(f"the family of {name} is an object, one of {objects}; not {what}")
+    return FitError(f"the family of {name} is an object, one of {taken}; not {what}")
 
 
 def _regression(estimator: Any, data: Data, names: list[str], family: Any) -> BayesNet:

@@ -13,7 +13,7 @@ Heckerman, Geiger & Chickering 1995, Machine Learning 20, p. 197.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -23,6 +23,7 @@ import numpy.typing as npt
 from suffice.errors import FitError, ModelError, note
 from suffice.exponential.special import log_gamma_step
 from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, checked_level, flat_index
+from suffice.families.parameter_draws import DrawnTable
 from suffice.libraries import sc
 from suffice.remedies import BY_MEAN
 from suffice.statistics import Counts, Request
@@ -120,6 +121,8 @@ class Table(Cpd):
     seen: Counts | None = None
     imagined: Counts | Belief | None = None
 
+    types: ClassVar[tuple[str, ...]] = ("table",)
+    children: ClassVar[Any] = Finite
     arrays: ClassVar[tuple[str, ...]] = ("probs",)
     marks_unseen: ClassVar[bool] = True
 
@@ -192,6 +195,19 @@ class Table(Cpd):
         out = np.empty(n, dtype=np.int32)
         draw_codes(ends, flat_index(columns, self.parent_variables, n), rng.random(n), out)
         return out
+
+    def entropy(self, marginal: Callable[[Sequence[str]], Array]) -> float:
+        weights = marginal([*self.parents, self.child.name])
+        held = weights > 0
+        return -float(weights[held] @ np.log(self.probs[held]))
+
+    def moved(self, parent: str, rng: np.random.Generator) -> Table:
+        drawn = rng.dirichlet(np.ones(self.child.n_states), self.probs.shape[:-1])
+        return Table(self.child, self.parent_variables, 0.8 * self.probs + 0.2 * drawn)
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
+        number = {name: i for i, name in enumerate((*self.parents, self.child.name))}
+        return {"probs": DrawnTable(self, number, {}).draw(n, rng).reshape(n, *self.probs.shape)}
 
     def to_frame(self) -> Any:
         """One row per cell: the parents' states, the child's, the probability, its 95 % interval where there is one."""

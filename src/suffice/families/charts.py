@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,10 @@ import numpy.typing as npt
 from suffice.errors import FitError
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.family import Cpd
+from suffice.families.family import Cpd, Estimate
+from suffice.libraries import sc
 from suffice.statistics import Counts, Moments
+from suffice.statistics.configurations import described
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -43,15 +45,18 @@ class TableChart:
     belief: Any = None
     """What a prior holds of the rows that imagines no counts."""
 
+    on_simplex: ClassVar[bool] = True
+    """Whether parameters are rows of probabilities."""
+
     @classmethod
-    def of(cls, cpd: Table, seen: Counts, imagined: Any, mode: bool, boundary: float) -> TableChart:
+    def of(cls, cpd: Table, seen: Counts, imagined: Any, how: Estimate, boundary: float) -> TableChart:
         """`boundary`: cells of at most this probability are fixed; so are rows that no weight speaks for, if it is above 0."""
         theta = _rows(cpd)
         reference = theta.argmax(axis=1)
         free = theta > boundary
         free[np.arange(len(theta)), reference] = False
         counts = isinstance(imagined, Counts)
-        extra = imagined.dense().reshape(theta.shape) - (1.0 if mode else 0.0) if counts else 0.0
+        extra = imagined.dense().reshape(theta.shape) - how.less if counts else 0.0
         chart = cls(cpd, _log_odds(theta, reference), free, reference, extra, None if counts else imagined)
         if boundary > 0.0:
             weighed = chart.weighed(seen)
@@ -150,6 +155,21 @@ class TableChart:
         """One number for each configuration and parameter, in the shape of the parameters."""
         return values.reshape(self.cpd.probs.shape)
 
+    def limits(self, origin: Array, farthest: float) -> tuple[Array, Array]:
+        """How far coordinates may go down and up: log-odds stay within `farthest`, or where they start if that is farther."""
+        return np.minimum(-farthest - origin, 0.0), np.maximum(farthest - origin, 0.0)
+
+    def ends(self, point: Array, error: Array, z: float) -> tuple[Array, Array]:
+        """z standard errors below and above parameters, as lines: on the scale of log-odds."""
+        middle, half = np.log(point) - np.log1p(-point), z * error / (point * (1.0 - point))
+        return sc.expit(middle - half), sc.expit(middle + half)
+
+    def label(self, u: int, i: int) -> str:
+        """A parameter in words."""
+        cpd = self.cpd
+        given = f" | {described(int(u), cpd.parent_variables)}" if cpd.parents else ""
+        return f"p({cpd.child.name}={cpd.child.states[int(i)]!r}{given})"
+
 
 @dataclass(frozen=True, eq=False)
 class GaussianChart:
@@ -162,13 +182,15 @@ class GaussianChart:
     imagined: Moments | None
     extra: float
 
+    on_simplex: ClassVar[bool] = False
+
     @classmethod
-    def of(cls, cpd: ConditionalGaussian, seen: Moments, imagined: Any, mode: bool, boundary: float) -> GaussianChart:
+    def of(cls, cpd: ConditionalGaussian, seen: Moments, imagined: Any, how: Estimate, boundary: float) -> GaussianChart:
         """The rows behind a posterior mean of v are ν − 2, behind a mode ν + 2 + d: see `families.conditional_gaussian`."""
         if imagined is not None and not isinstance(imagined, Moments):
             raise FitError(f"the variance of {cpd.child.name!r} is known, and gradients and information move it: use em alone")
         Q, k = cpd.variance.size, cpd.coefficients.shape[-1]
-        extra = 0.0 if imagined is None else 3.0 + k if mode else -2.0
+        extra = 0.0 if imagined is None else float(how.rows_behind(0.0, k + 1))
         moments = (seen if imagined is None else seen + imagined).at(np.arange(Q))
         diagonal = np.einsum("gii->gi", moments.scatter)[:, :-1]
         spread = np.sqrt(diagonal / np.where(moments.count > 0, moments.count, 1.0)[:, None])
@@ -278,6 +300,24 @@ class GaussianChart:
             "coefficients": values[:, 1:-1].reshape(cpd.coefficients.shape),
             "variance": values[:, -1].reshape(cpd.variance.shape),
         }
+
+    def limits(self, origin: Array, farthest: float) -> tuple[Array, Array]:
+        """Log variances stay within `farthest` of their start."""
+        low, last = np.full(len(origin), -np.inf), self.centre.shape[1] + 1
+        low[last :: last + 1] = -farthest
+        return low, -low
+
+    def ends(self, point: Array, error: Array, z: float) -> tuple[Array, Array]:
+        """z standard errors below and above, of variances on the scale of logarithms."""
+        factor = np.exp(z * error[:, -1:] / point[:, -1:])
+        lower, upper = point - z * error, point + z * error
+        return np.hstack([lower[:, :-1], point[:, -1:] / factor]), np.hstack([upper[:, :-1], point[:, -1:] * factor])
+
+    def label(self, u: int, i: int) -> str:
+        cpd = self.cpd
+        kinds = ["intercept", *(f"coefficient of {p!r}" for p in cpd.real_parents), "variance"]
+        where = f" at {described(int(u), cpd.finite_parents)}" if cpd.finite_parents else ""
+        return f"{kinds[int(i)]} of {cpd.child.name!r}{where}"
 
     def _parts(self, cpd: ConditionalGaussian) -> tuple[Array, Array, Array]:
         own = self.lines(cpd)[self.known]

@@ -17,15 +17,17 @@ The last line is the normal-inverse-gamma regression, and with a normal-Wishart 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, ModelError, listed
-from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mean, as_numbers, checked_level, flat_index, split
+from suffice.errors import FitError, ModelError, listed, whole
+from suffice.families.cpd import Array, Columns, Cpd, as_numbers, flat_index, split
+from suffice.families.family import Estimate, Interval, Mean, checked_level
 from suffice.families.known_variance import MeanBelief
+from suffice.families.parameter_draws import DrawnGaussian
 from suffice.families.regression import NO_RESIDUAL, ROUNDING, Regression, posteriors, regress, regressions
 from suffice.inference.network import GaussianNode
 from suffice.libraries import sc
@@ -123,36 +125,6 @@ class LinearGaussian:
         return ConditionalGaussian(child, tuple(parents), *numbers, seen, imagined)
 
 
-@dataclass(frozen=True)
-class Gaussian:
-    """A Gaussian written down by hand: `Gaussian(1.0, {"x": 2.0}, variance=0.5)` is Normal(1 + 2x, 0.5).
-
-    With finite parents each number becomes an array with one axis per finite parent, in the order of the graph.
-
-    >>> Gaussian(1.0, {"x": 2.0}, variance=0.5)
-    Gaussian(intercept=1.0, coefficients={'x': 2.0}, variance=0.5)
-    """
-
-    intercept: Any = 0.0
-    coefficients: Mapping[str, Any] = field(default_factory=dict)
-    variance: Any = 1.0
-
-    kind: ClassVar[type] = Real
-
-    def bound(self, child: Variable, parents: Sequence[Variable]) -> ConditionalGaussian:
-        """The CPD that these numbers make of a node and its parents; shapes and signs are checked."""
-        finite, reals = split(parents)
-        names = [p.name for p in reals]
-        if set(self.coefficients) != set(names):
-            given = listed(self.coefficients) or "none"
-            raise ModelError(f"{child.name!r} needs coefficients of its real parents {listed(names) or '(none)'}, not of {given}")
-        shape = sizes(finite)
-        columns = [_spread(self.coefficients[n], shape, child, f"coefficient of {n!r}") for n in names]
-        intercept, variance = (_spread(getattr(self, n), shape, child, n) for n in ("intercept", "variance"))
-        coefficients = np.stack(columns, axis=-1) if columns else np.zeros((*shape, 0))
-        return ConditionalGaussian(child, tuple(parents), intercept, coefficients, variance)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class ConditionalGaussian(Cpd):
     """p(child | parents) = Normal(intercept[u] + coefficients[u]·x, variance[u]): arrays with one axis per finite parent u;
@@ -167,8 +139,13 @@ class ConditionalGaussian(Cpd):
     seen: Moments | None = None
     imagined: Moments | MeanBelief | None = None
 
+    types: ClassVar[tuple[str, ...]] = ("gaussian",)
+    children: ClassVar[Any] = Real
     arrays: ClassVar[tuple[str, ...]] = ("intercept", "coefficients", "variance")
+    positive: ClassVar[tuple[str, ...]] = ("variance",)
     kind: ClassVar[str] = "Gaussian"
+    is_line: ClassVar[bool] = True
+    noun: ClassVar[str] = "normal distribution"
 
     def __post_init__(self) -> None:
         for name in ("intercept", "coefficients", "variance"):
@@ -255,6 +232,58 @@ class ConditionalGaussian(Cpd):
         mean, v = self._mean(columns, n)
         return np.asarray(mean + np.sqrt(v) * rng.standard_normal(n))
 
+    def log_prob_at(self, parent: str, state: int, columns: Columns, n: int) -> Array:
+        if [p.name for p in self.finite_parents] != [parent] or np.isnan(self.variance[state]):  # what has none is refused there
+            return super().log_prob_at(parent, state, columns, n)
+        # One normal regression for all rows: nothing need be looked up for each of them.
+        off, v = columns[self.child.name] - self.intercept[state], float(self.variance[state])
+        for real, slope in zip(self.real_parents, self.coefficients[state], strict=True):
+            off -= slope * columns[real]
+        return np.asarray(-0.5 * (LOG_2PI + np.log(v) + off**2 / v))
+
+    def as_line(self) -> tuple[Array, Array, Array]:
+        return self.intercept, self.coefficients, self.variance
+
+    def filled(self, mean: float, variance: float) -> ConditionalGaussian:
+        lost = self.undefined
+        a, v = np.where(lost, mean, self.intercept), np.where(lost, variance, self.variance)
+        return replace(self, intercept=a, coefficients=np.where(lost[..., None], 0.0, self.coefficients), variance=v)
+
+    def moved(self, parent: str, rng: np.random.Generator) -> ConditionalGaussian:
+        moved = self.intercept + 0.5 * np.sqrt(self.variance) * rng.standard_normal(self.intercept.shape)
+        return replace(self, intercept=moved)
+
+    def log_prior(self, imagined: Any, how: Estimate, log_scale: float) -> float:
+        """Of imagined moments −r/2 ln v − R/2v, R the residual of the line: see `suffice.learning.objective`."""
+        if not isinstance(imagined, Moments):
+            return float(imagined.log_prior(self.intercept.reshape(-1)))
+        v = self.variance.reshape(-1)
+        prior = imagined.at(np.arange(len(v)))
+        c = np.concatenate([-self.coefficients.reshape(len(v), -1), np.ones((len(v), 1))], axis=1)
+        off = np.einsum("gi,gi->g", c, prior.mean) - self.intercept.reshape(-1)
+        R = np.einsum("gi,gij,gj->g", c, prior.scatter, c) + prior.count * off**2
+        rows = how.rows_behind(prior.df, c.shape[1])
+        return float((-0.5 * rows * (np.log(v) + 2.0 * log_scale) - 0.5 * R / v).sum())
+
+    def _told(self) -> list[Array]:
+        spread = np.sqrt(np.nanmean(self.variance)) or 1.0
+        return [np.nan_to_num(a) for a in (self.intercept / spread, self.coefficients, np.log(self.variance))]
+
+    def _entropies(self, held: npt.NDArray[np.bool_]) -> Array:
+        return normal_entropy(self.variance[held])
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
+        number = {name: i for i, name in enumerate(self.parents)}
+        node = DrawnGaussian(self, number, number).draw(n, rng)
+        return {"intercept": node.intercept, "coefficients": node.coefficients, "variance": node.variance}
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any], child: Any, parents: Sequence[Variable], seen: Any, imagined: Any) -> Cpd:
+        if "own" not in d:
+            return super().from_dict(d, child, parents, seen, imagined)
+        own: Any = cls._arrays_of(d, child, parents)
+        return SharedGaussian(child, tuple(parents), **own, own=whole(d["own"], f"the number of parameters of {child.name!r}", 0))
+
     def without(self, values: Mapping[str, float]) -> ConditionalGaussian:
         """The distribution where some real parents are these numbers, which move into the intercept.
 
@@ -267,8 +296,7 @@ class ConditionalGaussian(Cpd):
         return ConditionalGaussian(self.child, parents, intercept, self.coefficients[..., left], self.variance)
 
     def _posterior(self) -> Moments:
-        moments: Moments = self.posterior().at(np.arange(self.variance.size))
-        return moments
+        return self.posterior().at(np.arange(self.variance.size))  # type: ignore[no-any-return]
 
     def _mean(self, columns: Columns, n: int) -> tuple[Array, Array]:
         rows = flat_index(columns, self.finite_parents, n)
@@ -312,11 +340,18 @@ class SharedGaussian(ConditionalGaussian):
     def n_parameters(self) -> int:
         return self.own
 
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), "own": self.own}
+
     def _posterior(self) -> Moments:
         raise FitError(
             f"{self.child.name!r} shares its variance with other classes or columns, and has no posterior of its own: take "
             "covariance=Full() or Diagonal() and a prior for intervals and predictives"
         )
+
+
+def normal_entropy(variance: Array) -> Array:
+    return np.asarray(0.5 * (LOG_2PI + 1.0 + np.log(variance)))
 
 
 def estimable(seen: Moments, g: int, r: Regression) -> bool:
@@ -350,13 +385,11 @@ def _log_normaliser(s: Moments, g: int, r: Regression) -> float:
 
 
 def _point_variance(child: Variable, residual: float, nu: float, d: int, how: Estimate) -> float:
-    if not isinstance(how, Mean):
-        return residual / (nu + 2.0 + d)
-    if nu <= 2.0:
+    if isinstance(how, Mean) and nu <= 2.0:
         raise FitError(
             f"the posterior mean of the variance of {child.name!r} does not exist with df {nu:g}; give the prior a df above 2"
         )
-    return residual / (nu - 2.0)
+    return float(residual / how.rows_behind(nu, d))
 
 
 def _number(value: Any, name: str) -> float:
@@ -365,12 +398,3 @@ def _number(value: Any, name: str) -> float:
     if x.ndim or not np.isfinite(x):
         raise ModelError(refusal)
     return float(x)
-
-
-def _spread(value: Any, shape: tuple[int, ...], child: Variable, what: str) -> Array:
-    array = as_numbers(value, f"the {what} of {child.name!r} must be a number, not {value!r}")
-    if array.ndim and array.shape != shape:
-        raise ModelError(f"the {what} of {child.name!r} needs the shape {shape}, one axis per finite parent, not {array.shape}")
-    if not np.all(np.isfinite(array)):
-        raise ModelError(f"the {what} of {child.name!r} must be a finite number")
-    return np.array(np.broadcast_to(array, shape))

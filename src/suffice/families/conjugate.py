@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class Conjugate(Prior):
     >>> Conjugate(2.0, Exponential(0.5))
     Conjugate(count=2.0, mean=(2.0,))
     """
+
+    file_type: ClassVar[str] = "Conjugate"
 
     count: float = 1.0
     mean: Any = None
@@ -67,6 +69,8 @@ class ParameterPrior(Prior):
     >>> ParameterPrior.of(Beta(1.0, 2.0))
     ParameterPrior(word='Beta', parameters=(1.0, 2.0))
     """
+
+    file_type: ClassVar[str] = "ParameterPrior"
 
     word: str
     parameters: tuple[float, ...]

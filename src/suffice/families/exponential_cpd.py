@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -10,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError
-from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mode, checked_level, flat_index, frame
+from suffice.families.cpd import Array, Columns, Cpd, flat_index, frame, split
+from suffice.families.family import Estimate, Interval, Mode, checked_level
 from suffice.families.node_kinds import ParameterBelief
+from suffice.families.plain_numbers import array_of, flat
 from suffice.inference.network import DistributionNode
 from suffice.statistics import Moments
-from suffice.statistics.configurations import described, frozen, sizes
+from suffice.statistics.configurations import checked_cells, described, frozen, sizes
 from suffice.statistics.derived import RowFormula
-from suffice.variables import Finite
+from suffice.variables import Distributed, Finite, Variable
 
 Ints = npt.NDArray[np.int64]
 
@@ -47,7 +49,10 @@ class ExponentialCpd(Cpd):
     seen: Moments | None = None
     imagined: Moments | None = None
 
+    types: ClassVar[tuple[str, ...]] = ("distribution",)
+    children: ClassVar[Any] = Distributed
     arrays: ClassVar[tuple[str, ...]] = ("parameters",)
+    positive: ClassVar[tuple[str, ...]] = ("parameters",)
     marks_unseen: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -81,10 +86,11 @@ class ExponentialCpd(Cpd):
         """Its variance."""
         return self._each(lambda member: member.variance)
 
-    @property
-    def entropies(self) -> Array:
-        """Its entropy."""
-        return self._each(lambda member: member.entropy())
+    def as_line(self) -> tuple[Array, Array, Array]:
+        return self.means, np.zeros((*self.means.shape, 0)), self.variances
+
+    def _entropies(self, held: npt.NDArray[np.bool_]) -> Array:
+        return self._each(lambda member: member.entropy())[held]
 
     def expected(self, derived: RowFormula) -> Array:
         """The mean in each configuration of what is derived from the child: of T it is A′, of ln h it is A − η·A′ − entropy."""
@@ -140,8 +146,7 @@ class ExponentialCpd(Cpd):
                 columns |= {f"{name} lower": lower.reshape(-1).tolist(), f"{name} upper": upper.reshape(-1).tolist()}
         return frame(columns)
 
-    def drawn_parts(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
-        """n draws of the parameters from their posterior."""
+    def _drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
         return {"parameters": self._belief().sample(n, rng).reshape(n, *self.parameters.shape)}
 
     def quantiles_at(self, means: Array, variances: Array, shares: Array) -> Array:
@@ -152,20 +157,16 @@ class ExponentialCpd(Cpd):
         return result
 
     def filled(self, mean: float, variance: float) -> Self:
-        """The same, with a member of this mean and variance where there is none."""
-        if not np.isnan(self.parameters).any():
-            return self
         kind, one = self.family.kind, np.ones(1)
         own = self.family.parameters_of(kind.from_moments(self.family.distribution, mean * one, variance * one))[0]
         return replace(self, parameters=np.where(np.isnan(self.parameters), own, self.parameters))
 
-    def moved_apart(self, rng: np.random.Generator) -> Self:
-        """The same with its means moved a little, at random."""
+    def moved(self, parent: str, rng: np.random.Generator) -> Self:
         means = self.means * rng.uniform(0.8, 1.25, self.means.shape)
         members = self.family.kind.from_moments(self.family.distribution, means.reshape(-1), self.variances.reshape(-1))
         return replace(self, parameters=self.family.parameters_of(members).reshape(self.parameters.shape))
 
-    def log_prior(self, imagined: Moments, how: Estimate) -> float:
+    def log_prior(self, imagined: Moments, how: Estimate, log_scale: float) -> float:
         """The logarithm whose maximiser, with ln L, the estimate is: η·τ − κ A(η); of modes, that of the parameter's density."""
         count, total, _ = self.family.sums(self.child, imagined.at(np.arange(self.means.size)))
         lines = self.parameters.reshape(-1, len(self.family.names))
@@ -173,6 +174,18 @@ class ExponentialCpd(Cpd):
             belief: Any = self.family.kind.belief(self.family.distribution, count, total)
             return float(np.sum(belief.of_parameter.log_prob(lines[:, 0])))
         return float(self.family.kind.log_likelihood(self.family.member(lines), count, total).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The family by its word and its known number, and the parameters."""
+        kind = self.family.kind
+        constants = {kind.constant: kind.known(self.family.distribution)} if kind.constant else {}
+        return {"type": self.types[0], "family": kind.word, "constants": constants, "parameters": flat(self.parameters)}
+
+    @classmethod
+    def _arrays_of(cls, d: Mapping[str, Any], child: Any, parents: Sequence[Variable]) -> dict[str, Array]:
+        finite = split(parents)[0]
+        checked_cells(finite, f"the parameters of {child.name!r}")
+        return {"parameters": array_of(d["parameters"]).reshape(*sizes(finite), len(child.family.names))}
 
     def _belief(self) -> ParameterBelief:
         belief: ParameterBelief = self.family.belief(self.child, self.posterior().at(np.arange(self.means.size)))

@@ -1,32 +1,34 @@
-"""What a family of conditional distributions is, and what every conditional distribution (CPD) can do.
+"""What a family of conditional distributions is.
 
 A family is orthogonal to priors, scores and searches: it says which statistic it needs, and turns a statistic into an
-estimate, a log-likelihood and a log-evidence. A CPD is one fitted or written-down p(child | parents).
+estimate, a log-likelihood and a log-evidence. `cpd` has what its estimates can do.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import Rows, Tabular
-from suffice.errors import FitError, ModelError, SufficeError
+from suffice.errors import FitError
 from suffice.exponential.interval import Interval as Interval
 from suffice.exponential.interval import checked_level as checked_level
-from suffice.remedies import BDEU, argument, of_python
-from suffice.statistics import Counts, Moments, Request, Statistics
-from suffice.statistics.configurations import n_configurations, sizes
-from suffice.variables import Finite, Variable
+from suffice.families.cpd import CPDS as CPDS
+from suffice.families.cpd import Array as Array
+from suffice.families.cpd import Columns as Columns
+from suffice.families.cpd import Cpd as Cpd
+from suffice.families.cpd import as_numbers as as_numbers
+from suffice.families.cpd import flat_index as flat_index
+from suffice.families.cpd import frame as frame
+from suffice.families.cpd import no_posterior as no_posterior
+from suffice.families.cpd import split as split
+from suffice.statistics import Counts, Moments, Request
+from suffice.variables import Variable
 
-Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.integer[Any]]
-Columns = Mapping[str, npt.NDArray[Any]]
 Statistic = Counts | Moments
 
 
@@ -38,6 +40,13 @@ class Mean:
     Mean()
     """
 
+    less: ClassVar[float] = 0.0
+    """What is taken from imagined counts."""
+
+    def rows_behind(self, df: Any, d: int) -> Any:
+        """The rows behind a variance with so many degrees of freedom, estimated beside d coefficients."""
+        return df - 2.0
+
 
 @dataclass(frozen=True)
 class Mode:
@@ -46,6 +55,11 @@ class Mode:
     >>> Mode()
     Mode()
     """
+
+    less: ClassVar[float] = 1.0
+
+    def rows_behind(self, df: Any, d: int) -> Any:
+        return df + 2.0 + d
 
 
 Estimate = Mean | Mode
@@ -57,192 +71,6 @@ def checked_estimate(estimate: Any) -> Estimate:
     if not isinstance(how, (Mean, Mode)):
         raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
     return how
-
-
-class Cpd(Tabular):
-    """p(child | parents): parameters and the questions they answer.
-
-    The parameters of tables, Gaussians and rates are `arrays` with an axis for each finite parent, in their order; a regression
-    has one set of numbers for all states of its parents.
-    """
-
-    child: Any
-    parent_variables: tuple[Any, ...]
-    family: Any
-    seen: Any = None
-    imagined: Any = None
-
-    arrays: ClassVar[tuple[str, ...]] = ()
-    is_regression: ClassVar[bool] = False
-    kind: ClassVar[str] = ""
-    marks_unseen: ClassVar[bool] = False
-    """Whether lines of configurations that no row had are marked."""
-    _lines = 16
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """What only some kinds of distributions have: `probs`, `coefficients`, `variance`, ..."""
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for value in state.values():  # arrays come out of a pickle writeable
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-        self.__dict__.update(state)
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The parents in the order of the graph, which is that of their axes."""
-        return tuple(p.name for p in self.parent_variables)
-
-    @property
-    def finite_parents(self) -> tuple[Finite, ...]:
-        return split(self.parent_variables)[0]
-
-    @property
-    def real_parents(self) -> tuple[str, ...]:
-        """The parents that are numbers."""
-        return tuple(p.name for p in split(self.parent_variables)[1])
-
-    @property
-    def n_parameters(self) -> int:
-        return int(self.family.n_parameters(self.child, self.parent_variables))
-
-    @property
-    def entries(self) -> Mapping[str, int]:
-        """The parts that learners may hold fixed one by one, and the number of parameters in each: none, unless it has some."""
-        return {}
-
-    @property
-    def needs(self) -> Request:
-        """The statistic that it is learned from."""
-        request: Request = self.family.needs(self.child, self.parent_variables)
-        return request
-
-    @property
-    def unsupported(self) -> npt.NDArray[np.bool_]:
-        """For each configuration of the finite parents: whether no row of the data had it. One axis per parent."""
-        shape = sizes(self.finite_parents)
-        if self.seen is None:
-            return np.zeros(shape, dtype=bool)
-        return np.asarray(self.seen.at(np.arange(math.prod(shape))).count.reshape(shape) <= 0)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it is a regression without a formula for sums or integrals over its values, whatever is observed."""
-        return False
-
-    def closed(self) -> Any:
-        """The same distribution as a table, a conditional Gaussian or Poisson rates."""
-        return self
-
-    def without(self, values: Mapping[str, float]) -> Cpd:
-        """The distribution where some real parents are these numbers, which move into the intercept."""
-        return self
-
-    def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> Any:
-        """The place of a number in inference: its distribution with the variables by their numbers."""
-        raise NotImplementedError
-
-    def interval(self, level: float = 0.95) -> Any:
-        """The credible intervals of the parameters."""
-        raise NotImplementedError
-
-    def log_likelihood(self, statistic: Any) -> float:
-        raise NotImplementedError
-
-    def log_likelihood_of_fit(self, statistics: Statistics) -> float:
-        """Σ ln p(child | parents) over the rows that it was fitted from, whose statistics these are."""
-        return self.log_likelihood(statistics.answer(self.needs))
-
-    def log_prob(self, columns: Columns) -> Array:
-        raise NotImplementedError
-
-    def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
-        raise NotImplementedError
-
-    @property
-    def has_posterior(self) -> bool:
-        """Whether what was seen and imagined of it is known."""
-        return self.imagined is not None and self.seen is not None
-
-    def posterior(self) -> Any:
-        """What was seen and imagined together."""
-        if not self.has_posterior:
-            raise no_posterior(self.child)
-        return self.seen + self.imagined
-
-    def configuration(self, given: Mapping[str, Any], what: str = "state") -> int:
-        """The place of the configuration of the finite parents that is given, if all parents are."""
-        for p in self.parents:
-            if p not in given:
-                raise ModelError(f"the predictive of {self.child.name!r} needs a {what} of its parent {p!r}")
-        codes = tuple(v.code(given[v.name]) for v in self.finite_parents)
-        return int(np.ravel_multi_index(codes, sizes(self.finite_parents))) if codes else 0
-
-    def arranged(self, parents: Sequence[str]) -> Self:
-        """The same distribution with its parents in another order, and without the data it was learned from."""
-        before = [v.name for v in self.finite_parents]
-        axes = [before.index(p) for p in parents if p in before]
-        columns = [self.real_parents.index(p) for p in parents if p not in before]
-        variables = tuple(self.parent_variables[self.parents.index(p)] for p in parents)
-        turned = {a: np.transpose(x, [*axes, *range(len(axes), x.ndim)]) for a, x in self._arrays()}
-        if "coefficients" in turned:
-            turned["coefficients"] = turned["coefficients"][..., columns]
-        return replace(self, parent_variables=variables, **turned, seen=None, imagined=None)  # type: ignore[type-var]
-
-    def same(self, other: Self) -> bool:
-        """Whether two CPDs of a node are the same numbers, whatever the order of the parents."""
-        if set(self.parents) != set(other.parents):
-            return False
-        other = other.arranged(self.parents)
-        return all(np.array_equal(x, getattr(other, a), equal_nan=True) for a, x in self._arrays())
-
-    def _arrays(self) -> list[tuple[str, Array]]:
-        return [(a, getattr(self, a)) for a in self.arrays]
-
-    def to_frame(self) -> Any:
-        """One row for each line of numbers."""
-        header, rows = self._rows(self._n_rows())
-        return frame({h: [r[i] for r in rows] for i, h in enumerate(header)})
-
-    def _n_rows(self) -> int:
-        return n_configurations(self.finite_parents)
-
-    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
-        """A line for each configuration of the finite parents: their states, and numbers."""
-        finite, (header, numbers) = self.finite_parents, self._numbers(limit)
-        rows = [[*states, *own] for states, own in zip(product(*(p.states for p in finite)), numbers, strict=False)]
-        header, unseen = [*(p.name for p in finite), *header], self.unsupported.reshape(-1) if self.marks_unseen else np.zeros(0)
-        if not unseen.any():
-            return header, rows
-        return [*header, "rows"], [[*row, "none seen" if unseen[i] else ""] for i, row in enumerate(rows)]
-
-    def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
-        """What is told of each of the first configurations, and its header."""
-        raise NotImplementedError
-
-    def _frame(self, name: str, values: Array, variables: Sequence[Finite]) -> Any:
-        """A row for each parameter: its states, its value, whether no row had its configuration, and its 95 % interval."""
-        states = zip(*product(*(v.states for v in variables)), strict=True)
-        columns: dict[str, Any] = dict(zip((v.name for v in variables), map(list, states), strict=True))
-        columns[name] = values.reshape(-1)
-        if self.seen is not None:
-            columns["unsupported"] = np.repeat(self.unsupported.reshape(-1), values.size // self.unsupported.size)
-        if self.imagined is not None:
-            columns["lower"], columns["upper"] = (end.reshape(-1) for end in self.interval())
-        return frame(columns)
-
-    def _headline(self) -> str:
-        given = f" | {', '.join(self.parents)}" if self.parents else ""
-        return f"p({self.child.name}{given})" + (f", {kind}" if (kind := self._kind()) else "")
-
-    def _kind(self) -> str:
-        return self.kind
-
-    def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
-        more = self._n_rows() - limit
-        return [self._rows(limit)], f"\n… and {more:,} more rows" if more > 0 else ""
 
 
 S = TypeVar("S", bound=Statistic, contravariant=True)
@@ -266,49 +94,10 @@ class Family(Protocol[S]):
     def estimate(self, child: Variable, parents: Sequence[Variable], seen: S, imagined: S | None, how: Estimate) -> Cpd: ...
 
 
-def split(parents: Sequence[Variable]) -> tuple[tuple[Finite, ...], tuple[Variable, ...]]:
-    """The finite parents and the others, each in the order of the graph."""
-    return tuple(p for p in parents if isinstance(p, Finite)), tuple(p for p in parents if not isinstance(p, Finite))
+def regressions_among(families: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of some families, by node, that are regressions; what is no family is none.
 
-
-def flat_index(columns: Columns, parents: Sequence[Finite], n: int) -> npt.NDArray[np.int64]:
-    """The row-major index of each row's configuration of `parents`."""
-    index = np.zeros(n, dtype=np.int64)
-    for parent in parents:
-        index *= parent.n_states
-        index += columns[parent.name]
-    return index
-
-
-def as_numbers(given: Any, refusal: str, kind: type[SufficeError] = ModelError) -> Array:
-    """An array of what is given, if these are numbers.
-
-    >>> as_numbers([1, 2], "these are no numbers")
-    array([1., 2.])
+    >>> regressions_among({"x": None})
+    {}
     """
-    try:
-        return np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise kind(refusal) from None
-
-
-AFTER_EM = "; after EM, em(...).information() has intervals of parameters, and query(..., interval=0.95) of answers"
-
-
-def no_posterior(child: Variable) -> FitError:
-    return FitError(
-        f"{child.name!r} has no posterior, and so no interval and no predictive: it was fitted without a prior, read from a "
-        f"file that holds none, or has a parent that do(...) set to a number; fit it with one, for instance {BDEU} or "
-        f"{argument('prior', 'NormalInverseGamma()', 'nig')}{of_python(AFTER_EM)}"
-    )
-
-
-def frame(columns: Mapping[str, Any]) -> Any:
-    """A data frame of these columns: pandas if it is installed, else pyarrow."""
-    try:
-        import pandas as pd
-    except ImportError:
-        import pyarrow as pa
-
-        return pa.table({k: pa.array(list(v)) for k, v in columns.items()})
-    return pd.DataFrame(dict(columns))
+    return {n: f for n, f in families.items() if getattr(f, "iterative", False)}

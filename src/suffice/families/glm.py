@@ -34,12 +34,13 @@ from suffice.engines.engine import added
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest, note
 from suffice.families.design import CELLS, Layout, codes_of, filled, fixed, shrunk, terms
 from suffice.families.family import Array, Columns
-from suffice.families.glm_steps import APART, advanced, expected_sums, log_ridge, random_of, start_of
+from suffice.families.fitted import Fitted, needs_rows
+from suffice.families.glm_steps import EmSteps
 from suffice.families.glm_sums import Maximum as Maximum
 from suffice.families.glm_sums import Regressors as Regressors
 from suffice.families.glm_sums import Summary as Summary
 from suffice.families.glm_sums import Sums as Sums
-from suffice.families.regression_cpd import Fitted, RegressionCpd, needs_rows
+from suffice.families.regression_cpd import REGRESSIONS, RegressionCpd
 from suffice.statistics import Request
 from suffice.variables import Finite, Real, Variable
 
@@ -47,7 +48,7 @@ MAX_PARAMETERS = 4096
 """No regression has more parameters than this: its Hessian is 128 MiB."""
 
 
-class Glm:
+class Glm(EmSteps):
     """What all regressions have in common. `offset` names a parent that adds to η as it is, `trials` one that counts them."""
 
     ridge: float
@@ -55,6 +56,9 @@ class Glm:
     iterative: ClassVar[bool] = True
     kind: ClassVar[type]
     words: ClassVar[str]
+    file_type: ClassVar[str] = "regression"
+    """What it is called in files."""
+    level_field: ClassVar[str] = "intercept"
     level_words: ClassVar[str] = "intercept"
     canonical: ClassVar[bool] = True
     dispersed: ClassVar[bool] = False
@@ -68,8 +72,14 @@ class Glm:
     """Whether `advance` is known never to lower what it should raise; else EM looks, and halves its steps."""
     closes: ClassVar[bool] = False
     """Whether it has a closed form, `closed`, once its numbers are known."""
+    by_lms: ClassVar[bool] = False
+    """Whether it can be learned row by row: `suffice.learning.lms`."""
     offset: Any = None
     trials: Any = None
+
+    def __init_subclass__(cls) -> None:
+        if "words" in cls.__dict__:
+            REGRESSIONS[cls.__name__] = cls
 
     def __post_init__(self) -> None:
         if not (isinstance(self.ridge, (int, float)) and 0.0 <= self.ridge < np.inf):
@@ -121,6 +131,27 @@ class Glm:
     def layout(self, child: Variable, columns: int) -> Layout:
         """Where θ has what, of a child and the columns of its regressors."""
         return Layout.of(self.n_predictors(child), columns, shared=self.ordered)
+
+    def shapes(self, child: Variable, columns: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The shapes of intercept and coefficients: a number of one predictor, one set of coefficients of ordered states."""
+        levels, slopes, _ = self.layout(child, columns)
+        return () if self.single else levels.shape, slopes.shape[1:] if self.single or self.ordered else slopes.shape
+
+    def check_levels(self, child: Any, levels: Any) -> None:
+        """Refuse intercepts that cannot be."""
+
+    def level_names(self, child: Any) -> list[str]:
+        """What the intercepts are called."""
+        return ["(intercept)"]
+
+    def title(self, child: Any, dispersion: float) -> str:
+        """What a distribution of it is called."""
+        special = "".join(f", {what} {name}" for what in ("offset", "trials") if (name := getattr(self, what)) is not None)
+        return f"{self.words}{special}{self.spread_in_words(dispersion)}"
+
+    def spread_in_words(self, dispersion: float) -> str:
+        """What the dispersion of the distribution is: 1/shape, if not said otherwise."""
+        return f", shape {1.0 / dispersion:.6g}" if self.dispersed or self.profiled else ""
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -223,6 +254,10 @@ class Glm:
         """E of the ridge ½ λ tr(E b P bᵀ), by which the effects of several predictors are taken together."""
         return np.eye(1)
 
+    def curve(self, mean: float, trials: float) -> float:
+        """How ln p of a row curves by η at most, or about the mean of the child."""
+        return 0.25 * max(trials, 1.0)
+
     def unit(self, s: Sums) -> float:
         """A change of η that is neither small nor large, at dispersion 1."""
         return 1.0
@@ -282,53 +317,20 @@ class Glm:
         )
         return self.cpd(at.child, tuple(parents), layout.shifted(theta, -at.centre), own, centre=at.centre, fitted=fitted)
 
-    def cpd(self, child: Any, parents: tuple[Variable, ...], theta: Array, dispersion: float = 1.0, **rest: Any) -> Any:
+    def cpd(self, child: Any, parents: tuple[Variable, ...], theta: Array, dispersion: float = 1.0, **rest: Any) -> RegressionCpd:
         """The CPD of these parameters; the rest are its `centre` and what is `fitted`."""
-        raise NotImplementedError
-
-    def start(self, child: Variable, parents: Sequence[Variable], known: Summary) -> Any:
-        """Where EM starts: at the level of what is known of the child, without effects."""
-        return start_of(self, child, parents, known)
-
-    def random(self, child: Variable, parents: Sequence[Variable], rng: np.random.Generator, known: Summary) -> Any:
-        """A start where some of the variables are hidden."""
-        return random_of(self, child, parents, rng, known)
-
-    def apart(self, levels: Array) -> float:
-        """The deviation of effects of states at a random start."""
-        return APART
-
-    def step(self, cpd: Any, columns: Columns, weights: Array | None = None) -> Any:
-        """What a pass over completed rows says at the parameters of `cpd`: it adds."""
-        return expected_sums(self, cpd, columns, weights)
-
-    def advance(self, cpd: Any, statistic: tuple[Any, ...]) -> Any:
-        """The parameters after one Newton step from what a pass said."""
-        return advanced(self, cpd, statistic)
-
-    def log_prior(self, cpd: Any) -> float:
-        """What the ridge adds to the objective of EM."""
-        return log_ridge(self, cpd)
-
-    def told(self, cpd: Any) -> dict[str, float]:
-        """What a pass is told besides θ."""
-        return {}
-
-    def shape_slopes(self, at: Regressors, theta: Array, dispersion: float, columns: Columns, weights: Array | None) -> Array:
-        """The derivatives by the logarithm of a shape, of a family that has one to climb to."""
-        return np.zeros(0)
-
-    def allowed(self, layout: Layout, theta: Array, ahead: Array) -> Array:
-        """Parameters ahead, or as far on the way to them as parameters may be."""
-        return ahead
-
-    def dispersion_at(self, cpd: Any, s: Sums, shape: Array) -> float:
-        """The dispersion of the next step: the best one at the parameters where the sums are from."""
-        return self.scale(s, max(-2.0 * s.log_likelihood, 0.0)) if self.dispersed else 1.0
+        columns = len(terms(self.regressors(parents)))
+        layout, shapes = self.layout(child, columns), self.shapes(child, columns)
+        levels, slopes = (theta[at].reshape(shape) for at, shape in zip(layout[:2], shapes, strict=True))
+        return RegressionCpd(child, parents, self, levels, slopes, dispersion, **rest)
 
     def log_probs(self, eta: Array) -> Array:
         """ln p of each state of a finite child (the first axis) at η."""
         raise NotImplementedError
+
+    def log_probs_at(self, levels: Any, eta: Array) -> Array:
+        """The same, where the intercepts keep digits that η may have lost."""
+        return self.log_probs(eta)
 
     def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
         """A draw of each row."""
@@ -410,13 +412,6 @@ class OnePredictor(Glm):
     ) -> Sums:
         """The same, with the curvature that the rows have or are expected to have."""
         return one_predictor(X, y, w, theta, self.response, self.exposed(columns), 1.0 / dispersion, expected)
-
-    def cpd(self, child: Any, parents: tuple[Variable, ...], theta: Array, dispersion: float = 1.0, **rest: Any) -> RegressionCpd:
-        return RegressionCpd(child, parents, self, float(theta[0]), theta[1:], dispersion, **rest)
-
-    def spread_in_words(self, dispersion: float) -> str:
-        """What the dispersion of the distribution is: 1/shape, if not said otherwise."""
-        return f", shape {1.0 / dispersion:.6g}" if self.dispersed or self.profiled else ""
 
     def link(self, mean: float) -> float:
         raise NotImplementedError

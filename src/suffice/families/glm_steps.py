@@ -11,7 +11,7 @@ so a step that lowers the objective is halved until it does not (`learning.climb
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -35,51 +35,83 @@ class ExpectedSums(NamedTuple):
     shape: Array
 
 
-def start_of(family: Any, child: Variable, parents: Sequence[Variable], known: Summary) -> Any:
-    """No effects, and the level that the mean of the child has."""
-    family.check(child, parents)
-    layout: Layout = family.layout(child, len(known.columns))
-    centre = np.where(are_numbers(family.regressors(parents)), known.columns / known.weight, 0.0)
-    return family.cpd(child, tuple(parents), layout.of_levels(family.first_levels(known)), centre=centre)
+class EmSteps:
+    """What EM asks of a regression: where to start, what completed rows say, and the parameters after one step."""
 
+    if TYPE_CHECKING:
 
-def random_of(family: Any, child: Variable, parents: Sequence[Variable], rng: np.random.Generator, known: Summary) -> Any:
-    """The same, with effects of states drawn: where some of the variables are hidden, equal effects would stay equal."""
-    cpd = start_of(family, child, parents, known)
-    states, slopes = ~are_numbers(family.regressors(parents)), cpd.layout.slopes
-    theta = cpd.theta.copy()
-    width = family.apart(theta[cpd.layout.levels]) / max(1, int(states.sum()))
-    theta[slopes[:, states]] = np.clip(rng.standard_normal(slopes[:, states].shape), -2.0, 2.0) * width
-    return family.cpd(child, tuple(parents), theta, centre=cpd.centre)
+        def __getattr__(self, name: str) -> Any:
+            """What a regression has: see `suffice.families.glm`."""
 
+    def start(self, child: Variable, parents: Sequence[Variable], known: Summary) -> Any:
+        """No effects, and the level that the mean of the child has."""
+        self.check(child, parents)
+        layout: Layout = self.layout(child, len(known.columns))
+        centre = np.where(are_numbers(self.regressors(parents)), known.columns / known.weight, 0.0)
+        return self.cpd(child, tuple(parents), layout.of_levels(self.first_levels(known)), centre=centre)
 
-def expected_sums(family: Any, cpd: Any, columns: Columns, weights: Array | None) -> ExpectedSums:
-    """What these rows say at the parameters of `cpd`."""
-    at = Regressors(cpd.child, cpd.regressors, cpd.centre)
-    theta = cpd.layout.shifted(cpd.theta, cpd.centre)
-    known = family.summary(cpd.child, cpd.parent_variables, columns, weights)
-    sums = family.measure(at, theta, columns, weights, **family.told(cpd))
-    return ExpectedSums(sums, known.columns, known.child, family.shape_slopes(at, theta, cpd.dispersion, columns, weights))
+    def random(self, child: Variable, parents: Sequence[Variable], rng: np.random.Generator, known: Summary) -> Any:
+        """The same, with effects of states drawn: where some of the variables are hidden, equal effects would stay equal."""
+        cpd = self.start(child, parents, known)
+        states, slopes = ~are_numbers(self.regressors(parents)), cpd.layout.slopes
+        theta = cpd.theta.copy()
+        width = self.apart(theta[cpd.layout.levels]) / max(1, int(states.sum()))
+        theta[slopes[:, states]] = np.clip(rng.standard_normal(slopes[:, states].shape), -2.0, 2.0) * width
+        return self.cpd(child, tuple(parents), theta, centre=cpd.centre)
 
+    def apart(self, levels: Array) -> float:
+        """The deviation of effects of states at a random start."""
+        return APART
 
-def advanced(family: Any, cpd: Any, statistic: tuple[Any, ...]) -> Any:
-    """The regression after one step; a column that the rows cannot tell from those before it stays where it is."""
-    found = ExpectedSums(*statistic)
-    s = Sums(*found.sums)
-    if not s.weight > 0:
-        return cpd
-    layout, at = cpd.layout, Regressors(cpd.child, cpd.regressors, cpd.centre)
-    theta, penalty = layout.shifted(cpd.theta, cpd.centre), family.penalty(at)
-    curvature, slope = s.hessian + penalty, s.gradient - penalty @ theta
-    kept = independent(curvature, cpd.child.name)
-    scale = np.sqrt(np.diag(curvature)[kept])
-    ahead = theta.copy()
-    ahead[kept] += np.linalg.solve(curvature[np.ix_(kept, kept)] / scale[:, None] / scale, slope[kept] / scale) / scale
-    ahead = family.allowed(layout, theta, ahead)
-    plain = layout.shifted(ahead, -cpd.centre)
-    numbers = are_numbers(cpd.regressors)
-    centre = np.where(numbers, found.columns / s.weight, cpd.centre)
-    return family.cpd(cpd.child, cpd.parent_variables, plain, family.dispersion_at(cpd, s, found.shape), centre=centre)
+    def step(self, cpd: Any, columns: Columns, weights: Array | None = None) -> Any:
+        """What completed rows say at the parameters of `cpd`: it adds."""
+        at = Regressors(cpd.child, cpd.regressors, cpd.centre)
+        theta = cpd.layout.shifted(cpd.theta, cpd.centre)
+        known = self.summary(cpd.child, cpd.parent_variables, columns, weights)
+        sums = self.measure(at, theta, columns, weights, **self.told(cpd))
+        return ExpectedSums(sums, known.columns, known.child, self.shape_slopes(at, theta, cpd.dispersion, columns, weights))
+
+    def advance(self, cpd: Any, statistic: tuple[Any, ...]) -> Any:
+        """The regression after one step; a column that the rows cannot tell from those before it stays where it is."""
+        found = ExpectedSums(*statistic)
+        s = Sums(*found.sums)
+        if not s.weight > 0:
+            return cpd
+        layout, at = cpd.layout, Regressors(cpd.child, cpd.regressors, cpd.centre)
+        theta, penalty = layout.shifted(cpd.theta, cpd.centre), self.penalty(at)
+        curvature, slope = s.hessian + penalty, s.gradient - penalty @ theta
+        kept = independent(curvature, cpd.child.name)
+        scale = np.sqrt(np.diag(curvature)[kept])
+        ahead = theta.copy()
+        ahead[kept] += np.linalg.solve(curvature[np.ix_(kept, kept)] / scale[:, None] / scale, slope[kept] / scale) / scale
+        ahead = self.allowed(layout, theta, ahead)
+        plain = layout.shifted(ahead, -cpd.centre)
+        numbers = are_numbers(cpd.regressors)
+        centre = np.where(numbers, found.columns / s.weight, cpd.centre)
+        return self.cpd(cpd.child, cpd.parent_variables, plain, self.dispersion_at(cpd, s, found.shape), centre=centre)
+
+    def log_prior(self, cpd: Any) -> float:
+        """−½ θᵀΛθ: what the ridge adds to the objective."""
+        if not self.ridge:
+            return 0.0
+        penalty = self.penalty(Regressors(cpd.child, cpd.regressors, cpd.centre))
+        return -0.5 * float(cpd.theta @ penalty @ cpd.theta)
+
+    def told(self, cpd: Any) -> dict[str, float]:
+        """What a pass is told besides θ."""
+        return {}
+
+    def shape_slopes(self, at: Regressors, theta: Array, dispersion: float, columns: Columns, weights: Array | None) -> Array:
+        """The derivatives by the logarithm of a shape, of a family that has one to climb to."""
+        return np.zeros(0)
+
+    def allowed(self, layout: Layout, theta: Array, ahead: Array) -> Array:
+        """Parameters ahead, or as far on the way to them as parameters may be."""
+        return ahead
+
+    def dispersion_at(self, cpd: Any, s: Sums, shape: Array) -> float:
+        """The dispersion of the next step: the best one at the parameters where the sums are from."""
+        return float(self.scale(s, max(-2.0 * s.log_likelihood, 0.0))) if self.dispersed else 1.0
 
 
 def between(cpd: Any, other: Any, share: float = 0.5) -> Any:
@@ -87,11 +119,3 @@ def between(cpd: Any, other: Any, share: float = 0.5) -> Any:
     theta = (1.0 - share) * cpd.theta + share * other.theta
     dispersion = float(np.exp((1.0 - share) * np.log(cpd.dispersion) + share * np.log(other.dispersion)))
     return cpd.family.cpd(cpd.child, cpd.parent_variables, theta, dispersion, centre=cpd.centre)
-
-
-def log_ridge(family: Any, cpd: Any) -> float:
-    """−½ θᵀΛθ: what the ridge adds to the objective."""
-    if not family.ridge:
-        return 0.0
-    penalty = family.penalty(Regressors(cpd.child, cpd.regressors, cpd.centre))
-    return -0.5 * float(cpd.theta @ penalty @ cpd.theta)

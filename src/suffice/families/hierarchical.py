@@ -20,8 +20,9 @@ import numpy as np
 
 from suffice.errors import FitError, listed, nearest, note
 from suffice.families.family import Array
+from suffice.families.plain_numbers import array_of, flat
 from suffice.families.pooling import LOWEST, Pooled, checked_strength, common_strength, highest, pooled
-from suffice.families.prior import Node, Prior, all_finite, in_order
+from suffice.families.prior import Node, Prior, all_finite, in_order, prior_of
 from suffice.families.priors import same_rows
 from suffice.families.random_effects import RandomEffects
 from suffice.remedies import BINS, PARTIAL, POOLED, SEPARATE, by_evidence
@@ -51,6 +52,8 @@ class HierarchicalDirichlet(Prior):
     array([[0.81, 0.19],
            [0.4 , 0.6 ]])
     """
+
+    file_type: ClassVar[str] = "HierarchicalDirichlet"
 
     strength: Mapping[str, float] | float | None = None
     mean: Mapping[str, Any] | None = None
@@ -205,6 +208,8 @@ class PartialPooling(Prior):
            [7.3, 2.7]])
     """
 
+    file_type: ClassVar[str] = "PartialPooling"
+
     pools: tuple[Pool, ...]
     strength: float | None = None
     prior: Any = None
@@ -213,6 +218,11 @@ class PartialPooling(Prior):
     restricted: bool = False
 
     chooses: ClassVar[bool] = True
+
+    @property
+    def parts(self) -> Sequence[Any]:
+        """Those of other nodes."""
+        return () if self.prior is None else self.prior.parts
 
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> PartialPooling:
         return self if self.prior is None else replace(self, prior=self.prior.bind(variables, statistics))
@@ -237,6 +247,21 @@ class PartialPooling(Prior):
         left = [node for name, node in seen.items() if name not in pooled_nodes]
         prior = None if self.prior is None else self.prior.choose(variables, left, statistics)
         return replace(self, prior=prior, found=found)
+
+    def to_dict(self) -> dict[str, Any]:
+        common = {n: vars(c) | {"mean": flat(c.mean), "shape": c.mean.shape} for n, c in self.found.items()}
+        pools = [{"families": pool.families, "group": pool.group} for pool in self.pools]
+        prior = None if self.prior is None else self.prior.to_dict()
+        return self._head() | {"pools": pools, "strength": self.strength, "prior": prior, "found": common}
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Prior:
+        pools = tuple(Pool(tuple(tuple(map(str, family)) for family in p["families"]), p["group"]) for p in d["pools"])
+        found = {
+            n: Common(float(c["strength"]), array_of(c["mean"]).reshape(c["shape"]), tuple(map(str, c["states"])))
+            for n, c in d["found"].items()
+        }
+        return PartialPooling(pools, d["strength"], None if d["prior"] is None else prior_of(d["prior"]), found)
 
     def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
         """What it imagines of a pooled table, and what the other prior holds of any other node."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -41,6 +41,8 @@ class KnownVariance(Prior):
     >>> bn["y"].interval(0.95)["intercept"].lower.round(2)
     array([0.29, 1.23])
     """
+
+    file_type: ClassVar[str] = "KnownVariance"
 
     variance: Mapping[str, float] | float
     mean: Mapping[str, float] | float | None = None

@@ -32,7 +32,7 @@ there is one predictor, E is taken as 1: the prior of each effect is normal of v
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar, NamedTuple
 
@@ -46,7 +46,7 @@ from suffice.families.glm import OfStates, one_predictor
 from suffice.families.glm_sums import Regressors, Summary, Sums
 from suffice.families.laplace import log_softmax
 from suffice.families.regression import independent
-from suffice.families.regression_cpd import Fitted, GlmCpd, coefficient_table
+from suffice.families.regression_cpd import RegressionCpd
 from suffice.variables import Finite, Variable
 
 SMALL = 256
@@ -67,57 +67,6 @@ class Working(NamedTuple):
     hessian: Array
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LogisticCpd(GlmCpd):
-    """p(child | parents) by the log-odds of each state against the first: intercept[k] + coefficients[k]·x for state k + 1.
-
-    The columns of the coefficients are `terms`: a number per real parent, an indicator per state but the first of a finite one,
-    in the order of the parents. `centre` is where sums over rows are taken from; it changes no probability.
-
-    >>> from suffice import Real
-    >>> LogisticCpd(Finite("y", ["no", "yes"]), (Real("x"), Finite("z", ["a", "b"])), [0.5], [[2.0, -1.0]])
-    p(y | x, z), logistic, against y=no
-    y    intercept  x  z=b
-    ───  ─────────  ─  ───
-    yes  0.5        2  -1
-    """
-
-    child: Finite
-    parent_variables: tuple[Variable, ...]
-    intercept: Array
-    coefficients: Array
-    centre: Array = field(default_factory=lambda: np.zeros(0))
-    ridge: float = 0.0
-    fitted: Fitted | None = None
-
-    def __post_init__(self) -> None:
-        m = self.family.n_predictors(self.child)
-        self._keep(intercept=(m,), coefficients=(m, len(self.terms)))
-
-    @property
-    def family(self) -> Logistic:
-        return Logistic(self.ridge)
-
-    @property
-    def numbers(self) -> Array:
-        return np.concatenate([self.intercept[:, None], self.coefficients], axis=1)
-
-    def _n_rows(self) -> int:
-        return len(self.intercept) if self.fitted is None else self.n_parameters
-
-    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
-        numbers, states = self.numbers, self.child.states[1:]
-        if self.fitted is None:
-            header = [self.child.name, "intercept", *self.terms]
-            return header, [[state, *row] for state, row in zip(states, numbers.tolist(), strict=True)][:limit]
-        header, rows = coefficient_table(self._names() * len(numbers), self.theta, self.fitted)
-        each = [s for s in states for _ in self._names()]
-        return [self.child.name, *header], [[state, *row] for state, row in zip(each, rows, strict=True)][:limit]
-
-    def _kind(self) -> str:
-        return f"logistic, against {self.child.name}={self.child.states[0]}"
-
-
 @dataclass(frozen=True)
 class Logistic(OfStates):
     """The family of logistic regressions of a finite node: of two states, or multinomial. `ridge` shrinks the coefficients.
@@ -131,18 +80,20 @@ class Logistic(OfStates):
     ridge: float = 0.0
 
     lost: ClassVar[str] = "its log-odds would be infinite; leave the state out"
+    file_type: ClassVar[str] = "logistic"
     words: ClassVar[str] = "logistic regression"
+    by_lms: ClassVar[bool] = True
     sure: ClassVar[bool] = True
     response: ClassVar[int] = 1
 
-    def start(self, child: Variable, parents: Sequence[Variable], known: Summary | None = None) -> LogisticCpd:
+    def start(self, child: Variable, parents: Sequence[Variable], known: Summary | None = None) -> RegressionCpd:
         """No effects: every state as probable as the others, whatever is known."""
         self.check(child, parents)
         return self.cpd(child, tuple(parents), np.zeros(self.n_parameters(child, parents)))
 
     def random(
         self, child: Variable, parents: Sequence[Variable], rng: np.random.Generator, known: Summary | None = None
-    ) -> LogisticCpd:
+    ) -> RegressionCpd:
         """Standard normal intercepts and effects of states, no effects of numbers (whose scale is not known): a start where
         some of the variables are hidden and equal effects would stay equal."""
         cpd = self.start(child, parents)
@@ -151,7 +102,7 @@ class Logistic(OfStates):
         return replace(cpd, intercept=rng.standard_normal(cpd.intercept.shape), coefficients=effects)
 
     def step(
-        self, cpd: LogisticCpd, columns: Columns, weights: npt.NDArray[Any] | None = None, *, newton: bool | None = None
+        self, cpd: RegressionCpd, columns: Columns, weights: npt.NDArray[Any] | None = None, *, newton: bool | None = None
     ) -> Working:
         """The sums of one pass over these rows, at the parameters of `cpd`; whether with the Hessian goes by its size."""
         curved = cpd.n_parameters <= SMALL if newton is None else newton
@@ -159,7 +110,7 @@ class Logistic(OfStates):
         sums: Working = reduce(added, (_sums(cpd, X, y, w, curved) for X, y, w, _ in self.parts(at, columns, weights)))
         return sums
 
-    def advance(self, cpd: LogisticCpd, statistic: tuple[Any, ...]) -> LogisticCpd:
+    def advance(self, cpd: RegressionCpd, statistic: tuple[Any, ...]) -> RegressionCpd:
         """The parameters after one step that does not lower Σ w ln p (less the ridge). A column that the rows cannot tell
         from those before it stays where it is."""
         s = Working(*statistic)
@@ -168,17 +119,17 @@ class Logistic(OfStates):
         further, more = self._damped(cpd, s, kept) if s.hessian.size else (moved, gain)
         return _moved(cpd, further if more > gain else moved, s.scatter)
 
-    def independent(self, cpd: LogisticCpd, s: Working) -> npt.NDArray[np.intp]:
+    def independent(self, cpd: RegressionCpd, s: Working) -> npt.NDArray[np.intp]:
         """The columns, the intercept first, that the rows (or the ridge) can tell from those before them."""
         return independent(self._half(cpd, s), cpd.child.name)
 
-    def _bounded(self, cpd: LogisticCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
+    def _bounded(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
         """The step to the top of the bound, and what it gains at least."""
         G, moved = self._gradient(cpd, s), np.zeros_like(s.gradient)
         moved[:, kept] = _solved(self._half(cpd, s)[np.ix_(kept, kept)], (G + G.sum(axis=0))[:, kept].T).T
         return moved, 0.5 * float(np.sum(G * moved))
 
-    def _damped(self, cpd: LogisticCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
+    def _damped(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
         """As much of the Newton step as is safe, and what it gains at least: nothing where its digits are in doubt."""
         try:
             d, error = self._direction(cpd, s, kept)
@@ -191,7 +142,7 @@ class Logistic(OfStates):
         t = np.log1p(M) / M
         return t * d, slope * (t - (1.0 - t) / M)
 
-    def _direction(self, cpd: LogisticCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
+    def _direction(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
         """H⁻¹ G in the columns that are kept, and the relative error of that as a solution."""
         H = s.hessian + self.ridge * np.kron(self.contrasts(cpd.child), shrunk(cpd.parent_variables))
         d, G = np.zeros(len(H)), self._gradient(cpd, s).reshape(-1)
@@ -202,19 +153,19 @@ class Logistic(OfStates):
             error, size = (float(np.linalg.norm(v[used] / scale)) for v in (H @ d - G, G))
         return d.reshape(s.gradient.shape), error / size if size else 0.0
 
-    def _half(self, cpd: LogisticCpd, s: Working) -> Array:
+    def _half(self, cpd: RegressionCpd, s: Working) -> Array:
         """The bound of one predictor: E, which the ridge takes as 1 of two states, is ½ of them in the bound."""
         ridge = self.ridge * (2.0 if cpd.child.n_states == 2 else 1.0)
         return np.asarray(0.5 * s.scatter + ridge * shrunk(cpd.parent_variables))
 
-    def log_prior(self, cpd: LogisticCpd) -> float:
+    def log_prior(self, cpd: RegressionCpd) -> float:
         """−½ λ tr(E b P bᵀ): what the ridge adds to the objective."""
         return -0.5 * float(np.sum(self._pull(cpd) * cpd.numbers)) if self.ridge else 0.0
 
-    def _gradient(self, cpd: LogisticCpd, s: Working) -> Array:
+    def _gradient(self, cpd: RegressionCpd, s: Working) -> Array:
         return np.asarray(s.gradient - self._pull(cpd))
 
-    def _pull(self, cpd: LogisticCpd) -> Array:
+    def _pull(self, cpd: RegressionCpd) -> Array:
         """λ E b P, the slope of the ridge."""
         return np.asarray(self.ridge * self.contrasts(cpd.child) @ cpd.numbers @ shrunk(cpd.parent_variables))
 
@@ -241,9 +192,8 @@ class Logistic(OfStates):
         K = child.n_states
         return np.eye(1) if K == 2 else np.eye(K - 1) - 1.0 / K
 
-    def cpd(self, child: Any, parents: tuple[Variable, ...], theta: Array, dispersion: float = 1.0, **rest: Any) -> LogisticCpd:
-        rows = theta.reshape(self.n_predictors(child), -1)
-        return LogisticCpd(child, parents, rows[:, 0], rows[:, 1:], ridge=self.ridge, **rest)
+    def title(self, child: Finite, dispersion: float) -> str:
+        return f"logistic, against {child.name}={child.states[0]}"
 
     def log_probs(self, eta: Array) -> Array:
         return log_softmax(np.concatenate([np.zeros((1, *eta.shape[1:])), eta]), axis=0)
@@ -253,7 +203,7 @@ class Logistic(OfStates):
         return np.asarray((rng.random(eta.shape[1]) * ends[-1] >= ends[:-1]).sum(axis=0), dtype=np.int32)
 
 
-def _sums(cpd: LogisticCpd, X: Array, y: npt.NDArray[np.intp], w: Array, curved: bool) -> Working:
+def _sums(cpd: RegressionCpd, X: Array, y: npt.NDArray[np.intp], w: Array, curved: bool) -> Working:
     layout = cpd.layout
     log_p = cpd.family.log_probs(layout.predictors(layout.shifted(cpd.theta, cpd.centre)) @ X)
     P, rest = np.exp(log_p), -np.expm1(log_p)  # which keeps its digits where p is nearly 1
@@ -287,7 +237,7 @@ def _hessian(P: Array, rest: Array, w: Array, X: Array) -> Array:
     return H
 
 
-def _widest(cpd: LogisticCpd, s: Working, d: Array) -> float:
+def _widest(cpd: RegressionCpd, s: Working, d: Array) -> float:
     """At least the widest range, over the states of the child, of the change of η that a step d makes in any row."""
     largest = np.ones(len(s.powers))
     numbers = np.flatnonzero(are_numbers(cpd.parent_variables)) + 1
@@ -312,10 +262,11 @@ def _solved(A: Array, b: Array) -> Array:
     return np.asarray(np.linalg.solve(A / scale[:, None] / scale, b / rows) / rows)
 
 
-def _moved(cpd: LogisticCpd, moved: Array, scatter: Array) -> LogisticCpd:
+def _moved(cpd: RegressionCpd, moved: Array, scatter: Array) -> RegressionCpd:
     """The regression after a step in centred columns, its centre moved to the mean of the numbers."""
     layout = cpd.layout
     theta = layout.shifted(layout.shifted(cpd.theta, cpd.centre) + moved.reshape(-1), -cpd.centre)
     mean = scatter[0, 1:] / scatter[0, 0] if scatter[0, 0] > 0 else np.zeros_like(cpd.centre)
     centre = cpd.centre + np.where(are_numbers(cpd.parent_variables), mean, 0.0)
-    return cpd.family.cpd(cpd.child, cpd.parent_variables, theta, centre=centre)
+    own: RegressionCpd = cpd.family.cpd(cpd.child, cpd.parent_variables, theta, centre=centre)
+    return own

@@ -66,6 +66,8 @@ class LogisticNormal(Prior):
     array([0.521, 0.321, 0.157])
     """
 
+    file_type: ClassVar[str] = "LogisticNormal"
+
     mean: Any = 0.0
     covariance: Any = None
     variance: Mapping[str, float] | float | None = LIKE_DIRICHLET

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ class NormalInverseGamma(Prior):
     >>> NormalInverseGamma(count=2.0).count
     2.0
     """
+
+    file_type: ClassVar[str] = "NormalInverseGamma"
 
     count: float = 1.0
     df: float = 3.0
@@ -75,6 +77,8 @@ class NormalWishart(Prior):
     1.0
     """
 
+    file_type: ClassVar[str] = "NormalWishart"
+
     count: float = 1.0
     df: float | None = None
     mean: Mapping[str, float] | float | None = None
@@ -86,6 +90,10 @@ class NormalWishart(Prior):
         _all_finite("the mean of NormalWishart", self.mean)
         if self.scale is not None:
             check_positive("the scale of NormalWishart", self.scale)
+
+    @property
+    def is_one_matrix(self) -> bool:
+        return type(self) is NormalWishart
 
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalWishart:
         reals = real_names(variables)
@@ -122,6 +130,8 @@ class Gamma(Prior):
     >>> Gamma(2.0, 0.5)
     Gamma(shape=2.0, rate=0.5)
     """
+
+    file_type: ClassVar[str] = "Gamma"
 
     shape: float = 1.0
     rate: Mapping[str, float] | float | None = None

@@ -13,7 +13,7 @@ McCullagh 1980, Journal of the Royal Statistical Society B 42, p. 109.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -25,58 +25,8 @@ from suffice.families.design import Layout
 from suffice.families.family import Array, Columns
 from suffice.families.glm import OfStates
 from suffice.families.glm_sums import Summary, Sums
-from suffice.families.regression_cpd import Fitted, GlmCpd
 from suffice.libraries import sc
-from suffice.variables import Finite, Variable
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class OrdinalCpd(GlmCpd):
-    """p(child | parents) of ordered states, by cut points and one set of coefficients: p(child ≤ k) has the log-odds
-    cut_points[k] − coefficients·x, so that a positive coefficient makes later states more probable.
-
-    The coefficients belong to `terms`: a number per real parent, an indicator per state but the first of a finite one, in the
-    order of the parents. `centre` is where sums over rows are taken from; it changes no probability.
-
-    >>> from suffice import Real
-    >>> OrdinalCpd(Finite("pain", ["none", "some", "much"]), (Real("dose"),), [-1.0, 1.5], [0.5])
-    p(pain | dose), proportional odds
-    term       estimate
-    ─────────  ────────
-    none|some  -1
-    some|much  1.5
-    dose       0.5
-    """
-
-    child: Finite
-    parent_variables: tuple[Variable, ...]
-    cut_points: Array
-    coefficients: Array
-    centre: Array = field(default_factory=lambda: np.zeros(0))
-    ridge: float = 0.0
-    fitted: Fitted | None = None
-
-    def __post_init__(self) -> None:
-        self._keep(cut_points=(self.family.n_predictors(self.child),), coefficients=(len(self.terms),))
-        if not np.all(np.diff(self.cut_points) > 0):
-            raise ModelError(f"the cut_points of {self.child.name!r} must rise from each to the next, not {self.cut_points}")
-
-    @property
-    def family(self) -> ProportionalOdds:
-        return ProportionalOdds(self.ridge)
-
-    @property
-    def numbers(self) -> Array:
-        return np.concatenate([self.cut_points, self.coefficients])
-
-    def log_probs(self, columns: Columns, n: int) -> Array:
-        return self.family.log_probs(self.predictor(columns, n), log_gaps(self.cut_points)[:, None])
-
-    def _names(self) -> list[str]:
-        return [*(f"{a}|{b}" for a, b in pairwise(self.child.states)), *self.terms]
-
-    def _kind(self) -> str:
-        return "proportional odds"
+from suffice.variables import Finite
 
 
 @dataclass(frozen=True)
@@ -95,6 +45,8 @@ class ProportionalOdds(OfStates):
 
     ordered: ClassVar[bool] = True
     lost: ClassVar[str] = "its cut points would be infinite or equal; leave the state out"
+    file_type: ClassVar[str] = "ordinal"
+    level_field: ClassVar[str] = "cut_points"
     words: ClassVar[str] = "proportional odds regression"
     level_words: ClassVar[str] = "intercept, its cut points,"
 
@@ -116,9 +68,18 @@ class ProportionalOdds(OfStates):
         shares = np.where(then < 0.1 * now, 0.9 * now / np.where(then < now, now - then, 1.0), 1.0)
         return np.asarray(theta + min(1.0, float(shares.min(initial=1.0))) * (ahead - theta))
 
-    def cpd(self, child: Any, parents: tuple[Variable, ...], theta: Array, dispersion: float = 1.0, **rest: Any) -> OrdinalCpd:
-        cuts = self.n_predictors(child)
-        return OrdinalCpd(child, parents, theta[:cuts], theta[cuts:], ridge=self.ridge, **rest)
+    def check_levels(self, child: Finite, levels: Array) -> None:
+        if not np.all(np.diff(levels) > 0):
+            raise ModelError(f"the cut_points of {child.name!r} must rise from each to the next, not {levels}")
+
+    def level_names(self, child: Finite) -> list[str]:
+        return [f"{a}|{b}" for a, b in pairwise(child.states)]
+
+    def title(self, child: Finite, dispersion: float) -> str:
+        return "proportional odds"
+
+    def log_probs_at(self, levels: Array, eta: Array) -> Array:
+        return self.log_probs(eta, log_gaps(levels)[:, None])
 
     def log_probs(self, eta: Array, gaps: Array | None = None) -> Array:
         """ln p of each state, from η in rising order and `log_gaps` of the cut points, whose digits η may have lost."""

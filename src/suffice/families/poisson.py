@@ -14,28 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, StatisticsError
-from suffice.exponential.poisson import Poisson as Counted
+from suffice.exponential.poisson import Poisson as Counting
 from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
 from suffice.exponential.special import log_gamma_step
-from suffice.families.family import (
-    Array,
-    Columns,
-    Cpd,
-    Estimate,
-    Interval,
-    Mean,
-    Mode,
-    as_numbers,
-    checked_level,
-    flat_index,
-    split,
-)
+from suffice.families.cpd import Array, Columns, Cpd, flat_index, split
+from suffice.families.family import Estimate, Interval, Mean, Mode, checked_level
 from suffice.inference.network import CountNode, log_poisson
 from suffice.libraries import sc
 from suffice.remedies import BY_MEAN
@@ -104,35 +93,6 @@ class Poisson:
         return self.estimate(child, parents, moments, None, Mean())
 
 
-@dataclass(frozen=True)
-class Rates:
-    """Rates of a count written down by hand: one number, or an array with one axis per parent, in the order of the graph.
-
-    >>> from suffice import Count
-    >>> Rates([0.5, 3.0]).bound(Count("visits"), [Finite("ill", ["no", "yes"])])
-    p(visits | ill), Poisson
-    ill  rate
-    ───  ────
-    no   0.5
-    yes  3
-    """
-
-    rates: Any
-
-    kind: ClassVar[type] = Count
-
-    def bound(self, child: Variable, parents: Sequence[Variable]) -> PoissonRates:
-        """The CPD that these numbers make of a node and its parents; a single number holds for every configuration."""
-        finite, numbers = split(parents)
-        if numbers:
-            raise ModelError(f"the rates of {child.name!r} cannot have the number {numbers[0].name!r} as a parent")
-        rates = as_numbers(self.rates, f"the rates of {child.name!r} must be numbers, not {self.rates!r}")
-        checked_cells(finite, f"the rates of {child.name!r}")
-        if np.isnan(rates).any():
-            raise ModelError(f"the rates of {child.name!r} must be finite numbers from 0 up, not NaN")
-        return PoissonRates(child, finite, rates if rates.ndim else np.full(sizes(finite), float(rates)))
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class PoissonRates(Cpd):
     """p(child | parents) = Poisson(rates[u]), an axis per parent; `seen` and `imagined` are the moments it was fitted from.
@@ -151,8 +111,12 @@ class PoissonRates(Cpd):
     seen: Moments | None = None
     imagined: Moments | None = None
 
+    types: ClassVar[tuple[str, ...]] = ("poisson",)
+    children: ClassVar[Any] = Count
     arrays: ClassVar[tuple[str, ...]] = ("rates",)
+    positive: ClassVar[tuple[str, ...]] = ("rates",)
     kind: ClassVar[str] = "Poisson"
+    noun: ClassVar[str] = "rate"
     marks_unseen: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -178,16 +142,6 @@ class PoissonRates(Cpd):
     def means(self) -> Array:
         """The mean of the count in each configuration."""
         return self.rates
-
-    @property
-    def variances(self) -> Array:
-        """Its variance, which is the same."""
-        return self.rates
-
-    @property
-    def entropies(self) -> Array:
-        """Its entropy in each configuration."""
-        return poisson_entropy(self.rates)
 
     def expected(self, derived: RowFormula) -> Array:
         """The mean in each configuration of what is derived from the count, ln n!: H − λ + λ ln λ."""
@@ -227,30 +181,34 @@ class PoissonRates(Cpd):
         """One row per configuration of the parents: its states, the rate, its 95 % interval where there is one."""
         return self._frame("rate", self.rates, self.parent_variables)
 
-    def drawn_parts(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
-        """n draws of the rates from their posterior, a line each."""
+    def as_line(self) -> tuple[Array, Array, Array]:
+        return self.rates, np.zeros((*self.rates.shape, 0)), self.rates
+
+    def filled(self, mean: float, variance: float) -> PoissonRates:
+        return replace(self, rates=np.where(self.undefined, mean, self.rates))
+
+    def moved(self, parent: str, rng: np.random.Generator) -> PoissonRates:
+        return replace(self, rates=self.rates * rng.uniform(0.7, 1.4, self.rates.shape))
+
+    def log_prior(self, imagined: Moments, how: Estimate, log_scale: float) -> float:
+        """Σ a ln λ − b λ for means, with a imagined events in b rows; Σ (a − 1) ln λ − b λ for modes."""
+        prior, rates = imagined.at(np.arange(self.rates.size)), self.rates.reshape(-1)
+        events = prior.count * prior.mean[:, 0] - how.less
+        return float((sc.xlogy(events, rates) - prior.count * rates).sum())
+
+    def _entropies(self, held: npt.NDArray[np.bool_]) -> Array:
+        return poisson_entropy(self.rates[held])
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
         rows, events = self._posterior()
-        return {"rates": (rng.standard_gamma(events, (n, len(events))) / rows).reshape(n, *self.rates.shape)}
+        drawn = rng.standard_gamma(events, (n, len(events))) / rows
+        return {"rates": drawn.reshape(n, *self.rates.shape)}
 
     def quantiles_at(self, means: Array, variances: Array, shares: Array) -> Array:
         """Below which so large a share of counts of these means lies."""
         from scipy.stats import poisson
 
         return np.asarray(poisson.ppf(shares, means))
-
-    def filled(self, mean: float, variance: float) -> Self:
-        """The same, with this mean where there is no rate."""
-        return replace(self, rates=np.where(np.isnan(self.rates), mean, self.rates)) if np.isnan(self.rates).any() else self
-
-    def moved_apart(self, rng: np.random.Generator) -> Self:
-        """The same with its rates moved a little, at random."""
-        return replace(self, rates=self.rates * rng.uniform(0.7, 1.4, self.rates.shape))
-
-    def log_prior(self, imagined: Moments, how: Estimate) -> float:
-        """Σ a ln λ − b λ for means, with a imagined events in b rows; Σ (a − 1) ln λ − b λ for modes."""
-        prior, rates = imagined.at(np.arange(self.rates.size)), self.rates.reshape(-1)
-        events = prior.count * prior.mean[:, 0] - (1.0 if isinstance(how, Mode) else 0.0)
-        return float((sc.xlogy(events, rates) - prior.count * rates).sum())
 
     def _posterior(self) -> tuple[Array, Array]:
         return _rows_and_events(self.posterior().at(np.arange(self.rates.size)))
@@ -281,7 +239,7 @@ def poisson_entropy(rates: Array) -> Array:
     result = np.full(np.shape(rates), np.nan)
     known = ~np.isnan(rates)
     distinct, inverse = np.unique(rates[known], return_inverse=True)
-    parts = [Counted(distinct[i : i + TOGETHER]).entropy() for i in range(0, len(distinct), TOGETHER)]
+    parts = [Counting(distinct[i : i + TOGETHER]).entropy() for i in range(0, len(distinct), TOGETHER)]
     if parts:
         result[known] = np.concatenate(parts)[inverse]
     return result

@@ -7,11 +7,12 @@ that updating with more rows, and the chain rule of the evidence, hold for one a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
 
-from suffice.errors import FitError
+from suffice.errors import FitError, FormatError
 from suffice.families.family import Array, as_numbers
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
@@ -20,11 +21,54 @@ Node = tuple[Variable, Sequence[Variable], Any]
 """A child, its parents, and what was seen of them."""
 
 
+PRIORS: dict[str, type[Prior]] = {}
+"""Priors by what they are called in files; each class that says what it is called is here once it is defined."""
+
+
 class Prior:
     """What a prior can do. One of its own says `imagine`, and else only what it does in another way."""
 
+    file_type: ClassVar[str] = ""
+    """What it is called in files; one without cannot be written."""
     chooses: ClassVar[bool] = False
     """Whether it may leave numbers free, for the data to choose."""
+    form: ClassVar[int]
+    """1: rows spread evenly over the cells of a table; 2: rows in each cell; 3: rows spread over configurations that occur."""
+    needs_data: ClassVar[bool] = False
+    """Whether what it imagines depends on where there is data, so that it is for scores alone."""
+
+    def __init_subclass__(cls) -> None:
+        if name := cls.__dict__.get("file_type"):
+            PRIORS[name] = cls
+
+    def to_dict(self) -> dict[str, Any]:
+        """The prior as plain values, for JSON: its fields."""
+        return self._head() | {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+    def _head(self) -> dict[str, Any]:
+        if PRIORS.get(self.file_type) is not type(self):
+            raise FormatError(f"a prior of the type {type(self).__name__} cannot be written to a file")
+        return {"type": self.file_type}
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Prior:
+        """What `to_dict` wrote."""
+        return cls(**{k: v for k, v in d.items() if k != "type"})
+
+    @property
+    def parts(self) -> Sequence[Any]:
+        """The priors that it is made of."""
+        return (self,)
+
+    @property
+    def is_one_matrix(self) -> bool:
+        """Whether what it imagines of numbers is one mean and scatter of all of them."""
+        return False
+
+    def table_form(self) -> tuple[int, float] | None:
+        """What it imagines of tables as the kernels know it: its `form` and `ess`; None if it is anything else."""
+        form = type(self).__dict__.get("form")  # of this class alone: one that is made from it may imagine something else
+        return None if form is None else (form, float(getattr(self, "ess", 1.0)))
 
     def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> Any:
         """The prior with its free numbers chosen by the evidence of these nodes; `bind` then fills what was chosen."""
@@ -42,6 +86,16 @@ class Prior:
         """What it holds of a node: the statistic that it imagines, or a belief of another kind. For a score it may depend on
         where there is data, as `seen` says."""
         return self.imagine(child, parents)
+
+
+def prior_of(d: Mapping[str, Any]) -> Prior:
+    """The prior that `to_dict` wrote.
+
+    >>> from suffice import BDeu
+    >>> prior_of(BDeu(10).to_dict())
+    BDeu(ess=10)
+    """
+    return PRIORS[d["type"]].from_dict(d)
 
 
 def is_number(x: object) -> bool:

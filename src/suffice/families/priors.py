@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from suffice.families.number_priors import NormalInverseGamma as NormalInverseGa
 from suffice.families.number_priors import NormalWishart as NormalWishart
 from suffice.families.prior import Node as Node
 from suffice.families.prior import Prior as Prior
-from suffice.families.prior import all_finite, check_positive, in_order, is_number
+from suffice.families.prior import all_finite, check_positive, in_order, is_number, prior_of
 from suffice.remedies import score_by
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import checked_cells, described, n_configurations, sizes
@@ -53,6 +53,8 @@ class Dirichlet(Prior):
            [9., 1.]])
     """
 
+    file_type: ClassVar[str] = "Dirichlet"
+
     alpha: Any = 1.0
 
     def __post_init__(self) -> None:
@@ -70,6 +72,9 @@ class Dirichlet(Prior):
     def is_table(self) -> bool:
         """Whether the rows of a table have counts of their own."""
         return isinstance(self.alpha, tuple) and any(isinstance(part, tuple) for part in self.alpha)
+
+    def table_form(self) -> tuple[int, float] | None:
+        return (2, float(self.alpha)) if type(self) is Dirichlet and self.is_number else None
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         if not all_finite(child, parents):
@@ -148,6 +153,9 @@ class K2(Prior):
     K2()
     """
 
+    form: ClassVar[int] = 2
+    file_type: ClassVar[str] = "K2"
+
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         return _imagined_counts(child, parents, 1.0)
 
@@ -159,6 +167,9 @@ class BDeu(Prior):
     >>> BDeu(10)
     BDeu(ess=10)
     """
+
+    form: ClassVar[int] = 1
+    file_type: ClassVar[str] = "BDeu"
 
     ess: float = 1.0
 
@@ -182,6 +193,9 @@ class BDs(Prior):
     """
 
     ess: float = 1.0
+
+    form: ClassVar[int] = 3
+    needs_data: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_positive("the equivalent sample size of BDs", self.ess)
@@ -207,7 +221,13 @@ class BDs(Prior):
 class Several(Prior):
     """Several priors: the first that speaks for a family is heard."""
 
+    file_type: ClassVar[str] = "Several"
+
     priors: tuple[Any, ...]
+
+    @property
+    def parts(self) -> Sequence[Any]:
+        return self.priors
 
     @property
     def chooses(self) -> bool:  # type: ignore[override]
@@ -228,6 +248,13 @@ class Several(Prior):
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Several:
         return Several(tuple(p.bind(variables, statistics) for p in self.priors))
 
+    def to_dict(self) -> dict[str, Any]:
+        return self._head() | {"priors": [p.to_dict() for p in self.priors]}
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Prior:
+        return Several(tuple(map(prior_of, d["priors"])))
+
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
         return _first(p.imagine(child, parents) for p in self.priors)
 
@@ -243,6 +270,8 @@ class PriorsByNode(Prior):
     >>> PriorsByNode({"smoke": [3, 1]}).priors["smoke"]
     Dirichlet(alpha=(3.0, 1.0))
     """
+
+    file_type: ClassVar[str] = "ByNode"
 
     priors: Mapping[str, Any]
 
@@ -269,6 +298,13 @@ class PriorsByNode(Prior):
             if node not in variables:
                 raise FitError(f"the prior speaks of {node!r}, which is not in the graph{nearest(node, variables)}")
         return PriorsByNode({n: p.bind(variables, statistics) for n, p in self.priors.items()})
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._head() | {"priors": {n: p.to_dict() for n, p in self.priors.items()}}
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Prior:
+        return PriorsByNode({n: prior_of(p) for n, p in d["priors"].items()})
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
         return self._heard(child, self.priors[child.name].imagine(child, parents)) if child.name in self.priors else None

@@ -1,4 +1,4 @@
-"""The conditional distribution of a regression: its numbers, what is known about their fit, and what they say of rows.
+"""The conditional distribution of any regression: its numbers, what is known about their fit, and what they say of rows.
 
 All of them have linear predictors η of their parents' columns, and a family that makes a distribution of η: what is special to
 one kind is said by its family, and by the names of its numbers.
@@ -7,89 +7,91 @@ one kind is said by its family, and by the names of its numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, ModelError, listed, nearest
+from suffice.errors import FitError, FormatError, ModelError
 from suffice.families.categorical import Table
 from suffice.families.design import Layout, codes_of, columns_of, configurations, filled, predicted, terms
-from suffice.families.family import Array, Columns, Cpd, Interval, as_numbers, checked_level
-from suffice.libraries import sc
+from suffice.families.family import Array, Columns, Cpd, Interval
+from suffice.families.fitted import Fitted, coefficient_table, needs_rows
+from suffice.families.parameter_draws import Coefficients
+from suffice.families.plain_numbers import array_of, numbers
 from suffice.statistics.configurations import checked_cells, frozen, sizes
-from suffice.variables import Finite, Real, Variable
+from suffice.variables import Finite, Variable
 
-if TYPE_CHECKING:
-    from suffice.families.glm import OnePredictor
+REGRESSIONS: dict[str, Any] = {}
+"""The families of regressions by name; each is here once it is defined."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fitted:
-    """What a fit by IRLS leaves behind.
-
-    log_likelihood   Σ w ln p(y | x) at the estimate
-    deviance         2 (the log-likelihood of a predictor for each row − the log-likelihood), at dispersion 1
-    pearson          Σ w (y − μ)²/V(μ)
-    dispersion       Pearson / (rows − coefficients) where the family has a dispersion, else 1
-    weight           the rows (or the sum of their weights)
-    covariance       of the intercept and the coefficients: the inverse of the expected information, times the dispersion; with a
-                     ridge, of the normal approximation of the posterior
-    iterations       passes over all rows
-    df               rows − coefficients where the dispersion is estimated: intervals and p-values are then those of a Student t;
-                     else infinite, and they are normal
-    """
-
-    log_likelihood: float
-    deviance: float
-    pearson: float
-    dispersion: float
-    weight: float
-    covariance: Array
-    iterations: int
-    df: float = np.inf
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "covariance", frozen(np.array(self.covariance, dtype=np.float64)))
-
-    @property
-    def standard_errors(self) -> Array:
-        """Of each parameter, in the order of the covariance."""
-        return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)))
-
-    def interval(self, estimate: Array, level: float) -> Interval:
-        """Quantiles of a Student t, or a normal, around an estimate."""
-        q = 0.5 + 0.5 * checked_level(level)
-        width = float(sc.stdtrit(self.df, q) if np.isfinite(self.df) else sc.ndtri(q))
-        spread = width * self.standard_errors.reshape(estimate.shape)
-        return Interval(estimate - spread, estimate + spread)
-
-    def __repr__(self) -> str:
-        numbers = ("log_likelihood", "deviance", "pearson", "dispersion", "weight", "iterations", "df")
-        return f"Fitted({', '.join(f'{n}={getattr(self, n):.10g}' for n in numbers)})"
-
-
-class GlmCpd(Cpd):
-    """p(child | parents) of a regression: numbers, of which `theta` makes one line, and a family that says what they mean.
+class RegressionCpd(Cpd):
+    """p(child | parents) by predictors η = intercept + coefficients·x (+ the offset), a family that makes a distribution of them,
+    and a dispersion.
 
     The coefficients belong to `terms`: a number per real parent, an indicator per state but the first of a finite one, in the
-    order of the parents. `fitted` has log-likelihood, deviance, covariance and so on after a fit. `centre` is where sums over
-    rows are taken from: it keeps digits and changes no probability.
+    order of the parents. Of one predictor the intercept is a number; of `Logistic` it has the log-odds of each state against the
+    first, with a row of coefficients for each; of `ProportionalOdds` it has the cut points, whose log-odds p(child ≤ k) are
+    cut_points[k] − coefficients·x. The dispersion is the variance of a linear regression, 1/shape of a gamma or negative
+    binomial, else 1. `fitted` has log-likelihood, deviance, covariance and so on after a fit. `centre` is where sums over rows
+    are taken from: it keeps digits and changes no probability.
+
+    >>> from suffice import Count, Logistic, PoissonLog, Real
+    >>> RegressionCpd(Count("n"), (Real("x"), Finite("z", ["a", "b"])), PoissonLog(), 0.5, [2.0, -1.0])
+    p(n | x, z), Poisson regression, log link
+    term         estimate
+    ───────────  ────────
+    (intercept)  0.5
+    x            2
+    z=b          -1
+    >>> RegressionCpd(Finite("y", ["no", "yes"]), (Real("x"), Finite("z", ["a", "b"])), Logistic(), [0.5], [[2.0, -1.0]])
+    p(y | x, z), logistic, against y=no
+    y    intercept  x  z=b
+    ───  ─────────  ─  ───
+    yes  0.5        2  -1
     """
 
+    child: Any
+    parent_variables: tuple[Variable, ...]
+    family: Any
+    intercept: Any
     coefficients: Array
-    centre: Array
-    fitted: Fitted | None
     dispersion: float = 1.0
+    centre: Array = field(default_factory=lambda: np.zeros(0))
+    fitted: Fitted | None = None
 
+    types: ClassVar[tuple[str, ...]] = ("regression", "logistic", "ordinal")
     is_regression: ClassVar[bool] = True
+    positive: ClassVar[tuple[str, ...]] = ("dispersion",)
     _lines = 32
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
+        self.family.check(self.child, self.parent_variables)
+        levels, slopes = self.family.shapes(self.child, len(self.terms))
+        for name, shape in {"intercept": levels, "coefficients": slopes, "centre": (len(self.terms),), "dispersion": ()}.items():
+            self._keep(name, shape, self.family.level_field if name == "intercept" else name)
+        if not self.dispersion > 0:
+            raise ModelError(f"the dispersion of {self.child.name!r} must be above 0, not {self.dispersion!r}")
+        self.family.check_levels(self.child, self.intercept)
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        return ("intercept", "coefficients", *(["dispersion"] if self.family.single else []))
 
     @property
     def numbers(self) -> Array:
         """All parameters, in the order of their covariance and in the shape of their intervals."""
-        raise NotImplementedError
+        levels = np.atleast_1d(self.intercept)
+        return np.concatenate([levels[:, None] if self.coefficients.ndim == 2 else levels, self.coefficients], axis=-1)
+
+    @property
+    def cut_points(self) -> Array:
+        """The intercepts of ordered states."""
+        return np.atleast_1d(self.intercept)
 
     @property
     def theta(self) -> Array:
@@ -98,8 +100,7 @@ class GlmCpd(Cpd):
 
     @property
     def layout(self) -> Layout:
-        layout: Layout = self.family.layout(self.child, len(self.terms))
-        return layout
+        return self.family.layout(self.child, len(self.terms))  # type: ignore[no-any-return]
 
     @property
     def regressors(self) -> tuple[Variable, ...]:
@@ -149,6 +150,19 @@ class GlmCpd(Cpd):
         own = self.theta[self.layout.slopes[:, self.columns_of(parent)]].T
         return np.concatenate([np.zeros((1, own.shape[1])), own])
 
+    def by_states(self, parent: str) -> list[Array]:
+        return [self.effects(parent)]
+
+    def redrawn(self, n: int, rng: np.random.Generator) -> list[Self]:
+        """n draws from the normal approximation of the posterior."""
+        theta, levels = Coefficients(self).drawn(np.eye(len(self.theta)), n, rng), self.layout.levels
+        if self.family.ordered:  # cut points that cross in a draw are put in order
+            theta[:, levels] = np.sort(theta[:, levels], axis=1)
+        return [self.family.cpd(self.child, self.parent_variables, row, self.dispersion, centre=self.centre) for row in theta]
+
+    def like(self, other: Self) -> Self:
+        return replace(super().like(other), centre=other.centre)
+
     def moved(self, parent: str, rng: np.random.Generator) -> Self:
         """The same, with the effects of a finite parent's states moved apart a little, at random."""
         layout, theta = self.layout, self.theta.copy()
@@ -174,12 +188,8 @@ class GlmCpd(Cpd):
 
     def log_probs(self, columns: Columns, n: int) -> Array:
         """ln p of each state of a finite child (the first axis) in each of n rows."""
-        logs: Array = self.family.log_probs(self.predictor(columns, n))
+        logs: Array = self.family.log_probs_at(self.intercept, self.predictor(columns, n))
         return logs
-
-    def log_prob(self, columns: Columns) -> Array:
-        child = codes_of(columns, self.child)
-        return np.asarray(self.log_probs(columns, len(child))[child, np.arange(len(child))])
 
     def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
         """A value of the child, of a finite one a code, for each of n rows whose parents are in `columns`."""
@@ -237,10 +247,10 @@ class GlmCpd(Cpd):
         cpd: Self = family.cpd(child, tuple(parents), self.theta, self.dispersion, **fields)
         return cpd
 
-    def same(self, other: GlmCpd) -> bool:
+    def same(self, other: RegressionCpd) -> bool:
         """Whether two regressions of a node are the same numbers, whatever the order of the parents and the ridge they came by.
 
-        >>> from suffice import Linear
+        >>> from suffice import Linear, Real
         >>> x, z = Real("x"), Real("z")
         >>> a, b = (RegressionCpd(Real("y"), p, Linear(), 1.0, c) for p, c in (((x, z), [2.0, 3.0]), ((z, x), [3.0, 2.0])))
         >>> a.same(b)
@@ -252,18 +262,53 @@ class GlmCpd(Cpd):
         other = other.arranged(self.parents)
         return np.array_equal(self.theta, other.theta) and self.dispersion == other.dispersion
 
-    def _keep(self, **shapes: tuple[int, ...]) -> None:
-        """Hold fields read-only: finite numbers of these shapes; a centre that is not given is 0."""
-        object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
-        for name, shape in (shapes | {"centre": (len(self.terms),)}).items():
-            array = np.array(getattr(self, name), dtype=np.float64)
-            if name == "centre" and not array.size:
-                array = np.zeros(shape)
-            if array.shape != shape:
-                raise ModelError(f"the {name} of {self.child.name!r} must have the shape {shape}, not {array.shape}")
-            if not np.isfinite(array).all():
-                raise ModelError(f"the {name} of {self.child.name!r} must be finite numbers")
-            object.__setattr__(self, name, frozen(array))
+    def to_dict(self) -> dict[str, Any]:
+        """The regression as plain values: those of states are called by their family, others name it with its options."""
+        family, level = self.family, self.theta[self.layout.levels]
+        if REGRESSIONS.get(type(family).__name__) is not type(family):
+            raise FormatError(f"the regression {type(family).__name__} of {self.child.name!r} cannot be written to a file")
+        fitted = None if self.fitted is None else self.fitted.to_dict()
+        rest = {"coefficients": numbers(self.coefficients), "centre": numbers(self.centre), "fitted": fitted}
+        if family.file_type != "regression":
+            return {"type": family.file_type, family.level_field: numbers(level), **rest, "ridge": family.ridge}
+        named = {"family": type(family).__name__, "options": asdict(family)}
+        own = {"intercept": float(self.theta[0]), "terms": list(self.terms), "dispersion": self.dispersion}
+        return {"type": "regression", **named, **own, **rest}
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any], child: Any, parents: Sequence[Variable], seen: Any, imagined: Any) -> Cpd:
+        """What `to_dict` wrote; older files have neither centre nor fit."""
+        if d["type"] != "regression" and not isinstance(child, Finite):
+            raise FormatError(f"the CPD of {child.name!r} is {d['type']!r}, which does not fit {child!r}")
+        if d["type"] == "regression" and d["family"] not in REGRESSIONS:
+            raise FormatError(f"the regression {d['family']!r} of {child.name!r} is not known")
+        by_type = {f.file_type: f for f in REGRESSIONS.values()}
+        family = REGRESSIONS[d["family"]](**d["options"]) if d["type"] == "regression" else by_type[d["type"]](float(d["ridge"]))
+        family.check_child(child)
+        names = terms(family.regressors(parents))
+        if tuple(d.get("terms", names)) != names:
+            raise FormatError(f"the terms of {child.name!r} are {list(names)}, and the file has {d['terms']}")
+        layout = family.layout(child, len(names))
+        theta = layout.of_levels(array_of(d[family.level_field], finite=False).reshape(layout.levels.shape))
+        theta[layout.slopes] = array_of(d["coefficients"], finite=False).reshape(layout.slopes.shape)
+        rest = {
+            "centre": array_of(d.get("centre", []), finite=False),
+            "fitted": Fitted.from_dict(d.get("fitted"), layout.size, child),
+        }
+        cpd: Cpd = family.cpd(child, tuple(parents), theta, d.get("dispersion", 1.0), **rest)
+        return cpd
+
+    def _keep(self, name: str, shape: tuple[int, ...], called: str) -> None:
+        """Hold a field read-only: finite numbers of this shape, or one number; a centre that is not given is 0."""
+        array = np.array(getattr(self, name), dtype=np.float64)
+        if name == "centre" and not array.size:
+            array = np.zeros(shape)
+        if array.shape != shape:
+            raise ModelError(f"the {called} of {self.child.name!r} must have the shape {shape}, not {array.shape}")
+        if not np.isfinite(array).all():
+            what = "finite numbers" if shape else f"a finite number, not {getattr(self, name)!r}"
+            raise ModelError(f"the {called} of {self.child.name!r} must be {what}")
+        object.__setattr__(self, name, frozen(array) if shape else float(array))
 
     def _fitted(self) -> Fitted:
         if self.fitted is None:
@@ -273,67 +318,9 @@ class GlmCpd(Cpd):
             )
         return self.fitted
 
-    def _names(self) -> list[str]:
-        """What each parameter is called."""
-        return ["(intercept)", *self.terms]
-
-    def _n_rows(self) -> int:
-        return len(self._names())
-
-    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
-        """After a fit one row for each number, with its standard error, z, p and 95 % interval."""
-        if self.fitted is None:
-            return ["term", "estimate"], [[n, float(b)] for n, b in zip(self._names(), self.theta, strict=True)][:limit]
-        header, rows = coefficient_table(self._names(), self.theta, self.fitted)
-        return header, rows[:limit]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RegressionCpd(GlmCpd):
-    """p(child | parents) by η = intercept + coefficients·x (+ the offset), a family that makes a distribution of η, a dispersion.
-
-    The coefficients belong to `terms`: a number per real parent, an indicator per state but the first of a finite one, in the
-    order of the parents. The dispersion is the variance of a linear regression, 1/shape of a gamma or negative binomial, else 1.
-    `fitted` has log-likelihood, deviance, covariance and so on after a fit. `centre` keeps digits and changes no probability.
-
-    >>> from suffice import PoissonLog
-    >>> from suffice import Count
-    >>> RegressionCpd(Count("n"), (Real("x"), Finite("z", ["a", "b"])), PoissonLog(), 0.5, [2.0, -1.0])
-    p(n | x, z), Poisson regression, log link
-    term         estimate
-    ───────────  ────────
-    (intercept)  0.5
-    x            2
-    z=b          -1
-    """
-
-    child: Variable
-    parent_variables: tuple[Variable, ...]
-    family: OnePredictor
-    intercept: float
-    coefficients: Array
-    dispersion: float = 1.0
-    centre: Array = field(default_factory=lambda: np.zeros(0))
-    fitted: Fitted | None = None
-
-    def __post_init__(self) -> None:
-        self.family.check(self.child, self.parent_variables)
-        self._keep(coefficients=(len(self.terms),))
-        for name in ("intercept", "dispersion"):
-            value = getattr(self, name)
-            if not np.isfinite(value):
-                raise ModelError(f"the {name} of {self.child.name!r} must be a finite number, not {value!r}")
-            object.__setattr__(self, name, float(value))
-        if not self.dispersion > 0:
-            raise ModelError(f"the dispersion of {self.child.name!r} must be above 0, not {self.dispersion!r}")
-
-    @property
-    def numbers(self) -> Array:
-        return np.concatenate([[self.intercept], self.coefficients])
-
     def mean(self, columns: Columns, n: int) -> Array:
         """E[child] of each of n rows: of two states, the probability of the second; of trials, of one of them."""
-        return self.family.mean(self.predictor(columns, n))
+        return np.asarray(self.family.mean(self.predictor(columns, n)))
 
     def predictor_by_states(self) -> Array:
         """η in each configuration of the finite parents, the numbers being 0: an axis per finite parent."""
@@ -343,10 +330,11 @@ class RegressionCpd(GlmCpd):
 
     def log_prob(self, columns: Columns) -> Array:
         if isinstance(self.child, Finite):
-            return super().log_prob(columns)
+            child = codes_of(columns, self.child)
+            return np.asarray(self.log_probs(columns, len(child))[child, np.arange(len(child))])
         y = np.asarray(columns[self.child.name], dtype=np.float64)
         trials = self.family.trials_in(columns, len(y))
-        return self.family.log_prob(y, self.predictor(columns, len(y)), self.dispersion, trials)
+        return np.asarray(self.family.log_prob(y, self.predictor(columns, len(y)), self.dispersion, trials))
 
     def moments(self, columns: Columns, n: int) -> tuple[Array, Array]:
         """The mean and the variance of a number in each of n rows; of trials, of the number of successes in them.
@@ -363,7 +351,7 @@ class RegressionCpd(GlmCpd):
     def distribution(self, columns: Columns, n: int) -> Any:
         """The distribution of a number in each of n rows, as scipy has it.
 
-        >>> from suffice import Linear
+        >>> from suffice import Linear, Real
         >>> RegressionCpd(Real("y"), (), Linear(), 2.0, []).distribution({}, 1).cdf(2.0)
         array([0.5])
         """
@@ -386,79 +374,27 @@ class RegressionCpd(GlmCpd):
             raise ModelError(f"{name!r} has a mean of {mean[~np.isfinite(found)][0]:g} in some row: no number can be drawn")
         return np.asarray(found, dtype=np.float64).reshape(len(q))
 
+    def _names(self) -> list[str]:
+        """What the parameters of a predictor, or of all where they share coefficients, are called."""
+        return [*self.family.level_names(self.child), *self.terms]
+
+    def _n_rows(self) -> int:
+        return len(self.numbers) if self.fitted is None else self.theta.size
+
+    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
+        """After a fit one row for each number, with its standard error, z, p and 95 % interval; of several sets of coefficients
+        with the state that they are of."""
+        numbers, names = self.numbers, self._names()
+        states = self.child.states[1:] if numbers.ndim == 2 else ()
+        if self.fitted is None and states:
+            lines = [[state, *row] for state, row in zip(states, numbers.tolist(), strict=True)]
+            return [self.child.name, "intercept", *self.terms], lines[:limit]
+        if self.fitted is None:
+            return ["term", "estimate"], [[n, float(b)] for n, b in zip(names, self.theta, strict=True)][:limit]
+        header, rows = coefficient_table(names * (len(states) or 1), self.theta, self.fitted)
+        if states:
+            header, rows = [self.child.name, *header], [[states[i // len(names)], *row] for i, row in enumerate(rows)]
+        return header, rows[:limit]
+
     def _kind(self) -> str:
-        special = "".join(f", {what} {name}" for what in ("offset", "trials") if (name := getattr(self.family, what)) is not None)
-        return f"{self.family.words}{special}{self.family.spread_in_words(self.dispersion)}"
-
-
-@dataclass(frozen=True)
-class Regression:
-    """A regression written down by hand: `Regression(PoissonLog(), 0.5, {"x": 2.0, "z=b": -1.0})` is Poisson(e^(½ + 2x − [z=b])).
-
-    Terms are the names of parents that are numbers, and `parent=state` for every state but the first of the others; those that
-    are left out have the coefficient 0. The `dispersion` is the variance of `Linear`, 1/shape of gamma and negative binomial
-    ones. `Logistic` of more than two states takes a list of numbers, one for each state but the first, in place of each number;
-    `ProportionalOdds` takes its cut points, one fewer than there are states, in place of the intercept.
-
-    >>> from suffice import BayesNet
-    >>> from suffice import Gaussian
-    >>> from suffice import PoissonLog
-    >>> bn = BayesNet("x -> n", {"x": Gaussian(), "n": Regression(PoissonLog(), 0.5, {"x": 2.0})})
-    >>> round(float(bn.log_prob({"x": [0.0], "n": [1]})[0]), 6)
-    -2.06766
-    """
-
-    family: Any
-    intercept: Any = 0.0
-    coefficients: Mapping[str, Any] = field(default_factory=dict)
-    dispersion: float = 1.0
-
-    @property
-    def kind(self) -> type | None:
-        """What a node is that was not declared; None if its states must be known."""
-        kind: type = getattr(self.family, "kind", Real)
-        return None if kind is Finite else kind
-
-    def bound(self, child: Variable, parents: Sequence[Variable]) -> GlmCpd:
-        """The CPD that these numbers make of a node and its parents."""
-        if isinstance(self.family, type) or not getattr(self.family, "iterative", False):
-            raise ModelError(f"the regression of {child.name!r} needs a family such as PoissonLog(), not {self.family!r}")
-        self.family.check(child, parents)
-        names = terms(self.family.regressors(parents))
-        if not isinstance(self.coefficients, Mapping):
-            raise ModelError(f"the coefficients of {child.name!r} are given by term, {{'x': 2.0}}, not as {self.coefficients!r}")
-        for term in self.coefficients:
-            if term not in names:
-                known = listed(names) or "none"
-                raise ModelError(f"{child.name!r} has no term {term!r}, its terms are {known}{nearest(str(term), names)}")
-        layout = self.family.layout(child, len(names))
-        theta = layout.of_levels(self._numbers(child, self.family.level_words, self.intercept, len(layout.levels)))
-        for term, value in self.coefficients.items():
-            own = layout.slopes[:, names.index(term)]
-            theta[own] = self._numbers(child, f"coefficient of {term!r}", value, len(own))
-        cpd: GlmCpd = self.family.cpd(child, tuple(parents), theta, self.dispersion)
-        return cpd
-
-    def _numbers(self, child: Variable, what: str, value: Any, n: int) -> Array:
-        each = "a number" if n == 1 else f"{n} numbers, one for each state but one"
-        refusal = f"the {what} of {child.name!r} must be {each}, not {value!r}"
-        numbers = np.atleast_1d(as_numbers(value, refusal))
-        if numbers.shape != (n,):
-            raise ModelError(refusal)
-        return numbers
-
-
-def coefficient_table(names: Sequence[str], estimate: Array, fitted: Fitted) -> tuple[list[str], list[list[object]]]:
-    """Each term with its standard error, z (or t) = estimate/error, the p-value of that, and its 95 % interval."""
-    error, student = fitted.standard_errors, np.isfinite(fitted.df)
-    z = np.divide(estimate, error, out=np.full(len(error), np.nan), where=error > 0)
-    p = 2.0 * (sc.stdtr(fitted.df, -np.abs(z)) if student else sc.ndtr(-np.abs(z)))
-    columns = (c.tolist() for c in (estimate, error, z, p, *fitted.interval(estimate, 0.95)))
-    header = ["term", "estimate", "standard error", "t" if student else "z", "p", "lower", "upper"]
-    return header, [list(row) for row in zip(names, *columns, strict=True)]
-
-
-def needs_rows(child: Variable) -> FitError:
-    return FitError(
-        f"{child.name!r} is a regression, whose likelihood is not a function of counts and moments: it needs the rows"
-    )
+        return str(self.family.title(self.child, self.dispersion))

@@ -53,6 +53,10 @@ class Linear(OnePredictor):
     closes: ClassVar[bool] = True
     dispersed: ClassVar[bool] = True
     words: ClassVar[str] = "linear regression"
+    by_lms: ClassVar[bool] = True
+
+    def curve(self, mean: float, trials: float) -> float:
+        return 1.0
 
     def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
         return LinearGaussian().needs(child, parents)
@@ -177,6 +181,7 @@ class BinomialLogit(_OfCounts):
 
     response: ClassVar[int] = 1
     words: ClassVar[str] = "binomial regression, logit link"
+    by_lms: ClassVar[bool] = True
 
     def check_child(self, child: Variable) -> None:
         if self.trials is None:
@@ -260,6 +265,10 @@ class PoissonLog(_Counts):
     response: ClassVar[int] = 3
     closes: ClassVar[bool] = True
     words: ClassVar[str] = "Poisson regression, log link"
+    by_lms: ClassVar[bool] = True
+
+    def curve(self, mean: float, trials: float) -> float:
+        return max(mean, 0.1)
 
     def base(self, y: Array, n: Array) -> Array:
         return log_poisson_peak(y)

@@ -23,7 +23,6 @@ from suffice.formats.json_model import ESTIMATES, prior_from_dict, prior_to_dict
 from suffice.formats.json_parts import (
     VERSION,
     cpd_from_dict,
-    cpd_to_dict,
     read_as,
     statistics_from_dict,
     statistics_to_dict,
@@ -60,7 +59,7 @@ def _model(chain: Chain) -> dict[str, Any]:
         "parents": {n: list(template.parents(n)) for n in template.nodes},
         "first_parents": None if first is None else [{n: list(ps) for n, ps in parents.items()} for parents in first],
         "first": next(word for word, kind in FIRST.items() if isinstance(chain.first_slices, kind)),
-        "cpds": {n: cpd_to_dict(chain[n]) for n in chain},
+        "cpds": {n: chain[n].to_dict() for n in chain},
         "prior": None if chain.prior is None else prior_to_dict(chain.prior),
         "statistics": None if chain.statistics is None else statistics_to_dict(chain.statistics),
         **({"incomplete": True, "hidden": list(chain.hidden)} if chain.incomplete else {}),

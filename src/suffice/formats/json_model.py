@@ -29,40 +29,29 @@ by row, from which the standard errors come. Numbers of regressions that are not
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any
 
-from suffice.errors import FormatError
-from suffice.families.conjugate import Conjugate, ParameterPrior
 from suffice.families.family import Mean, Mode
-from suffice.families.hierarchical import Common, HierarchicalDirichlet, PartialPooling, Pool
-from suffice.families.known_variance import KnownVariance
-from suffice.families.logistic_normal import LogisticNormal
-from suffice.families.priors import K2, BDeu, Dirichlet, Gamma, NormalInverseGamma, NormalWishart, Prior, PriorsByNode, Several
+from suffice.families.prior import prior_of
+from suffice.families.priors import Prior
 from suffice.formats.json_covariance import covariance_from_dict, covariance_to_dict
 from suffice.formats.json_parts import (
     VERSION,
-    array_of,
     cpd_from_dict,
-    cpd_to_dict,
-    flat,
     read_as,
     statistics_from_dict,
     statistics_to_dict,
     with_distributions,
 )
 from suffice.graphs import Dag
+from suffice.models import bde as bde  # can be read
 from suffice.models.bayes_net import BayesNet
-from suffice.models.bde import BDe
-from suffice.models.sharing import Tie, TiedPrior, alike, seen_together, shared_in
+from suffice.models.sharing import alike, seen_together, shared_in
 from suffice.statistics.file import variable_from_dict, variable_to_dict
 from suffice.variables import by_name
 
-OF_TABLES = (Dirichlet, K2, BDeu, HierarchicalDirichlet, LogisticNormal)
-OF_NUMBERS = (NormalInverseGamma, NormalWishart, Gamma, KnownVariance, Conjugate, ParameterPrior)
-PRIORS: dict[str, Any] = {c.__name__: c for c in (*OF_TABLES, *OF_NUMBERS)}
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
 
 
@@ -84,7 +73,7 @@ def _model(bn: BayesNet) -> dict[str, Any]:
         "estimate": type(bn.estimate).__name__.lower(),
         "variables": [variable_to_dict(v) for v in bn.variables.values()],
         "parents": {n: list(bn.dag.parents(n)) for n in bn},
-        "cpds": {n: cpd_to_dict(bn[n]) for n in bn},
+        "cpds": {n: bn[n].to_dict() for n in bn},
         "prior": None if bn.prior is None else prior_to_dict(bn.prior),
         "statistics": None if bn.statistics is None else statistics_to_dict(bn.statistics),
         **({"incomplete": True, "hidden": sorted(bn.hidden)} if bn.incomplete else {}),
@@ -110,72 +99,20 @@ def _network(d: dict[str, Any]) -> BayesNet:
     return BayesNet.of(dag, variables, cpds, **fitted, covariance=covariance_from_dict(d.get("covariance"), cpds))
 
 
-def prior_to_dict(prior: Any) -> dict[str, Any]:
-    """A prior as plain values."""
-    if type(prior) in PARTS:
-        name, write_parts, _ = PARTS[type(prior)]
-        return {"type": name, **write_parts(prior)}
-    if type(prior).__name__ not in PRIORS:
-        raise FormatError(f"a prior of the type {type(prior).__name__} cannot be written to a file")
-    return {"type": type(prior).__name__, **dataclasses.asdict(prior)}
+def prior_to_dict(prior: Prior) -> dict[str, Any]:
+    """A prior as plain values; a network in it is written as networks are."""
+    return _changed(prior.to_dict(), lambda x: _model(x) if isinstance(x, BayesNet) else x)  # type: ignore[no-any-return]
 
 
 def prior_from_dict(d: dict[str, Any]) -> Prior:
     """The prior that `prior_to_dict` wrote."""
-    for name, _, read_parts in PARTS.values():
-        if d["type"] == name:
-            made: Prior = read_parts(d)
-            return made
-    prior: Prior = PRIORS[d["type"]](**{k: v for k, v in d.items() if k != "type"})
-    return prior
+    return prior_of(_changed(d, lambda x: _network(x) if isinstance(x, dict) and x.get("suffice") == "bayes_net" else x))
 
 
-def _tied(prior: TiedPrior) -> dict[str, Any]:
-    families = [[list(family) for family in tie.families] for tie in prior.ties]
-    return {"prior": prior_to_dict(prior.prior), "families": families, "own": [prior_to_dict(p) for p in prior.own]}
-
-
-def _tied_of(d: dict[str, Any]) -> TiedPrior:
-    ties = tuple(Tie(tuple(tuple(map(str, family)) for family in families)) for families in d["families"])
-    return TiedPrior(prior_from_dict(d["prior"]), ties, tuple(prior_from_dict(p) for p in d["own"]))
-
-
-def _partial_pooling(prior: PartialPooling) -> dict[str, Any]:
-    common = {n: {"strength": c.strength, "mean": flat(c.mean), "shape": c.mean.shape} for n, c in prior.found.items()}
-    return {
-        "pools": [{"families": pool.families, "group": pool.group} for pool in prior.pools],
-        "strength": prior.strength,
-        "prior": None if prior.prior is None else prior_to_dict(prior.prior),
-        "found": {n: {**common[n], "states": c.states} for n, c in prior.found.items()},
-    }
-
-
-def _partial_pooling_of(d: dict[str, Any]) -> PartialPooling:
-    pools = tuple(Pool(tuple(tuple(map(str, family)) for family in p["families"]), p["group"]) for p in d["pools"])
-    found = {
-        n: Common(float(c["strength"]), array_of(c["mean"]).reshape(c["shape"]), tuple(map(str, c["states"])))
-        for n, c in d["found"].items()
-    }
-    return PartialPooling(pools, d["strength"], None if d["prior"] is None else prior_from_dict(d["prior"]), found)
-
-
-PARTS: dict[type, tuple[str, Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any]]] = {
-    Several: (
-        "Several",
-        lambda prior: {"priors": [prior_to_dict(p) for p in prior.priors]},
-        lambda d: Several(tuple(prior_from_dict(p) for p in d["priors"])),
-    ),
-    PriorsByNode: (
-        "ByNode",
-        lambda prior: {"priors": {n: prior_to_dict(p) for n, p in prior.priors.items()}},
-        lambda d: PriorsByNode({n: prior_from_dict(p) for n, p in d["priors"].items()}),
-    ),
-    TiedPrior: ("Tied", _tied, _tied_of),
-    PartialPooling: ("PartialPooling", _partial_pooling, _partial_pooling_of),
-    BDe: (
-        "BDe",
-        lambda prior: {"network": _model(prior.network), "ess": prior.ess},
-        lambda d: BDe(_network(d["network"]), d["ess"]),
-    ),
-}
-"""Priors that hold other things than numbers: their name in a file, what is written of them, and how they are made of that."""
+def _changed(values: Any, change: Callable[[Any], Any]) -> Any:
+    """Plain values, of which some are changed; what is changed is not looked into."""
+    if (new := change(values)) is not values:
+        return new
+    if isinstance(values, dict):
+        return {k: _changed(v, change) for k, v in values.items()}
+    return [_changed(v, change) for v in values] if isinstance(values, (list, tuple)) else values

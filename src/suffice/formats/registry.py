@@ -256,10 +256,9 @@ def finite_network(bn: BayesNet, suffix: str) -> FiniteNetwork:
         note(f"{suffix} keeps the tables of {listed(nodes)}, but not that they share their parameters; .json does")
     if cut := [v.name for v in finite if v.cuts is not None]:
         note(f"{suffix} does not keep where {shown(cut[0])} was cut into intervals; .json does")
-    from suffice.families.regression_cpd import GlmCpd
     from suffice.models.regressions import closed
 
-    if regressions := [v.name for v in finite if isinstance(bn[v.name], GlmCpd)]:
+    if regressions := [v.name for v in finite if bn[v.name].is_regression]:
         note(f"{suffix} keeps a table of {shown(regressions[0])}, but not the regression that it comes from; .json does")
     cpds: dict[str, Any] = {v.name: closed(bn[v.name]) for v in finite}
     return FiniteNetwork(tuple(finite), {name: NetworkTable(tuple(cpd.parents), cpd.probs) for name, cpd in cpds.items()})

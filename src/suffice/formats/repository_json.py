@@ -22,7 +22,7 @@ from suffice.graphs import Dag
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
-    from suffice.families.conditional_gaussian import Gaussian
+    from suffice.families.by_hand import Gaussian
     from suffice.models.bayes_net import BayesNet
 
 
@@ -152,7 +152,7 @@ def _probabilities(name: str, cpd: dict[str, Any], parents: list[str], variables
 
 
 def _gaussian(name: str, cpd: dict[str, Any], parents: list[str], variables: dict[str, Finite]) -> Gaussian:
-    from suffice.families.conditional_gaussian import Gaussian
+    from suffice.families.by_hand import Gaussian
 
     kind = cpd.get("type", "gaussian")
     if kind not in ("gaussian", "clg"):

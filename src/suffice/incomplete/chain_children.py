@@ -79,7 +79,7 @@ def _missing_counts(
     """The same of counts with a rate for each state."""
     for phase in rows.layout.phases:
         node, key = phase.nodes[name], phase.keys[name]
-        if name not in rows.gaps or not hasattr(theta.others[key], "rates"):
+        if name not in rows.gaps or "rates" not in theta.others[key].arrays:
             continue
         lost = np.flatnonzero((rows.transitions.phase[rows.transitions.kind] == phase.number) & rows.gaps[name])
         if not len(lost):

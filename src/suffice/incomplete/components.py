@@ -19,7 +19,7 @@ import numpy.typing as npt
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listed, note
 from suffice.families import family_of
-from suffice.families.categorical import Categorical, Table
+from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.family import Cpd
 from suffice.graphs import Dag
@@ -161,7 +161,7 @@ class NodeFamily:
 
     @cached_property
     def by_table(self) -> bool:
-        return isinstance(self.family, Categorical)
+        return isinstance(self.child, Finite) and not self.regression
 
     @cached_property
     def normal(self) -> bool:
@@ -204,11 +204,11 @@ class NodeFamily:
             if isinstance(v, Finite) and v.states != getattr(other, "states", ()):
                 states = listed(getattr(other, "states", ()))
                 raise ModelError(f"{v.name!r} has the states {states} in the start and {listed(v.states)} in the data")
-        kind = Table if self.by_table else ConditionalGaussian
-        if not self.by_rows and not isinstance(cpd if cpd.is_open else cpd.closed(), kind):
-            raise ModelError(f"the start has a {type(cpd).__name__} of {self.name!r}, which needs a {kind.__name__}")
         if self.by_rows:
             return cpd
+        kind = Table if self.by_table else ConditionalGaussian
+        if cpd.is_open or cpd.closed().arrays != kind.arrays:
+            raise ModelError(f"the start has a {type(cpd).__name__} of {self.name!r}, which needs a {kind.__name__}")
         turned = cpd.closed().arranged(wanted)
         return kind(self.child, self.parents, *(getattr(turned, a) for a in kind.arrays))  # type: ignore[arg-type]
 
@@ -254,7 +254,7 @@ class Line(NamedTuple):
     variance: Array
 
     @staticmethod
-    def of(cpd: ConditionalGaussian) -> Line:
+    def of(cpd: Cpd) -> Line:
         q = cpd.variance.size
         return Line(cpd.intercept.reshape(q), cpd.coefficients.reshape(q, cpd.coefficients.shape[-1]), cpd.variance.reshape(q))
 
@@ -297,7 +297,7 @@ class Theta:
     @cached_property
     def lines(self) -> dict[str, Line]:
         """The normal distributions."""
-        return {n: Line.of(cpd) for n, cpd in self.others.items() if isinstance(cpd, ConditionalGaussian)}
+        return {n: Line.of(cpd) for n, cpd in self.others.items() if cpd.is_line}
 
 
 class Expectation(NamedTuple):

@@ -18,6 +18,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.family import Cpd
 from suffice.families.regression import too_large
 from suffice.statistics import Moments
 from suffice.statistics.chan import Spread, shifted
@@ -122,7 +123,7 @@ class Units:
         zero, one = dict.fromkeys(self.centre, 0.0), dict.fromkeys(self.scale, 1.0)
         return replace(self, centre=zero, scale=one)
 
-    def outward_map(self, cpd: ConditionalGaussian) -> Array:
+    def outward_map(self, cpd: Cpd) -> Array:
         """∂ (intercept, coefficients, variance) / ∂ (those of scaled columns)."""
         y = self.scale[cpd.child.name]
         scale, centre = (np.array([part[p] for p in cpd.real_parents]) for part in (self.scale, self.centre))

@@ -16,7 +16,7 @@ import numpy as np
 
 from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
-from suffice.families.family import Cpd, Mode
+from suffice.families.family import Cpd
 from suffice.graphs.lagged import unrolled_name
 from suffice.incomplete.chain_rows import FIRST
 from suffice.incomplete.components import Array, NodeFamily, Theta
@@ -46,8 +46,7 @@ class StateProblem(ChainProblem):
             return self
         state: Any = self.nodes[name].child
         said = self.said[name]
-        nothing = 1.0 if isinstance(self.estimate, Mode) else 0.0
-        alpha = np.full((state.n_states,) * 2, nothing) if said is None else said.dense()
+        alpha = np.full((state.n_states,) * 2, self.estimate.less) if said is None else said.dense()
         more = Counts(self.nodes[name].finite, alpha + steps * np.eye(state.n_states))
         return replace(self, said={**self.said, name: more})
 
@@ -68,18 +67,16 @@ class StateProblem(ChainProblem):
         said = self.imagined[node.name]
         if node.name not in self.tied or said is None:
             return super()._log_prior(node, cpd)
-        assert isinstance(cpd, ConditionalGaussian)
         one, extra = said.at(np.arange(1)), self._extra(node, cpd.intercept.size)
         total = log_prior_of_shared_line(one, one.mean[0], cpd.intercept, cpd.coefficients[0], float(cpd.variance[0]), extra)
         return total - float((one.df[0] + extra) * np.log(self.units.scale[node.name]))
 
     def _extra(self, node: NodeFamily, n_means: int) -> float:
         """What is added to the imagined df: e of the formula in `mixture_parts`."""
-        return 1.0 + n_means + len(node.reals) if isinstance(self.estimate, Mode) else -2.0
+        return float(self.estimate.rows_behind(0.0, n_means + len(node.reals) - 1))
 
     def _tied_line(self, node: NodeFamily, s: Statistic) -> Cpd:
         old, said = s.theta.others[node.name], self.imagined[node.name]
-        assert isinstance(old, ConditionalGaussian)
         N, mean, _, scatter = self._by_state(node, s)
         if said is not None:
             one = said.at(np.arange(1))
@@ -95,7 +92,6 @@ class StateProblem(ChainProblem):
 
     def _spherical_line(self, node: NodeFamily, s: Statistic) -> Cpd:
         old = s.theta.others[node.name]
-        assert isinstance(old, ConditionalGaussian)
         weight, square = np.zeros(old.variance.shape), np.zeros(old.variance.shape)
         for name in self.spherical:
             N, _, own = self._column(self.nodes[name], s)

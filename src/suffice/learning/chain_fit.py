@@ -7,7 +7,7 @@ from typing import Any
 
 from suffice.errors import FitError, MissingCells, note
 from suffice.families import family_of
-from suffice.families.family import Cpd, Estimate, checked_estimate
+from suffice.families.family import Cpd, Estimate, checked_estimate, regressions_among
 from suffice.families.gathering import gather_steps
 from suffice.families.priors import as_prior
 from suffice.graphs.lagged import variable_and_lag
@@ -77,9 +77,7 @@ def _by_em(template: Any, rows: Any, **asked: Any) -> Chain:
 def _regressions(task: Any) -> dict[str, Cpd]:
     """The nodes with a family of their own, each fitted to the steps that have it."""
     graph, result = task.template, {}
-    for name, family in task.families.items():
-        if not getattr(family, "iterative", False):
-            continue
+    for name, family in regressions_among(task.families).items():
         for key, first, last in _spans(graph, name):
             t = first if last is not None else graph.order
             parents = graph.parents_at(name, t)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from suffice.families.charts import Array, chart_of
-from suffice.families.family import Cpd, Mode
+from suffice.families.family import Cpd
 from suffice.learning.problem import ParameterProblem
 
 
@@ -43,12 +43,11 @@ class Atlas:
     def around(cls, problem: ParameterProblem, parameters: Any, statistic: Any, boundary: float = 0.0, fixed: Any = ()) -> Atlas:
         """Coordinates near these parameters. Cells of at most `boundary`, and nodes in `fixed`, stay what they are."""
         cpds, seen = problem.cpds(parameters), problem.statistics(statistic)
-        mode = isinstance(problem.estimate, Mode)
         charts = {}
         for name, cpd in cpds.items():
             if name not in fixed:
                 answer: Any = seen.answer(cpd.family.needs(cpd.child, cpd.parent_variables))
-                charts[name] = chart_of(cpd).of(cpd, answer, problem.imagined_of(name), mode, boundary)
+                charts[name] = chart_of(cpd).of(cpd, answer, problem.imagined_of(name), problem.estimate, boundary)
         return cls(problem, charts)
 
     @property

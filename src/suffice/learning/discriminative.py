@@ -89,7 +89,7 @@ class TargetProblem:
             raise FitError(f"the objective is about {y!r}, which is no node of the graph{nearest(y, bn.dag.nodes)}")
         names = [y, *sorted(bn.dag.children(y))]
         rows = blanket_rows(bn, y, names, self.data)
-        if odd := [n for n in names if not isinstance(bn[n], Table)]:
+        if odd := [n for n in names if bn[n].is_regression]:
             raise FitError(f"{listed(odd)} is no table but a regression, and the objective is about the tables that {y!r} is in")
         if tied := [n for nodes in bn.shared for n in nodes if n in names]:
             raise FitError(

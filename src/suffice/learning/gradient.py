@@ -16,7 +16,6 @@ import numpy.typing as npt
 from suffice.blas import one_blas_thread
 from suffice.errors import FitError, ModelError, note
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Estimate
 from suffice.iteration import Progress, Run, checked_seconds
 from suffice.learning.beginnings import beginnings
@@ -145,7 +144,7 @@ class Projected:
         problem = ascent.problem
         atlas = Atlas.around(problem, ascent.point.parameters, ascent.point.statistic, fixed=problem.still)
         for name, chart in atlas.charts.items():
-            if not isinstance(chart.cpd, Table):
+            if not chart.on_simplex:
                 raise ModelError(f"Projected() moves tables only, and {name!r} is Gaussian: use method=LBFGS()")
         step = self.step or 0.01 / problem.weight
         while True:
@@ -311,7 +310,7 @@ def _refuse_collapse(ascent: GradientAscent) -> None:
     """A normal distribution that has shrunk onto a point, where its density has no limit, is no estimate."""
     seen = ascent.problem.statistics(ascent.point.statistic)
     for name, cpd in ascent.problem.cpds(ascent.point.parameters).items():
-        if isinstance(cpd, ConditionalGaussian):
+        if cpd.is_line:
             whole = seen.moments((), [name])
             low = cpd.variance.reshape(-1) * whole.count[0] < 1e-9 * whole.scatter[0, 0, 0]
             if low.any():
@@ -324,7 +323,7 @@ def lift(ascent: GradientAscent) -> None:
     problem, here = ascent.problem, ascent.point
     atlas = Atlas.around(problem, here.parameters, here.statistic, fixed=problem.still)
     weighed, cpds = atlas.weighed(here.statistic), problem.cpds(here.parameters)
-    tables = {n: c.cpd for n, c in atlas.charts.items() if isinstance(c.cpd, Table)}
+    tables = {n: c.cpd for n, c in atlas.charts.items() if c.on_simplex}
     for share in 0.1 * 0.25 ** np.arange(8):
         higher = {n: _lifted(table, atlas.charts[n].free, weighed[n], share) for n, table in tables.items()}
         if all(higher[n] is tables[n] for n in tables):
@@ -347,16 +346,10 @@ def _lifted(table: Table, free: npt.NDArray[np.bool_], N: Array, share: float) -
 
 
 def _bounds(atlas: Atlas, origin: Array, scale: Array) -> list[tuple[float | None, float | None]]:
-    """Log-odds stay within FARTHEST, or where they start if that is farther; log variances as far from their start."""
-    low, high = np.full(len(origin), -np.inf), np.full(len(origin), np.inf)
+    """How far each coordinate may go."""
+    low, high = np.empty(len(origin)), np.empty(len(origin))
     for name, place in atlas.places.items():
-        chart = atlas.charts[name]
-        if isinstance(chart.cpd, Table):
-            low[place] = np.minimum(-FARTHEST - origin[place], 0.0)
-            high[place] = np.maximum(FARTHEST - origin[place], 0.0)
-        else:
-            last = chart.centre.shape[1] + 1
-            low[place][last :: last + 1], high[place][last :: last + 1] = -FARTHEST, FARTHEST
+        low[place], high[place] = atlas.charts[name].limits(origin[place], FARTHEST)
     ends = zip(low * scale, high * scale, strict=True)
     return [(float(a) if np.isfinite(a) else None, float(b) if np.isfinite(b) else None) for a, b in ends]
 

@@ -10,8 +10,8 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, nearest, note
 from suffice.families import family_of
 from suffice.families.empirical_bayes import EmpiricalBayes
+from suffice.families.family import regressions_among
 from suffice.families.gathering import gather
-from suffice.families.hierarchical import PartialPooling
 from suffice.families.named_families import distributed
 from suffice.families.priors import Several, as_prior
 from suffice.families.regression_suprema import Supremum, supremum_of
@@ -141,7 +141,7 @@ def _beside_regressions(
     variables = rows.schema
     checked_families(families, graph, variables)
     check_families(ties, families)
-    iterative = {n: f for n, f in families.items() if getattr(f, "iterative", False)}
+    iterative = regressions_among(families)
     if iterative and not hasattr(chosen, "of_regression"):
         raise FitError(f"{next(iter(iterative))!r} is a regression, which {chosen!r} says nothing of: score it with {BY_BIC}")
     nodes = {n: (variables[n], [variables[p] for p in graph.parents(n)]) for n in iterative}
@@ -205,7 +205,7 @@ def by_evidence(
     choosing = _choosing(prior)
     graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
     families = families_of(dag, families)
-    regressions = [n for n, family in (families or {}).items() if getattr(family, "iterative", False)]
+    regressions = list(regressions_among(families or {}))
     graph = Dag({n: () if n in regressions else graph.parents(n) for n in graph.nodes}) if regressions else graph
     if isinstance(dag, BayesNet):
         statistics = dag.summary(data) if isinstance(data, Statistics) else gather(dag.rows(data), graph)
@@ -217,7 +217,7 @@ def by_evidence(
     variables = {n: statistics.variables[n] for n in graph.nodes}
     asked: Any = dag.prior_with(choosing) if isinstance(dag, Plate) else choosing
     found = asked.choose(variables, free_nodes(graph, variables, statistics, ties, regressions), statistics)
-    own = found.prior if isinstance(found, PartialPooling) else found
+    own = Several(tuple(found.parts))
     # with ties the defaults of a prior come from what tied nodes have seen together: `fit` fills them in
     own = own if ties else own.bind(variables, statistics)
     chosen: Prior = own if len(own.priors) > 1 else own.priors[0]
@@ -228,5 +228,4 @@ def _choosing(prior: Any) -> Several:
     asked = as_prior(prior)
     if asked is None:
         raise FitError("by_evidence needs the prior whose number is to be chosen: by_evidence(dag, data, BDeu())")
-    parts = asked.priors if isinstance(asked, Several) else (asked,)
-    return Several(tuple(part if part.chooses else EmpiricalBayes(part) for part in parts))
+    return Several(tuple(part if part.chooses else EmpiricalBayes(part) for part in asked.parts))

@@ -9,7 +9,7 @@ from typing import Any
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, listed, nearest
-from suffice.families.family import Estimate, checked_estimate
+from suffice.families.family import Estimate, checked_estimate, regressions_among
 from suffice.families.named_families import as_families, check_family, distributed, typed
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
@@ -101,8 +101,9 @@ def numbers_of(families: Any, graph: Any) -> list[str]:
     no states."""
     if not isinstance(families, Mapping):
         return []
-    parents = [p for n, f in families.items() if n in graph and getattr(f, "iterative", False) for p in graph.parents(n)]
-    children = [n for n, f in families.items() if getattr(f, "iterative", False) and getattr(f, "kind", Real) is not Finite]
+    regressions = regressions_among(families)
+    parents = [p for n in regressions if n in graph for p in graph.parents(n)]
+    children = [n for n, f in regressions.items() if f.kind is not Finite]
     return list(dict.fromkeys((*parents, *children, *distributed(families))))
 
 

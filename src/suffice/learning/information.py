@@ -24,7 +24,6 @@ import numpy.typing as npt
 from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listed, nearest, note
-from suffice.families.categorical import Table
 from suffice.families.charts import Array, Chart, Natural, still
 from suffice.families.family import Cpd, Interval, checked_level, frame
 from suffice.incomplete.components import Theta
@@ -34,7 +33,6 @@ from suffice.learning.coordinates import Atlas
 from suffice.learning.problem import ParameterProblem
 from suffice.libraries import sc
 from suffice.models.parameter_covariance import ParameterCovariance
-from suffice.statistics.configurations import described, sizes
 
 MOST = 5_000
 """No information matrix of more free parameters than this is made: 200 MB, and minutes for its eigenvalues."""
@@ -129,20 +127,17 @@ class Information:
     def _ends(self, name: str, level: float) -> tuple[Array, Array]:
         """The ends of these intervals, for each configuration and parameter of a node."""
         z = float(sc.ndtri(0.5 + checked_level(level) / 2.0))
-        point, error = self.atlas.charts[name].lines(self.points[name]), np.sqrt(self._variances[name][0])
+        chart = self.atlas.charts[name]
+        point, error = chart.lines(self.points[name]), np.sqrt(self._variances[name][0])
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            if isinstance(self.points[name], Table):
-                middle, half = np.log(point) - np.log1p(-point), z * error / (point * (1.0 - point))
-                return sc.expit(middle - half), sc.expit(middle + half)
-            factor = np.exp(z * error[:, -1:] / point[:, -1:])
-            lower, upper = point - z * error, point + z * error
-            return np.hstack([lower[:, :-1], point[:, -1:] / factor]), np.hstack([upper[:, :-1], point[:, -1:] * factor])
+            ends: tuple[Array, Array] = chart.ends(point, error, z)
+        return ends
 
     @property
     def fixed(self) -> tuple[str, ...]:
         """The parameters without a standard error: on the boundary, or of configurations that no row speaks for."""
         charts = self.atlas.charts
-        return tuple(_label(charts[n], u, i) for n in charts for u, i in zip(*np.nonzero(~charts[n].moving), strict=True))
+        return tuple(charts[n].label(u, i) for n in charts for u, i in zip(*np.nonzero(~charts[n].moving), strict=True))
 
     @property
     def not_identified(self) -> tuple[str, ...]:
@@ -150,7 +145,7 @@ class Information:
         result = []
         for name, (variance, _) in self._variances.items():
             chart = self.atlas.charts[name]
-            result += [_label(chart, u, i) for u, i in zip(*np.nonzero(np.isinf(variance)), strict=True)]
+            result += [chart.label(u, i) for u, i in zip(*np.nonzero(np.isinf(variance)), strict=True)]
         return tuple(result)
 
     @cached_property
@@ -207,7 +202,7 @@ class Information:
             columns = [chart.lines(self.points[name]), np.sqrt(self._variances[name][0])]
             columns += [*self._ends(name, level), self._missing(name)]
             for u, i in zip(*np.nonzero(chart.moving), strict=True):
-                rows.append([name, _label(chart, u, i), *(float(part[u, i]) for part in columns)])
+                rows.append([name, chart.label(u, i), *(float(part[u, i]) for part in columns)])
         return header, rows
 
     def _repr_html_(self) -> str:
@@ -358,14 +353,3 @@ def _check_size(n: int) -> None:
             f"the observed information of {n:,} free parameters would be {n:,} × {n:,} numbers ({bytes_in_words(8.0 * n * n)}); "
             f"the limit is {MOST:,} parameters"
         )
-
-
-def _label(chart: Chart, u: int, i: int) -> str:
-    """A parameter in words."""
-    cpd = chart.cpd
-    if isinstance(cpd, Table):
-        given = f" | {described(int(u), cpd.parent_variables)}" if cpd.parents else ""
-        return f"p({cpd.child.name}={cpd.child.states[int(i)]!r}{given})"
-    kinds = ["intercept", *(f"coefficient of {p!r}" for p in cpd.real_parents), "variance"]
-    where = f" at {described(int(u), cpd.finite_parents)}" if sizes(cpd.finite_parents) else ""
-    return f"{kinds[int(i)]} of {cpd.child.name!r}{where}"

@@ -21,20 +21,18 @@ from suffice.engines.engine import Block
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, nearest
 from suffice.families.design import are_numbers, filled, fixed
-from suffice.families.family import Array
+from suffice.families.family import Array, Cpd
+from suffice.families.glm import Glm
 from suffice.families.glm_sums import Regressors
 from suffice.families.logistic import Logistic
-from suffice.families.regression_cpd import GlmCpd
-from suffice.families.responses import BinomialLogit, Linear, PoissonLog
+from suffice.families.responses import Linear, PoissonLog
 from suffice.iteration import Iteration, Run
 from suffice.learning.irls import Pass, solved
 from suffice.variables import Count, Finite, Real, Variable
 
 if TYPE_CHECKING:
     from suffice.argument_types import FitsNodes, RowsLike
-    from suffice.families.family import Cpd
 
-FAMILIES = (Linear, Logistic, BinomialLogit, PoissonLog)
 SOFTMAX = 7
 
 GLANCE = 1000
@@ -134,7 +132,7 @@ def _suited(data: Data, child: str) -> Any:
 
 
 def _check(family: Any, passes: Any, rate: Any, seed: Any) -> None:
-    if not isinstance(family, FAMILIES):
+    if not (isinstance(family, Glm) and family.by_lms):
         known = "Linear(), Logistic(), BinomialLogit(trials=...) and PoissonLog()"
         raise FitError(f"lms learns {known}, not {family!r}; fit learns the others")
     if family.ridge:
@@ -167,7 +165,7 @@ def _started(
     if start is None:
         return None, None
     cpd = start.model if isinstance(start, LmsRun) else start
-    if not isinstance(cpd, GlmCpd):
+    if not (isinstance(cpd, Cpd) and cpd.is_regression):
         raise FitError(f"start is a run of lms or a regression, not {cpd!r}")
     if cpd.child != child or set(cpd.parent_variables) != set(parents) or type(cpd.family) is not type(family):
         what = f"{type(cpd.family).__name__} of {cpd.child!r} on {listed(cpd.parents)}"
@@ -218,7 +216,7 @@ class LmsWalk:
         scale = np.where(spread > 0, spread, 1.0)
         y = self.family.values(self.child, columns)
         trials = float(np.mean(columns[self.family.trials])) if self.family.trials else 1.0
-        curve = {Linear: 1.0, PoissonLog: max(float(y.mean()), 0.1)}.get(type(self.family), 0.25 * max(trials, 1.0))
+        curve = self.family.curve(float(y.mean()), trials)
         return centre, scale, 0.3 / (curve * (1.0 + float((((X - centre[:, None]) / scale[:, None]) ** 2).mean(axis=1).sum())))
 
 

@@ -33,7 +33,7 @@ import numpy as np
 from suffice.errors import FitError, Sentence, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.family import Array, Cpd, Estimate, Mode
+from suffice.families.family import Array, Cpd, Estimate
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import Prior
 from suffice.families.regression import NO_RESIDUAL, ROUNDING, regress
@@ -56,8 +56,8 @@ class CollapsedClass(Sentence):
 def shares(counts: Array, alpha: Array | None, how: Estimate, name: str) -> Array:
     """The table, child on the last axis, that counts and imagined counts give; a row without either is uniform."""
     weights = counts if alpha is None else counts + alpha
-    if alpha is not None and isinstance(how, Mode):
-        weights = weights - 1.0
+    if alpha is not None:
+        weights = weights - how.less
         if np.any(weights < 0.0):
             raise FitError(f"the posterior of {name!r} has no mode: use {BY_MEAN} or a stronger prior")
     totals = weights.sum(axis=-1, keepdims=True)
@@ -67,7 +67,7 @@ def shares(counts: Array, alpha: Array | None, how: Estimate, name: str) -> Arra
 
 def log_shares(p: Array, alpha: Array | None, how: Estimate) -> float:
     """Σ α ln p for posterior means, Σ (α − 1) ln p for modes."""
-    return 0.0 if alpha is None else _log_powers(p, alpha - 1.0 if isinstance(how, Mode) else alpha)
+    return 0.0 if alpha is None else _log_powers(p, alpha - how.less)
 
 
 def _log_powers(p: Array, power: Array) -> float:
@@ -124,7 +124,7 @@ class Rates(ClassRates):
     def _power(self) -> Array:
         """a − 1 for modes, a for means, 0 without a prior."""
         shape, rows = self.imagined
-        return np.where(rows > 0.0, shape - (1.0 if isinstance(self.how, Mode) else 0.0), 0.0)
+        return np.where(rows > 0.0, shape - self.how.less, 0.0)
 
     def log_prior(self) -> float:
         """Σ a ln λ − b λ for posterior means, Σ (a − 1) ln λ − b λ for modes."""
@@ -166,7 +166,7 @@ class Normal(ClassNormals):
 
     def _extra(self, n_means: int, n_coefficients: int) -> float:
         """e of the formula: what is added to df."""
-        return 2.0 + n_means + n_coefficients if isinstance(self.how, Mode) else -2.0
+        return float(self.how.rows_behind(0.0, n_means + n_coefficients))
 
 
 def imagined_moments(

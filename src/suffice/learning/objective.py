@@ -13,23 +13,21 @@ To be extrapolated, distributions are numbers without bounds: logarithms of rate
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.gather import Groups
-from suffice.errors import FitError, ModelError, listed
+from suffice.errors import FitError, listed
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
-from suffice.families.family import Estimate, Mean
+from suffice.families.family import Estimate
 from suffice.families.linear_moments import common_line
 from suffice.families.regression import NO_RESIDUAL, Regression, regress, too_large
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.mixed import scaled_moments
 from suffice.incomplete.units import no_groups
 from suffice.remedies import NORMAL_PRIOR
-from suffice.statistics import Moments
 from suffice.statistics.configurations import described, sizes
 
 Array = npt.NDArray[np.float64]
@@ -154,61 +152,3 @@ def regression_of(node: NodeFamily, key: int | None, scatter: Array, parents: Se
 
 def _where(node: NodeFamily, key: int | None) -> str:
     return "" if key is None else described(key, node.finite)
-
-
-def log_prior_of_line(line: Line, imagined: Any, how: Estimate, log_scale: float) -> float:
-    """The logarithm whose maximiser, with ln L, the estimate is. `log_scale`: of the child's unit, since v is in its square."""
-    if not isinstance(imagined, Moments):
-        return float(imagined.log_prior(line.intercept))
-    prior = imagined.at(np.arange(len(line.variance)))
-    c = np.concatenate([-line.coefficients, np.ones((len(line.variance), 1))], axis=1)
-    off = np.einsum("gi,gi->g", c, prior.mean) - line.intercept
-    R = np.einsum("gi,gij,gj->g", c, prior.scatter, c) + prior.count * off**2
-    rows = prior.df - 2.0 if isinstance(how, Mean) else prior.df + 2.0 + c.shape[1]
-    return float((-0.5 * rows * (np.log(line.variance) + 2.0 * log_scale) - 0.5 * R / line.variance).sum())
-
-
-def kept(new: Any, old: Any, groups: Groups | None) -> Any:
-    """The parameters of a number that is not normal; those of configurations whose weight has vanished are the old ones."""
-    weight = np.zeros(new.means.size)
-    if groups is not None:
-        weight[groups.keys] = groups.spread.weight
-    known = (weight >= VANISHED).reshape(new.means.shape) | (~np.isnan(new.means) if new.imagined is not None else False)
-    own = {a: (getattr(new, a), getattr(old, a)) for a in new.arrays}
-    wide = {a: known.reshape(known.shape + (1,) * (x.ndim - known.ndim)) for a, (x, _) in own.items()}
-    return replace(new, **{a: np.where(wide[a], x, before) for a, (x, before) in own.items()})
-
-
-LOGARITHMS = ("rates", "parameters", "variance", "dispersion")
-PARTS = ("rates", "parameters", "intercept", "cut_points", "coefficients", "variance", "dispersion")
-
-
-def free_parts(cpd: Any) -> list[Array]:
-    """The parameters of a distribution, free of bounds; what is zero is not finite there."""
-    with np.errstate(divide="ignore"):
-        return [np.log(getattr(cpd, n)) if n in LOGARITHMS else np.asarray(getattr(cpd, n)) for n in _names(cpd)]
-
-
-def like(cpd: Any, other: Any) -> Any:
-    """A distribution under its own names with the parameters of another of the same shape."""
-    own = {f.name for f in fields(cpd)}
-    return replace(cpd, **{n: getattr(other, n) for n in (*_names(cpd), "centre") if n in own})
-
-
-def with_parts(cpd: Any, parts: Sequence[Array]) -> Any:
-    """A distribution like this one with other parameters."""
-    given = {n: np.exp(p) if n in LOGARITHMS else p for n, p in zip(_names(cpd), parts, strict=True)}
-    if any(not np.isfinite(p).all() for p in given.values()) or np.any(given.get("variance", 1.0) <= 0.0):
-        raise FitError(f"the parameters of {cpd.child.name!r} are beyond what a double holds")
-    try:
-        return replace(cpd, **given)
-    except ModelError as error:  # led beyond the bounds of a probability
-        raise FitError(str(error)) from None
-
-
-def _names(cpd: Any) -> list[str]:
-    own = {f.name for f in fields(cpd)}
-    names = [n for n in PARTS if n in own]
-    if not names:
-        raise FitError(f"the parameters of {cpd.child.name!r}, a {type(cpd).__name__}, cannot be extrapolated")
-    return names

@@ -23,14 +23,12 @@ from suffice.engines.engine import added
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, note
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd, Mode
 from suffice.families.glm_steps import between
 from suffice.incomplete.components import (
     Array,
     Components,
     FlatTables,
-    Line,
     NodeFamily,
     Theta,
     log_likelihood,
@@ -45,15 +43,7 @@ from suffice.incomplete.units import Units, moments_by_column, no_groups, observ
 from suffice.learning.held import ratios
 from suffice.learning.hidden_numbers import Conventions, refuse_unlinked, standard_moments
 from suffice.learning.incomplete import Task, task_of
-from suffice.learning.objective import (
-    common_line_of,
-    free_parts,
-    kept,
-    like,
-    log_prior_of_line,
-    normal_of,
-    with_parts,
-)
+from suffice.learning.objective import VANISHED, common_line_of, normal_of
 from suffice.learning.reduced_task import ReducedTask
 from suffice.learning.said import imagined_by, refuse_constants, with_known
 from suffice.learning.starts import Starts
@@ -153,7 +143,7 @@ class ParameterProblem(ReducedTask):
         """One M-step."""
         s = self._pooled(statistic)
         weights = s.cells + self._more
-        if isinstance(self.estimate, Mode) and weights.min(initial=0.0) < 0.0:
+        if self.estimate.less and weights.min(initial=0.0) < 0.0:
             cell = int(np.argmin(weights))
             raise FitError(
                 f"the posterior has no mode: count and prior at {self.tables.described(cell)} make {weights[cell] + 1.0:g}, "
@@ -241,7 +231,7 @@ class ParameterProblem(ReducedTask):
 
         So it is where parents all but determine a child, as when tied columns lie a million deviations apart.
         """
-        variances = (cpd.variance for cpd in theta.others.values() if isinstance(cpd, ConditionalGaussian))
+        variances = (line.variance for line in theta.lines.values())
         least = (float(np.min(v, where=v > 0, initial=np.inf)) for v in variances)
         return 1e-15 * self.weight * sum(1.0 / v for v in least) + self._integration * self.weight
 
@@ -253,16 +243,16 @@ class ParameterProblem(ReducedTask):
 
     def vector(self, theta: Theta) -> Array:
         """Coordinates to extrapolate in: of tables roots, since logarithms of vanishing probabilities run away."""
-        return np.concatenate([np.sqrt(theta.cells), *(p.reshape(-1) for c in theta.others.values() for p in free_parts(c))])
+        return np.concatenate([np.sqrt(theta.cells), *(p.reshape(-1) for c in theta.others.values() for p in c.free_parts())])
 
     def from_vector(self, vector: Array) -> Theta:
         """Back from them; roots may have been led below 0, and rows are divided by their sums."""
         cells, vector = np.split(vector, [self.tables.n_cells])
         others: dict[str, Cpd] = {}
         for name, cpd in self._shapes.items():
-            shapes = [part.shape for part in free_parts(cpd)]
+            shapes = [part.shape for part in cpd.free_parts()]
             *parts, vector = np.split(vector, np.cumsum([math.prod(shape) for shape in shapes]))
-            others[name] = with_parts(cpd, [p.reshape(shape) for p, shape in zip(parts, shapes, strict=True)])
+            others[name] = cpd.with_parts([p.reshape(shape) for p, shape in zip(parts, shapes, strict=True)])
         return self._held(Theta(self.tables, self.tables.normalised(cells**2), others))
 
     @cached_property
@@ -311,8 +301,7 @@ class ParameterProblem(ReducedTask):
 
     def outward_map(self, cpd: Cpd) -> Array | None:
         """∂ parameters of the columns / ∂ parameters as shown, where they differ."""
-        scaled = isinstance(cpd, ConditionalGaussian) and self.shown is not self.units
-        return self.units.outward_map(cpd) if scaled else None  # type: ignore[arg-type]
+        return self.units.outward_map(cpd) if cpd.is_line and self.shown is not self.units else None
 
     def statistics(self, statistic: Statistic) -> Statistics:
         """EStep counts and moments by name; of regressions the counts of the child."""
@@ -347,7 +336,7 @@ class ParameterProblem(ReducedTask):
         if node.regression:
             return cpd  # type: ignore[no-any-return]
         if not node.normal and not node.by_table:
-            return replace(cpd, imagined=None) if getattr(cpd, "imagined", None) is not None else cpd  # type: ignore[no-any-return]
+            return replace(cpd, imagined=None) if cpd.imagined is not None else cpd  # type: ignore[no-any-return]
         cpd = replace(cpd, imagined=self.said[node.name] if self._is_seen(node) else None)
         if node.by_table:
             return replace(cpd, seen=self._named(node, statistic))  # type: ignore[no-any-return]
@@ -378,7 +367,7 @@ class ParameterProblem(ReducedTask):
     @cached_property
     def _more(self) -> Array:
         """What is added to counts: imagined ones, less 1 for modes."""
-        return self._imagined_cells(1.0 if isinstance(self.estimate, Mode) else 0.0)
+        return self._imagined_cells(self.estimate.less)
 
     @cached_property
     def _more_once(self) -> tuple[Array, Any]:
@@ -389,13 +378,13 @@ class ParameterProblem(ReducedTask):
         return more, np.flatnonzero(more)
 
     def _estimate(self, node: NodeFamily, s: Statistic) -> Cpd:
-        old, imagined, how = s.theta.others[node.name], self.imagined[node.name], self.estimate
+        old: Any = s.theta.others[node.name]
+        imagined, how = self.imagined[node.name], self.estimate
         groups = s.moments.get(node.name)
         if node.iterative:
             cpd: Cpd = node.family.advance(old, s.steps[node.name]) if node.name in s.steps else old
             return cpd
         if node.normal:
-            assert isinstance(old, ConditionalGaussian)
             if node.name in self.entries:
                 start: Any = None if self.start is None else self.start.others[node.name]
                 held, variance = self.entries[node.name], self.units.variance[node.name]
@@ -403,9 +392,11 @@ class ParameterProblem(ReducedTask):
             if node.regression:
                 return common_line_of(node, groups, old, self.offset_slopes(node), self.units.variance[node.name])
             return normal_of(node, groups, old, imagined, how, self.units.variance[node.name], self.conventions.floor(node))
-        new = node.family.estimate(node.child, node.parents, self._named(node, s), imagined, how)
-        result: Cpd = kept(new, old, groups)
-        return result
+        new: Cpd = node.family.estimate(node.child, node.parents, self._named(node, s), imagined, how)
+        weight = np.zeros(node.n_cells)
+        if groups is not None:
+            weight[groups.keys] = groups.spread.weight
+        return new.kept(old, weight >= VANISHED)
 
     def _log_prior(self, node: NodeFamily, cpd: Cpd) -> float:
         imagined, how = self.imagined[node.name], self.estimate
@@ -413,10 +404,7 @@ class ParameterProblem(ReducedTask):
             return float(node.family.log_prior(cpd))
         if imagined is None:
             return 0.0
-        if isinstance(cpd, ConditionalGaussian):
-            return log_prior_of_line(Line.of(cpd), imagined, how, float(np.log(self.units.scale[node.name])))
-        own: float = cpd.log_prior(imagined, how)
-        return own
+        return cpd.log_prior(imagined, how, float(np.log(self.units.scale[node.name])))
 
     def _pooled(self, s: Statistic) -> Statistic:
         """The statistic in which each tied node has the counts or moments of its whole tie, whose columns have the same units."""
@@ -430,7 +418,7 @@ class ParameterProblem(ReducedTask):
                     cells[self.tables.cells(node)] = total
                 continue
             # what has no weight keeps its parameters: they must be shared, too
-            old |= {node: like(old[node], old[tie.nodes[0]]) for node in tie.nodes[1:]}
+            old |= {node: old[node].like(old[tie.nodes[0]]) for node in tie.nodes[1:]}
             for seen in (moments, steps):
                 own = [seen[node] for node in tie.nodes if node in seen]
                 seen |= dict.fromkeys(tie.nodes, reduce(added, own)) if own else {}
@@ -441,7 +429,7 @@ class ParameterProblem(ReducedTask):
 
         def numbers(name: str) -> list[Array]:
             by_table = self.nodes[name].by_table
-            return [theta.cells[self.tables.cells(name)]] if by_table else free_parts(theta.others[name])
+            return [theta.cells[self.tables.cells(name)]] if by_table else theta.others[name].free_parts()
 
         pairs = ((numbers(tie.nodes[0]), numbers(node)) for tie in self.ties for node in tie.nodes[1:])
         return all(np.array_equal(x, y, equal_nan=True) for a, b in pairs for x, y in zip(a, b, strict=True))
@@ -452,7 +440,7 @@ class ParameterProblem(ReducedTask):
             return theta
         # sums of regressions add only where they are taken at the same parameters
         first = {node: tie.nodes[0] for tie in self.ties for node in tie.nodes if self.nodes[node].iterative}
-        theta = replace(theta, others={**theta.others, **{n: like(theta.others[n], theta.others[m]) for n, m in first.items()}})
+        theta = replace(theta, others={**theta.others, **{n: theta.others[n].like(theta.others[m]) for n, m in first.items()}})
         shared = self.maximised(self.expected(theta).statistic)
         return self.with_nodes(theta, shared, [node for tie in self.ties for node in tie.nodes])
 

@@ -27,7 +27,7 @@ def imagined_by(nodes: Mapping[str, NodeFamily], prior: Prior | None, how: Estim
     if prior is not None and unspoken:
         note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
     beliefs = beliefs_of_tables(nodes, answers)
-    if beliefs and not isinstance(how, Mode):
+    if beliefs and how != Mode():
         note(
             f"with missing cells the tables of {listed(beliefs)} are modes of the effects of LogisticNormal, to which EM can "
             "climb, and no posterior means"

@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.gather import Groups
-from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import expanded
 from suffice.families.family import Cpd, Mean
@@ -35,7 +34,7 @@ from suffice.learning.reduced_task import ReducedTask
 from suffice.statistics import Statistics
 from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import n_configurations, projected, sizes
-from suffice.variables import Finite, NotNormal, Variable
+from suffice.variables import Finite, Variable
 
 SAMPLE = 2048
 """Rows among which a random start draws."""
@@ -112,15 +111,7 @@ class Starts:
 
     def filled(self, node: NodeFamily, cpd: Cpd) -> Cpd:
         """A distribution whose configurations without parameters start in the middle of the data."""
-        if isinstance(node.child, NotNormal) and not node.regression:
-            full: Cpd = cpd.filled(self.units.mean[node.name], self.units.variance[node.name])
-            return full
-        if not isinstance(cpd, ConditionalGaussian) or not node.normal or not np.isnan(cpd.variance).any():
-            return cpd
-        lost = np.isnan(cpd.variance)
-        b = np.where(lost[..., None], 0.0, cpd.coefficients)
-        a, v = np.where(lost, self.units.mean[node.name], cpd.intercept), np.where(lost, self._variances(node)[-1], cpd.variance)
-        return replace(cpd, intercept=a, coefficients=b, variance=v)
+        return cpd.filled(self.units.mean[node.name], self._variances(node)[-1]) if cpd.undefined.any() else cpd
 
     def _cpd(self, node: NodeFamily, centres: Array) -> Cpd:
         """A distribution from complete rows and one imagined row for each configuration."""
@@ -213,6 +204,7 @@ def alike(dag: Dag, variables: Mapping[str, Variable], hidden: str, cpds: Mappin
     """Pairs of states of a hidden variable that give every child the same distribution: no iteration tells them apart.
 
     >>> from suffice import Finite
+    >>> from suffice.families.categorical import Table
     >>> h, x = Finite("h", ["a", "b"]), Finite("x", ["u", "v"])
     >>> cpds = {"h": Table(h, (), [0.5, 0.5]), "x": Table(x, (h,), [[0.3, 0.7], [0.3, 0.7]])}
     >>> alike(Dag("h -> x"), {"h": h, "x": x}, "h", cpds)
@@ -236,39 +228,13 @@ def profiles(dag: Dag, hidden: str, cpds: Mapping[str, Cpd]) -> Array | None:
     """What each state of a hidden variable says about its children, one line of numbers a state; None without children."""
     parts = []
     for child in dag.children(hidden):
-        for numbers, axis in _numbers(cpds[child], hidden):
-            parts.append(np.moveaxis(numbers, axis, 0).reshape(numbers.shape[axis], -1))
+        parts += [numbers.reshape(len(numbers), -1) for numbers in cpds[child].by_states(hidden)]
     return np.concatenate(parts, axis=1) if parts else None
-
-
-def _numbers(cpd: Any, parent: str) -> list[tuple[Array, int]]:
-    """The parameters of a CPD, each with the axis of a finite parent."""
-    if isinstance(cpd, ConditionalGaussian):
-        axis = [p.name for p in cpd.finite_parents].index(parent)
-        spread = np.sqrt(np.nanmean(cpd.variance)) or 1.0
-        scaled = ((cpd.intercept / spread, axis), (cpd.coefficients, axis), (np.log(cpd.variance), axis))
-        return [(np.nan_to_num(a), i) for a, i in scaled]
-    if cpd.is_regression:
-        return [(cpd.effects(parent), 0)]
-    return [(np.asarray(getattr(cpd, a)), cpd.parents.index(parent)) for a in cpd.arrays]
 
 
 def broken(dag: Dag, hidden: str, cpds: Mapping[str, Cpd], rng: np.random.Generator) -> dict[str, Cpd]:
     """The same distributions, those of the children of a hidden variable moved apart a little, at random."""
-    result = dict(cpds)
-    for child in dag.children(hidden):
-        cpd: Any = cpds[child]
-        if isinstance(cpd, Table):
-            drawn = rng.dirichlet(np.ones(cpd.child.n_states), cpd.probs.shape[:-1])
-            result[child] = Table(cpd.child, cpd.parent_variables, 0.8 * cpd.probs + 0.2 * drawn)
-        elif isinstance(cpd, ConditionalGaussian):
-            moved = cpd.intercept + 0.5 * np.sqrt(cpd.variance) * rng.standard_normal(cpd.intercept.shape)
-            result[child] = replace(cpd, intercept=moved)
-        elif cpd.is_regression:
-            result[child] = cpd.moved(hidden, rng)
-        elif isinstance(cpd.child, NotNormal):
-            result[child] = cpd.moved_apart(rng)
-    return result
+    return {**cpds, **{child: cpds[child].moved(hidden, rng) for child in dag.children(hidden)}}
 
 
 def collapsed(hidden: Finite, statistics: Statistics) -> list[str]:

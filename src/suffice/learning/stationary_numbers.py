@@ -20,7 +20,7 @@ import numpy.typing as npt
 from suffice.engines.gather import Groups
 from suffice.errors import ModelError
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
-from suffice.families.family import Estimate, Mean
+from suffice.families.family import Estimate
 from suffice.incomplete.components import Line, Theta
 from suffice.incomplete.linear_rows import settled, transition
 from suffice.incomplete.linear_states import LinearSpace, LinearTerm
@@ -190,7 +190,7 @@ class SettledLines:
 def imagined_part(imagined: Moments, how: Estimate) -> tuple[Groups, float]:
     """What a prior adds to a node: its moments, and how many rows stand behind its variance."""
     prior = imagined.at(np.arange(1))
-    rows = float(prior.df[0]) - 2.0 if isinstance(how, Mean) else float(prior.df[0]) + 2.0 + prior.mean.shape[1]
+    rows = float(how.rows_behind(prior.df[0], prior.mean.shape[1]))
     spread = Spread(prior.count, prior.mean, np.zeros_like(prior.mean), prior.scatter)
     return Groups(np.zeros(1, np.int64), spread, np.zeros((1, 0))), rows
 

@@ -16,8 +16,8 @@ import numpy as np
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, added
 from suffice.families.family import Array, Columns, Cpd
+from suffice.families.fitted import needs_rows
 from suffice.families.linear_moments import fitted_line
-from suffice.families.regression_cpd import needs_rows
 from suffice.learning.irls import DistinctRows, Pass, fitted, maximised
 from suffice.models.sharing import Tie
 from suffice.statistics import Counts, Request, Statistics

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
     from suffice.models.evidence import Given
     from suffice.models.influence import Influence, Tornado
-    from suffice.models.mixture import NumberAnswer
+    from suffice.models.mixture import Mixture
 
 
 class Answering:
@@ -41,8 +41,8 @@ class Answering:
         interval: float | None = None,
         draws: int = 1000,
         seed: int = 0,
-    ) -> Distribution | NumberAnswer:
-        """p(targets | given): a `Distribution` of finite targets, a `Mixture` (by `method`, `Samples`) where one is real.
+    ) -> Distribution | Mixture:
+        """p(targets | given): a `Distribution` of finite targets, a `Mixture` (by `method`, of draws) where one is real.
 
         Likelihoods are a mapping with every state, or one number per state. `interval=0.95` adds the credible interval that the
         posterior of the parameters gives the answer, from `draws` draws. `seed` is for these and for `method`. A regression is
@@ -68,16 +68,16 @@ class Answering:
         if interval is not None:
             from suffice.models import intervals
 
-            found: Distribution | NumberAnswer = intervals.query(bn, names, evidence, interval, draws, seed)
+            found: Distribution | Mixture = intervals.query(bn, names, evidence, interval, draws, seed)
             return found
         if len(names) == 1 and question.is_number_without_rates(bn, names[0]):
             return question.regressed(bn, names[0], evidence)
         try:
             small, known = question.without_regressions(bn, names, evidence)
         except NoFormula:
-            relevant: Distribution | NumberAnswer = question.query_of_relevant(bn, names, evidence)
+            relevant: Distribution | Mixture = question.query_of_relevant(bn, names, evidence)
             return relevant
-        answer: Distribution | NumberAnswer = hybrid.query(small, names, known)
+        answer: Distribution | Mixture = hybrid.query(small, names, known)
         return answer
 
     def marginals(self, given: Given = None, *, interval: float | None = None, draws: int = 1000, seed: int = 0) -> Marginals:

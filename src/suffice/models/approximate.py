@@ -20,10 +20,11 @@ from suffice.inference.gibbs import GibbsState, Rest, SummedOut, Trace, Walker, 
 from suffice.inference.network import NONE, Array, Network
 from suffice.inference.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.answers import Distribution
+from suffice.models.densities import DrawnParts
 from suffice.models.evidence import Observed, impossible, in_words, observed
+from suffice.models.mixture import Mixture
 from suffice.models.question import Question
 from suffice.models.regressions import density, reduced
-from suffice.models.samples import Samples
 from suffice.remedies import WEIGHTING, Remedy
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite
@@ -42,8 +43,8 @@ TRIES = 100
 @one_blas_thread
 def query(
     bn: BayesNet, targets: Sequence[str], evidence: Observed, method: LikelihoodWeighting | Gibbs, seed: int = 0
-) -> Distribution | Samples:
-    """p(targets | evidence) by drawing: a `Distribution` with standard errors, or `Samples` where a target is real.
+) -> Distribution | Mixture:
+    """p(targets | evidence) by drawing: a `Distribution` with standard errors, or a `Mixture` of draws where a target is real.
 
     >>> from suffice import BayesNet
     >>> from suffice.models.evidence import observed
@@ -239,7 +240,7 @@ def _starts(question: Question, n: int, rng: np.random.Generator) -> list[GibbsS
 
 def _answer(
     question: Question, trace: Trace, drawn: Weighted | Chained, how: str, shares: Average | None = None
-) -> Distribution | Samples:
+) -> Distribution | Mixture:
     """`shares` are those of the finite targets if they are known better than from the trace."""
     finite = None
     if question.finite:
@@ -260,7 +261,8 @@ def _answer(
         return finite
     _note_quality(*(drawn.mean(column) for column in trace.reals.T))
     cells, asked = (trace.cells, tuple(t.name for t in question.targets)) if finite else (None, ())
-    return Samples(question.reals, trace.reals, drawn, finite, cells, how=how, given=question.evidence.given, asked=asked)
+    told: dict[str, Any] = {"how": how, "given": question.evidence.given, "asked": asked, "log_prob_of_evidence": float("nan")}
+    return Mixture(question.reals, drawn.weights, DrawnParts(trace.reals, drawn), finite, cells, **told)
 
 
 def _note_quality(*found: Average) -> None:

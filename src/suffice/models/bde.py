@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +24,8 @@ class BDe(Prior):
     >>> BDe(BayesNet("x", {"x": [0.25, 0.75]}, [x]), ess=8).imagine(x, []).values
     array([2., 6.])
     """
+
+    file_type: ClassVar[str] = "BDe"
 
     network: BayesNet
     ess: float = 1.0

@@ -16,6 +16,7 @@ import numpy as np
 from suffice.display import Rows, Tabular
 from suffice.engines.lagged import renamed
 from suffice.errors import FitError, ModelError, counted, nearest
+from suffice.families.by_hand import ByHand
 from suffice.families.family import Cpd, Estimate, Mean
 from suffice.families.priors import Prior
 from suffice.graphs.lagged import relative_name, unrolled_name
@@ -253,7 +254,7 @@ def _declare(name: str, given: Any, known: dict[str, Variable]) -> None:
     if isinstance(given, Cpd):
         known[name] = renamed(given.child, name)
         return
-    kind = getattr(given, "kind", None)
+    kind = given.kind if isinstance(given, ByHand) else None
     if kind is None:
         raise ModelError(f"the states of {name!r} are not known: variables=[Finite({name!r}, [...])]")
     known[name] = kind(name)

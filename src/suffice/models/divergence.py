@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,14 +28,13 @@ import numpy.typing as npt
 from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import DataError, ModelError, listed
-from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import LOG_2PI
+from suffice.families.conditional_gaussian import normal_entropy
 from suffice.families.family import Array, Cpd
 from suffice.families.regression import ROUNDING
 from suffice.models.bayes_net import BayesNet
 from suffice.models.expected import Expected, closed_form, marginal, normals
 from suffice.remedies import WITH_BINS
-from suffice.variables import Finite, NotNormal, Real, is_whole
+from suffice.variables import Finite, Real, is_whole
 
 if TYPE_CHECKING:
     from suffice.argument_types import RowsLike
@@ -167,17 +167,7 @@ def entropy_given_parents(p: BayesNet, name: str) -> float:
     >>> round(entropy_given_parents(BayesNet("x", {"x": [0.5, 0.5]}, [x]), "x"), 6)
     0.693147
     """
-    cpd = closed_form(p[name])
-    if isinstance(cpd, Table):
-        weights = marginal(p, [*cpd.parents, name])
-        held = weights > 0
-        return -float(weights[held] @ np.log(cpd.probs[held]))
-    weights = marginal(p, [v.name for v in cpd.finite_parents])
-    held = weights > 0
-    each = cpd.entropies[held] if isinstance(cpd.child, NotNormal) else _normal_entropy(cpd.variance[held])
-    if np.isnan(each).any():
-        raise ModelError(f"{name!r} has no parameters at some configurations of its parents; fit with a prior")
-    return float(weights[held] @ each)
+    return closed_form(p[name]).entropy(partial(marginal, p))
 
 
 def _marginal(p: BayesNet, name: str, kept: set[str], before: set[str]) -> Term:
@@ -229,7 +219,7 @@ def _number_entropy(p: BayesNet, name: str, boundary: set[str], summed: set[str]
         raise NoEntropy(
             f"the variance of {name!r} given {listed(sorted(boundary))} is lost in rounding, and so is its entropy"
         ) from None
-    return float(weights[held] @ _normal_entropy(left))
+    return float(weights[held] @ normal_entropy(left))
 
 
 def _last_residual(covariances: Array) -> Array:
@@ -240,7 +230,3 @@ def _last_residual(covariances: Array) -> Array:
     if np.any(pivot < ROUNDING):
         raise np.linalg.LinAlgError
     return np.asarray(pivot * variances[:, -1])
-
-
-def _normal_entropy(variance: Array) -> Array:
-    return np.asarray(0.5 * (LOG_2PI + 1.0 + np.log(variance)))

@@ -244,4 +244,4 @@ def as_mapping(given: Any, what: str) -> Mapping[str, Any]:
 
 def _is_series(value: Any) -> bool:
     """Whether this is a mapping in all but name; a frame, which has two axes, is not."""
-    return hasattr(value, "to_dict") and len(getattr(value, "shape", ())) == 1
+    return hasattr(value, "to_dict") and np.ndim(value) == 1

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError, TooLarge, listed
-from suffice.families.categorical import Table
 from suffice.families.family import Cpd
 from suffice.inference.questions import posterior
 from suffice.models.bayes_net import BayesNet
@@ -27,7 +26,7 @@ from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, pooled
 from suffice.statistics.configurations import described, n_configurations, sizes
 from suffice.statistics.derived import RowFormula
-from suffice.variables import Finite, NotNormal
+from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
 
@@ -144,7 +143,7 @@ class Expected:
             wrong = ~(np.isfinite(means) & np.isfinite(variances))
             if wrong.any() and name in needed:
                 where = f" at {described(int(at[np.argmax(wrong)]), found.finite)}" if found.finite else ""
-                if any(np.isnan(getattr(self.p[name], a)).any() for a in self.p[name].arrays):
+                if self.p[name].undefined.any():
                     return ModelError(f"{name!r} has no parameters{where}: too few rows had it; fit with a prior")
                 return ModelError(f"the mean or variance of {name!r}{where} is beyond the largest double; rescale the columns")
         return ModelError(f"the covariances of {listed(numbers)} are beyond the largest double; rescale the columns")
@@ -170,29 +169,27 @@ def normals(p: BayesNet, numbers: Sequence[str]) -> Normals:
     with np.errstate(over="ignore", invalid="ignore"):
         for i, name in enumerate(numbers):
             cpd = closed_form(p[name])
-            assert not isinstance(cpd, Table)
+            intercept, coefficients, variance = cpd.as_line()
             u = tuple(row[v.name] for v in cpd.finite_parents)
-            if isinstance(cpd.child, NotNormal):
-                means[:, i], covariances[:, i, i] = cpd.means[u], cpd.variances[u]
-                continue
             parents = [(j, place[parent]) for j, parent in enumerate(cpd.real_parents) if parent in place]
             columns = [at for _, at in parents]
-            b = np.broadcast_to(cpd.coefficients[u][..., [j for j, _ in parents]], (groups, len(columns)))
+            b = np.broadcast_to(coefficients[u][..., [j for j, _ in parents]], (groups, len(columns)))
             across = np.einsum("gj,gji->gi", b, covariances[:, columns, :i])
-            means[:, i] = cpd.intercept[u] + np.einsum("gj,gj->g", b, means[:, columns])
+            means[:, i] = intercept[u] + np.einsum("gj,gj->g", b, means[:, columns])
             covariances[:, i, :i] = covariances[:, :i, i] = across
-            covariances[:, i, i] = cpd.variance[u] + np.einsum("gj,gj->g", b, across[:, columns])
+            covariances[:, i, i] = variance[u] + np.einsum("gj,gj->g", b, across[:, columns])
     return Normals(finite, tuple(numbers), means, covariances)
 
 
-def closed_form(cpd: Cpd) -> Any:
+def closed_form(cpd: Cpd) -> Cpd:
     """A distribution whose expectations have a formula: as it is, or a regression that is a table, Gaussian or of rates."""
     if cpd.is_open:
         raise ModelError(
             f"{cpd.child.name!r} is a {words(cpd)}, whose expectations have no formula here; draw rows instead, as with "
             "bn.sample(100_000)"
         )
-    return closed(cpd)
+    found: Cpd = closed(cpd)
+    return found
 
 
 def finite_variables(p: BayesNet, names: Sequence[str]) -> tuple[Finite, ...]:

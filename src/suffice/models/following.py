@@ -18,7 +18,8 @@ from suffice.incomplete.chain_found import ShownPart
 from suffice.models.answers import Distribution
 from suffice.models.chain_parts import ChainParts
 from suffice.models.chain_reading import ChainReading, missing_in
-from suffice.models.mixture import Mixture, PoissonMixture
+from suffice.models.densities import NormalParts, PoissonParts
+from suffice.models.mixture import Mixture
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count, Finite, Real, Variable
 
@@ -164,6 +165,6 @@ def _child(reading: ChainReading, states: Sequence[ShownPart], last: int, name: 
         if last in some:
             weight, means, sds = (np.asarray(part)[:, some == last][:, 0] for part in parts)
             if isinstance(variable, Count):
-                return PoissonMixture(name, weight, means)
-            return Mixture((name,), weight, means[:, None], (sds**2)[:, None, None])
+                return Mixture((name,), weight, PoissonParts(means))
+            return Mixture((name,), weight, NormalParts(means[:, None], (sds**2)[:, None, None]))
     raise ModelError(f"{name!r} is missing, and its {type(reading.chain[name]).__name__} does not say what it is expected to be")

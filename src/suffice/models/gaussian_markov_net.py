@@ -13,7 +13,8 @@ from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular
 from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, counted, nearest
-from suffice.families.conditional_gaussian import LOG_2PI, Gaussian
+from suffice.families.by_hand import Gaussian
+from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.family import Mean
 from suffice.families.gathering import complete_rows
 from suffice.graphs import Graph

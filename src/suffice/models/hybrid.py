@@ -20,9 +20,10 @@ from suffice.inference.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureM
 from suffice.inference.logs import NEVER
 from suffice.inference.questions import posterior
 from suffice.models.answers import Distribution, Marginals, MostProbable
-from suffice.models.distribution_mixture import DistributionMixture
+from suffice.models.densities import MixtureParts, NormalParts, PoissonParts
+from suffice.models.distribution_parts import DistributionParts
 from suffice.models.evidence import Observed, impossible
-from suffice.models.mixture import Mixture, PoissonMixture
+from suffice.models.mixture import Mixture
 from suffice.models.regressions import NoFormula, no_formula
 from suffice.remedies import BY_WEIGHTING
 from suffice.statistics.configurations import checked_cells
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 
-def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Any:
+def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture:
     """p(targets | evidence): a mixture where a target is real, of Poisson distributions where it is a count.
 
     >>> from suffice import Gaussian
@@ -66,9 +67,8 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Any:
     shape = tuple(v.n_states for v in variables)
     cells = np.ravel_multi_index(tuple(found.codes.T), shape)
     probs = np.bincount(cells, found.weights, int(np.prod(shape))).astype(np.float64).reshape(shape)
-    states = tuple(tuple(v.states[c] for v, c in zip(variables, row, strict=True)) for row in found.codes.tolist())
     finite_part = Distribution(variables, probs, given=evidence.given)
-    return _mixture(bn, reals, found, evidence, states=states, finite=finite_part, asked=tuple(targets))
+    return _mixture(bn, reals, found, evidence, cells=cells, finite=finite_part, asked=tuple(targets))
 
 
 def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
@@ -110,16 +110,19 @@ def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> M
     return MostProbable({n: values[n] for n in targets}, mode.log_joint, mode.log_prob, evidence.given)
 
 
-def _mixture(bn: BayesNet, names: Sequence[str], found: Mixed, evidence: Observed, **more: Any) -> Any:
+def _mixture(bn: BayesNet, names: Sequence[str], found: Mixed, evidence: Observed, **more: Any) -> Mixture:
     """The answer about some numbers, or about one that is not normal: of its own distribution where it is not observed."""
     known: dict[str, Any] = {"log_prob_of_evidence": found.log_prob, "given": evidence.given, **more}
-    if names[0] in bn.compiled.counts - set(evidence.given):
-        variable = bn.variables[names[0]]
-        if isinstance(variable, Distributed):
-            moments = found.means[:, 0], found.covariances[:, 0, 0]
-            return DistributionMixture.of_moments(variable, found.weights, *moments, **known)
-        return PoissonMixture(names[0], found.weights, found.means[:, 0], **known)
-    return Mixture(tuple(names), found.weights, found.means, found.covariances, **known)
+    return Mixture(tuple(names), found.weights, _parts(bn, names, found, evidence), **known)
+
+
+def _parts(bn: BayesNet, names: Sequence[str], found: Mixed, evidence: Observed) -> MixtureParts:
+    if names[0] not in bn.compiled.counts - set(evidence.given):
+        return NormalParts(found.means, found.covariances)
+    variable = bn.variables[names[0]]
+    if isinstance(variable, Distributed):
+        return DistributionParts.of_moments(variable, found.means[:, 0], found.covariances[:, 0, 0])
+    return PoissonParts(found.means[:, 0])
 
 
 def _kind(bn: BayesNet, name: str) -> str:

@@ -21,15 +21,14 @@ import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.errors import FitError, ModelError, TooLarge, counted, listed, note
-from suffice.families.categorical import Table
 from suffice.families.family import Interval, Mean, checked_level
+from suffice.families.parameter_draws import DRAW, DrawnGaussian, DrawnLinear, DrawnNode, DrawnRegression, DrawnTable
 from suffice.incomplete.rows import posteriors_over_tables
 from suffice.inference.gaussian import Gaussians
 from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network
 from suffice.inference.sampling import checked_seed
 from suffice.models import question as asking
 from suffice.models.answers import Marginals
-from suffice.models.draws import DRAW, DrawnGaussian, DrawnLinear, DrawnNode, DrawnRegression, DrawnTable
 from suffice.models.evidence import Observed, impossible
 from suffice.models.parameter_covariance import ParameterCovariance, drawn_together
 from suffice.models.question import Question
@@ -120,7 +119,7 @@ def _how(question: Question, level: float, draws: int, lost: int, error: float, 
     if joint is not None or (regressions and all(regressions)):
         point = "exact at the estimates"
     else:
-        modes = "" if isinstance(bn.estimate, Mean) else " (not the modes, which the network has)"
+        modes = "" if bn.estimate == Mean() else " (not the modes, which the network has)"
         point = f"exact at the posterior means{modes}" + (" and the estimates of regressions" if any(regressions) else "")
     without = f" less {lost:,} that rule the evidence out" if lost else ""
     normal = "" if joint is None else f" of normal parameters, by the {joint.how}"
@@ -133,7 +132,7 @@ def _at_means(bn: BayesNet, question: Question) -> BayesNet:
     """The network with the posterior means of the families that matter as their point values."""
     from suffice.models.bayes_net import BayesNet
 
-    if isinstance(bn.estimate, Mean):
+    if bn.estimate == Mean():
         return bn
     cpds = {n: bn[n] for n in bn}
     for n in question.nodes:
@@ -235,7 +234,7 @@ class Redrawn:
         cpds: dict[str, Any] = {n: bn[n] for n in question.nodes}
         self.joint = drawn_together(bn, question.nodes)
         joined = () if self.joint is None else self.joint.charts
-        table_nodes = [n for n in question.nodes if isinstance(bn[n], Table)]
+        table_nodes = [n for n in question.nodes if n in self._number and n not in factors]
         self._tables: list[Any] = [
             DrawnTable(cpds[n], self._number, known, n in bn.intervened or n in joined, n in together or n in joined)
             for n in table_nodes

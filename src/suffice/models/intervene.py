@@ -84,7 +84,7 @@ def _without(cpd: Cpd, values: Mapping[str, float]) -> Cpd:
     """The CPD with those of its real parents that have values moved into the intercept; a regression of states, with all of its
     numbers set, is a table."""
     values = {p: values[p] for p in cpd.real_parents if p in values}
-    trials = getattr(cpd.family, "trials", None)
+    trials = cpd.family.trials if cpd.is_regression else None
     if trials in values:
         raise ModelError(
             f"{trials!r} holds the trials of {cpd.child.name!r} and cannot be set: observe it instead, "

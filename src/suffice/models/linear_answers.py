@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Block, is_missing
 from suffice.errors import ModelError, listed
-from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.incomplete.chain_found import ShownPart
 from suffice.incomplete.chain_layout import ChainLayout
 from suffice.incomplete.chain_rows import ChainRows
@@ -149,11 +148,8 @@ def linear_rows(reading: ChainReading, block: Block, units: Units | None = None)
     layout = LinearLayout(
         plain.space, plain.tables, units, plain.shown, frozenset(every - _spoken(reading)), plain.stationary, numbers=space
     )
-    others = {}
-    for key in space.keys - space.diffuse:
-        cpd = reading.theta.others[key]
-        assert isinstance(cpd, ConditionalGaussian)
-        others[key] = units.inward_cpd(cpd)
+    cpds: Any = reading.theta.others
+    others = {key: units.inward_cpd(cpds[key]) for key in space.keys - space.diffuse}
     return LinearRows.of(layout, block), Theta(plain.tables, reading.theta.cells, others)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,20 +14,9 @@ from suffice.inference.chains.gaussian import filter_states
 from suffice.models.chain_parts import ChainParts
 from suffice.models.chain_reading import ChainReading
 from suffice.models.linear_answers import linear_rows, plain_numbers, rest_of, settled_numbers
+from suffice.models.mixture import Mixture, NormalParts
 
 Array = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class FilteredNumber:
-    """What is known of a number: its mean and standard deviation; it is normal.
-
-    >>> FilteredNumber(1.5, 0.25)
-    FilteredNumber(mean=1.5, sd=0.25)
-    """
-
-    mean: float
-    sd: float
 
 
 def first_numbers(chain: ChainParts, n: int, rng: np.random.Generator) -> dict[str, Array]:
@@ -55,7 +44,8 @@ def filter_on(reading: ChainReading, block: Block, before: Any) -> tuple[float, 
     answer = {}
     for name in reading.numbers:
         i = rows.space.place[name, 0]
-        answer[name] = FilteredNumber(float(found.means[0, i]), float(np.sqrt(max(found.covariances[0, i, i], 0.0))))
+        variance = np.maximum(found.covariances[:1, i, i], 0.0)
+        answer[name] = Mixture((name,), np.ones(1), NormalParts(found.means[:1, [i]], variance[:, None, None]))
     return float(found.log_likelihoods[0]) + _log_rest(reading, block), found.last, answer
 
 

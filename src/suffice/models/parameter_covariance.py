@@ -20,7 +20,7 @@ import numpy.typing as npt
 from suffice.blas import one_blas_thread
 from suffice.errors import FitError, ModelError, bytes_in_words, counted, listed
 from suffice.families.charts import Array, Chart
-from suffice.models.draws import semidefinite_root
+from suffice.families.parameter_draws import semidefinite_root
 from suffice.remedies import Remedy, argument
 
 if TYPE_CHECKING:

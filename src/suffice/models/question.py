@@ -19,8 +19,9 @@ from suffice.inference.logs import NEVER
 from suffice.inference.network import Array
 from suffice.models import hybrid
 from suffice.models.answers import Distribution, Marginals
+from suffice.models.densities import ResponseParts
 from suffice.models.evidence import Observed, impossible, observed, unknown_node
-from suffice.models.regression_mixture import RegressionMixture
+from suffice.models.mixture import Mixture
 from suffice.models.regressions import NoFormula, answerable, no_formula, reduced, words
 from suffice.remedies import BY_DRAWS, Remedy
 from suffice.variables import Finite, Variable
@@ -118,7 +119,7 @@ def is_number_without_rates(bn: BayesNet, name: str) -> bool:
     return bn[name].is_regression and not bn[name].family.closes
 
 
-def regressed(bn: BayesNet, name: str, evidence: Observed) -> RegressionMixture:
+def regressed(bn: BayesNet, name: str, evidence: Observed) -> Mixture:
     """A regression of a number whose numbers are given: mixed over its finite parents that are not, if nothing below is seen."""
     cpd: Any = bn[name]
     numbers = _observed_in(bn, evidence)[0]
@@ -134,7 +135,9 @@ def regressed(bn: BayesNet, name: str, evidence: Observed) -> RegressionMixture:
     seen = {v.name: evidence.codes[bn.compiled.index[v.name]] for v in cpd.finite_parents}
     columns, _ = configurations(hidden, seen | {p: numbers[p] for p in cpd.real_parents})
     some = {n: column[probs > 0] for n, column in columns.items()}
-    return RegressionMixture(cpd, probs[probs > 0], some, _known_log_prob(bn, evidence), given=evidence.given)
+    weights = probs[probs > 0]
+    parts, log_prob = ResponseParts(cpd, some, len(weights)), _known_log_prob(bn, evidence)
+    return Mixture((name,), weights, parts, log_prob_of_evidence=log_prob, given=evidence.given)
 
 
 def _known_log_prob(bn: BayesNet, evidence: Observed) -> float:
@@ -181,7 +184,7 @@ def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
     return hybrid.marginals(small, known).of_nodes((n for n in bn if n in names or n in numbers), numbers)
 
 
-def _regressed_or_none(bn: BayesNet, name: str, evidence: Observed) -> RegressionMixture | None:
+def _regressed_or_none(bn: BayesNet, name: str, evidence: Observed) -> Mixture | None:
     try:
         return regressed(bn, name, evidence) if is_number_without_rates(bn, name) else None
     except NoFormula:

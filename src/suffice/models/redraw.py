@@ -7,16 +7,13 @@ learned from incomplete rows together, by the covariance of its coordinates (`pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.errors import FitError, SufficeError, listed, note
-from suffice.models.draws import Coefficients, DrawnGaussian, DrawnTable
 from suffice.models.parameter_covariance import drawn_together
 from suffice.remedies import BDEU, name_of
-from suffice.variables import Finite, NotNormal
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -71,23 +68,5 @@ def _drawn(bn: BayesNet, names: Sequence[str], n: int, seeds: np.random.SeedSequ
     own = dict(zip(bn, seeds.spawn(len(bn)), strict=True))
     for name in names:
         if name not in result and name not in bn.intervened:
-            result[name] = _drawn_alone(bn[name], n, np.random.default_rng(own[first.get(name, name)]))
+            result[name] = bn[name].redrawn(n, np.random.default_rng(own[first.get(name, name)]))
     return result
-
-
-def _drawn_alone(cpd: Any, n: int, rng: np.random.Generator) -> list[Any]:
-    if cpd.is_regression:
-        family, theta = cpd.family, Coefficients(cpd).drawn(np.eye(len(cpd.theta)), n, rng)
-        levels = cpd.layout.levels
-        if family.ordered:  # cut points that cross in a draw are put in order
-            theta[:, levels] = np.sort(theta[:, levels], axis=1)
-        return [family.cpd(cpd.child, cpd.parent_variables, row, cpd.dispersion, centre=cpd.centre, fitted=None) for row in theta]
-    number = {name: i for i, name in enumerate((*cpd.parents, cpd.child.name))}
-    if isinstance(cpd.child, Finite):
-        parts = {"probs": DrawnTable(cpd, number, {}).draw(n, rng).reshape(n, *cpd.probs.shape)}
-    elif isinstance(cpd.child, NotNormal):
-        parts = cpd.drawn_parts(n, rng)
-    else:
-        node = DrawnGaussian(cpd, number, number).draw(n, rng)
-        parts = {"intercept": node.intercept, "coefficients": node.coefficients, "variance": node.variance}
-    return [replace(cpd, seen=None, imagined=None, **{k: part[i] for k, part in parts.items()}) for i in range(n)]

@@ -27,7 +27,7 @@ from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import configurations
 from suffice.families.family import Array, Cpd
 from suffice.families.named_families import as_families
-from suffice.families.regression_cpd import GlmCpd
+from suffice.families.regression_cpd import RegressionCpd
 from suffice.graphs import Dag
 from suffice.inference.network import DensityNode
 from suffice.remedies import BY_DRAWS
@@ -85,9 +85,9 @@ def advising(way_out: Callable[[NoFormula], str] | str) -> Iterator[None]:
 def words(cpd: Any) -> str:
     """What kind of regression it is.
 
-    >>> from suffice import LogisticCpd
+    >>> from suffice import Logistic, RegressionCpd
     >>> from suffice import Finite
-    >>> words(LogisticCpd(Finite("y", ["no", "yes"]), (), [0.0], [[]]))
+    >>> words(RegressionCpd(Finite("y", ["no", "yes"]), (), Logistic(), [0.0], [[]]))
     'logistic regression'
     """
     return str(cpd.family.words.partition(",")[0])
@@ -150,11 +150,11 @@ def reduced(
     nodes whose distributions matter: targets, what is observed, and all above them, if nothing is said.
 
     >>> from suffice import Gaussian
-    >>> from suffice import LogisticCpd
+    >>> from suffice import Logistic, RegressionCpd
     >>> from suffice import BayesNet
     >>> from suffice import Real
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")
-    >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": LogisticCpd(y, (x,), [0.0], [[1.0]])}, [x, y])
+    >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": RegressionCpd(y, (x,), Logistic(), [0.0], [[1.0]])}, [x, y])
     >>> reduced(bn, ["y"], {"x": 0.0})["y"].probs
     array([0.5, 0.5])
     """
@@ -197,7 +197,7 @@ def without_formula(bn: BayesNet, name: str, values: Mapping[str, float]) -> boo
     return any(p not in values for p in cpd.real_parents) or (name not in values and not cpd.family.closes)
 
 
-def _reduced(cpd: GlmCpd, values: Mapping[str, float]) -> Any:
+def _reduced(cpd: RegressionCpd, values: Mapping[str, float]) -> Any:
     """A regression all of whose numbers are known."""
     own = {p: values[p] for p in cpd.real_parents}
     if cpd.child.name in values:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from suffice.errors import FitError, StatisticsError, listed, nearest, note
 from suffice.families import family_of
 from suffice.families.family import Statistic
+from suffice.families.prior import prior_of
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
 from suffice.remedies import FAMILIES, Remedy, argument, declaration
@@ -312,6 +313,8 @@ class TiedPrior(Prior):
     Dirichlet(alpha=1)
     """
 
+    file_type: ClassVar[str] = "Tied"
+
     prior: Any
     ties: tuple[Tie, ...]
     own: tuple[Any, ...] = ()
@@ -325,6 +328,15 @@ class TiedPrior(Prior):
     def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Any], statistics: Statistics) -> TiedPrior:
         """The same, with the numbers that the prior leaves free chosen by these nodes, of each tie the first."""
         return replace(self, prior=self.prior.choose(variables, nodes, statistics))
+
+    def to_dict(self) -> dict[str, Any]:
+        families = [[list(family) for family in tie.families] for tie in self.ties]
+        return self._head() | {"prior": self.prior.to_dict(), "families": families, "own": [p.to_dict() for p in self.own]}
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Prior:
+        ties = tuple(Tie(tuple(tuple(map(str, family)) for family in families)) for families in d["families"])
+        return TiedPrior(prior_of(d["prior"]), ties, tuple(map(prior_of, d["own"])))
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Statistic | None:
         return self._said("imagine", child, parents)

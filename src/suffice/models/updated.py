@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import ModelError, listed, note
 from suffice.families.distinct_rows import DistinctRows
 from suffice.families.family import Cpd
+from suffice.families.fitted import needs_rows
 from suffice.families.laplace_update import after_more_rows, refitted
 from suffice.families.linear_moments import fitted_line
-from suffice.families.regression_cpd import needs_rows
 from suffice.models.estimated import estimated
 from suffice.statistics import Statistics
 from suffice.variables import Finite

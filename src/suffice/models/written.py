@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import ModelError, listed
+from suffice.families.by_hand import ByHand
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import Gaussian
 from suffice.families.family import Cpd, as_numbers
-from suffice.families.poisson import Rates
-from suffice.families.regression_cpd import Regression
 from suffice.libraries import nw
 from suffice.remedies import Remedy, declaration
 from suffice.statistics.configurations import checked_cells, sizes
@@ -25,12 +23,12 @@ def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, 
     regression is of what its family is for."""
     if isinstance(given, Cpd):
         return _fitting(name, given, parents, known)
-    if isinstance(given, (Gaussian, Rates, Regression)):
+    if isinstance(given, ByHand):
         if name not in known and given.kind is None:
             raise _no_states(name)
-        child = known.setdefault(name, given.kind(name)) if given.kind is not None else known[name]
-        if not isinstance(given, Regression) and not isinstance(child, given.kind):
-            raise ModelError(f"{name!r} is {_NEEDED[type(child)]}, not {'a Gaussian' if given.kind is Real else 'rates'}")
+        child = known[name] if given.kind is None else known.setdefault(name, given.kind(name))
+        if given.words and given.kind is not None and not isinstance(child, given.kind):
+            raise ModelError(f"{name!r} is {_NEEDED[type(child)]}, not {given.words}")
         return given.bound(child, [known[p] for p in parents])
     columns = _columns(given)
     if name not in known and columns is not None and name in columns:

@@ -43,7 +43,6 @@ from suffice.families import family_of
 from suffice.families.categorical import Categorical
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
 from suffice.families.family import Array, Cpd, Estimate, checked_estimate
-from suffice.families.poisson import PoissonRates
 from suffice.families.priors import Dirichlet, Gamma, NormalInverseGamma, Prior, as_prior, suitable
 from suffice.families.regression import COLLINEAR, regress, too_large
 from suffice.graphs import Dag
@@ -228,10 +227,7 @@ def supported(bn: BayesNet, target: str) -> BayesNet:
     probs = bn[target].probs
     for name in bn:
         cpd = bn[name]
-        if not isinstance(cpd, (ConditionalGaussian, PoissonRates)):
-            continue
-        values = cpd.rates if isinstance(cpd, PoissonRates) else cpd.variance
-        lost = np.flatnonzero(np.isnan(values) & (probs > 0.0))
+        lost = np.flatnonzero(cpd.undefined & (probs > 0.0)) if cpd.undefined.any() else np.zeros(0)
         if len(lost):
             raise _unsupported(bn, cpd, target, int(lost[0]))
     return bn
@@ -242,7 +238,7 @@ def _unsupported(bn: BayesNet, cpd: Any, target: str, code: int) -> FitError:
     name, where = cpd.child.name, described(code, (bn.variables[target],))  # type: ignore[arg-type]
     rows = 0.0 if cpd.seen is None else float(cpd.seen.at(np.arange(len(bn[target].probs))).count[code])
     needed = 2 + len(cpd.real_parents)
-    what = f"{name!r} has no normal distribution at {where}" if isinstance(cpd, ConditionalGaussian) else f"no rate at {where}"
+    what = f"{name!r} has no {cpd.noun} at {where}"
     prior = "prior=(Dirichlet(1), NormalInverseGamma(), Gamma())"
     if rows < needed:
         n = "1 row (n_samples=1)" if rows == 1 else f"{rows:,.10g} rows"

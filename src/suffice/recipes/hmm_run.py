@@ -12,7 +12,6 @@ import numpy as np
 
 from suffice.display import OneTable
 from suffice.errors import ModelError
-from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Array
 from suffice.iteration import Run
 from suffice.models.chain import Chain
@@ -74,7 +73,7 @@ class HmmRun(OneTable, Run[Chain]):
     @property
     def columns(self) -> tuple[str, ...]:
         """The real columns: the axes of `means` and `covariances`."""
-        return tuple(n for n in self._columns if isinstance(self.model[n], ConditionalGaussian))
+        return tuple(n for n in self._columns if self.model[n].is_line)
 
     @property
     def means(self) -> Array:
@@ -104,13 +103,13 @@ class HmmRun(OneTable, Run[Chain]):
     def probs(self) -> Mapping[str, Array]:
         """p(value | state) of each finite column: state × value."""
         tables = {n: self.model[n] for n in self._columns if isinstance(self.model.variables[n], Finite)}
-        return MappingProxyType({n: cpd.probs for n, cpd in tables.items() if hasattr(cpd, "probs")})
+        return MappingProxyType({n: cpd.probs for n, cpd in tables.items() if "probs" in cpd.arrays})
 
     @property
     def rates(self) -> Mapping[str, Array]:
         """The Poisson rate of each count in each state."""
         counts = {n: self.model[n] for n in self._columns if isinstance(self.model.variables[n], Count)}
-        return MappingProxyType({n: cpd.rates for n, cpd in counts.items() if hasattr(cpd, "rates")})
+        return MappingProxyType({n: cpd.rates for n, cpd in counts.items() if "rates" in cpd.arrays})
 
     @property
     def n_parameters(self) -> int:

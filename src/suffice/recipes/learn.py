@@ -202,7 +202,7 @@ def _from_incomplete(
     refuse_hidden_numbers(hidden)
     unseen = hidden.values() if isinstance(hidden, Mapping) else hidden
     known = [*rows.schema.values(), *(v if isinstance(v, Finite) else Finite("hidden", v) for v in unseen)]
-    if estimate is not None and not isinstance(estimate, Mean):
+    if estimate not in (None, Mean()):
         raise FitError(
             "with missing cells learn takes posterior means; call structural_em, then em(run.dag, data, estimate=Mode())"
         )

@@ -11,7 +11,7 @@ import numpy as np
 from suffice.errors import FitError, TooLarge, listed, nearest, note
 from suffice.families.family import Mean
 from suffice.families.gathering import requests
-from suffice.families.priors import BDs, as_prior
+from suffice.families.priors import as_prior
 from suffice.graphs import Dag
 from suffice.incomplete.expectations import IncompleteRows
 from suffice.iteration import OutOfTime, Progress
@@ -99,7 +99,7 @@ class StructuralSearch:
         self.penalised = hasattr(score, "price")
         plain = score_of_data(score)
         own = plain.prior if isinstance(plain, Evidence) else None
-        self.prior = None if isinstance(own, BDs) else own
+        self.prior = None if own is None or own.needs_data else own
         self.graphs: list[list[Round]] = []
         self.best: _RoundState | None = None
         self.of_best, self.converged = 0, False

@@ -21,7 +21,6 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.errors import FitError, note
 from suffice.families import family_of, has_family
-from suffice.families.priors import K2, BDeu, BDs, Dirichlet
 from suffice.iteration import NOTHING, Memory
 from suffice.scores import Evidence, Penalised, local_score
 from suffice.statistics import Request, Statistics
@@ -226,16 +225,8 @@ def form_of(score: Any, weight: float) -> tuple[int, float, float] | None:
     """A score of tables as the kernels know it: kind, imagined rows, price of a parameter; None for any other."""
     if isinstance(score, Penalised):
         return 0, 0.0, score.price(weight)
-    prior: Any = score.prior if type(score) is Evidence else None
-    if type(prior) is BDeu:
-        return 1, float(prior.ess), 0.0
-    if type(prior) is K2:
-        return 2, 1.0, 0.0
-    if type(prior) is Dirichlet and prior.is_number:
-        return 2, float(prior.alpha), 0.0
-    if type(prior) is BDs:
-        return 3, float(prior.ess), 0.0
-    return None
+    form = score.prior.table_form() if type(score) is Evidence else None
+    return None if form is None else (*form, 0.0)
 
 
 class FamilyScores(ScoreSource):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from suffice.families.priors import NormalWishart
 from suffice.scores import Evidence, GraphPosterior, Penalised
 from suffice.structure.local_scores import FamilyScores, ScoreSource
 from suffice.variables import Real, Variable
@@ -51,4 +50,4 @@ def _fastest(data: Any, variables: Sequence[Variable], score: Any) -> type[Score
 
 def _gaussian(score: Any) -> bool:
     """Whether the score of real variables is a function of one matrix."""
-    return isinstance(score, Penalised) or (type(score) is Evidence and type(score.prior) is NormalWishart)
+    return isinstance(score, Penalised) or (type(score) is Evidence and score.prior.is_one_matrix)

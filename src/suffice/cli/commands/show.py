@@ -22,7 +22,7 @@ def show(
 ) -> None:
     """Print a network: its nodes, with the coefficients of regressions, or the distributions of some; of a chain its tables."""
     from suffice.cli import inputs
-    from suffice.families.regression_cpd import GlmCpd
+    from suffice.families.cpd import Cpd
     from suffice.formats.registry import json_of
     from suffice.models.chain import Chain
 
@@ -44,6 +44,7 @@ def show(
         print(*(f"{bn[name]!r}\n" for name in names), sep="\n")
     else:
         nodes = bn if hasattr(bn, "__getitem__") else ()
-        told = [n for n in nodes if isinstance(bn[n], GlmCpd) or (isinstance(bn, Chain) and len(bn) <= FEW)]
+        every = isinstance(bn, Chain) and len(bn) <= FEW
+        told = [n for n in nodes if every or (isinstance(bn[n], Cpd) and bn[n].is_regression)]
         print(repr(bn), *(f"\n{bn[name]!r}" for name in told), sep="\n")
     return None

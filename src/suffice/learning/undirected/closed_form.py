@@ -67,7 +67,7 @@ def imagined_counts(prior: Any, problem: UndirectedProblem, scope: Names) -> Arr
     own = [problem.variables[n] for n in scope]
     imagined = prior.believe(own[-1], own[:-1])
     if not isinstance(imagined, Counts):
-        name = " and ".join(type(p).__name__ for p in getattr(prior, "priors", (prior,)))
+        name = " and ".join(type(p).__name__ for p in prior.parts)
         raise FitError(f"{name} imagines no counts of {listed(scope)}: a prior of tables is {TABLE_PRIORS}")
     return imagined.marginal(scope).dense()
 

@@ -36,8 +36,6 @@ from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.gaps import REFUSE, Missing, Refuse, word_of
 from suffice.engines.scan import scan
 from suffice.errors import DataError, ModelError, TooLarge, listed, nearest, note
-from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.incomplete import rows as in_rows
 from suffice.incomplete.rows import CELLS, Densities, NotFinite, RowEvidence, RowFactor, TargetMoments, in_parts
 from suffice.inference.hybrid import checked_shape
@@ -308,7 +306,7 @@ def applies(bn: BayesNet, target: str) -> bool:
     >>> applies(BayesNet("x", {"x": [0.5, 0.5]}, variables=[Finite("x", ["a", "b"])]), "x")
     False
     """
-    return target in bn.compiled.index and any(not isinstance(bn[n], Table) for n in bn)
+    return target in bn.compiled.index and any(bn[n].is_regression or n not in bn.compiled.index for n in bn)
 
 
 def direct_rows(bn: BayesNet, target: str, seen: RowEvidence) -> Flags:
@@ -341,31 +339,19 @@ def _posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
                 if k is None:
                     logs[:, possible[bn[name].log_prob(own) == -np.inf]] = -np.inf
                 elif len(possible):
-                    logs[k, possible] += _log_prob(bn[name], target, k, own, len(possible))
+                    logs[k, possible] += bn[name].log_prob_at(target, k, own, len(possible))
     return shares(logs.T, (1,))
-
-
-def _log_prob(cpd: Any, target: str, state: int, columns: dict[str, Any], n: int) -> Array:
-    """ln p(child | parents) of n rows whose target has this state."""
-    simple = isinstance(cpd, ConditionalGaussian) and [p.name for p in cpd.finite_parents] == [target]
-    if not simple or np.isnan(cpd.variance[state]):  # what has no parameters is refused there
-        return np.asarray(cpd.log_prob(columns | {target: np.full(n, state)}))
-    # One normal regression for all rows: nothing need be looked up for each of them.
-    off, v = columns[cpd.child.name] - cpd.intercept[state], float(cpd.variance[state])
-    for parent, slope in zip(cpd.real_parents, cpd.coefficients[state], strict=True):
-        off -= slope * columns[parent]
-    return np.asarray(-0.5 * (LOG_2PI + np.log(v) + off**2 / v))
 
 
 def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Iterator[RowFactor]:
     """What the open regressions add; the factor of a target that is a number is left to the caller.
 
     >>> from suffice import Gaussian
-    >>> from suffice import LogisticCpd
+    >>> from suffice import Logistic, RegressionCpd
     >>> from suffice import BayesNet
     >>> from suffice import Real
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")
-    >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": LogisticCpd(y, (x,), [0.0], [[1.0]])}, [x, y])
+    >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": RegressionCpd(y, (x,), Logistic(), [0.0], [[1.0]])}, [x, y])
     >>> [factor] = factors(bn, RowEvidence(np.array([[-1]]), np.array([[0.0]])), "y")
     >>> np.exp(factor.values)  # beside a stand-in of 0.5 each
     array([[1., 1.]])

@@ -230,11 +230,11 @@ class Predict:
     """The step that finds the posterior of a target in a block of rows: exact, or by n draws where it has no formula.
 
     >>> from suffice import Gaussian
-    >>> from suffice import LogisticCpd
+    >>> from suffice import Logistic, RegressionCpd
     >>> from suffice import BayesNet
     >>> from suffice import Real
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")
-    >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": LogisticCpd(y, (x,), [0.0], [[1.0]])}, [x, y])
+    >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": RegressionCpd(y, (x,), Logistic(), [0.0], [[1.0]])}, [x, y])
     >>> Predict.of(bn, "y").answer(RowEvidence(np.array([[-1], [-1]]), np.array([[0.0], [np.nan]]))).worth
     array([inf, nan])
     """

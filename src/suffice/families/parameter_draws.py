@@ -15,12 +15,9 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import ModelError
-from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import configurations
 from suffice.families.family import Cpd
 from suffice.families.regression import posteriors
-from suffice.families.regression_cpd import GlmCpd, RegressionCpd
 from suffice.inference.network import NONE, Array, GaussianNode
 from suffice.statistics import Counts, Moments
 from suffice.statistics.configurations import checked_cells, sizes
@@ -74,7 +71,7 @@ class DrawnTable:
     """
 
     def __init__(
-        self, cpd: Table, number: Mapping[str, int], observed: Mapping[str, Any], certain: bool = False, shared: bool = False
+        self, cpd: Cpd, number: Mapping[str, int], observed: Mapping[str, Any], certain: bool = False, shared: bool = False
     ) -> None:
         family = (*cpd.parents, cpd.child.name)
         rows = tuple(observed.get(p, slice(None)) for p in cpd.parents)
@@ -152,7 +149,7 @@ class DrawnGaussian(DrawnNode):
     ((-1,), (1000,), (1000, 1))
     """
 
-    def __init__(self, cpd: ConditionalGaussian, number: Mapping[str, int], real_number: Mapping[str, int]) -> None:
+    def __init__(self, cpd: Cpd, number: Mapping[str, int], real_number: Mapping[str, int]) -> None:
         super().__init__(cpd, number, real_number)
         belief: Any = None if isinstance(cpd.imagined, Moments) or cpd.seen is None else cpd.imagined
         self._means = None if belief is None else belief.posterior(cpd.seen, cpd.variance.size)
@@ -191,7 +188,7 @@ class Coefficients:
     ((10000, 1), True)
     """
 
-    def __init__(self, cpd: GlmCpd) -> None:
+    def __init__(self, cpd: Cpd) -> None:
         assert cpd.fitted is not None
         self._child, self._df = cpd.child.name, cpd.fitted.df
         self._estimate, self._covariance = cpd.theta, cpd.fitted.covariance
@@ -224,7 +221,7 @@ class DrawnRegression:
 
     n_spare = 0
 
-    def __init__(self, cpd: GlmCpd, number: Mapping[str, int], observed: Mapping[str, Any]) -> None:
+    def __init__(self, cpd: Cpd, number: Mapping[str, int], observed: Mapping[str, Any]) -> None:
         name, parents = cpd.child.name, [v for v in cpd.finite_parents if v.name not in observed]
         self._cpd, self._coefficients = cpd, Coefficients(cpd)
         self._value = observed.get(name)
@@ -254,7 +251,7 @@ class DrawnRegression:
 class DrawnLinear(DrawnNode):
     """A linear regression as a Gaussian node."""
 
-    def __init__(self, cpd: RegressionCpd, number: Mapping[str, int], real_number: Mapping[str, int]) -> None:
+    def __init__(self, cpd: Cpd, number: Mapping[str, int], real_number: Mapping[str, int]) -> None:
         super().__init__(cpd, number, real_number)
         self._cpd, self._coefficients = cpd, Coefficients(cpd)
         self._coefficients.check_digits(np.concatenate([[1.0], cpd.centre])[None])  # about where its numbers will be
