@@ -28,7 +28,8 @@ QUANTILES = ("0.025", "0.5", "0.975")
 @dataclass(frozen=True, eq=False, repr=False)
 class Mixture(Answer):
     """p(targets | given) of numbers: Σ weights · p(targets | component), where `parts` has the components: normal or Poisson
-    distributions, responses of a regression, or draws. What it tells is a number, or of several targets an array in their order.
+    distributions, members of a chosen one, responses of a regression, or draws. What it tells is a number, or of several targets
+    an array in their order.
 
     With finite targets asked for beside them, `finite` is their distribution, `cells` the cell of it that each component is in,
     and `answer["yes"]` the mixture given a state; of a count, `answer[3]` is a probability. `mean_interval` has the ends of a
