@@ -21,6 +21,7 @@ import pytest
 import suffice as sf
 from suffice.engines import Data, Step, Sum
 from suffice.engines.sample import Distinct, Sample, Stretches
+from suffice.exponential import Poisson
 from tests.toy_engine import Toy, leaves, pool, run, toy
 
 N = 600
@@ -56,7 +57,7 @@ def some(table: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def numbers(bn: sf.BayesNet) -> list[Any]:
     """All parameters of a network."""
-    parts = ("probs", "rates", "intercept", "coefficients", "variance")
+    parts = ("probs", "rates", "parameters", "intercept", "coefficients", "variance")
     return [np.asarray(getattr(cpd, p)) for n in sorted(bn) for cpd in [bn[n]] for p in parts if hasattr(cpd, p)]
 
 
@@ -204,6 +205,10 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     "ordinal": (some(WHOLE, "a", "y"), lambda d: numbers(sf.fit("y -> a", d, families={"a": sf.ProportionalOdds()}))),
     "EM of tables": (some(HOLED, *FINITE), lambda d: numbers(sf.em("a -> b -> c; a -> l", d).model)),
     "EM with numbers": (some(HOLED, "a", *REAL), lambda d: numbers(sf.em("a -> x -> y", d).model)),
+    "EM of a distribution": (
+        {**some(HOLED, "a"), **some(WHOLE, "k")},
+        lambda d: numbers(sf.em("a -> k", d, families={"k": Poisson()}, prior=(sf.BDeu(1), sf.Conjugate(1))).model),
+    ),
     "hidden": (
         some(WHOLE, "b", "c", "l"),
         lambda d: sf.em("h -> b; h -> c; h -> l", d, hidden=[sf.Finite("h", ["u", "v"])], starts=2, max_iter=30).log_likelihood,
