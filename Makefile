@@ -24,7 +24,7 @@ test: $(READY)          ## set up and run everything that must hold
 # nothing about indices. Checked code must not meet other code in one cache, so it has its own.
 test-bounds: $(READY)   ## run the tests with every index of every kernel checked
 	SUFFICE_COMPILE=now NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds $(PYTEST) \
-		--deselect tests/test_engines.py::test_warm_kernels_are_those_that_calls_use
+		--deselect tests/engines/test_engines.py::test_warm_kernels_are_those_that_calls_use
 
 # Spark's pandas is older than that of the other tests, so it has an environment of its own.
 test-spark: $(SPARK)/.ready ## run every learner on Spark; needs Java 17

@@ -113,7 +113,7 @@ def large(bn: sf.BayesNet, share: float, target: float, n: int = 1_000_000) -> N
         for name in table.column_names
     }
     data = sf.scan(pa.table(masked), variables=dict(bn.variables))
-    from suffice.learning.problem import problem_of
+    from suffice.learning.incomplete.problem import problem_of
 
     read = seconds(lambda: sf.scan(pa.table(masked), variables=dict(bn.variables)).missing, repeats=1, warm=0)
     data.missing  # noqa: B018 (reads the columns)

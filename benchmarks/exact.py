@@ -6,8 +6,8 @@ import json
 import time
 
 import suffice as sf
-from suffice.structure import exact
-from suffice.structure.exact import Exact
+from suffice.structure.methods import exact
+from suffice.structure.methods.exact import Exact
 from suffice.structure.search import search
 from timing import SHARED, line
 

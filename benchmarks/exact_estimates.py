@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.inference.factor_marginals import FactorTree
+from suffice.inference.finite.factor_marginals import FactorTree
 from suffice.learning.undirected.ipf import IPF, CliqueTree
-from suffice.models.terms import Terms
+from suffice.models.undirected.terms import Terms
 
 
 def spent(work: Callable[[], Any], repeats: int = 15) -> float:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.learning.irls import fitted
+from suffice.learning.complete.irls import fitted
 from timing import line, seconds
 
 COLUMNS, OUT_OF_CORE = 20, 8

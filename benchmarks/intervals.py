@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 import suffice as sf
-from suffice.inference.sampling import Gibbs, LikelihoodWeighting
-from suffice.models.evidence import observed
-from suffice.models.question import Question
+from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
+from suffice.models.questions.evidence import observed
+from suffice.models.questions.question import Question
 from timing import line, seconds
 
 QUESTIONS = [

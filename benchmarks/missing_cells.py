@@ -7,7 +7,7 @@ import pyarrow as pa
 
 import suffice as sf
 from suffice.models.rows.posteriors import observed_log_prob
-from suffice.recipes.missingness import missingness
+from suffice.recipes.missing.missingness import missingness
 from timing import line, seconds
 
 

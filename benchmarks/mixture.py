@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.learning.mixture_setup import Diagonal, Full, Kind, Spherical, Tied
-from suffice.recipes.mixture import mixture
+from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, Spherical, Tied
+from suffice.recipes.latent.mixture import mixture
 from timing import line
 
 N_ROWS, N_COLUMNS, N_CLASSES, N_ITERATIONS, REPEATS = 1_000_000, 10, 8, 3, 3

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.structure.pc import MMHC, PC
+from suffice.structure.methods.pc import MMHC, PC
 from suffice.structure.search import search
 from timing import line, seconds
 

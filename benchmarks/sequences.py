@@ -226,7 +226,7 @@ def kalman() -> None:
     from dynamax.linear_gaussian_ssm import LinearGaussianSSM
     from statsmodels.tsa.statespace.kalman_smoother import KalmanSmoother
 
-    from suffice.inference.chains.gaussian import LinearSteps, expected_states
+    from suffice.inference.chains.linear.gaussian import LinearSteps, expected_states
 
     rng, n, m, p = np.random.default_rng(3), 128, 4, 4
     F = 0.9 * np.linalg.qr(rng.normal(size=(m, m)))[0]
@@ -295,8 +295,8 @@ def factorial(chains: int = 5, k: int = 4, n: int = 64, length: int = 25) -> Non
     of k^chains states."""
     from functools import reduce
 
-    from suffice.incomplete import chain_factors
-    from suffice.learning.chain_problem import chain_problem_of
+    from suffice.incomplete.chains import chain_factors
+    from suffice.learning.chains.chain_problem import chain_problem_of
 
     rng, names = np.random.default_rng(0), [f"h{i}" for i in range(chains)]
     hidden, symbol = [sf.Finite(name, [str(i) for i in range(k)]) for name in names], sf.Finite("y", [str(e) for e in range(E)])

@@ -17,7 +17,7 @@ import numpy as np
 
 import suffice as sf
 import timing  # noqa: F401 - quiets notes
-from suffice.recipes.structural_em import structural_em
+from suffice.recipes.structural.structural_em import structural_em
 
 warnings.simplefilter("ignore")
 

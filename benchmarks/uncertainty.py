@@ -14,7 +14,7 @@ import numpy as np
 import suffice as sf
 from suffice.recipes.cross_validation import cross_validate
 from suffice.recipes.resampling import bootstrap
-from suffice.structure.hill_climb import HillClimb
+from suffice.structure.methods.hill_climb import HillClimb
 from suffice.structure.order_mcmc import order_mcmc
 from timing import line, seconds
 

@@ -32,8 +32,8 @@ import pyarrow.parquet as pq
 import suffice as sf
 from suffice.errors import LONGEST, SufficeError, SufficeNote
 from suffice.formats.registry import json_of, model_in
-from tests.test_formats import TEXTS
-from tests.test_markov_net import UAI as MARKOV
+from tests.formats.test_formats import TEXTS
+from tests.models.test_markov_net import UAI as MARKOV
 
 SECONDS = 20
 """Of the processor, for one input: more is a hang."""

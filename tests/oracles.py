@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.structure.parent_sets import TIE, ParentSets
-from suffice.structure.rules import Parents, Rules
+from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.scoring.parent_sets import TIE, ParentSets
 
 
 def joint(bn: sf.BayesNet) -> dict[tuple[str, ...], float]:

@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 
 from suffice.engines import Data, Sum
-from suffice.engines.partitions import Partitions, Raw, caused
-from suffice.engines.sample import Distinct, Sample
-from suffice.engines.sources import Options, checked_variables, checked_words
+from suffice.engines.encoding.sources import Options, checked_variables, checked_words
+from suffice.engines.partitions.partitions import Partitions, Raw, caused
+from suffice.engines.views.sample import Distinct, Sample
 
 
 @cache

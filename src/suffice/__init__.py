@@ -16,99 +16,99 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _NAMES = {
-    "engines.conll": "read_conll",
+    "engines.reading.conll": "read_conll",
     "engines.data": "Data",
     "engines.scan": "scan",
-    "engines.sequences": "Missing Refuse Sequences sequences",
+    "engines.sequences.sequences": "Missing Refuse Sequences sequences",
     "engines.spark": "Spark",
     "errors": "SufficeError SufficeNote",
     "families.by_hand": "Gaussian Rates Regression",
-    "families.empirical_bayes": "EmpiricalBayes",
-    "families.family": "Mean Mode",
-    "families.gathering": "gather",
-    "families.hierarchical": "HierarchicalDirichlet",
-    "families.known_variance": "KnownVariance",
-    "families.logistic": "Logistic",
-    "families.logistic_normal": "LogisticNormal",
-    "families.ordinal": "ProportionalOdds",
-    "families.conjugate": "Conjugate",
+    "families.priors.empirical_bayes": "EmpiricalBayes",
+    "families.protocol.family": "Mean Mode",
+    "families.gathering.gathering": "gather",
+    "families.hierarchical.hierarchical": "HierarchicalDirichlet",
+    "families.priors.known_variance": "KnownVariance",
+    "families.regressions.logistic": "Logistic",
+    "families.hierarchical.logistic_normal": "LogisticNormal",
+    "families.regressions.ordinal": "ProportionalOdds",
+    "families.priors.conjugate": "Conjugate",
     "families.poisson": "NegativeBinomial PoissonRates",
-    "families.priors": "BDeu BDs BGe Dirichlet Gamma K2 NormalInverseGamma NormalWishart",
-    "families.regression_cpd": "RegressionCpd",
-    "families.responses": "BinomialLogit GammaInverse GammaLog Linear NegativeBinomialLog PoissonLog Probit",
+    "families.priors.priors": "BDeu BDs BGe Dirichlet Gamma K2 NormalInverseGamma NormalWishart",
+    "families.regressions.regression_cpd": "RegressionCpd",
+    "families.regressions.responses": "BinomialLogit GammaInverse GammaLog Linear NegativeBinomialLog PoissonLog Probit",
     "formats": "load networks read table tables write",
     "graphs": "Cpdag Dag Graph Template compare lag n_dags shd",
     "incomplete.first_slices": "Diffuse Free Given Stationary",
-    "inference.ais": "AIS LogNormaliser",
-    "inference.sampling": "Gibbs LikelihoodWeighting",
+    "inference.sampling.ais": "AIS LogNormaliser",
+    "inference.sampling.sampling": "Gibbs LikelihoodWeighting",
     "iteration": "Run",
-    "learning.climb": "Squarem",
+    "learning.ascent.climb": "Squarem",
     "learning.em": "EmRun em",
     "learning.fit": "fit",
     "learning.graph_score": "by_evidence score",
     "learning.gradient": "LBFGS Projected gradient",
-    "learning.information": "Information observed_information",
-    "learning.lms": "LmsRun lms",
-    "learning.mixture_setup": "Diagonal Full Spherical Tied",
-    "learning.objective": "Collapsed",
-    "learning.plates": "Partial Plate Pooled Separate",
-    "learning.project": "Projection project",
+    "learning.ascent.information": "Information observed_information",
+    "learning.complete.lms": "LmsRun lms",
+    "learning.latent.mixture_setup": "Diagonal Full Spherical Tied",
+    "learning.incomplete.objective": "Collapsed",
+    "learning.complete.plates": "Partial Plate Pooled Separate",
+    "learning.complete.project": "Projection project",
     "learning.undirected.contrastive": "RobbinsMonro",
     "learning.undirected.ipf": "IPF",
     "learning.undirected.rbm": "RbmRun rbm",
-    "models.answers": "Distribution Marginals MostProbable",
+    "models.questions.answers": "Distribution Marginals MostProbable",
     "models.bayes_net": "BayesNet",
-    "models.bde": "BDe",
+    "models.estimates.bde": "BDe",
     "models.chain": "Chain",
     "models.crf": "Crf",
-    "models.divergence": "entropy kl",
-    "models.factor": "Factor",
-    "models.features": "Features",
+    "models.estimates.divergence": "entropy kl",
+    "models.undirected.factor": "Factor",
+    "models.undirected.features": "Features",
     "models.gaussian_markov_net": "GaussianMarkovNet",
-    "models.goodness_of_fit": "GoodnessOfFit",
+    "models.undirected.goodness_of_fit": "GoodnessOfFit",
     "models.linear_chain.derived": "Derived Lower Prefix Shape Suffix",
     "models.linear_chain.transitions": "BIO BIOES Transitions",
     "models.linear_chain.windows": "LinearChain Window",
-    "models.log_linear": "Ising LogLinear Pairwise",
+    "models.undirected.log_linear": "Ising LogLinear Pairwise",
     "models.markov_net": "MarkovNet",
-    "models.mixture": "Mixture",
+    "models.questions.mixture": "Mixture",
     "models.rbm": "RBM",
     "objectives": "Bayes Conditional ContrastiveDivergence Hamming L1 L2 Likelihood Margin MaxEntropy Perceptron"
     " PseudoLikelihood",
-    "recipes.choices": "ICL",
+    "recipes.latent.choices": "ICL",
     "recipes.classifiers": "discriminant naive_bayes",
     "recipes.cross_validation": "cross_validate",
-    "recipes.hmm": "hmm",
-    "recipes.hmm_run": "HmmRun",
+    "recipes.latent.hmm": "hmm",
+    "recipes.latent.hmm_run": "HmmRun",
     "recipes.learn": "learn",
-    "recipes.missingness": "Missingness missingness",
-    "recipes.factors": "factors",
-    "recipes.factors_run": "FactorsRun",
-    "recipes.mixture": "mixture",
-    "recipes.mixture_run": "MixtureRun",
+    "recipes.missing.missingness": "Missingness missingness",
+    "recipes.latent.factors": "factors",
+    "recipes.latent.factors_run": "FactorsRun",
+    "recipes.latent.mixture": "mixture",
+    "recipes.latent.mixture_run": "MixtureRun",
     "recipes.resampling": "bootstrap",
     "recipes.stepwise": "Backward Both DevianceTest Forward Stepwise",
-    "recipes.structural_em": "StructuralRun structural_em",
+    "recipes.structural.structural_em": "StructuralRun structural_em",
     "scores": "AIC BIC CasteloSiebes Evidence GraphPosterior KollerFriedman LogLikelihood Penalised Score StructurePrior",
     "statistics": "Counts Moments Request Statistics",
-    "structure.chow_liu": "ChowLiu TAN",
-    "structure.constraints": "Adjacent Candidates Constraints Forbid MaxParents NotAncestor Require Tiers read_tiers",
-    "structure.exact": "Exact",
-    "structure.found": "Found",
-    "structure.found_graph": "FoundGraph",
-    "structure.ges": "GES",
-    "structure.hill_climb": "HillClimb Tabu",
-    "structure.independence": "ChiSquared FisherZ GSquared Independence IndependenceTest LikelihoodRatio MutualInformation"
+    "structure.methods.chow_liu": "ChowLiu TAN",
+    "structure.constraints.constraints": "Adjacent Candidates Constraints Forbid MaxParents NotAncestor Require Tiers read_tiers",
+    "structure.methods.exact": "Exact",
+    "structure.results.found": "Found",
+    "structure.results.found_graph": "FoundGraph",
+    "structure.methods.ges": "GES",
+    "structure.methods.hill_climb": "HillClimb Tabu",
+    "structure.tests.independence": "ChiSquared FisherZ GSquared Independence IndependenceTest LikelihoodRatio MutualInformation"
     " independence_test",
-    "structure.methods.decomposable": "Decomposable",
-    "structure.methods.graphical_lasso": "GraphicalLasso",
-    "structure.methods.neighbourhoods": "And Neighbourhoods Or",
-    "structure.methods.selection": "EBIC HeldOut StARS",
+    "structure.undirected.decomposable": "Decomposable",
+    "structure.undirected.graphical_lasso": "GraphicalLasso",
+    "structure.undirected.neighbourhoods": "And Neighbourhoods Or",
+    "structure.undirected.selection": "EBIC HeldOut StARS",
     "structure.order_mcmc": "order_mcmc",
-    "structure.orders": "Orders",
-    "structure.orientation": "Conservative FirstSepset Majority",
-    "structure.pc": "MMHC PC",
-    "structure.score_sources": "LocalScores",
+    "structure.methods.orders": "Orders",
+    "structure.methods.orientation": "Conservative FirstSepset Majority",
+    "structure.methods.pc": "MMHC PC",
+    "structure.scoring.score_sources": "LocalScores",
     "structure.search": "search",
     "variables": "Bins Count Finite Real",
 }
@@ -118,24 +118,29 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names.spli
 __all__ = sorted(_HOME)
 
 if TYPE_CHECKING:
-    from suffice.engines.conll import read_conll as read_conll
+    from suffice.engines.reading.conll import read_conll as read_conll
     from suffice.engines.data import Data as Data
     from suffice.engines.scan import scan as scan
-    from suffice.engines.sequences import Missing as Missing, Refuse as Refuse, Sequences as Sequences, sequences as sequences
+    from suffice.engines.sequences.sequences import (
+        Missing as Missing,
+        Refuse as Refuse,
+        Sequences as Sequences,
+        sequences as sequences,
+    )
     from suffice.engines.spark import Spark as Spark
     from suffice.errors import SufficeError as SufficeError, SufficeNote as SufficeNote
     from suffice.families.by_hand import Gaussian as Gaussian, Rates as Rates, Regression as Regression
-    from suffice.families.empirical_bayes import EmpiricalBayes as EmpiricalBayes
-    from suffice.families.family import Mean as Mean, Mode as Mode
-    from suffice.families.gathering import gather as gather
-    from suffice.families.hierarchical import HierarchicalDirichlet as HierarchicalDirichlet
-    from suffice.families.logistic import Logistic as Logistic
-    from suffice.families.known_variance import KnownVariance as KnownVariance
-    from suffice.families.logistic_normal import LogisticNormal as LogisticNormal
-    from suffice.families.ordinal import ProportionalOdds as ProportionalOdds
-    from suffice.families.conjugate import Conjugate as Conjugate
+    from suffice.families.priors.empirical_bayes import EmpiricalBayes as EmpiricalBayes
+    from suffice.families.protocol.family import Mean as Mean, Mode as Mode
+    from suffice.families.gathering.gathering import gather as gather
+    from suffice.families.hierarchical.hierarchical import HierarchicalDirichlet as HierarchicalDirichlet
+    from suffice.families.regressions.logistic import Logistic as Logistic
+    from suffice.families.priors.known_variance import KnownVariance as KnownVariance
+    from suffice.families.hierarchical.logistic_normal import LogisticNormal as LogisticNormal
+    from suffice.families.regressions.ordinal import ProportionalOdds as ProportionalOdds
+    from suffice.families.priors.conjugate import Conjugate as Conjugate
     from suffice.families.poisson import NegativeBinomial as NegativeBinomial, PoissonRates as PoissonRates
-    from suffice.families.priors import (
+    from suffice.families.priors.priors import (
         BDeu as BDeu,
         BDs as BDs,
         BGe as BGe,
@@ -145,8 +150,8 @@ if TYPE_CHECKING:
         NormalInverseGamma as NormalInverseGamma,
         NormalWishart as NormalWishart,
     )
-    from suffice.families.regression_cpd import RegressionCpd as RegressionCpd
-    from suffice.families.responses import (
+    from suffice.families.regressions.regression_cpd import RegressionCpd as RegressionCpd
+    from suffice.families.regressions.responses import (
         BinomialLogit as BinomialLogit,
         GammaInverse as GammaInverse,
         GammaLog as GammaLog,
@@ -174,33 +179,37 @@ if TYPE_CHECKING:
         shd as shd,
     )
     from suffice.incomplete.first_slices import Diffuse as Diffuse, Free as Free, Given as Given, Stationary as Stationary
-    from suffice.inference.ais import AIS as AIS, LogNormaliser as LogNormaliser
-    from suffice.inference.sampling import Gibbs as Gibbs, LikelihoodWeighting as LikelihoodWeighting
+    from suffice.inference.sampling.ais import AIS as AIS, LogNormaliser as LogNormaliser
+    from suffice.inference.sampling.sampling import Gibbs as Gibbs, LikelihoodWeighting as LikelihoodWeighting
     from suffice.iteration import Run as Run
-    from suffice.learning.climb import Squarem as Squarem
+    from suffice.learning.ascent.climb import Squarem as Squarem
     from suffice.learning.em import EmRun as EmRun, em as em
     from suffice.learning.fit import fit as fit
     from suffice.learning.graph_score import by_evidence as by_evidence, score as score
     from suffice.learning.gradient import LBFGS as LBFGS, Projected as Projected, gradient as gradient
-    from suffice.learning.information import Information as Information, observed_information as observed_information
-    from suffice.learning.lms import LmsRun as LmsRun, lms as lms
-    from suffice.learning.mixture_setup import Diagonal as Diagonal, Full as Full, Spherical as Spherical, Tied as Tied
-    from suffice.learning.objective import Collapsed as Collapsed
-    from suffice.learning.plates import Partial as Partial, Plate as Plate, Pooled as Pooled, Separate as Separate
-    from suffice.learning.project import Projection as Projection, project as project
+    from suffice.learning.ascent.information import Information as Information, observed_information as observed_information
+    from suffice.learning.complete.lms import LmsRun as LmsRun, lms as lms
+    from suffice.learning.latent.mixture_setup import Diagonal as Diagonal, Full as Full, Spherical as Spherical, Tied as Tied
+    from suffice.learning.incomplete.objective import Collapsed as Collapsed
+    from suffice.learning.complete.plates import Partial as Partial, Plate as Plate, Pooled as Pooled, Separate as Separate
+    from suffice.learning.complete.project import Projection as Projection, project as project
     from suffice.learning.undirected.contrastive import RobbinsMonro as RobbinsMonro
     from suffice.learning.undirected.ipf import IPF as IPF
     from suffice.learning.undirected.rbm import RbmRun as RbmRun, rbm as rbm
-    from suffice.models.answers import Distribution as Distribution, Marginals as Marginals, MostProbable as MostProbable
+    from suffice.models.questions.answers import (
+        Distribution as Distribution,
+        Marginals as Marginals,
+        MostProbable as MostProbable,
+    )
     from suffice.models.bayes_net import BayesNet as BayesNet
-    from suffice.models.bde import BDe as BDe
+    from suffice.models.estimates.bde import BDe as BDe
     from suffice.models.chain import Chain as Chain
     from suffice.models.crf import Crf as Crf
-    from suffice.models.divergence import entropy as entropy, kl as kl
-    from suffice.models.factor import Factor as Factor
-    from suffice.models.features import Features as Features
+    from suffice.models.estimates.divergence import entropy as entropy, kl as kl
+    from suffice.models.undirected.factor import Factor as Factor
+    from suffice.models.undirected.features import Features as Features
     from suffice.models.gaussian_markov_net import GaussianMarkovNet as GaussianMarkovNet
-    from suffice.models.goodness_of_fit import GoodnessOfFit as GoodnessOfFit
+    from suffice.models.undirected.goodness_of_fit import GoodnessOfFit as GoodnessOfFit
     from suffice.models.linear_chain.derived import (
         Derived as Derived,
         Lower as Lower,
@@ -210,9 +219,9 @@ if TYPE_CHECKING:
     )
     from suffice.models.linear_chain.transitions import BIO as BIO, BIOES as BIOES, Transitions as Transitions
     from suffice.models.linear_chain.windows import LinearChain as LinearChain, Window as Window
-    from suffice.models.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
+    from suffice.models.undirected.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
     from suffice.models.markov_net import MarkovNet as MarkovNet
-    from suffice.models.mixture import Mixture as Mixture
+    from suffice.models.questions.mixture import Mixture as Mixture
     from suffice.models.rbm import RBM as RBM
     from suffice.objectives import (
         Bayes as Bayes,
@@ -229,17 +238,17 @@ if TYPE_CHECKING:
         Perceptron as Perceptron,
         PseudoLikelihood as PseudoLikelihood,
     )
-    from suffice.recipes.choices import ICL as ICL
+    from suffice.recipes.latent.choices import ICL as ICL
     from suffice.recipes.classifiers import discriminant as discriminant, naive_bayes as naive_bayes
     from suffice.recipes.cross_validation import cross_validate as cross_validate
-    from suffice.recipes.hmm import hmm as hmm
-    from suffice.recipes.hmm_run import HmmRun as HmmRun
+    from suffice.recipes.latent.hmm import hmm as hmm
+    from suffice.recipes.latent.hmm_run import HmmRun as HmmRun
     from suffice.recipes.learn import learn as learn
-    from suffice.recipes.missingness import Missingness as Missingness, missingness as missingness
-    from suffice.recipes.factors import factors as factors
-    from suffice.recipes.factors_run import FactorsRun as FactorsRun
-    from suffice.recipes.mixture import mixture as mixture
-    from suffice.recipes.mixture_run import MixtureRun as MixtureRun
+    from suffice.recipes.missing.missingness import Missingness as Missingness, missingness as missingness
+    from suffice.recipes.latent.factors import factors as factors
+    from suffice.recipes.latent.factors_run import FactorsRun as FactorsRun
+    from suffice.recipes.latent.mixture import mixture as mixture
+    from suffice.recipes.latent.mixture_run import MixtureRun as MixtureRun
     from suffice.recipes.resampling import bootstrap as bootstrap
     from suffice.recipes.stepwise import (
         Backward as Backward,
@@ -248,7 +257,7 @@ if TYPE_CHECKING:
         Forward as Forward,
         Stepwise as Stepwise,
     )
-    from suffice.recipes.structural_em import StructuralRun as StructuralRun, structural_em as structural_em
+    from suffice.recipes.structural.structural_em import StructuralRun as StructuralRun, structural_em as structural_em
     from suffice.scores import (
         AIC as AIC,
         BIC as BIC,
@@ -262,8 +271,8 @@ if TYPE_CHECKING:
         StructurePrior as StructurePrior,
     )
     from suffice.statistics import Counts as Counts, Moments as Moments, Request as Request, Statistics as Statistics
-    from suffice.structure.chow_liu import ChowLiu as ChowLiu, TAN as TAN
-    from suffice.structure.constraints import (
+    from suffice.structure.methods.chow_liu import ChowLiu as ChowLiu, TAN as TAN
+    from suffice.structure.constraints.constraints import (
         Adjacent as Adjacent,
         Candidates as Candidates,
         Constraints as Constraints,
@@ -274,12 +283,12 @@ if TYPE_CHECKING:
         Tiers as Tiers,
         read_tiers as read_tiers,
     )
-    from suffice.structure.exact import Exact as Exact
-    from suffice.structure.found import Found as Found
-    from suffice.structure.found_graph import FoundGraph as FoundGraph
-    from suffice.structure.ges import GES as GES
-    from suffice.structure.hill_climb import HillClimb as HillClimb, Tabu as Tabu
-    from suffice.structure.independence import (
+    from suffice.structure.methods.exact import Exact as Exact
+    from suffice.structure.results.found import Found as Found
+    from suffice.structure.results.found_graph import FoundGraph as FoundGraph
+    from suffice.structure.methods.ges import GES as GES
+    from suffice.structure.methods.hill_climb import HillClimb as HillClimb, Tabu as Tabu
+    from suffice.structure.tests.independence import (
         ChiSquared as ChiSquared,
         FisherZ as FisherZ,
         GSquared as GSquared,
@@ -289,15 +298,19 @@ if TYPE_CHECKING:
         MutualInformation as MutualInformation,
         independence_test as independence_test,
     )
-    from suffice.structure.methods.decomposable import Decomposable as Decomposable
-    from suffice.structure.methods.graphical_lasso import GraphicalLasso as GraphicalLasso
-    from suffice.structure.methods.neighbourhoods import And as And, Neighbourhoods as Neighbourhoods, Or as Or
-    from suffice.structure.methods.selection import EBIC as EBIC, HeldOut as HeldOut, StARS as StARS
+    from suffice.structure.undirected.decomposable import Decomposable as Decomposable
+    from suffice.structure.undirected.graphical_lasso import GraphicalLasso as GraphicalLasso
+    from suffice.structure.undirected.neighbourhoods import And as And, Neighbourhoods as Neighbourhoods, Or as Or
+    from suffice.structure.undirected.selection import EBIC as EBIC, HeldOut as HeldOut, StARS as StARS
     from suffice.structure.order_mcmc import order_mcmc as order_mcmc
-    from suffice.structure.orders import Orders as Orders
-    from suffice.structure.orientation import Conservative as Conservative, FirstSepset as FirstSepset, Majority as Majority
-    from suffice.structure.pc import MMHC as MMHC, PC as PC
-    from suffice.structure.score_sources import LocalScores as LocalScores
+    from suffice.structure.methods.orders import Orders as Orders
+    from suffice.structure.methods.orientation import (
+        Conservative as Conservative,
+        FirstSepset as FirstSepset,
+        Majority as Majority,
+    )
+    from suffice.structure.methods.pc import MMHC as MMHC, PC as PC
+    from suffice.structure.scoring.score_sources import LocalScores as LocalScores
     from suffice.structure.search import search as search
     from suffice.variables import Bins as Bins, Count as Count, Finite as Finite, Real as Real
 

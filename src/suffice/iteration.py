@@ -95,7 +95,7 @@ class OutOfTime(Exception):
 
 
 class Memory:
-    """What a run remembers of its steps should it be killed: nothing. A checkpoint remembers (see `suffice.checkpoints`).
+    """What a run remembers of its steps should it be killed: nothing. A checkpoint remembers (see `suffice.checkpoints.journal`).
 
     >>> Memory().arrays(["a step"], lambda: (1, 2))
     (1, 2)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, listed, nearest, whole
-from suffice.families.priors import as_prior
+from suffice.families.priors.priors import as_prior
 from suffice.remedies import LIKELIHOOD, Remedy, argument, weight_penalty
 
 Array = npt.NDArray[np.float64]

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, nearest
 from suffice.families import family_of
-from suffice.families.family import Family, Statistic
-from suffice.families.priors import Prior, as_prior
-from suffice.families.regression_suprema import Supremum
+from suffice.families.priors.priors import Prior, as_prior
+from suffice.families.protocol.family import Family, Statistic
+from suffice.families.regressions.regression_suprema import Supremum
 from suffice.remedies import BY_BIC, CONSTRAINTS, as_regression, score_by
 from suffice.statistics import Statistics
 from suffice.variables import Variable

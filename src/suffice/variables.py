@@ -156,7 +156,7 @@ class Distributed(NotNormal):
     """A number whose node is of a chosen family: what `families={"wait": Gamma()}` makes of the column `wait`.
 
     >>> from suffice.exponential import Gamma
-    >>> from suffice.families.exponential_node import ExponentialNode
+    >>> from suffice.families.chosen.exponential_node import ExponentialNode
     >>> Distributed("wait", ExponentialNode(Gamma()))
     Distributed('wait', Gamma())
     """

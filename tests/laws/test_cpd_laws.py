@@ -11,13 +11,13 @@ import pytest
 import suffice as sf
 from suffice.families import all_kinds
 from suffice.families.categorical import Table
+from suffice.families.chosen.exponential_cpd import ExponentialCpd
+from suffice.families.chosen.exponential_node import ExponentialNode
+from suffice.families.chosen.node_kinds import KINDS, distribution_of
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.cpd import CPDS, Cpd
-from suffice.families.exponential_cpd import ExponentialCpd
-from suffice.families.exponential_node import ExponentialNode
-from suffice.families.node_kinds import KINDS, distribution_of
-from suffice.families.prior import PRIORS, prior_of
-from suffice.families.regression_cpd import REGRESSIONS
+from suffice.families.priors.prior import PRIORS, prior_of
+from suffice.families.protocol.cpd import CPDS, Cpd
+from suffice.families.regressions.regression_cpd import REGRESSIONS
 
 assert all_kinds
 U, V, X = sf.Finite("u", ["a", "b"]), sf.Finite("v", ["p", "q", "r"]), sf.Real("x")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.incomplete import finite
 from suffice.incomplete.finite import FiniteComponents, Reduce
-from suffice.learning.incomplete import task_of
-from suffice.learning.problem import ParameterProblem
+from suffice.learning.incomplete.problem import ParameterProblem
+from suffice.learning.incomplete.task import task_of
 from tests.oracles import expected_counts, random_net, with_gaps
 
 
@@ -52,7 +52,7 @@ def test_buckets_of_any_size_give_the_same(small: int, monkeypatch: pytest.Monke
     bn = sf.load("asia")
     columns = with_gaps(bn.sample(40, seed=2), 0.9, 2)
     problem = problem_for(bn, columns)
-    from suffice.kernels import bucket_trees
+    from suffice.kernels.inference import bucket_trees
 
     monkeypatch.setattr(bucket_trees, "compile_shapes", _with_small(bucket_trees.compile_shapes.in_python(), small))
     expected = problem.expected(problem.parameters({n: bn[n] for n in bn}))

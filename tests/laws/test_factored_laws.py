@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from suffice.incomplete import chain_factors
+from suffice.incomplete.chains import chain_factors
 from tests.laws.test_chain_laws import (  # noqa: F401
     test_a_column_that_is_not_there_is_missing_everywhere,
     test_following_is_filtering,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.families import family_of
-from suffice.families.priors import PriorsByNode
+from suffice.families.priors.priors import PriorsByNode
 from tests.oracles import random_rows
 
 VARIABLES = {"u": ["a", "b"], "w": ["p", "q", "r"]}

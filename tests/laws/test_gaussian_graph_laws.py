@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.graphs import Graph
-from suffice.inference.sparse_precision import sparse_precision
+from suffice.inference.numbers.sparse_precision import sparse_precision
 from suffice.models.gaussian_markov_net import fit_gaussian, joined_in
 
 seeds = st.integers(0, 2**32 - 1)

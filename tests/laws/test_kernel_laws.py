@@ -18,9 +18,9 @@ from suffice.engines import Block, gather
 from suffice.engines.bitmaps import Bitmaps
 from suffice.incomplete.components import FlatTables
 from suffice.incomplete.finite import Reduce
-from suffice.kernels.compiling import Kernel, kernels
-from suffice.kernels.components import rehash
-from suffice.kernels.interpreting import interpreted
+from suffice.kernels.compiler.compiling import Kernel, kernels
+from suffice.kernels.compiler.interpreting import interpreted
+from suffice.kernels.counting.components import rehash
 
 called: set[str] = set()
 

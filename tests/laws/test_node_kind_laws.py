@@ -15,9 +15,9 @@ from scipy import integrate, optimize, stats
 import suffice as sf
 import suffice.exponential as ef
 from suffice.errors import FitError, SufficeError
-from suffice.families.exponential_cpd import ExponentialCpd
-from suffice.families.exponential_node import ExponentialNode
-from suffice.families.node_kinds import KINDS, distribution_of
+from suffice.families.chosen.exponential_cpd import ExponentialCpd
+from suffice.families.chosen.exponential_node import ExponentialNode
+from suffice.families.chosen.node_kinds import KINDS, distribution_of
 
 CONSTANTS = {"binomial": {"n": 9}, "negative-binomial": {"size": 2.5}}
 PARAMETERS = {

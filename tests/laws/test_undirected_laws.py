@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.inference.factor_marginals import FactorTree
-from suffice.models.terms import Terms
+from suffice.inference.finite.factor_marginals import FactorTree
+from suffice.models.undirected.terms import Terms
 
 Array = npt.NDArray[np.float64]
 few = settings(max_examples=12)

@@ -78,7 +78,7 @@ def attributes(words: list[str], i: int, shape: sf.Shape) -> list[str]:
 )
 def test_naive_bayes_by_conditional_likelihood(file: str, graph: str, y: str, best: float) -> None:
     """As logistic regression (REFERENCE.md); by maximum likelihood it is lower, but the joint likelihood is higher."""
-    from suffice.learning.discriminative import TargetTables, blanket_rows
+    from suffice.learning.conditional.discriminative import TargetTables, blanket_rows
 
     path = SHARED / "tables" / file
     told, plain = sf.fit(graph, path, objective=sf.Conditional(y)), sf.fit(graph, path)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.learning.objective import Collapsed
-from suffice.learning.problem import ParameterProblem, problem_of
+from suffice.learning.incomplete.objective import Collapsed
+from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 
 TABLES = Path(os.environ.get("SUFFICE_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "tables"
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import suffice as sf
-from suffice.structure.chow_liu import ChowLiu
-from suffice.structure.ges import GES
-from suffice.structure.hill_climb import HillClimb, Tabu
+from suffice.structure.methods.chow_liu import ChowLiu
+from suffice.structure.methods.ges import GES
+from suffice.structure.methods.hill_climb import HillClimb, Tabu
 from suffice.structure.search import search
 from tests.shared.test_shared_tables import data
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from suffice.engines.scan import scan
-from suffice.families.logistic import Logistic
-from suffice.families.regression_cpd import RegressionCpd
-from suffice.learning.irls import fitted
+from suffice.families.regressions.logistic import Logistic
+from suffice.families.regressions.regression_cpd import RegressionCpd
+from suffice.learning.complete.irls import fitted
 from suffice.variables import Finite, Real
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tables"

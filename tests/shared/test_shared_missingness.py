@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from suffice import Real
-from suffice.recipes.missingness import missingness
+from suffice.recipes.missing.missingness import missingness
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tables"
 

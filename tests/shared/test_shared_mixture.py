@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.learning.mixture_setup import Full, Kind, Tied
-from suffice.recipes.mixture import mixture
+from suffice.learning.latent.mixture_setup import Full, Kind, Tied
+from suffice.recipes.latent.mixture import mixture
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tables"
 

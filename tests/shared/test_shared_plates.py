@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import suffice as sf
-from suffice.learning.plates import Partial, Plate, Pooled, Separate
+from suffice.learning.complete.plates import Partial, Plate, Pooled, Separate
 
 TABLES = Path(os.environ.get("SUFFICE_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "tables"
 

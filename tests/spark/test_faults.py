@@ -23,9 +23,9 @@ import suffice as sf
 from suffice.engines import Data
 from suffice.engines.spark import SparkRows
 from suffice.errors import DataError
+from tests.engines.test_one_door import WHOLE, some
 from tests.spark.steps import FailAlways, FailOnce, Slow
 from tests.spark.test_spark import on_spark, written
-from tests.test_one_door import WHOLE, some
 
 ROOT = Path(__file__).parents[2]
 TOTAL = WHOLE["x"].sum()

@@ -16,11 +16,11 @@ import pytest
 import suffice as sf
 from suffice.engines import Data, Sum
 from suffice.engines.engine import ROWS
-from suffice.engines.sample import Distinct, Sample, Stretches
 from suffice.engines.spark import Spark, SparkRows
-from tests import test_one_door as door
-from tests.test_engines import DECLARED, REQUESTS, TABLE, assert_identical, opened
-from tests.test_one_door import HOLED, LEARNERS, WHOLE
+from suffice.engines.views.sample import Distinct, Sample, Stretches
+from tests.engines import test_one_door as door
+from tests.engines.test_engines import DECLARED, REQUESTS, TABLE, assert_identical, opened
+from tests.engines.test_one_door import HOLED, LEARNERS, WHOLE
 from tests.toy_engine import arrays
 
 HERE = ("spill", "stream")

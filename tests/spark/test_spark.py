@@ -18,7 +18,7 @@ from suffice.engines import Data
 from suffice.engines import gather as gathering
 from suffice.engines import spark as engine
 from suffice.errors import DataError, SufficeError, TooLarge
-from tests.test_one_door import FINITE, HOLED, LEARNERS, WHOLE, alike, some
+from tests.engines.test_one_door import FINITE, HOLED, LEARNERS, WHOLE, alike, some
 
 SLOW = {"pseudo-likelihood, many neighbours", "hill climbing, few equal rows"}
 

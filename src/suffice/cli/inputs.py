@@ -9,9 +9,9 @@ from typing import Any
 
 from suffice.cli.words.question import read_settings
 from suffice.cli.words.vocabulary import GAPS, INTEGERS, Words, chosen, fields
-from suffice.engines.dialect import Dialect, TextPath
+from suffice.engines.encoding.dialect import Dialect, TextPath
 from suffice.engines.scan import rows_of, scan, source_of
-from suffice.engines.sequences import Sequences, sequences
+from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.errors import SchemaError, SufficeError, listed, nearest
 from suffice.formats import NAMES, SUFFIXES, TABLES, load, path_of, read
 from suffice.formats.rows import checked_rows_path

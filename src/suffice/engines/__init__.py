@@ -4,12 +4,12 @@ May use statistics, kernels and variables; knows no families and no models. Star
 `blocks`, what it is asked; then `scan`, the door for rows, and `local`, the engine of memory and files.
 """
 
-from suffice.engines.conll import read_conll
+from suffice.engines.reading.conll import read_conll
 from suffice.engines.data import Data, Schema
-from suffice.engines.encode import texts
+from suffice.engines.encoding.encode import texts
 from suffice.engines.engine import Block, Engine, KnownColumns, Step, Sum, is_missing
 from suffice.engines.scan import scan
-from suffice.engines.sequences import Missing, Refuse, Sequences, sequences
+from suffice.engines.sequences.sequences import Missing, Refuse, Sequences, sequences
 
 __all__ = [
     "Block",

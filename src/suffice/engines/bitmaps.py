@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.bit_passes import CountAll
-from suffice.engines.bits import (
+from suffice.engines.data import Data
+from suffice.engines.encoding.encode import code_type
+from suffice.engines.engine import Bits
+from suffice.engines.steps.bit_passes import CountAll
+from suffice.engines.steps.bits import (
     SHARED,
     BitLayout,
     BitStep,
@@ -25,11 +28,8 @@ from suffice.engines.bits import (
     Sets,
     TableGroups,
 )
-from suffice.engines.data import Data
-from suffice.engines.encode import code_type
-from suffice.engines.engine import Bits
-from suffice.engines.parallel import available_memory, n_threads
-from suffice.engines.sample import SampledRows
+from suffice.engines.steps.parallel import available_memory, n_threads
+from suffice.engines.views.sample import SampledRows
 from suffice.errors import TooLarge, bytes_in_words, note
 from suffice.statistics import Request
 from suffice.variables import Finite

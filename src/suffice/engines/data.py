@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.engines.encode import code_type
+from suffice.engines.encoding.encode import code_type
 from suffice.engines.engine import Block, Engine, KnownColumns, S, Seen, Step, T, added, checked_function, step_of
 from suffice.engines.gather import Gather, GatherPlan
-from suffice.engines.parallel import n_threads
-from suffice.engines.sample import Collision, Distinct, Sample, SampledRows, Stretches, most_of
 from suffice.engines.schema import Schema, Summarise
-from suffice.engines.views import BootstrapRows, FoldRows, Size, Tally, Viewed
+from suffice.engines.steps.parallel import n_threads
+from suffice.engines.views.sample import Collision, Distinct, Sample, SampledRows, Stretches, most_of
+from suffice.engines.views.views import BootstrapRows, FoldRows, Size, Tally, Viewed
 from suffice.errors import DataError, counted, listed, whole
 from suffice.remedies import in_python
 from suffice.statistics import Request, Statistics
@@ -139,7 +139,7 @@ class Data:
         >>> rows.schema["x_missing"], rows.distinct().columns["x_missing"]
         (Finite('x_missing', ['no', 'yes']), array([0, 1, 0], dtype=uint8))
         """
-        from suffice.engines.indicators import Indicating
+        from suffice.engines.views.indicators import Indicating
 
         return Data(Indicating(self.engine, marked), (*self.columns, *marked))
 
@@ -242,7 +242,7 @@ class Data:
     def of_rows(self, rows: SampledRows) -> Data:
         """Data of some of the rows, as `sample` or `distinct` gave them, held in memory; what the columns are stays as it is, and
         the place of a row is where it came from."""
-        from suffice.engines.local import held
+        from suffice.engines.local.local import held
 
         place = partial(_place, self.engine, rows.at)
         return Data(held(self.engine.variables(self.columns), [rows], place=place), self.columns)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from suffice.engines.blocks import (
+from suffice.engines.steps.blocks import (
     ROWS,
     Array,
     Block,
@@ -33,8 +33,8 @@ from suffice.errors import DataError, MissingCells, counted, listed, nearest
 from suffice.variables import Variable
 
 if TYPE_CHECKING:
-    from suffice.engines.bits import BitLayout, BitStep, Counts, Fused
-    from suffice.engines.doubts import Doubt
+    from suffice.engines.encoding.doubts import Doubt
+    from suffice.engines.steps.bits import BitLayout, BitStep, Counts, Fused
 
 __all__ = [
     "ROWS",
@@ -212,7 +212,7 @@ class Engine:
 
 
 class Bits:
-    """The rows of an engine as bits, for steps that count: see `suffice.engines.bits`. Here they are made again for each step."""
+    """The rows of an engine as bits, for steps that count: see `engines.steps.bits`. Here they are made again for each step."""
 
     at_hand = False
     """Whether all rows are here, in one block in memory, so that `at_once` can be asked."""

@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.encode import code_type
+from suffice.engines.encoding.encode import code_type
 from suffice.engines.engine import ROWS, Array, Block, Step, Sum
-from suffice.engines.parallel import available_memory
+from suffice.engines.steps.parallel import available_memory
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, merged, settled
@@ -64,7 +64,7 @@ class GatherPlan:
         sparse = {r: None for r in tables if cells[r] > DENSE and (n_rows is None or cells[r] > 4 * n_rows)}
         dense = tuple(r for r in tables if r not in sparse)
         # Both ways give the same bits, so the compiled one is taken whenever it is there.
-        compiled = n_rows is None or n_rows * len(wanted) > SMALL or "suffice.kernels.count" in sys.modules
+        compiled = n_rows is None or n_rows * len(wanted) > SMALL or "suffice.kernels.counting.count" in sys.modules
         moments = [r for r in wanted if r.real]
         cut = pooled([r for r in moments if not r.finite])
         kept = [r for r in moments if r.finite or not cut]
@@ -90,7 +90,7 @@ class GatherPlan:
         return columns
 
     def arrays(self) -> tuple[Keys, Members, Keys, Keys]:
-        """first, members, sizes and offsets of the dense tables, as `suffice.kernels.count` has them."""
+        """first, members, sizes and offsets of the dense tables, as `suffice.kernels.counting.count` has them."""
         narrow, wide, _ = self.columns
         place = {n: i for i, n in enumerate(narrow)} | {n: ~i for i, n in enumerate(wide)}
         members = np.array([place[n] for r in self.dense for n in r.finite], np.int32)
@@ -284,7 +284,7 @@ class _Counter:
         if not self.plan.compiled:
             tables = (np.bincount(self._flat(block, r), self._weight(block), self.plan.n_cells(r)) for r in self.plan.dense)
             return np.concatenate([t.astype(np.float64) for t in tables])
-        from suffice.kernels.count import count, count_weighted
+        from suffice.kernels.counting.count import count, count_weighted
 
         if self.weighted:
             cells = np.zeros(self.plan.n_cells(*self.plan.dense))
@@ -372,7 +372,7 @@ def moments_of(
     g, k = len(keys), len(members)
     result = Spread(np.zeros(g), np.zeros((g, k)), np.zeros((g, k)), np.zeros((g, k, k)))
     if compiled:
-        from suffice.kernels.moments import moments
+        from suffice.kernels.counting.moments import moments
 
         moments(block.real, members, group, block.weight, block.n_rows, *result)
     else:

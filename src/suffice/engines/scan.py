@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.engines.conll import SUFFIXES as CONLL
-from suffice.engines.conll import Conll
 from suffice.engines.data import Data
-from suffice.engines.dialect import Dialect, TextPath
+from suffice.engines.encoding.dialect import Dialect, TextPath
+from suffice.engines.encoding.sources import Options, Source, checked_limit, checked_variables, checked_words
 from suffice.engines.engine import Engine
-from suffice.engines.files import SUFFIXES, Delimited, Parquet
-from suffice.engines.local import Local
-from suffice.engines.sources import Options, Source, checked_limit, checked_variables, checked_words
+from suffice.engines.local.local import Local
+from suffice.engines.reading.conll import SUFFIXES as CONLL
+from suffice.engines.reading.conll import Conll
+from suffice.engines.reading.files import SUFFIXES, Delimited, Parquet
 from suffice.errors import DataError, SchemaError, listed, nearest
 from suffice.libraries import nw, pa
 from suffice.remedies import TEXT_OPTIONS
@@ -129,7 +129,7 @@ def rows_of(x: Any, missing: Iterable[object] = ()) -> Data:
 
 def source_of(x: Any, dialect: Dialect = Dialect()) -> Source:  # noqa: B008 - a frozen value
     """The source of the rows of anything that `scan` takes, but `Data`."""
-    from suffice.engines.frames import Relation, from_columns
+    from suffice.engines.reading.frames import Relation, from_columns
 
     if isinstance(x, TextPath):
         dialect = x.dialect
@@ -153,7 +153,7 @@ def source_of(x: Any, dialect: Dialect = Dialect()) -> Source:  # noqa: B008 - a
 
 
 def _frame(x: Any) -> Source:
-    from suffice.engines.frames import Lazy, from_frame
+    from suffice.engines.reading.frames import Lazy, from_frame
 
     try:
         frame = nw.from_native(x)

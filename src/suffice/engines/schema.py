@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from suffice.display import OneTable
-from suffice.engines.encode import missing_code
+from suffice.engines.encoding.encode import missing_code
 from suffice.engines.engine import Array, Block, Floats, Seen, Step
 from suffice.errors import listed
 from suffice.variables import Finite, Variable

@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from suffice.blas import one_blas_thread
+from suffice.engines.encoding.sources import Options, Source
 from suffice.engines.engine import ROWS, Engine, Sum, View
-from suffice.engines.files import Delimited, Parquet
-from suffice.engines.held_blocks import HeldBlocks
-from suffice.engines.jobs import Job, add_answers, opened, package_version, plain_errors
-from suffice.engines.partitions import Partitions, PartitionWork, Reader
-from suffice.engines.pieces import Piece, dealt, row_groups, tables, text_files
-from suffice.engines.sources import Options, Source
-from suffice.engines.views import Viewed
+from suffice.engines.partitions.held_blocks import HeldBlocks
+from suffice.engines.partitions.jobs import Job, add_answers, opened, package_version, plain_errors
+from suffice.engines.partitions.partitions import Partitions, PartitionWork, Reader
+from suffice.engines.partitions.pieces import Piece, dealt, row_groups, tables, text_files
+from suffice.engines.reading.files import Delimited, Parquet
+from suffice.engines.views.views import Viewed
 from suffice.errors import DataError, note, whole
 from suffice.libraries import pa
 

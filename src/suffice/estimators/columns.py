@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, assert_all_finite, ch
 
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.engines.sequences import Sequences, sequences
+from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.errors import WAY_OUT, DataError, FitError, listed
 from suffice.libraries import nw, pa
 from suffice.variables import Bins, Finite, Real, state_text

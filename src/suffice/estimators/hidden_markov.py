@@ -10,13 +10,13 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from suffice.engines.sequences import Sequences
+from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError
 from suffice.estimators.columns import features, hinted, steps
-from suffice.families.priors import Dirichlet, Gamma, NormalInverseGamma, suitable
-from suffice.models.chain_answers import answers, best_states
-from suffice.models.chain_reading import ChainReading
-from suffice.recipes.hmm import hmm
+from suffice.families.priors.priors import Dirichlet, Gamma, NormalInverseGamma, suitable
+from suffice.models.chains.chain_answers import answers, best_states
+from suffice.models.chains.chain_reading import ChainReading
+from suffice.recipes.latent.hmm import hmm
 from suffice.variables import Finite
 
 WEAK = (Dirichlet(1), NormalInverseGamma(), Gamma())

@@ -20,20 +20,20 @@ from suffice.engines.scan import rows_of
 from suffice.errors import DataError, FitError, listed, nearest
 from suffice.estimators.columns import Target, classes, features, hinted, labelled, rows
 from suffice.families import family_of
-from suffice.families.family import Mean
-from suffice.families.glm import Glm
-from suffice.families.logistic import Logistic
-from suffice.families.priors import Dirichlet, NormalInverseGamma, as_prior, suitable
-from suffice.families.responses import Linear
+from suffice.families.priors.priors import Dirichlet, NormalInverseGamma, as_prior, suitable
+from suffice.families.protocol.family import Mean
+from suffice.families.regressions.glm import Glm
+from suffice.families.regressions.logistic import Logistic
+from suffice.families.regressions.responses import Linear
 from suffice.graphs import Dag
+from suffice.learning.complete.irls import fitted
 from suffice.learning.fit import fit
-from suffice.learning.irls import fitted
 from suffice.models.bayes_net import BayesNet
-from suffice.models.estimated import estimated
+from suffice.models.estimates.estimated import estimated
 from suffice.recipes import classifiers as recipes
 from suffice.recipes.learn import PRIOR, learn
 from suffice.scores import BIC, Evidence
-from suffice.structure.chow_liu import TAN
+from suffice.structure.methods.chow_liu import TAN
 from suffice.variables import Count, Finite, Real
 
 WEAK = (Dirichlet(1), NormalInverseGamma())

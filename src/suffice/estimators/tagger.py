@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from suffice.engines.sequences import Sequences, sequences
+from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.errors import DataError, note
 from suffice.learning.fit import fit
 from suffice.libraries import nw

@@ -1,9 +1,9 @@
 """Exponential families, p(x | η) = h(x) exp(η·T(x) − A(η)), and their conjugate priors.
 
 `family.py` says what all have in common; a file beside it has the distributions that are one idea: counts of draws, those of
-shares, normals. They may use statistics only. Start with `family`, then `poisson`, the shortest.
+shares, normals. They may use statistics only. Start with `protocol/family`, then `poisson`, the shortest.
 
-Each name is imported when it is first used, so that a part of it, `suffice.exponential.interval`, is quick to import.
+Each name is imported when it is first used, so that a part of it, `suffice.exponential.arithmetic.interval`, is quick to import.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ _NAMES = {
     "categorical": "Categorical",
     "dirichlet": "Beta Dirichlet",
     "draws": "Bernoulli Binomial Multinomial",
-    "family": "Family Prior",
+    "protocol.family": "Family Prior",
     "gamma": "Exponential Gamma",
-    "interval": "Interval",
+    "arithmetic.interval": "Interval",
     "negative_binomial": "BetaNegativeBinomial NegativeBinomialKnownSize",
-    "normal": "MultivariateNormal Normal NormalInverseGamma NormalInverseWishart",
-    "normal_known": "NormalKnownMean NormalKnownVariance",
+    "normals.normal": "MultivariateNormal Normal NormalInverseGamma NormalInverseWishart",
+    "normals.normal_known": "NormalKnownMean NormalKnownVariance",
     "poisson": "Geometric Poisson",
     "predictives": "BetaBinomial BetaGeometric DirichletMultinomial Lomax MultivariateT NegativeBinomial StudentT",
-    "statistic": "Centred Totals",
+    "protocol.statistic": "Centred Totals",
     "uniform": "Extremes Uniform",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
@@ -33,20 +33,23 @@ if TYPE_CHECKING:
     from suffice.exponential.categorical import Categorical as Categorical
     from suffice.exponential.dirichlet import Beta as Beta, Dirichlet as Dirichlet
     from suffice.exponential.draws import Bernoulli as Bernoulli, Binomial as Binomial, Multinomial as Multinomial
-    from suffice.exponential.family import Family as Family, Prior as Prior
+    from suffice.exponential.protocol.family import Family as Family, Prior as Prior
     from suffice.exponential.gamma import Exponential as Exponential, Gamma as Gamma
-    from suffice.exponential.interval import Interval as Interval
+    from suffice.exponential.arithmetic.interval import Interval as Interval
     from suffice.exponential.negative_binomial import (
         BetaNegativeBinomial as BetaNegativeBinomial,
         NegativeBinomialKnownSize as NegativeBinomialKnownSize,
     )
-    from suffice.exponential.normal import (
+    from suffice.exponential.normals.normal import (
         MultivariateNormal as MultivariateNormal,
         Normal as Normal,
         NormalInverseGamma as NormalInverseGamma,
         NormalInverseWishart as NormalInverseWishart,
     )
-    from suffice.exponential.normal_known import NormalKnownMean as NormalKnownMean, NormalKnownVariance as NormalKnownVariance
+    from suffice.exponential.normals.normal_known import (
+        NormalKnownMean as NormalKnownMean,
+        NormalKnownVariance as NormalKnownVariance,
+    )
     from suffice.exponential.poisson import Geometric as Geometric, Poisson as Poisson
     from suffice.exponential.predictives import (
         BetaBinomial as BetaBinomial,
@@ -57,7 +60,7 @@ if TYPE_CHECKING:
         NegativeBinomial as NegativeBinomial,
         StudentT as StudentT,
     )
-    from suffice.exponential.statistic import Centred as Centred, Totals as Totals
+    from suffice.exponential.protocol.statistic import Centred as Centred, Totals as Totals
     from suffice.exponential.uniform import Extremes as Extremes, Uniform as Uniform
 
 

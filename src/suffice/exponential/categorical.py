@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, ModelError, listed, nearest
+from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, held, observed, plain, shown
 from suffice.exponential.draws import Draws, number_of_states
-from suffice.exponential.family import Family, Inside, generator
-from suffice.exponential.statistic import Totals
-from suffice.exponential.values import Array, Outside, checked_weights, held, observed, plain, shown
+from suffice.exponential.protocol.family import Family, Inside, generator
+from suffice.exponential.protocol.statistic import Totals
 from suffice.libraries import sc
 from suffice.variables import Finite, Variable, state_text
 

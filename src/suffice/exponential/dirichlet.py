@@ -31,10 +31,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, FitError, ModelError
-from suffice.exponential.cumulants import single
-from suffice.exponential.family import Family, FamilyAndPrior, Inside, generator
-from suffice.exponential.interval import Interval, tail
-from suffice.exponential.special import (
+from suffice.exponential.arithmetic.cumulants import single
+from suffice.exponential.arithmetic.interval import Interval, tail
+from suffice.exponential.arithmetic.special import (
     HALF_LOG_2PI,
     deviance,
     log_beta,
@@ -44,8 +43,9 @@ from suffice.exponential.special import (
     stirling_divergence,
     stirling_rest,
 )
-from suffice.exponential.statistic import Totals
-from suffice.exponential.values import LEAST, Array, bounded, observed, plain, vectors
+from suffice.exponential.arithmetic.values import LEAST, Array, bounded, observed, plain, vectors
+from suffice.exponential.protocol.family import Family, FamilyAndPrior, Inside, generator
+from suffice.exponential.protocol.statistic import Totals
 from suffice.libraries import sc
 
 MANY = 64

@@ -22,13 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, ModelError, listed
-from suffice.exponential.cumulants import of_one_draw
-from suffice.exponential.dirichlet import Beta, Dirichlet, others
-from suffice.exponential.family import Family, Inside, generator
-from suffice.exponential.predictives import BetaBinomial, DirichletMultinomial
-from suffice.exponential.special import deviance, lattice, log_binomial, log_multinomial, log_poisson
-from suffice.exponential.statistic import Totals, aligned
-from suffice.exponential.values import (
+from suffice.exponential.arithmetic.cumulants import of_one_draw
+from suffice.exponential.arithmetic.special import deviance, lattice, log_binomial, log_multinomial, log_poisson
+from suffice.exponential.arithmetic.values import (
     Array,
     bounded,
     broadcast,
@@ -40,6 +36,10 @@ from suffice.exponential.values import (
     shown,
     vectors,
 )
+from suffice.exponential.dirichlet import Beta, Dirichlet, others
+from suffice.exponential.predictives import BetaBinomial, DirichletMultinomial
+from suffice.exponential.protocol.family import Family, Inside, generator
+from suffice.exponential.protocol.statistic import Totals, aligned
 from suffice.libraries import sc
 from suffice.variables import Finite, Variable
 

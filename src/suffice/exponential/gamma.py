@@ -19,11 +19,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from suffice.errors import FitError, ModelError
-from suffice.exponential.cumulants import single, symmetric
-from suffice.exponential.family import Family, FamilyAndPrior, Inside, Summed, generator
-from suffice.exponential.interval import Interval, tail
-from suffice.exponential.predictives import Lomax
-from suffice.exponential.special import (
+from suffice.exponential.arithmetic.cumulants import single, symmetric
+from suffice.exponential.arithmetic.interval import Interval, tail
+from suffice.exponential.arithmetic.special import (
     HALF_LOG_2PI,
     deviance,
     gamma_ends,
@@ -36,8 +34,10 @@ from suffice.exponential.special import (
     stirling_divergence,
     stirling_rest,
 )
-from suffice.exponential.statistic import Totals, aligned
-from suffice.exponential.values import LEAST, Array, bounded, observed, plain, vectors
+from suffice.exponential.arithmetic.values import LEAST, Array, bounded, observed, plain, vectors
+from suffice.exponential.predictives import Lomax
+from suffice.exponential.protocol.family import Family, FamilyAndPrior, Inside, Summed, generator
+from suffice.exponential.protocol.statistic import Totals, aligned
 from suffice.libraries import sc
 
 EQUAL = 1e-14

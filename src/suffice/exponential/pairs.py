@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FitError
-from suffice.exponential.family import Family
-from suffice.exponential.values import Array
+from suffice.exponential.arithmetic.values import Array
+from suffice.exponential.protocol.family import Family
 from suffice.libraries import sc
 
 DROP = 40.0

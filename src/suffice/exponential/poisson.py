@@ -21,14 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError
-from suffice.exponential.cumulants import of_odds, single
+from suffice.exponential.arithmetic.cumulants import of_odds, single
+from suffice.exponential.arithmetic.special import deviance, lattice, log_negative_binomial, log_poisson
+from suffice.exponential.arithmetic.values import DRAWN, Array, bounded, counts, plain, vectors
 from suffice.exponential.dirichlet import Beta
-from suffice.exponential.family import Inside, Summed, generator
 from suffice.exponential.gamma import Gamma
 from suffice.exponential.predictives import BetaGeometric, NegativeBinomial
-from suffice.exponential.special import deviance, lattice, log_negative_binomial, log_poisson
-from suffice.exponential.statistic import Totals, aligned
-from suffice.exponential.values import DRAWN, Array, bounded, counts, plain, vectors
+from suffice.exponential.protocol.family import Inside, Summed, generator
+from suffice.exponential.protocol.statistic import Totals, aligned
 from suffice.libraries import sc
 
 

@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError, TooLarge, whole
+from suffice.exponential.arithmetic.interval import Interval, checked_level, tail
+from suffice.exponential.arithmetic.special import log_gamma_step, log_negative_binomial, log_polya, student_end
+from suffice.exponential.arithmetic.symmetric import factored
+from suffice.exponential.arithmetic.values import DRAWN, Array, components, counts, observed, plain
 from suffice.exponential.dirichlet import Dirichlet, others
-from suffice.exponential.family import generator
-from suffice.exponential.interval import Interval, checked_level, tail
-from suffice.exponential.special import log_gamma_step, log_negative_binomial, log_polya, student_end
-from suffice.exponential.statistic import aligned
-from suffice.exponential.symmetric import factored
-from suffice.exponential.tables import summary
-from suffice.exponential.values import DRAWN, Array, components, counts, observed, plain
+from suffice.exponential.protocol.family import generator
+from suffice.exponential.protocol.statistic import aligned
+from suffice.exponential.protocol.tables import summary
 from suffice.libraries import sc
 
 LONGEST = 10_000_000

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from suffice.errors import FitError, ModelError, StatisticsError
-from suffice.exponential.family import generator
-from suffice.exponential.observable import Observable
-from suffice.exponential.statistic import aligned, weight_of_statistic
-from suffice.exponential.tables import table
-from suffice.exponential.values import Array, Outside, checked_weights, finite, observed, plain, read_only, shown
+from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, finite, observed, plain, read_only, shown
+from suffice.exponential.protocol.family import generator
+from suffice.exponential.protocol.observable import Observable
+from suffice.exponential.protocol.statistic import aligned, weight_of_statistic
+from suffice.exponential.protocol.tables import table
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """Families of conditional distributions, their priors, and which of them a node takes.
 
-May use engines, exponential families, inference and statistics; knows no model. Start with `family`: what a family
+May use engines, exponential families, inference and statistics; knows no model. Start with `protocol/family`: what a family
 and its distributions can do; then `categorical`, the shortest one.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 from suffice.errors import FitError
 from suffice.remedies import declaration, as_regression
 from suffice.families.categorical import Categorical
-from suffice.families.family import Family
+from suffice.families.protocol.family import Family
 from suffice.families.conditional_gaussian import LinearGaussian
 from suffice.families.poisson import Poisson
 from suffice.variables import Count, Distributed, Finite, Real, Variable

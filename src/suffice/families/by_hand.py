@@ -10,10 +10,10 @@ import numpy as np
 
 from suffice.errors import ModelError, listed, nearest
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.cpd import Array, Cpd, as_numbers, split
 from suffice.families.design import terms
 from suffice.families.poisson import PoissonRates
-from suffice.families.regression_cpd import RegressionCpd
+from suffice.families.protocol.cpd import Array, Cpd, as_numbers, split
+from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Count, Finite, Real, Variable
 

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, note
-from suffice.exponential.special import log_gamma_step
-from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, checked_level, flat_index
+from suffice.exponential.arithmetic.special import log_gamma_step
 from suffice.families.parameter_draws import DrawnTable
+from suffice.families.protocol.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, checked_level, flat_index
 from suffice.libraries import sc
 from suffice.remedies import BY_MEAN
 from suffice.statistics import Counts, Request
@@ -187,7 +187,7 @@ class Table(Cpd):
 
     def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
         """Codes of the child for n rows whose parents are in `columns`."""
-        from suffice.kernels.draw import draw_codes
+        from suffice.kernels.counting.draw import draw_codes
 
         r = self.child.n_states
         ends = np.cumsum(self.probs.reshape(-1, r), axis=1)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from suffice.errors import FitError
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.family import Cpd, Estimate
+from suffice.families.protocol.family import Cpd, Estimate
 from suffice.libraries import sc
 from suffice.statistics import Counts, Moments
 from suffice.statistics.configurations import described

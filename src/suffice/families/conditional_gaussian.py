@@ -24,12 +24,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, listed, whole
-from suffice.families.cpd import Array, Columns, Cpd, as_numbers, flat_index, split
-from suffice.families.family import Estimate, Interval, Mean, checked_level
-from suffice.families.known_variance import MeanBelief
 from suffice.families.parameter_draws import DrawnGaussian
+from suffice.families.priors.known_variance import MeanBelief
+from suffice.families.protocol.cpd import Array, Columns, Cpd, as_numbers, flat_index, split
+from suffice.families.protocol.family import Estimate, Interval, Mean, checked_level
 from suffice.families.regression import NO_RESIDUAL, ROUNDING, Regression, posteriors, regress, regressions
-from suffice.inference.network import GaussianNode
+from suffice.inference.finite.network import GaussianNode
 from suffice.libraries import sc
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
@@ -254,7 +254,7 @@ class ConditionalGaussian(Cpd):
         return replace(self, intercept=moved)
 
     def log_prior(self, imagined: Any, how: Estimate, log_scale: float) -> float:
-        """Of imagined moments −r/2 ln v − R/2v, R the residual of the line: see `suffice.learning.objective`."""
+        """Of imagined moments −r/2 ln v − R/2v, R the residual of the line: see `suffice.learning.incomplete.objective`."""
         if not isinstance(imagined, Moments):
             return float(imagined.log_prior(self.intercept.reshape(-1)))
         v = self.variance.reshape(-1)

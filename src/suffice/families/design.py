@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError
-from suffice.families.family import Array, Columns
+from suffice.families.protocol.family import Array, Columns
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
 

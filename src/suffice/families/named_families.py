@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from suffice.engines.data import Data
-from suffice.engines.sequences import Sequences
+from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import FitError, listed, nearest, note
 from suffice.exponential import Gamma
 from suffice.families import family_of
-from suffice.families.exponential_node import ExponentialNode
-from suffice.families.node_kinds import kind_of
-from suffice.families.number_priors import Gamma as RatePrior
+from suffice.families.chosen.exponential_node import ExponentialNode
+from suffice.families.chosen.node_kinds import kind_of
+from suffice.families.priors.number_priors import Gamma as RatePrior
 from suffice.remedies import DECLARED, FAMILY, Remedy, as_regression, declaration
 from suffice.variables import Count, Distributed, Finite, Real, Variable
 

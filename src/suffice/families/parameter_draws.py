@@ -16,9 +16,9 @@ import numpy as np
 
 from suffice.errors import ModelError
 from suffice.families.design import configurations
-from suffice.families.family import Cpd
+from suffice.families.protocol.family import Cpd
 from suffice.families.regression import posteriors
-from suffice.inference.network import NONE, Array, GaussianNode
+from suffice.inference.finite.network import NONE, Array, GaussianNode
 from suffice.statistics import Counts, Moments
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite

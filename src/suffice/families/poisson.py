@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, StatisticsError
+from suffice.exponential.arithmetic.special import log_gamma_step
 from suffice.exponential.poisson import Poisson as Counting
 from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
-from suffice.exponential.special import log_gamma_step
-from suffice.families.cpd import Array, Columns, Cpd, flat_index, split
-from suffice.families.family import Estimate, Interval, Mean, Mode, checked_level
-from suffice.inference.network import CountNode, log_poisson
+from suffice.families.protocol.cpd import Array, Columns, Cpd, flat_index, split
+from suffice.families.protocol.family import Estimate, Interval, Mean, Mode, checked_level
+from suffice.inference.finite.network import CountNode, log_poisson
 from suffice.libraries import sc
 from suffice.remedies import BY_MEAN
 from suffice.statistics import Moments, Request

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError
-from suffice.families.family import Array
+from suffice.families.protocol.family import Array
 from suffice.statistics import Moments
 from suffice.variables import Variable
 

@@ -1,6 +1,6 @@
 """Files of networks: one module per format, one registry by suffix.
 
-May use models and all below them. Start with `registry`; then `bif`, a format of text, and `json_model`, our own.
+May use models and all below them. Start with `registry`; then `bif`, a format of text, and `json/model`, our own.
 """
 
 from suffice.formats.bundled import NAMES, TABLES, load, networks, path_of, table, tables

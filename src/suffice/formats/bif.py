@@ -16,9 +16,9 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from suffice.formats.finite_network import Definition, FiniteNetwork, declare, finished
-from suffice.formats.probability_block import Codes, by_name, head, read_rows, read_states, written
-from suffice.formats.tokens import Spelling, Tokens, grammar, shown, without_comments
+from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, declare, finished
+from suffice.formats.grammar.probability_block import Codes, by_name, head, read_rows, read_states, written
+from suffice.formats.grammar.tokens import Spelling, Tokens, grammar, shown, without_comments
 from suffice.variables import Finite
 
 _GRAMMAR = grammar("(){}[]|;", special=r'property(?=[ \t]+[^\s,){}|;])(?:"[^"\n]*+"|[^;\n])*+;?+|')

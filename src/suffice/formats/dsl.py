@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
-from suffice.formats.finite_network import Definition, FiniteNetwork, Numbers, States, declare, finished
-from suffice.formats.tokens import Tokens, grammar, shown, without_comments
+from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, Numbers, States, declare, finished
+from suffice.formats.grammar.tokens import Tokens, grammar, shown, without_comments
 from suffice.variables import Finite
 
 _GRAMMAR = grammar("(){}[];=", multiline_strings=True)

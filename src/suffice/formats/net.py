@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from suffice.formats.finite_network import Definition, FiniteNetwork, Numbers, Rows, declare, finished, known
-from suffice.formats.tokens import IDENTIFIER, Spelling, Tokens, grammar, quoted, shown, without_comments
+from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, Numbers, Rows, declare, finished, known
+from suffice.formats.grammar.tokens import IDENTIFIER, Spelling, Tokens, grammar, quoted, shown, without_comments
 from suffice.variables import Finite
 
 _GRAMMAR = grammar("(){}[]|;=", multiline_strings=True)

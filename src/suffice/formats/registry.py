@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import suffice.formats.bif as bif
 import suffice.formats.dsc as dsc
 import suffice.formats.dsl as dsl
+import suffice.formats.grammar.xml_tree as xml_tree
 import suffice.formats.net as net
 import suffice.formats.repository_json as repository_json
 import suffice.formats.uai as uai
 import suffice.formats.xdsl as xdsl
-import suffice.formats.xml_tree as xml_tree
 import suffice.formats.xmlbif as xmlbif
 from suffice.errors import FormatError, SufficeError, TooLarge, listed, note
 from suffice.formats.files import text_of, write_bytes
-from suffice.formats.finite_network import FiniteNetwork, NetworkTable
-from suffice.formats.tokens import shown
+from suffice.formats.grammar.finite_network import FiniteNetwork, NetworkTable
+from suffice.formats.grammar.tokens import shown
 from suffice.formats.uai import FunctionTables
 from suffice.graphs import Dag
 from suffice.remedies import of_python
@@ -61,12 +61,12 @@ _WRITERS: dict[str, Callable[[FiniteNetwork], str]] = {
     ".uai": uai.write,
 }
 _JSON = {
-    "bayes_net": "json_model",
-    "chain": "json_chain",
-    "crf": "json_crf",
-    "gaussian_markov_net": "json_markov",
-    "markov_net": "json_markov",
-    "rbm": "json_rbm",
+    "bayes_net": "model",
+    "chain": "chain",
+    "crf": "crf",
+    "gaussian_markov_net": "markov",
+    "markov_net": "markov",
+    "rbm": "rbm",
 }
 """The module that reads and writes each kind of model."""
 _INSTEAD = {
@@ -231,8 +231,8 @@ def _read_json(text: str) -> tuple[Any, tuple[str, ...]]:
 
 def _json(kind: object) -> Any:
     """The module that reads and writes a kind of model; what is not known is refused by that of networks."""
-    module = _JSON.get(str(kind), "json_model")
-    return importlib.import_module(f"suffice.formats.{module}")
+    module = _JSON.get(str(kind), "model")
+    return importlib.import_module(f"suffice.formats.json.{module}")
 
 
 def _model(network: FiniteNetwork | FunctionTables) -> tuple[Any, tuple[str, ...]]:
@@ -256,7 +256,7 @@ def finite_network(bn: BayesNet, suffix: str) -> FiniteNetwork:
         note(f"{suffix} keeps the tables of {listed(nodes)}, but not that they share their parameters; .json does")
     if cut := [v.name for v in finite if v.cuts is not None]:
         note(f"{suffix} does not keep where {shown(cut[0])} was cut into intervals; .json does")
-    from suffice.models.regressions import closed
+    from suffice.models.questions.regressions import closed
 
     if regressions := [v.name for v in finite if bn[v.name].is_regression]:
         note(f"{suffix} keeps a table of {shown(regressions[0])}, but not the regression that it comes from; .json does")

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import FormatError
-from suffice.formats.finite_network import Definition, FiniteNetwork, Numbers, cells, declare, finished
-from suffice.formats.tokens import Array, hint, shown
+from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, Numbers, cells, declare, finished
+from suffice.formats.grammar.tokens import Array, hint, shown
 from suffice.graphs import Dag
 from suffice.variables import Finite, Real
 

@@ -29,8 +29,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FormatError, bytes_in_words, listed, note
-from suffice.formats.finite_network import MAX_PARENTS, Definition, FiniteNetwork, Numbers, declare, finished
-from suffice.formats.tokens import Grammar, Tokens, shown
+from suffice.formats.grammar.finite_network import MAX_PARENTS, Definition, FiniteNetwork, Numbers, declare, finished
+from suffice.formats.grammar.tokens import Grammar, Tokens, shown
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class FunctionTables:
     tables: list[npt.NDArray[np.float64]]
 
     def net(self) -> MarkovNet:
-        from suffice.models.factor import Factor
         from suffice.models.markov_net import MarkovNet
+        from suffice.models.undirected.factor import Factor
 
         with np.errstate(divide="ignore"):
             logs = [np.log(table) for table in self.tables]

@@ -26,9 +26,9 @@ from functools import partial
 import numpy as np
 
 from suffice.errors import FormatError, listed
-from suffice.formats.finite_network import TOLERANCE, Definition, FiniteNetwork, Numbers, States, declare, finished
-from suffice.formats.tokens import Array, shown
-from suffice.formats.xml_tree import BLANKS, Element, escaped, tree
+from suffice.formats.grammar.finite_network import TOLERANCE, Definition, FiniteNetwork, Numbers, States, declare, finished
+from suffice.formats.grammar.tokens import Array, shown
+from suffice.formats.grammar.xml_tree import BLANKS, Element, escaped, tree
 from suffice.graphs import Dag
 from suffice.variables import Finite
 

@@ -13,9 +13,9 @@ name do not count, unless `xml:space="preserve"` says so, as the writer does whe
 from __future__ import annotations
 
 from suffice.errors import FormatError
-from suffice.formats.finite_network import Definition, FiniteNetwork, Numbers, declare, finished
-from suffice.formats.tokens import shown
-from suffice.formats.xml_tree import Element, element, tree
+from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, Numbers, declare, finished
+from suffice.formats.grammar.tokens import shown
+from suffice.formats.grammar.xml_tree import Element, element, tree
 from suffice.variables import Finite
 
 _HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<BIF VERSION="0.3">\n<NETWORK>\n<NAME>unknown</NAME>\n'

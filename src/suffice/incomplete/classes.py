@@ -35,7 +35,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, added
 from suffice.errors import DataError
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.incomplete.patterns import Array
+from suffice.incomplete.numbers.patterns import Array
 from suffice.statistics.configurations import alike
 from suffice.statistics.derived import log_factorial
 

@@ -21,7 +21,7 @@ from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, liste
 from suffice.families import family_of
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
-from suffice.families.family import Cpd
+from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.incomplete.gauss_hermite import in_words
 from suffice.remedies import INTO_BINS

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block, Step, Sum
-from suffice.engines.parallel import in_order
+from suffice.engines.steps.parallel import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words, listed
 from suffice.incomplete.components import Array, Expectation, FlatTables, Ints, Shown, Theta, log_likelihood
 
@@ -167,7 +167,7 @@ class ComponentTable:
 
     def add_codes(self, codes: npt.NDArray[np.int32], weight: Array) -> ComponentTable:
         """Take some rows of states by number. A missing one is −1, and becomes ~ the number of the record that it belongs to."""
-        from suffice.kernels.components import reduce_rows
+        from suffice.kernels.counting.components import reduce_rows
 
         t, done = self.tables, 0
         where = (t.scope_start, t.scopes, t.strides, t.table_start, *t.touching, t.state_start)
@@ -178,7 +178,7 @@ class ComponentTable:
 
     def take(self, other: ComponentTable | Reduction) -> ComponentTable:
         """Take what other rows were reduced to."""
-        from suffice.kernels.components import take_records
+        from suffice.kernels.counting.components import take_records
 
         moved, done = np.full(int(other.shape_at[0]), -1, np.int64), 0
         sizes = len(self.tables.sizes), len(self.tables.families)
@@ -275,7 +275,7 @@ def _longer(array: npt.NDArray[Any], used: int) -> npt.NDArray[Any]:
 
 
 def _more_slots(slots: Ints, n: int, least: int, keys: npt.NDArray[np.uint64]) -> Ints:
-    from suffice.kernels.components import rehash
+    from suffice.kernels.counting.components import rehash
 
     if 4 * (n + least) <= len(slots):
         return slots
@@ -373,7 +373,7 @@ class FiniteComponents:
 
     def _run(self, programs: Programs, tables: Array) -> Iterator[tuple[Array, float, int]]:
         """What the records of each part are expected to count, their log-likelihood, and the first that is impossible, or −1."""
-        from suffice.kernels.bucket_trees import expect
+        from suffice.kernels.inference.bucket_trees import expect
 
         r = self.reduction
         records = (r.records, r.record_at, r.record_shape, r.multiplicity)
@@ -398,7 +398,7 @@ class FiniteComponents:
 
     def _made(self, first: int) -> Programs:
         """The programs of as many shapes from `first` on as the limit allows, of one at least."""
-        from suffice.kernels.bucket_trees import compile_shapes
+        from suffice.kernels.inference.bucket_trees import compile_shapes
 
         r, la = self.reduction, self.reduction.tables
         n_shapes, starts = r.n_shapes, r.shape_at[1:-1]

@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from suffice.errors import ModelError, TooLarge
 from suffice.incomplete.support import support
-from suffice.inference.hybrid import GaussianBlock, Hybrid, ManyConfigurations, block_of, conditioned, density
-from suffice.inference.logs import LogFactor, log_factors, log_joint, shares
-from suffice.inference.network import HINTED, NONE, Array, GaussianNode, Ints, Network, Soft
-from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, answered, in_rows, most_probable
+from suffice.inference.finite.logs import LogFactor, log_factors, log_joint, shares
+from suffice.inference.finite.network import HINTED, NONE, Array, GaussianNode, Ints, Network, Soft
+from suffice.inference.finite.questions import DONE, IMPOSSIBLE, Codes, answered, in_rows, most_probable
+from suffice.inference.numbers.hybrid import GaussianBlock, Hybrid, ManyConfigurations, block_of, conditioned, density
 from suffice.statistics.configurations import alike, keys_of
 
 Flags = npt.NDArray[np.bool_]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.inference.network import Ints, Network
+from suffice.inference.finite.network import Ints, Network
 
 MAX_FACTORS, MAX_PARTS = 32, 2**16
 """Networks with more factors with zeros, or with factors of which there are more parts than this, are not looked at."""

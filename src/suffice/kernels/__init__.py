@@ -2,7 +2,8 @@
 
 A kernel declares its one signature, so that nothing compiles twice and `warm` can compile everything ahead. Compiled code is
 cached on disk. Where a call is little work a kernel may run uncompiled (`compiling.py`); the compiler itself is loaded when
-something is compiled. Kernels use each other only. Start with `count`; `compiling` says what a kernel is.
+something is compiled. Kernels use each other only: a room for each kind. Start with
+`counting/count`; `compiler/compiling` says what a kernel is.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
-from suffice.kernels.compiling import CALLED, Kernel, announce, kernels
+from suffice.kernels.compiler.compiling import CALLED, Kernel, announce, kernels
 
 __all__ = ["ESSENTIAL", "Kernel", "announce", "compile_kernel", "kernel", "warm"]
 
@@ -21,8 +23,6 @@ ESSENTIAL = (
     *("bitmaps", "local_scores", "orders", "greedy", "components", "bucket_trees"),
 )
 """Modules of which questions, fits, searches and EM of finite networks have their kernels."""
-_WITHOUT = {"__main__", "background", "compiling", "interpreting", "pipeline", "serving", "signatures", "wide"}
-"""Modules here that hold no kernels."""
 
 
 def kernel(
@@ -35,7 +35,7 @@ def kernel(
     `fuse` only to round a product and a sum once. `apart` promises that what is written through one argument is not read or
     written through another: short loops spend as long on checking this as on their work.
 
-    >>> from suffice.kernels.count import count
+    >>> from suffice.kernels.counting.count import count
     >>> count, count is kernels["count.count"]
     (kernel count.count, True)
     """
@@ -57,9 +57,8 @@ def warm(progress: Callable[[int, int, str], None] | None = None, processes: int
     >>> warm() >= 3
     True
     """
-    modules = [module.name for module in pkgutil.iter_modules(__path__) if module.name not in _WITHOUT]
-    for name in modules:  # all of them, for which kernels are a part of others is seen in those others
-        importlib.import_module(f"{__name__}.{name}")
+    for module in _modules().values():  # all of them, for which kernels are a part of others is seen in those others
+        importlib.import_module(module)
     direct = [k for k in _direct() if only is None or k.partition(".")[0] in only]
     groups = _groups(direct)
     for done, names in enumerate(_compiled(groups, processes), 1):
@@ -101,8 +100,16 @@ def compile_kernel(name: str) -> None:
 
     >>> compile_kernel("contract.collapse")
     """
-    importlib.import_module(f"{__name__}.{name.partition('.')[0]}")
+    importlib.import_module(_modules()[name.partition(".")[0]])
     kernels[name].compile()
+
+
+@cache
+def _modules() -> dict[str, str]:
+    """The modules that hold kernels, by their own names, and where they are."""
+    rooms = [room.name for room in pkgutil.iter_modules(__path__) if room.ispkg and room.name != "compiler"]
+    places = [(room, module.name) for room in rooms for module in pkgutil.iter_modules([f"{__path__[0]}/{room}"])]
+    return {name: f"{__name__}.{room}.{name}" for room, name in places if name != "wide"}
 
 
 def _compile(names: Sequence[str]) -> None:

@@ -16,26 +16,26 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from suffice.blas import one_blas_thread
-from suffice.checkpoints import checkpoint_of
+from suffice.checkpoints.journal import checkpoint_of
 from suffice.errors import FitError, listed, nearest, note, whole
 from suffice.families.design import are_numbers
-from suffice.families.family import Estimate
+from suffice.families.protocol.family import Estimate
 from suffice.iteration import Progress, checked_seconds
-from suffice.learning.beginnings import beginnings, hidden_states
-from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
-from suffice.learning.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
-from suffice.learning.em_plan import EmPlan
-from suffice.learning.em_run import EmRun as EmRun
-from suffice.learning.em_run import Optimum as Optimum
-from suffice.learning.em_run import spread as spread
-from suffice.learning.held import read_fixed
-from suffice.learning.identified import doubts
-from suffice.learning.missing_mechanism import with_mechanism
-from suffice.learning.problem import ParameterProblem, problem_of
-from suffice.learning.starts import collapsed, relabelled
+from suffice.learning.ascent.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
+from suffice.learning.ascent.em_plan import EmPlan
+from suffice.learning.ascent.em_run import EmRun as EmRun
+from suffice.learning.ascent.em_run import Optimum as Optimum
+from suffice.learning.ascent.em_run import spread as spread
+from suffice.learning.ascent.identified import doubts
+from suffice.learning.chains.chain_task import of_sequences, refuse_first, refuse_shared
+from suffice.learning.incomplete.beginnings import beginnings, hidden_states
+from suffice.learning.incomplete.held import read_fixed
+from suffice.learning.incomplete.missing_mechanism import with_mechanism
+from suffice.learning.incomplete.problem import ParameterProblem, problem_of
+from suffice.learning.incomplete.starts import collapsed, relabelled
 from suffice.models.bayes_net import BayesNet
-from suffice.models.hidden_numbers import conventions_in_words
-from suffice.models.sharing import shared_in_words, shared_of
+from suffice.models.estimates.hidden_numbers import conventions_in_words
+from suffice.models.estimates.sharing import shared_in_words, shared_of
 from suffice.remedies import MORE_ITERATIONS, argument, in_python, ridge_of
 from suffice.variables import Finite
 
@@ -44,7 +44,7 @@ ENDLESS = 12.0
 
 if TYPE_CHECKING:
     from suffice.argument_types import FamiliesLike, HiddenLike, Path, PriorLike, RowsLike, SharedLike
-    from suffice.engines.sequences import Sequences
+    from suffice.engines.sequences.sequences import Sequences
     from suffice.graphs.directed import DagLike
     from suffice.graphs.template import TemplateLike
     from suffice.incomplete.first_slices import First
@@ -216,7 +216,7 @@ def em(
         if information:
             raise FitError("information= is for networks of rows; of a chain, em(...).information() has the standard errors")
         information = False
-        from suffice.learning.chain_problem import chain_problem_of  # with much behind it that rows do not need
+        from suffice.learning.chains.chain_problem import chain_problem_of  # with much behind it that rows do not need
 
         problem: ParameterProblem = chain_problem_of(dag, data, hidden=hidden, first=first, **how)
     else:

@@ -9,34 +9,34 @@ from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import FitError, MissingCells, note
 from suffice.families import family_of
-from suffice.families.family import Estimate, checked_estimate
-from suffice.families.gathering import gather
+from suffice.families.gathering.gathering import gather
 from suffice.families.named_families import as_families, distributed
-from suffice.families.priors import as_prior
+from suffice.families.priors.priors import as_prior
+from suffice.families.protocol.family import Estimate, checked_estimate
 from suffice.graphs import Dag
-from suffice.learning.chain_fit import fit_chain
-from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
+from suffice.learning.chains.chain_task import of_sequences, refuse_first, refuse_shared
+from suffice.learning.complete.chain_fit import fit_chain
+from suffice.learning.complete.plates import Plate
+from suffice.learning.complete.tied_regressions import fitted_regressions, from_tables
+from suffice.learning.conditional.discriminative import fit_to_target
 from suffice.learning.crf.fit import fit_linear_chain
-from suffice.learning.discriminative import fit_to_target
 from suffice.learning.graph_score import agreed_statistics
-from suffice.learning.incomplete import Task, checked_families, task_of
-from suffice.learning.plates import Plate
+from suffice.learning.incomplete.task import Task, checked_families, task_of
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, ModelKind, prior_of
-from suffice.learning.tied_regressions import fitted_regressions, from_tables
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
 from suffice.models.bayes_net import BayesNet
-from suffice.models.estimated import estimated, replaced
-from suffice.models.features import is_undirected
+from suffice.models.estimates.estimated import estimated, replaced
+from suffice.models.estimates.sharing import Tie, agreeing, check_families, shared_in, shared_of
 from suffice.models.linear_chain.windows import LinearChain
-from suffice.models.regressions import families_of
-from suffice.models.sharing import Tie, agreeing, check_families, shared_in, shared_of
+from suffice.models.questions.regressions import families_of
+from suffice.models.undirected.features import is_undirected
 from suffice.objectives import Bayes, Likelihood, as_penalties
 from suffice.remedies import Remedy, argument
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
     from suffice.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, SharedLike
-    from suffice.engines.sequences import Sequences
+    from suffice.engines.sequences.sequences import Sequences
     from suffice.graphs import Graph
     from suffice.graphs.directed import DagLike
     from suffice.graphs.template import Template, TemplateLike
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from suffice.learning.undirected.ipf import IPF
     from suffice.models.chain import Chain
     from suffice.models.crf import Crf
-    from suffice.models.features import Features
     from suffice.models.gaussian_markov_net import GaussianMarkovNet
-    from suffice.models.log_linear import LogLinear
     from suffice.models.markov_net import MarkovNet
+    from suffice.models.undirected.features import Features
+    from suffice.models.undirected.log_linear import LogLinear
     from suffice.objectives import ObjectiveLike, PenaltyLike
     from suffice.statistics import Moments
 

@@ -1,6 +1,6 @@
 """Gradient ascent on the log-likelihood of incomplete data: the other way to EM's optimum.
 
-One E-step gives the objective and its exact gradient (see `suffice.learning.coordinates`). Where EM is slow, because much
+One E-step gives the objective and its exact gradient (see `suffice.learning.ascent.coordinates`). Where EM is slow, because much
 information is missing, quasi-Newton steps need far fewer of them.
 """
 
@@ -16,24 +16,24 @@ import numpy.typing as npt
 from suffice.blas import one_blas_thread
 from suffice.errors import FitError, ModelError, note
 from suffice.families.categorical import Table
-from suffice.families.family import Estimate
+from suffice.families.protocol.family import Estimate
 from suffice.iteration import Progress, Run, checked_seconds
-from suffice.learning.beginnings import beginnings
-from suffice.learning.chain_problem import chain_problem_of
-from suffice.learning.chain_task import of_sequences, refuse_first
-from suffice.learning.climb import Point, Way, best_first, evaluated, from_starts
-from suffice.learning.coordinates import Atlas
+from suffice.learning.ascent.climb import Point, Way, best_first, evaluated, from_starts
+from suffice.learning.ascent.coordinates import Atlas
+from suffice.learning.chains.chain_problem import chain_problem_of
+from suffice.learning.chains.chain_task import of_sequences, refuse_first
 from suffice.learning.em import checked_numbers
-from suffice.learning.objective import Collapsed
-from suffice.learning.problem import ParameterProblem, problem_of
+from suffice.learning.incomplete.beginnings import beginnings
+from suffice.learning.incomplete.objective import Collapsed
+from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.models.bayes_net import BayesNet
-from suffice.models.hidden_numbers import conventions_in_words
+from suffice.models.estimates.hidden_numbers import conventions_in_words
 from suffice.remedies import argument
 from suffice.statistics.configurations import described
 
 if TYPE_CHECKING:
     from suffice.argument_types import HiddenLike, PriorLike, RowsLike
-    from suffice.engines.sequences import Sequences
+    from suffice.engines.sequences.sequences import Sequences
     from suffice.graphs.directed import DagLike
     from suffice.graphs.template import TemplateLike
     from suffice.incomplete.first_slices import First

@@ -9,32 +9,32 @@ from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, nearest, note
 from suffice.families import family_of
-from suffice.families.empirical_bayes import EmpiricalBayes
-from suffice.families.family import regressions_among
-from suffice.families.gathering import gather
+from suffice.families.gathering.gathering import gather
 from suffice.families.named_families import distributed
-from suffice.families.priors import Several, as_prior
-from suffice.families.regression_suprema import Supremum, supremum_of
+from suffice.families.priors.empirical_bayes import EmpiricalBayes
+from suffice.families.priors.priors import Several, as_prior
+from suffice.families.protocol.family import regressions_among
+from suffice.families.regressions.regression_suprema import Supremum, supremum_of
 from suffice.graphs import Dag
-from suffice.learning.chain_fit import score_chain
-from suffice.learning.chain_task import of_sequences, refuse_shared
-from suffice.learning.incomplete import checked_families, numbers_of
-from suffice.learning.plates import Plate
-from suffice.learning.tied_regressions import fitted_regressions
+from suffice.learning.chains.chain_task import of_sequences, refuse_shared
+from suffice.learning.complete.chain_fit import score_chain
+from suffice.learning.complete.plates import Plate
+from suffice.learning.complete.tied_regressions import fitted_regressions
+from suffice.learning.incomplete.task import checked_families, numbers_of
 from suffice.learning.undirected.fit import refuse_directed, score_undirected
 from suffice.models.bayes_net import BayesNet
-from suffice.models.estimated import free_nodes
-from suffice.models.features import is_undirected
-from suffice.models.regressions import families_of
-from suffice.models.sharing import Tie, agreeing, alike, check_families, pooled, shared_in, shared_of, tied_prior
+from suffice.models.estimates.estimated import free_nodes
+from suffice.models.estimates.sharing import Tie, agreeing, alike, check_families, pooled, shared_in, shared_of, tied_prior
+from suffice.models.questions.regressions import families_of
+from suffice.models.undirected.features import is_undirected
 from suffice.remedies import BY_BIC
 from suffice.scores import BIC, Evidence, local_score
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
     from suffice.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, ScoresNodes, SharedLike
-    from suffice.engines.sequences import Sequences
-    from suffice.families.prior import Prior
+    from suffice.engines.sequences.sequences import Sequences
+    from suffice.families.priors.prior import Prior
     from suffice.graphs import Graph
     from suffice.graphs.directed import DagLike
     from suffice.graphs.template import TemplateLike

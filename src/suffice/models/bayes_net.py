@@ -11,30 +11,30 @@ import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular
-from suffice.engines.gaps import REFUSE, Missing, Refuse, word_of
 from suffice.engines.scan import is_spark_frame, scan
+from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, word_of
 from suffice.errors import DataError, MissingCells, ModelError, counted, nearest
-from suffice.families.family import Array, Cpd, Estimate, Mean
-from suffice.families.gathering import gather
-from suffice.families.priors import Prior
+from suffice.families.gathering.gathering import gather
+from suffice.families.priors.priors import Prior
+from suffice.families.protocol.family import Array, Cpd, Estimate, Mean
 from suffice.graphs import Dag
 from suffice.graphs.directed import DagLike
 from suffice.graphs.text import Edge
-from suffice.models.answering import Answering
-from suffice.models.answers import and_more
-from suffice.models.hidden_numbers import n_conventions
-from suffice.models.provenance import ASKED_OF_STEPS, Provenance
-from suffice.models.sharing import Tie
-from suffice.models.written import written_cpd
+from suffice.models.estimates.hidden_numbers import n_conventions
+from suffice.models.estimates.provenance import ASKED_OF_STEPS, Provenance
+from suffice.models.estimates.sharing import Tie
+from suffice.models.estimates.written import written_cpd
+from suffice.models.questions.answering import Answering
+from suffice.models.questions.answers import and_more
 from suffice.statistics import Statistics
 from suffice.variables import Declaration, Finite, Variable, by_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from suffice.models.compiled import Compiled
+    from suffice.models.estimates.provenance import CovarianceSource
     from suffice.models.markov_net import MarkovNet
-    from suffice.models.provenance import CovarianceSource
+    from suffice.models.questions.compiled import Compiled
 
 
 class BayesNet(Provenance, Tabular, Answering):
@@ -192,7 +192,7 @@ class BayesNet(Provenance, Tabular, Answering):
     @cached_property
     def compiled(self) -> Compiled:
         """The network as numbered factors, for inference; made when it is first needed."""
-        from suffice.models.compiled import Compiled
+        from suffice.models.questions.compiled import Compiled
 
         return Compiled(self)
 
@@ -270,7 +270,7 @@ class BayesNet(Provenance, Tabular, Answering):
         >>> round(bn.entropy(), 6)
         0.693147
         """
-        from suffice.models.divergence import entropy
+        from suffice.models.estimates.divergence import entropy
 
         return entropy(self)
 
@@ -282,7 +282,7 @@ class BayesNet(Provenance, Tabular, Answering):
         >>> bn.sample(2, seed=0)["x"].to_pylist()
         ['b', 'b']
         """
-        from suffice.models.sampling import sample
+        from suffice.models.estimates.sampling import sample
 
         return sample(self, n, seed)
 
@@ -314,14 +314,14 @@ class BayesNet(Provenance, Tabular, Answering):
                 "the old and the new, or take it as a prior of the new ones, fit(dag, rows, prior=BDe(bn, ess))"
             )
         if self._regressions:
-            from suffice.models.updated import with_more_rows
+            from suffice.models.estimates.updated import with_more_rows
 
             return with_more_rows(self, self._statistics, more)
         # inferred states may still widen
         free = {n: v for n, v in self._variables.items() if isinstance(v, Finite) and v.inferred and v.cuts is None}
         declared = self._variables | dict.fromkeys(free, Finite)
         new = more if isinstance(more, Statistics) else gather(self._read(more, declared), self._dag)
-        from suffice.models.estimated import estimated
+        from suffice.models.estimates.estimated import estimated
 
         seen = self._statistics.decay(decay) + new
         return estimated(self._dag, seen, self._prior, self._estimate, bound=True, shared=self.shared)
@@ -333,7 +333,7 @@ class BayesNet(Provenance, Tabular, Answering):
         >>> bn.moral().query("x").probs
         array([0.25, 0.75])
         """
-        from suffice.models.moral import moral_net
+        from suffice.models.undirected.moral import moral_net
 
         return moral_net(self)
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.errors import ModelError
-from suffice.families.family import Array
-from suffice.models.chain_parts import ChainParts
+from suffice.families.protocol.family import Array
+from suffice.models.chains.chain_parts import ChainParts
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
-    from suffice.models.chain_answers import Decoded
-    from suffice.models.following import Following
+    from suffice.models.chains.chain_answers import Decoded
+    from suffice.models.chains.following import Following
 
 
 class Chain(ChainParts):
@@ -38,7 +38,7 @@ class Chain(ChainParts):
     def stationary(self) -> Any:
         """What the transition settles to: the distribution of the joint state of the variables that carry the chain on, in the
         order of their names; of numbers their names, mean and covariance."""
-        from suffice.models.chain_answers import settled
+        from suffice.models.chains.chain_answers import settled
 
         return settled(self)
 
@@ -46,14 +46,14 @@ class Chain(ChainParts):
     def log_prob(self, sequences: Any) -> Array:
         """ln p(what is seen) of each sequence, hidden and missing cells summed out; −inf of one that is impossible, which all
         other questions refuse."""
-        from suffice.models.chain_answers import log_prob
+        from suffice.models.chains.chain_answers import log_prob
 
         return log_prob(self, sequences)
 
     @one_blas_thread
     def log_likelihood(self, sequences: Any = None) -> float:
         """Σ ln p(sequence), each as often as its weight says; without sequences, of those the chain was fitted from."""
-        from suffice.models.chain_answers import log_likelihood
+        from suffice.models.chains.chain_answers import log_likelihood
 
         if sequences is not None:
             return log_likelihood(self, sequences)
@@ -81,14 +81,14 @@ class Chain(ChainParts):
         Columns `state=calm` hold probabilities; of numbers there are the mean, `y`, the standard deviation, `y_sd`, and with
         `interval=0.9` the ends `y_lower`, `y_upper`.
         """
-        from suffice.models.chain_answers import posterior_frame
+        from suffice.models.chains.chain_answers import posterior_frame
 
         return posterior_frame(self, sequences, interval, smooth=False)
 
     @one_blas_thread
     def smooth(self, sequences: Any, *, interval: float | None = None) -> Any:
         """p(cell | all that is seen of its sequence) of each hidden or missing cell; as `filter` gives it."""
-        from suffice.models.chain_answers import posterior_frame
+        from suffice.models.chains.chain_answers import posterior_frame
 
         return posterior_frame(self, sequences, interval, smooth=True)
 
@@ -99,7 +99,7 @@ class Chain(ChainParts):
 
         `best=5` gives a tuple of the five most probable. Gains within 1e-9 are equal, and the earlier state wins.
         """
-        from suffice.models.chain_answers import decode
+        from suffice.models.chains.chain_answers import decode
 
         found: tuple[Decoded, ...] = decode(self, sequences, best)
         return found[0] if best == 1 else found
@@ -107,7 +107,7 @@ class Chain(ChainParts):
     @one_blas_thread
     def posterior_decode(self, sequences: Any) -> Any:
         """The most probable state of each hidden or missing cell by itself, in the input's kind of frame."""
-        from suffice.models.chain_answers import posterior_decode
+        from suffice.models.chains.chain_answers import posterior_decode
 
         return posterior_decode(self, sequences)
 
@@ -118,7 +118,7 @@ class Chain(ChainParts):
         `given` has what is known of these steps, such as inputs: a column for each, as long as there are steps (the same for all
         sequences), or with the sequences' own column for each of them. What has no closed form is drawn by `seed`, and noted.
         """
-        from suffice.models.chain_forecast import forecast
+        from suffice.models.chains.chain_forecast import forecast
 
         return forecast(self, sequences, steps, interval, given, seed)
 
@@ -128,27 +128,27 @@ class Chain(ChainParts):
 
         With `given` sequences: n draws of their hidden and missing cells from p(cells | what is seen), as a list of frames.
         """
-        from suffice.models.chain_sampling import sample, sample_given
+        from suffice.models.chains.chain_sampling import sample, sample_given
 
         return sample(self, n, length, seed) if given is None else sample_given(self, given, n, seed)
 
     @one_blas_thread
     def impute(self, sequences: Any, *, draws: int | None = None, seed: int = 0) -> Any:
         """The rows with every missing cell filled: by the most probable state, the mean, or by `draws` of all cells together."""
-        from suffice.models.chain_sampling import impute
+        from suffice.models.chains.chain_sampling import impute
 
         return impute(self, sequences, draws, seed)
 
     @one_blas_thread
     def update(self, more: Any, *, decay: float = 1.0) -> Self:
         """The chain that all sequences together give, old and new, with the same prior; old ones keep `decay` of their weight."""
-        from suffice.models.chain_estimated import updated
+        from suffice.models.chains.chain_estimated import updated
 
         return updated(self, more, decay)
 
     def follow(self, hidden: Iterable[str] | None = None) -> Following:
         """A filter that takes one row at a time: `following, answer = following.next({"y": 1.2})`."""
-        from suffice.models.following import Following
+        from suffice.models.chains.following import Following
 
         return Following.of(self, hidden)
 
@@ -160,6 +160,6 @@ class Chain(ChainParts):
         >>> chain.unroll(3).query("x[2]").probs.round(4)
         array([0.585, 0.415])
         """
-        from suffice.models.chain_unrolling import network_of_steps
+        from suffice.models.chains.chain_unrolling import network_of_steps
 
         return network_of_steps(self, n)

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from suffice.blas import one_blas_thread
 from suffice.display import text_table
 from suffice.errors import DataError, ModelError, listed, note, whole
-from suffice.families.family import frame
-from suffice.models.chain_answers import Decoded
+from suffice.families.protocol.family import frame
+from suffice.models.chains.chain_answers import Decoded
 from suffice.models.linear_chain.answer_steps import AnswerSteps, answer_steps
 from suffice.models.linear_chain.evaluation import Evaluation
 from suffice.models.linear_chain.explanation import LabelExplanation

@@ -15,17 +15,17 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, counted, nearest
 from suffice.families.by_hand import Gaussian
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.families.family import Mean
-from suffice.families.gathering import complete_rows
+from suffice.families.gathering.gathering import complete_rows
+from suffice.families.protocol.family import Mean
 from suffice.graphs import Graph
 from suffice.graphs.chordal import perfect_order
-from suffice.inference.sparse_precision import SparsePrecision
+from suffice.inference.numbers.sparse_precision import SparsePrecision
 from suffice.libraries import sc
-from suffice.models.answers import and_more
-from suffice.models.covariance_selection import selected_precision
-from suffice.models.covariances import Covariances, covariance_of, read_only, refuse_other_kinds
-from suffice.models.provenance import Provenance
-from suffice.models.undirected import Undirected
+from suffice.models.estimates.provenance import Provenance
+from suffice.models.questions.answers import and_more
+from suffice.models.undirected.covariance_selection import selected_precision
+from suffice.models.undirected.covariances import Covariances, covariance_of, read_only, refuse_other_kinds
+from suffice.models.undirected.twin import Undirected
 from suffice.statistics import Moments, Request, Statistics
 from suffice.variables import Real
 

@@ -15,17 +15,17 @@ import numpy.typing as npt
 from suffice.display import Rows, Tabular
 from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, TooLarge, counted, nearest
-from suffice.families.family import Mean
+from suffice.families.protocol.family import Mean
 from suffice.graphs import Graph
-from suffice.models.answers import and_more
-from suffice.models.factor import CompleteRows, Factor, checked_factors, twin_of
-from suffice.models.features import Features, UndirectedModel
-from suffice.models.goodness_of_fit import GoodnessOfFit, goodness_of_fit
-from suffice.models.log_linear import Ising, LogLinear, Names
-from suffice.models.provenance import Provenance
-from suffice.models.terms import Terms
-from suffice.models.undirected import Undirected
-from suffice.models.weight_errors import standard_errors
+from suffice.models.estimates.provenance import Provenance
+from suffice.models.questions.answers import and_more
+from suffice.models.undirected.factor import CompleteRows, Factor, checked_factors, twin_of
+from suffice.models.undirected.features import Features, UndirectedModel
+from suffice.models.undirected.goodness_of_fit import GoodnessOfFit, goodness_of_fit
+from suffice.models.undirected.log_linear import Ising, LogLinear, Names
+from suffice.models.undirected.terms import Terms
+from suffice.models.undirected.twin import Undirected
+from suffice.models.undirected.weight_errors import standard_errors
 from suffice.remedies import BDEU, BY_BIC
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, by_name
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.models.bayes_net import BayesNet
-    from suffice.models.evidence import Given
+    from suffice.models.questions.evidence import Given
 
 Array = npt.NDArray[np.float64]
 
@@ -328,7 +328,7 @@ class MarkovNet(Undirected, Provenance, Tabular):
         try:
             return self.directed.query(targets, given, **how)
         except TooLarge:
-            from suffice.models.near import near_net
+            from suffice.models.undirected.near import near_net
 
             names = [targets] if isinstance(targets, str) else list(targets)
             if not given or any(n not in self for n in (*names, *given)):
@@ -352,7 +352,7 @@ class MarkovNet(Undirected, Provenance, Tabular):
         try:
             return self.directed
         except TooLarge:
-            from suffice.models.near import blanket_net
+            from suffice.models.undirected.near import blanket_net
 
             near = blanket_net(self, target, rows) if target in self else None
             if near is None:
@@ -369,7 +369,7 @@ class MarkovNet(Undirected, Provenance, Tabular):
         try:
             return self.directed.sample(n, seed)
         except TooLarge:
-            from suffice.models.gibbs_rows import gibbs_rows
+            from suffice.models.undirected.gibbs_rows import gibbs_rows
 
             return gibbs_rows(self, n, seed)
 

@@ -3,8 +3,8 @@
     p(v, h) = e^{−E(v, h)} / Z       −E(v, h) = Σᵢ φᵢ(vᵢ) + Σⱼ φⱼ(hⱼ) + Σᵢⱼ vᵢ Wᵢⱼ hⱼ
 
 with φᵢ(vᵢ) = aᵢ vᵢ and φⱼ(hⱼ) = cⱼ hⱼ. Given one layer, the units of the other are independent: p(hⱼ = 1 | v) is the logistic
-function of cⱼ + Σᵢ vᵢ Wᵢⱼ. `suffice.models.visible` says which units the columns have; a number is normal given h, with variance
-1 in the scale of its unit. Smolensky 1986; Hinton 2002, Neural Computation 14, p. 1771.
+function of cⱼ + Σᵢ vᵢ Wᵢⱼ. `models.undirected.visible` says which units the columns have; a number is normal given h, with
+variance 1 in the scale of its unit. Smolensky 1986; Hinton 2002, Neural Computation 14, p. 1771.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular
 from suffice.errors import FitError, ModelError, TooLarge, counted, whole
-from suffice.inference.ais import AIS, LogNormaliser
-from suffice.inference.boltzmann import MAX_STATES, Machine, key_of
+from suffice.inference.sampling.ais import AIS, LogNormaliser
+from suffice.inference.sampling.boltzmann import MAX_STATES, Machine, key_of
 from suffice.libraries import pa
-from suffice.models.answers import and_more
+from suffice.models.estimates.sampling import arrow_columns
+from suffice.models.questions.answers import and_more
 from suffice.models.rows.frames import table
-from suffice.models.sampling import arrow_columns
-from suffice.models.visible import ROWS, Array, OfUnits, VisibleColumns, checked_memory
+from suffice.models.undirected.visible import ROWS, Array, OfUnits, VisibleColumns, checked_memory
 from suffice.statistics.configurations import frozen
 from suffice.variables import Finite, Variable, by_name
 

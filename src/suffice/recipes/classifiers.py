@@ -42,17 +42,17 @@ from suffice.errors import DataError, FitError, MissingCells, SchemaError, liste
 from suffice.families import family_of
 from suffice.families.categorical import Categorical
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
-from suffice.families.family import Array, Cpd, Estimate, checked_estimate
-from suffice.families.priors import Dirichlet, Gamma, NormalInverseGamma, Prior, as_prior, suitable
+from suffice.families.priors.priors import Dirichlet, Gamma, NormalInverseGamma, Prior, as_prior, suitable
+from suffice.families.protocol.family import Array, Cpd, Estimate, checked_estimate
 from suffice.families.regression import COLLINEAR, regress, too_large
 from suffice.graphs import Dag
-from suffice.incomplete.normal import weighted_moments
-from suffice.learning.climb import Climb, steps_of
+from suffice.incomplete.numbers.normal import weighted_moments
+from suffice.learning.ascent.climb import Climb, steps_of
 from suffice.learning.fit import fit
-from suffice.learning.mixture_parts import CollapsedClass, Joint, Separate, imagined_moments
-from suffice.learning.mixture_setup import Diagonal, Full, Kind, Table, checked_kind
+from suffice.learning.latent.mixture_parts import CollapsedClass, Joint, Separate, imagined_moments
+from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, Table, checked_kind
 from suffice.models.bayes_net import BayesNet
-from suffice.models.estimated import estimated
+from suffice.models.estimates.estimated import estimated
 from suffice.remedies import declaration
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import checked_cells, described

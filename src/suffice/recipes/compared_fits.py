@@ -15,12 +15,12 @@ from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
-from suffice.engines.sequences import Sequences
+from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listed, nearest, note
-from suffice.families.family import frame
+from suffice.families.protocol.family import frame
 from suffice.iteration import Progress
 from suffice.learning.fit import fit
-from suffice.models.chain_answers import posterior_frame
+from suffice.models.chains.chain_answers import posterior_frame
 from suffice.objectives import Perceptron
 from suffice.variables import Finite
 

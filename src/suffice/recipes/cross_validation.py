@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from suffice.blas import one_blas_thread
-from suffice.checkpoints import checkpoint_of
+from suffice.checkpoints.journal import checkpoint_of
 from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.engines.sequences import Sequences
+from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, SufficeNote, listed, nearest, note, whole
-from suffice.families.family import Estimate, frame
 from suffice.families.named_families import for_search
-from suffice.families.priors import suitable
+from suffice.families.priors.priors import suitable
+from suffice.families.protocol.family import Estimate, frame
 from suffice.graphs import Cpdag, Dag, Template
 from suffice.iteration import Packed, Progress
 from suffice.learning.fit import fit
@@ -28,10 +28,10 @@ from suffice.recipes.compared_fits import as_fits, check_folds, compare_fits
 from suffice.recipes.learn import PRIOR
 from suffice.remedies import FAMILY_OPTIONS
 from suffice.statistics import Statistics
-from suffice.structure.constraints import Constraints
-from suffice.structure.methods.graph_method import is_directed
+from suffice.structure.constraints.constraints import Constraints
+from suffice.structure.lagged.windows import StepWindow
 from suffice.structure.search import problem_of, search
-from suffice.structure.windows import StepWindow
+from suffice.structure.undirected.graph_method import is_directed
 
 if TYPE_CHECKING:
     from suffice.argument_types import FamiliesLike, LagsLike, Path, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
@@ -257,7 +257,7 @@ def _of_incomplete(
     train: Data, score: Any, method: Any, constraints: Any, *, memory_limit: Any, **budget: Any
 ) -> tuple[Dag, bool]:
     """The graph that structural EM finds, and whether it came to its end."""
-    from suffice.recipes.structural_em import structural_em
+    from suffice.recipes.structural.structural_em import structural_em
 
     if memory_limit is not None:
         raise FitError("memory_limit= is for searches of complete rows, and there are missing cells; leave it out")

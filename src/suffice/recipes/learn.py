@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, overload
 from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.engines.sequences import Sequences
+from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, note
-from suffice.families.family import Estimate, Mean
-from suffice.families.priors import BDeu, Gamma, NormalInverseGamma, suitable
+from suffice.families.priors.priors import BDeu, Gamma, NormalInverseGamma, suitable
+from suffice.families.protocol.family import Estimate, Mean
 from suffice.learning.fit import fit
 from suffice.models.bayes_net import BayesNet
 from suffice.models.chain import Chain
-from suffice.models.log_linear import LogLinear
+from suffice.models.undirected.log_linear import LogLinear
 from suffice.recipes.stepwise import Stepwise
 from suffice.remedies import FAMILY_OPTIONS
 from suffice.statistics import Statistics
-from suffice.structure.constraints import Constraints
-from suffice.structure.found import Found
-from suffice.structure.found_graph import FoundGraph
-from suffice.structure.methods.graph_method import is_directed
+from suffice.structure.constraints.constraints import Constraints
+from suffice.structure.results.found import Found
+from suffice.structure.results.found_graph import FoundGraph
 from suffice.structure.search import search
+from suffice.structure.undirected.graph_method import is_directed
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     )
     from suffice.models.gaussian_markov_net import GaussianMarkovNet
     from suffice.models.markov_net import MarkovNet
-    from suffice.structure.methods.graph_method import GraphMethod
+    from suffice.structure.undirected.graph_method import GraphMethod
 
 PRIOR = (BDeu(1), NormalInverseGamma(), Gamma())
 """The prior of what is learned: BDeu(1) for tables, NormalInverseGamma() for numbers, Gamma() for the rates of counts."""
@@ -197,7 +197,7 @@ def _chain(found: Found, data: Sequences, prior: Any, estimate: Estimate | None)
 def _from_incomplete(
     rows: Data, hidden: Any, score: Any, method: Any, prior: Any, *, estimate: Estimate | None, **asked: Any
 ) -> BayesNet:
-    from suffice.recipes.structural_em import refuse_hidden_numbers, structural_em
+    from suffice.recipes.structural.structural_em import refuse_hidden_numbers, structural_em
 
     refuse_hidden_numbers(hidden)
     unseen = hidden.values() if isinstance(hidden, Mapping) else hidden

@@ -13,29 +13,29 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.checkpoints import checkpoint_of
+from suffice.checkpoints.journal import checkpoint_of
 from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.engines.sequences import Sequences
+from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, GraphError, SufficeNote, nearest, note, whole
-from suffice.families.family import frame
 from suffice.families.named_families import for_search
+from suffice.families.protocol.family import frame
 from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.paths import links, reached
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime, Packed, Progress
 from suffice.remedies import argument
 from suffice.statistics import Statistics
-from suffice.structure.constraints import Constraints
-from suffice.structure.found import Found
-from suffice.structure.found_graph import FoundGraph
-from suffice.structure.methods.graph_method import is_directed
-from suffice.structure.orders import Orders
-from suffice.structure.plan import PER_CELL, Plan
+from suffice.structure.constraints.constraints import Constraints
+from suffice.structure.lagged.windows import StepWindow
+from suffice.structure.methods.orders import Orders
 from suffice.structure.problem import Problem
+from suffice.structure.results.found import Found
+from suffice.structure.results.found_graph import FoundGraph
+from suffice.structure.results.plan import PER_CELL, Plan
 from suffice.structure.search import problem_of, search, window_of, with_most_parents
-from suffice.structure.windows import StepWindow
+from suffice.structure.undirected.graph_method import is_directed
 
 if TYPE_CHECKING:
     from suffice.argument_types import FamiliesLike, LagsLike, Path, RowsLike, ScoresNodes, SearchesGraphs
@@ -233,7 +233,7 @@ def _incomplete_replicates(
     watch: Progress[Any],
 ) -> Iterator[Cpdag]:
     """The class of graphs that structural EM finds in each sample."""
-    from suffice.recipes.structural_em import structural_em
+    from suffice.recipes.structural.structural_em import structural_em
 
     score, method, constraints = asked
 

@@ -11,16 +11,16 @@ from suffice.errors import FitError, GraphError, TooLarge, listed
 from suffice.graphs.text import Edge
 from suffice.learning.fit import fit
 from suffice.libraries import sc
-from suffice.models.features import undirected_model
-from suffice.models.log_linear import LogLinear, Names
+from suffice.models.undirected.features import undirected_model
+from suffice.models.undirected.log_linear import LogLinear, Names
 from suffice.recipes.interactions import Interactions, one_more, with_term, without_edge, without_term
 from suffice.remedies import Remedy
 from suffice.scores import AIC, BIC, LogLikelihood
-from suffice.structure.found_graph import GraphOutcome
-from suffice.structure.hill_climb import check_number
-from suffice.structure.methods.graph_method import GraphMethod
-from suffice.structure.parent_sets import TIE
+from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.problem import Problem
+from suffice.structure.results.found_graph import GraphOutcome
+from suffice.structure.scoring.parent_sets import TIE
+from suffice.structure.undirected.graph_method import GraphMethod
 from suffice.variables import Finite
 
 SATURATED = 2**24

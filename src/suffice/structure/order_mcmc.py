@@ -19,19 +19,19 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.checkpoints import checkpoint_of
-from suffice.engines.parallel import available_memory, in_order
-from suffice.engines.sources import checked_limit
+from suffice.checkpoints.journal import checkpoint_of
+from suffice.engines.encoding.sources import checked_limit
+from suffice.engines.steps.parallel import available_memory, in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words, note
 from suffice.iteration import OutOfTime, Packed
 from suffice.scores import AIC, LogLikelihood
-from suffice.structure.constraints import Constraints
-from suffice.structure.hill_climb import check_number
-from suffice.structure.order_posterior import OrderPosterior
-from suffice.structure.parent_sets import ParentSets
-from suffice.structure.plan import Plan, Work, enumerated
+from suffice.structure.constraints.constraints import Constraints
+from suffice.structure.constraints.rules import Rules
+from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.problem import Problem
-from suffice.structure.rules import Rules
+from suffice.structure.results.order_posterior import OrderPosterior
+from suffice.structure.results.plan import Plan, Work, enumerated
+from suffice.structure.scoring.parent_sets import ParentSets
 from suffice.structure.search import problem_of
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ class _OrderWalk:
     kept: list[_Batch] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        from suffice.kernels.order_mcmc import rescore
+        from suffice.kernels.search.order_mcmc import rescore
 
         self.order = self.rules.some_order(self.rng)
         self.own = np.empty(len(self.order))
@@ -260,7 +260,7 @@ class _OrderWalk:
 
     def walk(self, samples: int, keep: bool) -> None:
         """Go on until so many orders are sampled, and keep them or not."""
-        from suffice.kernels.order_mcmc import edges, walk
+        from suffice.kernels.search.order_mcmc import edges, walk
 
         n, moves = len(self.order), samples * self.thin
         orders, totals = np.empty((samples, n), np.int32), np.empty(samples)
@@ -366,7 +366,7 @@ def _ratio(parts: Floats, sizes: Floats) -> tuple[Floats, Floats]:
 
 def _weights(table: _Table, batches: Sequence[_Batch]) -> list[Floats]:
     """One over the number of orders of each graph that was drawn, relative to the largest."""
-    from suffice.kernels.order_mcmc import linear_extensions
+    from suffice.kernels.search.order_mcmc import linear_extensions
 
     known: dict[bytes, float] = {}
 

@@ -14,10 +14,10 @@ from suffice.graphs import Dag
 from suffice.iteration import Progress
 from suffice.remedies import FAMILIES, Remedy
 from suffice.statistics import Statistics
-from suffice.structure.local_scores import ScoreSource
-from suffice.structure.regression_scores import RegressionScores
-from suffice.structure.rules import Parents, Rules
-from suffice.structure.score_sources import LocalScores
+from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.scoring.local_scores import ScoreSource
+from suffice.structure.scoring.regression_scores import RegressionScores
+from suffice.structure.scoring.score_sources import LocalScores
 from suffice.variables import Variable
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from suffice.blas import one_blas_thread
-from suffice.checkpoints import checkpoint_of
+from suffice.checkpoints.journal import checkpoint_of
 from suffice.engines.data import Data
+from suffice.engines.encoding.sources import checked_limit
 from suffice.engines.scan import scan
-from suffice.engines.sequences import Sequences
-from suffice.engines.sources import checked_limit
+from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, counted, listed, note, whole
 from suffice.families.named_families import for_search
 from suffice.iteration import OutOfTime, Progress, checked_seconds
@@ -21,17 +21,17 @@ from suffice.libraries import sc
 from suffice.remedies import FAMILIES, FAMILY_OPTIONS, Remedy, argument, declaration
 from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
-from suffice.structure.constraints import Constraints, Require
-from suffice.structure.directions import model_limit
-from suffice.structure.first_steps import elsewhere, with_first_steps
-from suffice.structure.found import Found
-from suffice.structure.found_graph import FoundGraph
-from suffice.structure.methods.graph_method import GraphMethod, is_directed
-from suffice.structure.orders import Orders
-from suffice.structure.plan import Plan, check, in_words
+from suffice.structure.constraints.constraints import Constraints, Require
+from suffice.structure.constraints.rules import Rules
+from suffice.structure.lagged.first_steps import elsewhere, with_first_steps
+from suffice.structure.lagged.windows import StepWindow
+from suffice.structure.methods.orders import Orders
 from suffice.structure.problem import Method, Outcome, Problem, outcome_so_far
-from suffice.structure.rules import Rules
-from suffice.structure.windows import StepWindow
+from suffice.structure.results.directions import model_limit
+from suffice.structure.results.found import Found
+from suffice.structure.results.found_graph import FoundGraph
+from suffice.structure.results.plan import Plan, check, in_words
+from suffice.structure.undirected.graph_method import GraphMethod, is_directed
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -354,7 +354,7 @@ def outcome_of(method: Method, problem: Problem) -> Any:
     ]
     if not any(pairs):
         return method.run(problem)
-    from suffice.structure.branching import branched
+    from suffice.structure.methods.branching import branched
 
     return branched(method, problem, *pairs)
 

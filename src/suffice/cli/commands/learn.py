@@ -236,7 +236,7 @@ def _learn_graph(given: Options) -> None:
 def _learn_network(given: Options) -> None:
     """A graph with arrows, and the network of it."""
     from suffice.cli import inputs
-    from suffice.families.priors import suitable
+    from suffice.families.priors.priors import suitable
     from suffice.learning.fit import fit
     from suffice.recipes.learn import PRIOR
 
@@ -252,11 +252,11 @@ def _learn_network(given: Options) -> None:
 def _learn_from_incomplete(given: Options) -> None:
     """Structural EM; what it found is written, and printed."""
     from suffice.cli import inputs
-    from suffice.families.priors import suitable
+    from suffice.families.priors.priors import suitable
     from suffice.formats import holds
     from suffice.recipes.learn import PRIOR
     from suffice.recipes.resampling import bootstrap
-    from suffice.recipes.structural_em import structural_em
+    from suffice.recipes.structural.structural_em import structural_em
 
     refuse(given, "dry_run memory_limit" + " bootstrap" * bool(given.unseen), "needs complete rows without hidden variables", "")
     if given.out is not None:

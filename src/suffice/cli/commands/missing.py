@@ -34,7 +34,7 @@ def missing_command(
 ) -> None:
     """Report what is missing in data: by column and pattern, and whether it may be missing completely at random."""
     from suffice.cli import inputs
-    from suffice.recipes.missingness import missingness
+    from suffice.recipes.missing.missingness import missingness
 
     declared = inputs.declarations(finite, real, bins)
     path = inputs.text_path(data, separator, decimal, encoding)

@@ -33,10 +33,10 @@ def demo(
     if what not in ("networks", "sequences"):
         raise SufficeError(f"there is a demo of networks, and one of sequences; not of {what!r}")
     if what == "sequences":
-        from suffice.demo_sequences import run as run_sequences
+        from suffice.cli.demos.demo_sequences import run as run_sequences
 
         return run_sequences(seed, working)
-    from suffice.demo import run
+    from suffice.cli.demos.demo import run
 
     return run(rows, seed, working)
 
@@ -45,7 +45,7 @@ def warm() -> None:
     """Compile all kernels ahead of their first use; they are kept on disk."""
     from rich.progress import Progress
 
-    from suffice.engines.parallel import n_threads as cores
+    from suffice.engines.steps.parallel import n_threads as cores
     from suffice.kernels import warm as warmed
 
     start = time.perf_counter()

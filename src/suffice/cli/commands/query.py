@@ -48,7 +48,7 @@ def query(
     """Ask a network: probabilities given evidence, most probable states, effects of interventions."""
     from suffice.cli import answers, inputs
     from suffice.cli.words import vocabulary as words
-    from suffice.families.family import checked_level
+    from suffice.families.protocol.family import checked_level
 
     how = words.sampler_of(method)
     if interval is not None:
@@ -82,7 +82,7 @@ def query(
 
 def _log_prob(bn: BayesNet, given: dict[str, Any]) -> float | None:
     """ln p(given), nothing where it has no formula: the answer may not depend on what lacks one."""
-    from suffice.models.regressions import NoFormula
+    from suffice.models.questions.regressions import NoFormula
 
     try:
         return bn.log_prob_of(given)

@@ -65,7 +65,7 @@ def _chain_scores(chain: Any, steps: Any) -> dict[str, Any]:
 def _scores(bn: Any, rows: Any) -> dict[str, Any]:
     """The scores of a network and of its graph; where some of its nodes are regressions, from the rows."""
     from suffice.cli import inputs
-    from suffice.models.regressions import families_of
+    from suffice.models.questions.regressions import families_of
     from suffice.statistics import Statistics
 
     has_rows = hasattr(rows, "columns")
@@ -109,7 +109,7 @@ def _observed_scores(bn: Any, rows: Any) -> dict[str, Any]:
 
 def _graph_scores(bn: Any, known: Any, families: Any, *, evidence: bool) -> dict[str, float]:
     """The scores of the graph alone, parameters fitted or, if there is evidence, integrated out."""
-    from suffice.families.priors import K2, BDeu, BGe
+    from suffice.families.priors.priors import K2, BDeu, BGe
     from suffice.learning.graph_score import score as scored
     from suffice.scores import AIC, BIC, Evidence, LogLikelihood
     from suffice.variables import Finite

@@ -22,7 +22,7 @@ def show(
 ) -> None:
     """Print a network: its nodes, with the coefficients of regressions, or the distributions of some; of a chain its tables."""
     from suffice.cli import inputs
-    from suffice.families.cpd import Cpd
+    from suffice.families.protocol.cpd import Cpd
     from suffice.formats.registry import json_of
     from suffice.models.chain import Chain
 

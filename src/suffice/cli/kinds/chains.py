@@ -18,7 +18,7 @@ from suffice.terminal import say, then_printed
 ROWS_ONLY = "is for rows, not for sequences"
 
 if TYPE_CHECKING:
-    from suffice.engines.sequences import Sequences
+    from suffice.engines.sequences.sequences import Sequences
     from suffice.graphs.template import Template
     from suffice.models.chain import Chain
 
@@ -54,7 +54,7 @@ def fit_template(given: Options) -> Chain:
     from suffice.cli.words import vocabulary as words
     from suffice.formats.registry import holds_chains
     from suffice.graphs.template import Template
-    from suffice.learning.chain_fit import fit_chain
+    from suffice.learning.complete.chain_fit import fit_chain
 
     told, prior = prior_words(given.objective, given.prior)
     check_template(objective=objective_of(told), penalty=penalty_of(given.penalty))
@@ -100,7 +100,7 @@ def _steps(given: Options, template: Template, hidden: list[Any]) -> Sequences:
 
 def _save_steps(template: Template, steps: Sequences, hidden: list[Any], climbing: dict[str, Any], path: str) -> None:
     """Keep the statistics of complete steps."""
-    from suffice.families.gathering import gather
+    from suffice.families.gathering.gathering import gather
 
     if hidden or "fixed" in climbing or any(steps.missing.get(n, 1) for n in template.nodes):
         raise SufficeError("--statistics are of complete steps: with missing cells or hidden variables they are only expected")
@@ -145,7 +145,7 @@ def learn_template(
 ) -> None:
     """Search for a template, write the chain of it if there is a place for it, and then print what was found."""
     from suffice.cli.inputs import written
-    from suffice.families.priors import suitable
+    from suffice.families.priors.priors import suitable
     from suffice.learning.fit import fit
     from suffice.recipes.learn import PRIOR
     from suffice.structure.search import search

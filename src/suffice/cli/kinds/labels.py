@@ -117,7 +117,7 @@ def _objective(given: Options) -> Any:
 def with_sentences(data: str, by: str | None, names: Sequence[str]) -> tuple[Any, str | None]:
     """Rows, and the column that says which belong together: in a .conll file, and in a .tsv file whose sentences are parted by
     blank lines and which does not begin with names of columns, it is `sentence` if no other is asked for."""
-    from suffice.engines.conll import SENTENCE, SUFFIXES, parts_sentences, read_conll
+    from suffice.engines.reading.conll import SENTENCE, SUFFIXES, parts_sentences, read_conll
     from suffice.engines.scan import expanded, suffix
 
     if by is not None or data.lower().endswith(".stats"):

@@ -22,8 +22,8 @@ def fit_rows(given: Options) -> Any:
     from suffice.cli.words import vocabulary as words
     from suffice.formats import holds
     from suffice.learning.fit import fit, fit_network
-    from suffice.models.regressions import families_of
-    from suffice.models.sharing import shared_of
+    from suffice.models.estimates.sharing import shared_of
+    from suffice.models.questions.regressions import families_of
     from suffice.objectives import Likelihood
 
     told, prior = prior_words(given.objective, given.prior)
@@ -86,7 +86,7 @@ def _lacks_cells(dag: Any, rows: Any) -> bool:
 
 def _saved(dag: Any, rows: Any, asked: dict[str, Any], path: str) -> Any:
     """The statistics of complete rows, which are kept in a file, too."""
-    from suffice.families.gathering import gather
+    from suffice.families.gathering.gathering import gather
     from suffice.families.named_families import distributed
 
     if set(asked["families"] or ()) - set(distributed(asked["families"])):

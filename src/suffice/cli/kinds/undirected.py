@@ -14,7 +14,7 @@ from suffice.errors import SufficeError
 from suffice.terminal import say
 
 if TYPE_CHECKING:
-    from suffice.structure.found_graph import FoundGraph
+    from suffice.structure.results.found_graph import FoundGraph
 
 DIRECTED_ONLY = "is not for undirected models"
 ARROWS = ("->", "<-", "→", "←")
@@ -110,7 +110,7 @@ def _model(graph: str, interactions: int | None, rows: Any) -> tuple[Any, Any]:
     """The model by its interactions; and the network of the file, if it is one's."""
     from suffice.cli import inputs
     from suffice.graphs import Graph
-    from suffice.models.log_linear import LogLinear
+    from suffice.models.undirected.log_linear import LogLinear
 
     if _is_model(graph):
         known = inputs.model_of(graph)
@@ -133,7 +133,7 @@ def _model(graph: str, interactions: int | None, rows: Any) -> tuple[Any, Any]:
 
 def _interactions(graph: Any, order: int) -> Any:
     """The model of a graph that has no interactions of more variables than so many."""
-    from suffice.models.log_linear import LogLinear
+    from suffice.models.undirected.log_linear import LogLinear
 
     return LogLinear([some for clique in graph.cliques() for some in combinations(clique, min(order, len(clique)))])
 
@@ -181,7 +181,7 @@ def check_graph_method(
 
 def without_arrows(found: Any) -> FoundGraph:
     """What a search for a tree found, as a graph: the arrows of a tree say nothing more."""
-    from suffice.structure.found_graph import GraphOutcome
+    from suffice.structure.results.found_graph import GraphOutcome
 
     losses = {(min(edge), max(edge)): loss for edge, loss in found.losses.items()}
     outcome = GraphOutcome(found.graph, found.score, {e: losses[e] for e in found.graph.edges}, "loss without it")

@@ -12,12 +12,12 @@ import re
 from typing import Any
 
 from suffice.errors import SufficeError, listed, nearest
-from suffice.families.conjugate import Conjugate
-from suffice.families.empirical_bayes import NUMBERS, EmpiricalBayes
-from suffice.families.hierarchical import HierarchicalDirichlet
-from suffice.families.known_variance import KnownVariance
-from suffice.families.logistic_normal import LogisticNormal
-from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma
+from suffice.families.hierarchical.hierarchical import HierarchicalDirichlet
+from suffice.families.hierarchical.logistic_normal import LogisticNormal
+from suffice.families.priors.conjugate import Conjugate
+from suffice.families.priors.empirical_bayes import NUMBERS, EmpiricalBayes
+from suffice.families.priors.known_variance import KnownVariance
+from suffice.families.priors.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma
 
 PRIORS: dict[str, tuple[Any, str | None]] = {
     "bdeu": (BDeu, "ess"),

@@ -10,7 +10,7 @@ from suffice.cli.words.vocabulary import edges_of
 from suffice.errors import SufficeError, nearest
 from suffice.graphs.text import Edge
 from suffice.scores import CasteloSiebes, GraphPosterior, KollerFriedman
-from suffice.structure.independence import TableTest
+from suffice.structure.tests.independence import TableTest
 
 TESTS: dict[str, str] = {
     "g2": "GSquared",
@@ -32,7 +32,7 @@ def independence_of(word: str | None) -> Any:
         return None
     if word.strip().lower() not in TESTS:
         raise SufficeError(f"--test is {', '.join(TESTS)}, not {word!r}{nearest(word.lower(), TESTS)}")
-    test = getattr(import_module("suffice.structure.independence"), TESTS[word.strip().lower()])
+    test = getattr(import_module("suffice.structure.tests.independence"), TESTS[word.strip().lower()])
     return test(adjusted=True) if issubclass(test, TableTest) else test()
 
 

@@ -11,34 +11,34 @@ from typing import Any
 
 from suffice.cli.words.priors import PRIORS as PRIORS
 from suffice.cli.words.priors import prior_of as prior_of
-from suffice.engines.sequences import Missing, Refuse
+from suffice.engines.sequences.sequences import Missing, Refuse
 from suffice.errors import SufficeError
-from suffice.families.family import Mean, Mode
+from suffice.families.chosen.node_kinds import KINDS, distribution_of
 from suffice.families.named_families import distributed
-from suffice.families.node_kinds import KINDS, distribution_of
+from suffice.families.protocol.family import Mean, Mode
 from suffice.graphs.text import Edge, read_directed
 from suffice.incomplete.first_slices import Diffuse, Free, Stationary
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
-from suffice.structure.methods.selection import EBIC
+from suffice.structure.undirected.selection import EBIC
 from suffice.variables import Count, Finite, Real
 
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
 SCORES: dict[str, Any] = {"bic": BIC, "aic": AIC, "loglik": LogLikelihood, "ebic": EBIC}
 METHODS: dict[str, tuple[str, str, str | None]] = {
-    "orders": ("structure.orders", "Orders", None),
-    "hill-climb": ("structure.hill_climb", "HillClimb", None),
-    "tabu": ("structure.hill_climb", "Tabu", None),
-    "ges": ("structure.ges", "GES", None),
-    "exact": ("structure.exact", "Exact", None),
-    "chow-liu": ("structure.chow_liu", "ChowLiu", None),
-    "tan": ("structure.chow_liu", "TAN", "target"),
-    "pc": ("structure.pc", "PC", None),
-    "mmhc": ("structure.pc", "MMHC", None),
-    "glasso": ("structure.methods.graphical_lasso", "GraphicalLasso", None),
-    "neighbourhoods": ("structure.methods.neighbourhoods", "Neighbourhoods", None),
-    "decomposable": ("structure.methods.decomposable", "Decomposable", None),
+    "orders": ("structure.methods.orders", "Orders", None),
+    "hill-climb": ("structure.methods.hill_climb", "HillClimb", None),
+    "tabu": ("structure.methods.hill_climb", "Tabu", None),
+    "ges": ("structure.methods.ges", "GES", None),
+    "exact": ("structure.methods.exact", "Exact", None),
+    "chow-liu": ("structure.methods.chow_liu", "ChowLiu", None),
+    "tan": ("structure.methods.chow_liu", "TAN", "target"),
+    "pc": ("structure.methods.pc", "PC", None),
+    "mmhc": ("structure.methods.pc", "MMHC", None),
+    "glasso": ("structure.undirected.graphical_lasso", "GraphicalLasso", None),
+    "neighbourhoods": ("structure.undirected.neighbourhoods", "Neighbourhoods", None),
+    "decomposable": ("structure.undirected.decomposable", "Decomposable", None),
     "stepwise": ("recipes.stepwise", "Stepwise", None),
-    "chow-liu-graph": ("structure.chow_liu", "ChowLiu", None),
+    "chow-liu-graph": ("structure.methods.chow_liu", "ChowLiu", None),
 }
 """A method's module, its class, and the option whose value stands after a colon."""
 FAMILIES: dict[str, tuple[str, str, type | None]] = {
@@ -143,7 +143,7 @@ def selection_of(words: str | None) -> Any:
     if word not in SELECTIONS:
         raise SufficeError(f"--select is ebic:0.5, stars:0.05 or cv:5, not {words!r}")
     name, kind = SELECTIONS[word]
-    value = getattr(import_module("suffice.structure.methods.selection"), name)
+    value = getattr(import_module("suffice.structure.undirected.selection"), name)
     try:
         return value(kind(number)) if colon else value()
     except ValueError as error:
@@ -171,7 +171,7 @@ def plate_of(dag: Any, group: str | None, inside: str | None, pooling: str | Non
     >>> plate_of(Dag("dose -> y"), "clinic", "y", "partial:dose").pooling
     Partial(strength=None, slopes=('dose',))
     """
-    from suffice.learning.plates import Partial, Plate, Pooled, Separate
+    from suffice.learning.complete.plates import Partial, Plate, Pooled, Separate
 
     if group is None:
         for option, value in (("--inside", inside), ("--pooling", pooling)):
@@ -244,7 +244,7 @@ def _distribution(text: str, word: str, ridge: str, options: Sequence[str]) -> A
 
 def _family(text: str, word: str, ridge: str, options: Sequence[str]) -> Any:
     module, name, _ = FAMILIES[word]
-    family = getattr(import_module(f"suffice.families.{module}"), name)
+    family = getattr(import_module(f"suffice.families.regressions.{module}"), name)
     known = [f.name for f in dataclasses.fields(family) if f.name in ("offset", "trials")]
     given: dict[str, Any] = {}
     for option in options:
@@ -333,7 +333,7 @@ def sampler_of(words: str) -> Any:
     if word not in SAMPLERS or (colon and not number.isdecimal()):
         known = ", ".join(f"{s}:10000" for s in SAMPLERS)
         raise SufficeError(f"the method {words!r} is not known; use exact, or draws with their number: {known}")
-    method = getattr(import_module("suffice.inference.sampling"), SAMPLERS[word])
+    method = getattr(import_module("suffice.inference.sampling.sampling"), SAMPLERS[word])
     return method(n=int(number)) if number else method()
 
 
@@ -373,7 +373,7 @@ def constraints_of(require: Sequence[str], forbid: Sequence[str], tiers: str | N
     >>> constraints_of(["a,b"], [], None, 2)
     Require(('a', 'b')) + MaxParents(2)
     """
-    from suffice.structure.constraints import Constraints, Forbid, MaxParents, Require, read_tiers
+    from suffice.structure.constraints.constraints import Constraints, Forbid, MaxParents, Require, read_tiers
 
     parts: list[Constraints] = []
     if require:

@@ -111,7 +111,7 @@ def _visit(
     draws: tuple[Array, Codes] | None = None,
 ) -> None:
     """The general way, for some of the sequences."""
-    from suffice.kernels.chain import visit
+    from suffice.kernels.chains.chain import visit
 
     longest, K = steps.longest, steps.n_states
     rows, marks = np.empty((min(STRETCH, longest) + 1, K)), np.empty((-(-longest // STRETCH), K))
@@ -179,7 +179,7 @@ def best_paths(steps: StateSteps, n: int = 1) -> BestPaths:
 
 def _best_in_stretches(steps: StateSteps, which: Ints, out: BestPaths) -> None:
     """The general way, for some of the sequences, with little memory for each."""
-    from suffice.kernels.best_path import best_steps
+    from suffice.kernels.chains.best_path import best_steps
 
     if len(which):
         longest, K, n = steps.longest, steps.n_states, len(out.paths)

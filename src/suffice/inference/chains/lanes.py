@@ -32,7 +32,7 @@ MEMORY = 2**26
 """Bytes that lanes may take; longer sequences go with fewer beside them."""
 
 NO_FORMS = np.zeros((0, 4)), np.zeros((0, 4, 4)), np.zeros((0, 1), np.bool_), np.zeros((0, 4)), np.zeros(0)
-"""Those of steps that show no normal numbers: see `suffice.kernels.state_normals.score_normals`."""
+"""Those of steps that show no normal numbers: see `suffice.kernels.chains.state_normals.score_normals`."""
 
 _free: list[tuple[tuple[int, ...], LaneRoom]] = []
 """LaneRoom that nobody uses, with its sizes: the last used is the last."""
@@ -226,7 +226,7 @@ def _run_batch(steps: StateSteps, given: Parameters, lanes: Lanes, into: LaneSum
 
 
 class LaneRoom(NamedTuple):
-    """What a group needs beside its lanes: see `suffice.kernels.chain_lanes`. `b` has a row for each step of each lane, one of
+    """What a group needs beside its lanes: see `kernels.chains.chain_lanes`. `b` has a row for each step of each lane, one of
     zeros and one of ones, if steps have likelihoods of their own."""
 
     places: Ints
@@ -268,8 +268,8 @@ class LaneRoom(NamedTuple):
 
 def _run_groups(steps: StateSteps, given: Parameters, lanes: Lanes, sums: LaneSums, run: LaneRun, room: LaneRoom) -> None:
     """Forward and back over lanes, so many side by side. Between kernels threads wait for each other: there is little to do."""
-    from suffice.kernels.chain_lanes import backward, forward
-    from suffice.kernels.lane_rows import place
+    from suffice.kernels.chains.chain_lanes import backward, forward
+    from suffice.kernels.chains.lane_rows import place
 
     begin, length, before, enter, final, weights = lanes
     (log_p, lost, after, reach), (places, b, alpha, scale, u, _) = run, room
@@ -296,7 +296,7 @@ def _run_groups(steps: StateSteps, given: Parameters, lanes: Lanes, sums: LaneSu
 
 def _fill(steps: StateSteps, given: Parameters, where: Any, side: int, log_p: Array, b: Array) -> None:
     """The likelihoods of each step of a group."""
-    from suffice.kernels.normal_lanes import fill
+    from suffice.kernels.chains.normal_lanes import fill
 
     x, forms = steps.some_logs, NO_FORMS
     if steps.log_likelihood is None:
@@ -308,7 +308,7 @@ def _fill(steps: StateSteps, given: Parameters, where: Any, side: int, log_p: Ar
 
 def _share(steps: StateSteps, lanes: Lanes, where: Any, side: int, share: Array, sums: LaneSums) -> None:
     """What is expected of the states of each step of a group, where it is asked for."""
-    from suffice.kernels.normal_lanes import give, sum_lanes
+    from suffice.kernels.chains.normal_lanes import give, sum_lanes
 
     padded = lanes.before.shape[1]
     if sums.posterior.shape[1]:

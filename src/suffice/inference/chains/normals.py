@@ -16,7 +16,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class StateNormals:
-    """Numbers x[c, t], and for each state its linear forms in them: see `suffice.kernels.state_normals.score_normals`.
+    """Numbers x[c, t], and for each state its linear forms in them: see `suffice.kernels.chains.state_normals.score_normals`.
 
     `pairs` says of which pairs of a column and a four of columns the products are needed.
 
@@ -51,7 +51,7 @@ class StateNormals:
 
     def score(self, out: Array, begin: int, *, fresh: bool) -> None:
         """Add ln p of each step under each state to the columns of `out` from `begin` on; or put it there."""
-        from suffice.kernels.state_normals import score_normals
+        from suffice.kernels.chains.state_normals import score_normals
 
         score_normals(self.x, self.x.shape[1], *self.forms, begin, fresh, out)
 
@@ -79,7 +79,7 @@ def no_moments(n_states: int, n_columns: int) -> Spread:
 def weighted_numbers(x: Array, pairs: Flags, share: Array, weight: Array, begin: int) -> Spread:
     """Moments of numbers x[c, t] for each state, whose share of step t is share[k, begin + t], times weight[t] if there are
     weights; lower triangles only."""
-    from suffice.kernels.state_normals import sum_normals
+    from suffice.kernels.chains.state_normals import sum_normals
 
     found = no_moments(len(share), len(x))
     sum_normals(x, x.shape[1], share, begin, weight, pairs, found.weight, found.mean, found.scatter)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.engines.sequences import Sequences
+from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, counted, listed, nearest, note, whole
 from suffice.iteration import checked_seconds
 from suffice.learning.crf.conditional import Climbing, climb

@@ -1,7 +1,7 @@
 """Labellings of sequences that were found to violate, kept as planes, and mixtures of them that raise the dual of margins.
 
 A plane is what the right labels of a sequence have of each weight and the labelling has not, mostly little: see
-`suffice.kernels.label_planes`. So a pass over planes costs a part of one that finds labels.
+`suffice.kernels.labels.label_planes`. So a pass over planes costs a part of one that finds labels.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FoundPlanes(NamedTuple):
 
 def planes_of(features: PairFeatures, pair: Ints, block: EncodedBlock, found: Codes, cost: float) -> FoundPlanes:
     """The planes of the labels that were found at the places of a block; pair[i, j] is the weight of j after i, −1 for none."""
-    from suffice.kernels.label_planes import write_planes
+    from suffice.kernels.labels.label_planes import write_planes
 
     ranks = block.layout.ranks
     places, sizes = np.argsort(ranks, kind="stable"), np.bincount(ranks, minlength=len(block.layout.sequences))
@@ -68,7 +68,7 @@ class Planes:
 
     def add(self, found: list[FoundPlanes]) -> None:
         """One more plane of each sequence whose labels are not right, in place of one that has no share."""
-        from suffice.kernels.label_planes import fill_gram
+        from suffice.kernels.labels.label_planes import fill_gram
 
         costs = np.concatenate([f.costs for f in found])
         which = np.flatnonzero(costs > 0.0)
@@ -105,7 +105,7 @@ class Planes:
 
     def climb(self, gap: float) -> None:
         """Raise the dual by passes over planes, each in an order of its own, until little is to be gained."""
-        from suffice.kernels.label_planes import climb
+        from suffice.kernels.labels.label_planes import climb
 
         given = (STEPS, self.c2, self.sequence_weights, self._starts, self._items, self._values)
         mixtures = (self._slots, self._costs, self._shares, self._gram, self.w)

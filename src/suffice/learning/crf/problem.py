@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block, Step, summed
-from suffice.engines.kept import KeptValue, ValueStore
-from suffice.engines.parallel import in_order
-from suffice.engines.sequences import Sequences
+from suffice.engines.local.kept import KeptValue, ValueStore
+from suffice.engines.sequences.sequences import Sequences
+from suffice.engines.steps.parallel import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words
 from suffice.learning.crf.wider import WiderKeys, of_pairs
 from suffice.models.linear_chain.encoding import Encoded, Findings, FindPairs, PairCounts, keep, labelled

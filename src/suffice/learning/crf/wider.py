@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block, Step
-from suffice.engines.sequences import Sequences
+from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, TooLarge, bytes_in_words
 from suffice.models.linear_chain.encoding import EncodedBlock, PairCounts, encoded, labelled
 from suffice.models.linear_chain.features import PairFeatures
@@ -171,7 +171,7 @@ class FindForbidden:
     allowed: Allowed
 
     def __call__(self, block: Block) -> tuple[int, int, int, int, int]:
-        from suffice.kernels.label_sequences import find_forbidden
+        from suffice.kernels.labels.label_sequences import find_forbidden
 
         own = encoded(block, self.tables)
         rows, found = InSequence.of(own), np.empty(2, np.int64)

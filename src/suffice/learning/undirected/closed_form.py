@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, listed
-from suffice.exponential.special import log_gamma_step
-from suffice.models.factor import Factor
-from suffice.models.log_linear import Names
+from suffice.exponential.arithmetic.special import log_gamma_step
+from suffice.models.undirected.factor import Factor
+from suffice.models.undirected.log_linear import Names
 from suffice.remedies import BDEU, TABLE_PRIORS
 from suffice.statistics import Counts
 

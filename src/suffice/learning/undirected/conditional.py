@@ -18,11 +18,11 @@ import numpy.typing as npt
 from suffice.blas import one_blas_thread
 from suffice.errors import FitError, listed, nearest
 from suffice.iteration import Progress
+from suffice.learning.conditional.target_rows import TargetRows, distinct_rows
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import Minimum, minimised
-from suffice.learning.target_rows import TargetRows, distinct_rows
 from suffice.learning.undirected.likelihood import maximum_likelihood
-from suffice.models.terms import Terms
+from suffice.models.undirected.terms import Terms
 from suffice.objectives import Likelihood
 from suffice.remedies import MAX_ENTROPY, weight_penalty
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from suffice.engines.engine import Block
-from suffice.inference.boltzmann import Array, Floats, LayerUnits, Machine, key_of
-from suffice.models.visible import ROWS, VisibleColumns
+from suffice.inference.sampling.boltzmann import Array, Floats, LayerUnits, Machine, key_of
+from suffice.models.undirected.visible import ROWS, VisibleColumns
 
 SPREAD = 0.01
 """The standard deviation of the weights at the start (Hinton 2012, A practical guide to training RBMs, section 8)."""

@@ -9,16 +9,16 @@ import numpy as np
 
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, nearest
-from suffice.families.gathering import complete_rows
-from suffice.families.priors import as_prior
+from suffice.families.gathering.gathering import complete_rows
+from suffice.families.priors.priors import as_prior
 from suffice.graphs import Graph
 from suffice.iteration import OutOfTime, checked_seconds
 from suffice.learning.principles import FEATURES, NUMBERS, TABLES, prior_of
 from suffice.learning.undirected.solvable import SolvableProblem
-from suffice.models.features import Features, UndirectedModel, is_undirected, undirected_model
 from suffice.models.gaussian_markov_net import GaussianMarkovNet, fit_gaussian
-from suffice.models.log_linear import LogLinear
 from suffice.models.markov_net import MarkovNet
+from suffice.models.undirected.features import Features, UndirectedModel, is_undirected, undirected_model
+from suffice.models.undirected.log_linear import LogLinear
 from suffice.objectives import Bayes, Likelihood, MaxEntropy, as_penalties
 from suffice.remedies import CONTRASTIVE, LASSO, MAX_ENTROPY, argument
 from suffice.scores import Evidence

@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, TooLarge, bytes_in_words, whole
 from suffice.graphs import Graph
-from suffice.inference.tree import COMPILING, greedy_order, part_of, steps
-from suffice.models.log_linear import Names
-from suffice.models.terms import Terms
+from suffice.inference.finite.tree import COMPILING, greedy_order, part_of, steps
+from suffice.models.undirected.log_linear import Names
+from suffice.models.undirected.terms import Terms
 from suffice.remedies import CONTRASTIVE, PSEUDO
 
 Array = npt.NDArray[np.float64]
@@ -149,7 +149,7 @@ class CliqueTree:
 
     def fitted(self, target: Array, method: IPF, check: Any = None, max_iter: int | None = None) -> Cycles:
         """Cycles from the uniform distribution on, until the margins are `target`, shares of 1."""
-        from suffice.kernels.ipf import ipf_cycle
+        from suffice.kernels.inference.ipf import ipf_cycle
 
         if self.n_cells > MAX_TABLES:
             raise TooLarge(

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, listed
-from suffice.inference.factor_marginals import FactorTree
+from suffice.inference.finite.factor_marginals import FactorTree
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import Minimum, minimised
 from suffice.learning.undirected.boundary import check_interior
 from suffice.learning.undirected.closed_form import agreeing_counts, bound_prior, closed_form
 from suffice.learning.undirected.ipf import IPF, CliqueTree
 from suffice.learning.undirected.newton import Curved, newton
-from suffice.models.log_linear import Ising, LogLinear
+from suffice.models.undirected.log_linear import Ising, LogLinear
 from suffice.remedies import BDEU, MAX_ENTROPY, Remedy, of_python, weight_penalty
 from suffice.statistics.configurations import described
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import StatisticsError, listed
-from suffice.models.log_linear import Names
+from suffice.models.undirected.log_linear import Names
 from suffice.statistics import Statistics
 from suffice.statistics.configurations import described
 from suffice.variables import Finite

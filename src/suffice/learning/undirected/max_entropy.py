@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, listed, nearest
-from suffice.inference.factor_marginals import FactorTree
-from suffice.inference.network import NONE, Network
+from suffice.inference.finite.factor_marginals import FactorTree
+from suffice.inference.finite.network import NONE, Network
 from suffice.learning.owlqn import minimised
 from suffice.learning.undirected.boundary import MAX_NUMBERS, MAX_STATES
-from suffice.models.features import Features
+from suffice.models.undirected.features import Features
 from suffice.objectives import L1
 from suffice.remedies import of_python
 from suffice.statistics.configurations import described, n_configurations

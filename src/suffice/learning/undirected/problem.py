@@ -13,10 +13,10 @@ import numpy.typing as npt
 from suffice.errors import DataError, FitError
 from suffice.iteration import Progress
 from suffice.learning.undirected.margins import check_margins
-from suffice.models.factor import Factor
-from suffice.models.features import UndirectedModel
 from suffice.models.markov_net import MarkovNet
-from suffice.models.terms import Terms
+from suffice.models.undirected.factor import Factor
+from suffice.models.undirected.features import UndirectedModel
+from suffice.models.undirected.terms import Terms
 from suffice.objectives import Objective, PenaltySum
 from suffice.remedies import Remedy
 from suffice.statistics import Request, Statistics

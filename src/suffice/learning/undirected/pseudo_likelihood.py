@@ -18,13 +18,13 @@ from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, StatisticsError, listed
-from suffice.inference.blankets import Blankets, LocalTables
+from suffice.inference.sampling.blankets import Blankets, LocalTables
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import Minimum, minimised
 from suffice.learning.undirected.boundary import check_interior
 from suffice.learning.undirected.likelihood import way_out
 from suffice.models.markov_net import MarkovNet
-from suffice.models.terms import Terms
+from suffice.models.undirected.terms import Terms
 from suffice.remedies import LIKELIHOOD, MAX_ENTROPY, PSEUDO, weight_penalty
 from suffice.statistics import Request, Statistics
 

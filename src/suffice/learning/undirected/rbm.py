@@ -11,12 +11,12 @@ from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, counted, listed, note, whole
-from suffice.inference.boltzmann import Array
+from suffice.inference.sampling.boltzmann import Array
 from suffice.iteration import Iteration, OutOfTime, Progress, Run, checked_seconds
 from suffice.learning.principles import MACHINE
 from suffice.learning.undirected.descent import Descent, Learned, PseudoSums
 from suffice.models.rbm import RBM
-from suffice.models.visible import VisibleColumns, refuse_missing_cells
+from suffice.models.undirected.visible import VisibleColumns, refuse_missing_cells
 from suffice.objectives import L1, L2, ContrastiveDivergence, as_penalties
 from suffice.remedies import Remedy, weight_penalty
 from suffice.statistics import Request

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.engines.kept import KeptValue, ValueStore
-from suffice.inference.chains.conditional import SequenceLayout
+from suffice.engines.local.kept import KeptValue, ValueStore
+from suffice.inference.chains.labels.conditional import SequenceLayout
 from suffice.models.linear_chain.vocabulary import Ragged, Tables
 
 Array = npt.NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.display import Tabular
-from suffice.families.family import frame
+from suffice.families.protocol.family import frame
 
 Ints = npt.NDArray[np.int64]
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.display import OneTable
-from suffice.families.family import frame
+from suffice.families.protocol.family import frame
 from suffice.models.linear_chain.features import Attributes
 from suffice.models.linear_chain.reading import LabelWeights
 

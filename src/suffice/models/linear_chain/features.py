@@ -10,9 +10,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.sequences import Sequences
-from suffice.inference.chains.conditional import ExpectedLabels, Room, SideBySide, expect_few, expect_in_logs, expect_labels
-from suffice.inference.chains.label_paths import BestLabelling, GroupScores, best_labels
+from suffice.engines.sequences.sequences import Sequences
+from suffice.inference.chains.labels.conditional import (
+    ExpectedLabels,
+    Room,
+    SideBySide,
+    expect_few,
+    expect_in_logs,
+    expect_labels,
+)
+from suffice.inference.chains.labels.label_paths import BestLabelling, GroupScores, best_labels
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock, PairCounts
 from suffice.models.linear_chain.vocabulary import Vocabulary
 
@@ -114,7 +121,7 @@ class PairFeatures:
 
 def group_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array:
     """The sum of the weights of each group for each label."""
-    from suffice.kernels.crf import score_groups
+    from suffice.kernels.labels.crf import score_groups
 
     scores = np.empty((len(block.attributes.starts) - 1, features.n_labels))
     weights = np.require(w, np.float64, ["C_CONTIGUOUS", "WRITEABLE"])  # those of a model may not be written to
@@ -166,7 +173,7 @@ def expectations(
 
     The next part overwrites the expectations of steps.
     """
-    from suffice.kernels.crf import shift_rows, weigh_steps
+    from suffice.kernels.labels.crf import shift_rows, weigh_steps
 
     scores, more = group_scores(features, w, block), number_scores(features, w, block)
     if costs is not None:
@@ -216,7 +223,7 @@ def expected_features(
     features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, clamped: bool = False, costs: Array | None = None
 ) -> LabelTerms:
     """What weights expect of a block."""
-    from suffice.kernels.crf import spread_groups, sum_groups
+    from suffice.kernels.labels.crf import spread_groups, sum_groups
 
     n_groups, L = len(block.attributes.starts) - 1, features.n_labels
     by_group, of_numbers, pairs, log_z = np.zeros((n_groups, L)), np.zeros((len(features.numbers), L)), np.zeros((L, L)), 0.0

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block
-from suffice.engines.sequences import Sequences
+from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, listed, nearest, note
-from suffice.inference.chains.conditional import draw_labels, log_filters
 from suffice.inference.chains.finite import best_paths
+from suffice.inference.chains.labels.conditional import draw_labels, log_filters
 from suffice.inference.chains.steps import StateSteps
 from suffice.models.linear_chain.encoding import EncodedBlock, encoded
 from suffice.models.linear_chain.features import PairFeatures, expectations, most_probable, step_scores

@@ -1,6 +1,6 @@
 """Weights beyond those of a label and the one before it: of three labels in a row, of two by attribute; and what is forbidden.
 
-The transitions of a step are then its own, and a state is a label with the one before it: see `suffice.kernels.label_chains`.
+The transitions of a step are then its own, and a state is a label with the one before it: see `kernels.labels.label_chains`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.sequences import Sequences
+from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, TooLarge, bytes_in_words
-from suffice.inference.chains.conditional import SideBySide
+from suffice.inference.chains.labels.conditional import SideBySide
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock
 from suffice.models.linear_chain.features import Attributes, LabelTerms, PairFeatures, label_costs, step_scores
 from suffice.models.linear_chain.transitions import Allowed
@@ -153,7 +153,7 @@ class WiderFeatures(PairFeatures):
         self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None, by_place: bool = False
     ) -> WiderExpectations:
         """What weights expect of the labels of a block."""
-        from suffice.kernels.label_chains import expect_sequences
+        from suffice.kernels.labels.label_chains import expect_sequences
 
         own, L, weights = InSequence.of(block), self.n_labels, self.of_states(w)
         shares = np.ones(len(own.starts) - 1) if block.weights is None or by_place else block.weights[own.firsts]
@@ -185,7 +185,7 @@ class WiderFeatures(PairFeatures):
 
     def _of_steps(self, block: EncodedBlock, steps: Array) -> Array:
         """What is expected of the weights of attributes and labels."""
-        from suffice.kernels.crf import spread_groups, sum_groups
+        from suffice.kernels.labels.crf import spread_groups, sum_groups
 
         by_group, total = np.zeros((len(block.attributes.starts) - 1, self.n_labels)), np.zeros(len(self.labels))
         sum_groups(block.groups, 0, steps, by_group)
@@ -237,7 +237,7 @@ class WiderFeatures(PairFeatures):
         return float(w[self.n - len(self.triples) :][(self.triples == labels).all(axis=1)].sum())
 
     def check_lengths(self, vocabulary: Vocabulary, sequences: Sequences) -> None:
-        from suffice.kernels.label_sequences import find_forbidden
+        from suffice.kernels.labels.label_sequences import find_forbidden
 
         lengths, L = np.unique(sequences.lengths), self.n_labels
         longest = int(lengths[-1]) if len(lengths) else 0

@@ -63,7 +63,7 @@ class WiderBestLabels(WiderStep):
     with_log_z: bool = False
 
     def __call__(self, block: Block) -> Best:
-        from suffice.kernels.label_sequences import best_sequences
+        from suffice.kernels.labels.label_sequences import best_sequences
 
         features, w, own = self.features, self.model.weights, self.encoded(block)
         rows, L = InSequence.of(own), features.n_labels
@@ -85,7 +85,7 @@ class WiderDraws(WiderStep):
     seed: int = 0
 
     def __call__(self, block: Block) -> Ints:
-        from suffice.kernels.label_sequences import draw_sequences
+        from suffice.kernels.labels.label_sequences import draw_sequences
 
         features, w, own = self.features, self.model.weights, self.encoded(block)
         rows, weights = InSequence.of(own), features.of_states(w)

@@ -18,14 +18,14 @@ import numpy.typing as npt
 
 from suffice.engines import is_missing
 from suffice.engines.engine import Block
-from suffice.engines.gaps import REFUSE, Missing, Refuse, word_of
 from suffice.engines.scan import is_spark_frame, rows_of
+from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, word_of
 from suffice.errors import DataError, ModelError, listed, note
 from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, picked
-from suffice.inference.network import NONE, Array
-from suffice.inference.sampling import checked_seed, whole_number
+from suffice.inference.finite.network import NONE, Array
+from suffice.inference.sampling.sampling import checked_seed, whole_number
 from suffice.libraries import pa, pc, sc
-from suffice.models.regressions import NoFormula, advising, reduced
+from suffice.models.questions.regressions import NoFormula, advising, reduced
 from suffice.models.rows.frames import Fill, checked_size, filled, is_held
 from suffice.models.rows.posteriors import Places, cells, is_seen, present, row_evidence, row_posterior, tell_impossible
 from suffice.models.rows.spark_frames import in_place
@@ -246,7 +246,7 @@ def _networks(bn: BayesNet, draws: int | None, redraw: bool | None, seed: int) -
         return None
     if redraw is False or (redraw is None and not (bn.is_fitted or any(bn[n].has_posterior for n in bn))):
         return (bn,) * draws
-    from suffice.models.redraw import networks_at_draws
+    from suffice.models.estimates.redraw import networks_at_draws
 
     return tuple(networks_at_draws(bn, draws, [seed, REDRAW], every=bool(redraw)))
 

@@ -33,17 +33,17 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.engines.gaps import REFUSE, Missing, Refuse, word_of
 from suffice.engines.scan import scan
+from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, word_of
 from suffice.errors import DataError, ModelError, TooLarge, listed, nearest, note
 from suffice.incomplete import rows as in_rows
 from suffice.incomplete.rows import CELLS, Densities, NotFinite, RowEvidence, RowFactor, TargetMoments, in_parts
-from suffice.inference.hybrid import checked_shape
-from suffice.inference.logs import shares
-from suffice.inference.network import NONE
-from suffice.models.hybrid import named
-from suffice.models.question import requisite
-from suffice.models.regressions import advising, no_formula, words
+from suffice.inference.finite.logs import shares
+from suffice.inference.finite.network import NONE
+from suffice.inference.numbers.hybrid import checked_shape
+from suffice.models.questions.hybrid import named
+from suffice.models.questions.question import requisite
+from suffice.models.questions.regressions import advising, no_formula, words
 from suffice.models.rows.spark_frames import beside
 from suffice.statistics.configurations import alike
 from suffice.variables import Finite, Variable

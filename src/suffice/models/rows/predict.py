@@ -26,16 +26,16 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
-from suffice.engines.gaps import REFUSE, Missing, Refuse, word_of
 from suffice.engines.scan import is_spark_frame, rows_of
+from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, word_of
 from suffice.errors import ModelError, TooLarge, counted, listed, nearest, note
 from suffice.incomplete.rows import RowEvidence, best
-from suffice.inference.network import NONE
-from suffice.inference.sampling import FEW, LikelihoodWeighting, Weighted, checked_seed
-from suffice.models.approximate import BLOCK, drawn_forward, is_possible
-from suffice.models.evidence import Observed
-from suffice.models.question import Question
-from suffice.models.regressions import NoFormula
+from suffice.inference.finite.network import NONE
+from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, Weighted, checked_seed
+from suffice.models.questions.approximate import BLOCK, drawn_forward, is_possible
+from suffice.models.questions.evidence import Observed
+from suffice.models.questions.question import Question
+from suffice.models.questions.regressions import NoFormula
 from suffice.models.rows import spark_frames
 from suffice.models.rows.frames import checked_size, column, table
 from suffice.models.rows.posteriors import MOMENTS, Places, present, row_evidence, row_posterior, tell_impossible

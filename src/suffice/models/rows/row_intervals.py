@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.engines.engine import Block
-from suffice.families.family import checked_level
+from suffice.families.protocol.family import checked_level
 from suffice.incomplete.rows import RowEvidence
-from suffice.inference.network import NONE, Array
-from suffice.models.evidence import Observed
-from suffice.models.intervals import FEWEST, check_draws, query
-from suffice.models.question import Question
+from suffice.inference.finite.network import NONE, Array
+from suffice.models.questions.evidence import Observed
+from suffice.models.questions.intervals import FEWEST, check_draws, query
+from suffice.models.questions.question import Question
 from suffice.models.rows.posteriors import row_evidence
 from suffice.models.rows.predict import Predict, Prediction, measures
 from suffice.variables import Finite
@@ -93,7 +93,7 @@ def names_of_ends(names: tuple[str, ...]) -> list[str]:
     >>> names_of_ends(("no", "yes")), names_of_ends(("mean", "variance"))
     (['no_lower', 'no_upper', 'yes_lower', 'yes_upper'], ['mean_lower', 'mean_upper'])
     """
-    from suffice.models.answers import apart
+    from suffice.models.questions.answers import apart
     from suffice.models.rows.posteriors import MOMENTS
 
     told = names[:1] if names == MOMENTS else names

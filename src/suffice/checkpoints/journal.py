@@ -1,0 +1,340 @@
+"""Checkpoints: what a long run has found so far, in files, so that a run that was killed goes on where it was.
+
+A learner is a function of its data, its options and its seed. So its journal is enough: what its costly steps answered, in their
+order. A run that is resumed takes the same steps; those whose answers are in the journal cost nothing, and it ends in the same
+bits. A step may have a journal of its own while it is under way, which goes when the step has its answer, and a state, of which
+only the last is kept.
+
+    DIR/run.json           what the run is of: see `suffice.checkpoints.fingerprints`
+    DIR/000000.ckpt        answers of steps, as many as there were when it was written
+    DIR/000007/            the journal of step 7, which is under way
+    DIR/000007/state.ckpt  and its state
+
+Every file is written beside its place, brought to the disk and renamed into it. Whatever files there are, they are a true part of
+the run's own story: being killed loses what was not written yet, and no more.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import zipfile
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from suffice.checkpoints.fingerprints import differences, fingerprint
+from suffice.errors import FormatError, SufficeError, note
+from suffice.iteration import Memory, OutOfTime, Packed
+from suffice.output import replacing
+from suffice.statistics.archive import DAMAGE, array_of, header_of, write_archive
+
+V = TypeVar("V")
+
+EVERY = 10.0
+"""Seconds between two times of writing, at least,"""
+
+SHARE = 0.01
+"""and longer where writing would take more than this share of the run."""
+
+VERSION = 1
+RUN, STATE, STEPS = "run.json", "state.ckpt", ".ckpt"
+
+
+class StepAnswer(NamedTuple):
+    """What a step of a run was asked, and what it answered."""
+
+    label: list[Any]
+    answer: Packed
+
+
+@dataclass
+class Cadence:
+    """When it is time to write."""
+
+    last: float = field(default_factory=time.perf_counter)
+    cost: float = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        return time.perf_counter() - self.last >= max(EVERY, self.cost / SHARE)
+
+    def wrote(self, begun: float) -> None:
+        self.last = time.perf_counter()
+        self.cost = self.last - begun
+
+
+class Journal(Memory):
+    """The answers of a run, or of one of its steps; those that are in `place` first.
+
+    >>> import tempfile
+    >>> from suffice.checkpoints.journal import Checkpoint
+    >>> place = tempfile.mkdtemp() + "/ck"
+    >>> with Checkpoint(place, {"learner": "demo"}) as journal:
+    ...     journal.arrays(["the first step"], lambda: (np.ones(2),))
+    (array([1., 1.]),)
+    >>> with Checkpoint(place, {"learner": "demo"}) as journal:
+    ...     journal.arrays(["the first step"], lambda: 1 / 0)
+    (array([1., 1.]),)
+    """
+
+    def __init__(self, place: Path, of: list[Any], when: Cadence) -> None:
+        self.place, self.of, self.when = place, of, when
+        self.n_steps = 0
+        self._asked: list[Any] | None = None  # what the step is asked that is under way,
+        self._step: Journal | None = None  # and its journal, if it keeps one
+        self._n_files = 0
+        self._first = 0  # the number of the first answer that is not in the files
+        self._read: list[StepAnswer] = []  # the answers of the last file that was read,
+        self._ahead: deque[StepAnswer] = deque()  # and those of them that were not asked for yet
+        self._new: list[StepAnswer] = []
+        self._state: Callable[[], Packed] | None = None
+        self._has_files = place.is_dir()
+
+    def answer(self, label: list[Any], make: Callable[[], V], pack: Callable[[V], Packed], unpack: Callable[[Packed], V]) -> V:
+        if self._asked is not None:
+            return self._inner.answer(label, make, pack, unpack)
+        known = self._known(label)
+        if known is not None:
+            self.n_steps += 1
+            return unpack(known)
+        self._asked = label
+        try:
+            value = make()
+        except OutOfTime:
+            raise  # as after Ctrl-C, the step stays under way, and is written down so
+        except Exception:
+            shutil.rmtree(self.place / f"{self.n_steps:06d}", ignore_errors=True)  # the next step is another one
+            self._asked = self._step = None
+            raise
+        self._asked = self._step = None
+        self._new.append(StepAnswer(label, pack(value)))
+        self.n_steps += 1
+        return value
+
+    @property
+    def _inner(self) -> Journal:
+        """The journal of the step that is under way."""
+        if self._step is None:
+            assert self._asked is not None
+            self._step = Journal(self.place / f"{self.n_steps:06d}", self._asked, self.when)
+        return self._step
+
+    def keep(self, state: Callable[[], Packed]) -> None:
+        if self._asked is not None:
+            return self._inner.keep(state)
+        self._state = state
+        return None
+
+    @property
+    def kept(self) -> Packed | None:
+        if self._asked is not None:
+            return self._inner.kept
+        path = self.place / STATE
+        answers = self._read_file(path) if self._has_files and path.is_file() else []
+        return answers[0].answer if answers else None
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to be written."""
+        return bool(self._new) or self._state is not None or (self._step is not None and self._step.has_news)
+
+    def write(self) -> None:
+        """Write down what is new."""
+        if self._new or self._state is not None:
+            self.place.mkdir(parents=True, exist_ok=True)
+        if self._new:
+            self._write_file(f"{self._n_files:06d}{STEPS}", self._new, self._first)
+            self._n_files, self._first, self._new = self._n_files + 1, self.n_steps, []
+            for old in (d for d in self.place.iterdir() if d.name.isdigit() and int(d.name) < self.n_steps):
+                shutil.rmtree(old)
+        if self._state is not None:
+            self._write_file(STATE, [StepAnswer(["state"], self._state())], 0)
+            self._state = None
+        if self._step is not None:
+            self._step.write()
+
+    def _known(self, label: list[Any]) -> Packed | None:
+        """The answer of the next step, if the journal has it."""
+        if not self._ahead and self._has_files:
+            self._read_more()
+        if not self._ahead:
+            return None
+        if self._ahead[0].label != label:
+            self._go_another_way()
+            return None
+        return self._ahead.popleft().answer
+
+    def _read_more(self) -> None:
+        path = self.place / f"{self._n_files:06d}{STEPS}"
+        self._has_files = path.is_file()
+        if self._has_files:
+            self._read = self._read_file(path)
+            self._ahead = deque(self._read)
+            self._first += len(self._read)
+            self._n_files += 1
+
+    def _go_another_way(self) -> None:
+        """Forget the rest: a limit of time or memory led a run before this one elsewhere."""
+        used = self._read[: len(self._read) - len(self._ahead)]
+        later = sorted(p for p in self.place.iterdir() if p.is_dir() or p.name > f"{self._n_files - 1:06d}{STEPS}")
+        for path in reversed([p for p in later if p.name != RUN]):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self._n_files, self._first, self._new = self._n_files - 1, self._first - len(self._read), used
+        self._ahead.clear()
+        self._has_files = False
+
+    def _write_file(self, name: str, answers: list[StepAnswer], first: int) -> None:
+        """The arrays of one type stand one after the other: a journal may have many small ones."""
+        parts: dict[str, list[Any]] = {}
+        told = []
+        for label, (document, arrays) in answers:
+            shapes = []
+            for array in map(np.asarray, arrays):
+                parts.setdefault(array.dtype.str[1:], []).append(array.ravel())
+                shapes.append([array.dtype.str[1:], list(array.shape)])
+            told.append([label, document, shapes])
+        header = {"suffice": "checkpoint", "version": VERSION, "of": self.of, "first": first, "answers": told}
+        joined = {kind: np.concatenate(some) for kind, some in parts.items()}
+        write_archive(self.place / name, header, joined, small=False, lasting=True)
+
+    def _read_file(self, path: Path) -> list[StepAnswer]:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                header = header_of(archive)
+                if header["suffice"] != "checkpoint" or header["version"] != VERSION:
+                    raise ValueError("not a checkpoint")
+                if header["of"] != self.of or header["first"] != (0 if path.name == STATE else self._first):
+                    return []
+                kinds = dict.fromkeys(kind for _, _, shapes in header["answers"] for kind, _ in shapes)
+                joined, at = {kind: array_of(archive, kind) for kind in kinds}, dict.fromkeys(kinds, 0)
+        except FormatError as error:
+            raise _damaged(path, str(error)) from None
+        except DAMAGE as error:
+            raise _damaged(path, f"{type(error).__name__}: {error}") from None
+        answers = []
+        for label, document, shapes in header["answers"]:
+            arrays = []
+            for kind, shape in shapes:
+                size = int(np.prod(shape, dtype=np.int64))
+                arrays.append(joined[kind][at[kind] : at[kind] + size].reshape(shape).copy())
+                at[kind] += size
+            answers.append(StepAnswer(label, (document, tuple(arrays))))
+        return answers
+
+
+def _damaged(path: Path, why: str) -> FormatError:
+    return FormatError(f"this file of a checkpoint is damaged ({why}): remove the directory, and the run begins anew", path=path)
+
+
+class Checkpoint(Memory):
+    """A directory that a run keeps its journal in. When the run comes to its end, `finish` removes it."""
+
+    def __init__(self, place: str | PathLike[str], run: Mapping[str, Any]) -> None:
+        self.place, self.run = Path(place), json.loads(json.dumps(dict(run)))
+        self.when = Cadence()
+        self._journal: Journal | None = None
+
+    def __enter__(self) -> Checkpoint:
+        self._open()
+        self._journal = Journal(self.place, [], self.when)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._journal is not None and self._journal.has_news:
+            self._write()
+        self._journal = None
+
+    def answer(self, label: list[Any], make: Callable[[], V], pack: Callable[[V], Packed], unpack: Callable[[Packed], V]) -> V:
+        if self._journal is None:
+            return make()
+        try:
+            value = self._journal.answer(label, make, pack, unpack)
+        except (OutOfTime, KeyboardInterrupt):
+            self._write()
+            self._journal = None  # what is asked from here on is about the best so far
+            raise
+        self._write_if_due()
+        return value
+
+    def keep(self, state: Callable[[], Packed]) -> None:
+        if self._journal is not None:
+            self._journal.keep(state)
+            self._write_if_due()
+
+    @property
+    def kept(self) -> Packed | None:
+        return None if self._journal is None else self._journal.kept
+
+    def finish(self) -> None:
+        """The run came to its end, unless it was stopped: then there is nothing to go on with."""
+        if self._journal is None:
+            return
+        self._journal = None
+        try:
+            for path in sorted(self.place.iterdir(), key=lambda p: p.name == RUN):  # what it is of goes last
+                if path.is_dir() and path.name.isdigit():
+                    shutil.rmtree(path)
+                elif path.name == RUN or path.suffix == STEPS:
+                    path.unlink()
+            if not any(self.place.iterdir()):
+                self.place.rmdir()
+        except OSError as error:  # the run has its result all the same
+            note(f"the checkpoint in {str(self.place)!r} cannot be removed: {error.strerror}")
+
+    def _write_if_due(self) -> None:
+        if self.when.is_due and self._journal is not None and self._journal.has_news:
+            self._write()
+
+    def _write(self) -> None:
+        begun = time.perf_counter()
+        try:
+            assert self._journal is not None
+            self._journal.write()
+        except (OSError, FormatError) as error:
+            note(f"the checkpoint in {str(self.place)!r} cannot be written any more ({error}): the run goes on without one")
+            self._journal = None
+        self.when.wrote(begun)
+
+    def _open(self) -> None:
+        """Make the directory, or see that it is of the same run."""
+        try:
+            self.place.mkdir(parents=True, exist_ok=True)
+            there = sorted(p.name for p in self.place.iterdir())
+        except OSError as error:
+            raise FormatError(f"there can be no checkpoint here: {error.strerror}", path=self.place) from None
+        for name in there:
+            if name.startswith(".") and name.endswith(".part"):  # of a run that was killed while it wrote
+                (self.place / name).unlink()
+        if RUN in there:
+            differences(self.place, self._told(), self.run)
+            return
+        if any(not (name.startswith(".") and name.endswith(".part")) for name in there):
+            raise FormatError("this directory holds other files, and no checkpoint: give one of its own", path=self.place)
+        with replacing(self.place / RUN, lasting=True) as place:
+            place.write_text(json.dumps({"suffice": "checkpoint", "version": VERSION, "run": self.run}), encoding="utf-8")
+
+    def _told(self) -> Any:
+        try:
+            told = json.loads((self.place / RUN).read_text(encoding="utf-8"))
+            if told["suffice"] != "checkpoint" or told["version"] != VERSION:
+                raise ValueError("not a checkpoint")
+            return told["run"]
+        except DAMAGE as error:
+            raise _damaged(self.place / RUN, f"{type(error).__name__}: {error}") from None
+
+
+def checkpoint_of(place: Any, learner: str, data: Any, options: Mapping[str, Any]) -> Memory:
+    """The memory of a run: a checkpoint if a directory is given, else none. A run within another has that of the other."""
+    if place is None:
+        return Memory()
+    if not isinstance(place, (str, PathLike)) or not str(place):
+        raise SufficeError(f"checkpoint is the path of a directory, not {place!r}")
+    return Checkpoint(place, fingerprint(learner, data, options))

@@ -1,0 +1,4 @@
+"""What `suffice demo` shows.
+
+It calls the library as a user does.
+"""

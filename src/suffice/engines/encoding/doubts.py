@@ -1,0 +1,281 @@
+"""Doubts: what may have been meant otherwise about a column that nobody declared, and what says so.
+
+A doubt is a few words in the table of the schema, and a sentence with the way out that is noted once when a learner reads the
+column. Both come from what was found in the cells (`CellsFound`), which adds, so that every engine has the same doubts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from suffice.engines.encoding.encode import is_integer_text, number
+from suffice.engines.encoding.values import FEW, STATES
+from suffice.errors import listed, note
+from suffice.remedies import DECIMAL_COMMA, Remedy, argument, declaration, state_names
+from suffice.variables import Finite, NumbersStay, Variable, sorted_states
+
+if TYPE_CHECKING:
+    from suffice.engines.encoding.infer import CellsFound
+    from suffice.engines.encoding.sources import Options
+
+MARKS = frozenset({"?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "-", "."})
+"""Words that often mean a missing cell. Only the empty cell does, unless the user says so; these are noted."""
+
+NUMBERS = 10
+"""Different numbers beside which a word or two are noted, even if they are none of the marks."""
+
+
+def words_among_numbers(states: Collection[str]) -> tuple[str, ...]:
+    """The one or two words in a column that would hold numbers without them; nothing if it is no such column.
+
+    >>> words_among_numbers(["1.5", "2", "NA"]), words_among_numbers(["2", "4", "more"]), words_among_numbers(["2", "5+"])
+    (('NA',), (), ())
+    >>> words_among_numbers([*map(str, range(541)), "<150"])
+    ('<150',)
+    """
+    words: list[str] = []
+    for state in states:
+        if number(state) is None:
+            words.append(state)
+            if len(words) > 2:
+                return ()
+    return tuple(words) if len(states) - len(words) >= (2 if MARKS.issuperset(words) else NUMBERS) else ()
+
+
+def marks_among(states: Collection[str]) -> tuple[str, ...]:
+    """The states that look like marks for a missing cell; a minus beside a plus does not, nor a full stop beside a comma.
+
+    >>> marks_among(["?", "no", "yes"]), marks_among(["+", "-"]), marks_among([",", ".", "the"])
+    (('?',), (), ())
+    """
+    meant = {"?", "-", "."} if "," in states else {"-"} if "+" in states else set()
+    return tuple(s for s in states if s in MARKS and s not in meant)
+
+
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4})( .*)?")
+
+
+def commas(states: Collection[str]) -> bool:
+    """Whether the states are numbers with a comma in place of the decimal point.
+
+    >>> commas(["0,1", "0,25", "3"]), commas(["1,2", "a"]), commas(["1", "2"])
+    (True, False, False)
+    """
+    with_comma = [s for s in states if _DECIMAL_COMMA.fullmatch(s)]
+    others = set(states).difference(with_comma)
+    return len(with_comma) >= 2 and all(map(is_integer_text, others))
+
+
+def alike(states: Collection[str]) -> tuple[str, ...]:
+    """The states that differ from another by blanks around them only.
+
+    >>> alike(["no", " yes", "yes"]), alike(["no", "yes "])
+    ((' yes',), ())
+    """
+    return tuple(s for s in states if s != s.strip() and s.strip() in states)
+
+
+def dates(states: Collection[str]) -> bool:
+    """Whether all states are dates, and more than one would make states of.
+
+    >>> dates([f"2024-01-{d}" for d in range(10, 31)]), dates(["2024-01-01", "2024-01-02"])
+    (True, False)
+    """
+    return len(states) > FEW and all(_DATE.fullmatch(s) for s in states)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A kind of doubt: the sentence about columns, and whether these only tell rows apart, so that searches leave them out."""
+
+    sentence: Callable[[Sequence[str], Sequence[Doubt]], str]
+    identifies: bool = False
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What may have been meant otherwise about a column, in a few words; `words` are the cells that it is about."""
+
+    kind: Cause
+    short: str
+    words: tuple[str, ...] = ()
+    instead: tuple[str, ...] = ()
+    """The states that may have been meant, where they are few."""
+
+
+def doubts_about(
+    variables: Mapping[str, Variable], found: Mapping[str, CellsFound], options: Options, n_rows: int
+) -> dict[str, tuple[Doubt, ...]]:
+    """The doubts about each column of which nothing was declared."""
+    undeclared = [n for n in variables if options.declared.get(n, NumbersStay) is NumbersStay]
+    return {n: tuple(_doubts(n, variables[n], found[n], options, n_rows)) for n in undeclared}
+
+
+def _doubts(name: str, variable: Variable, found: CellsFound, options: Options, n_rows: int) -> Iterable[Doubt]:
+    if found.values is not None and found.reading == "numbers":
+        yield from _of_numbers(name, variable, found, options)
+    elif isinstance(variable, Finite) and variable.inferred:
+        yield from _of_states(variable.states, found, options, n_rows)
+
+
+def _of_numbers(name: str, variable: Variable, found: CellsFound, options: Options) -> Iterable[Doubt]:
+    values = found.values
+    if values is None:
+        return
+    if isinstance(variable, Finite):
+        yield Doubt(
+            CODED, f"numbers with {variable.n_states} {'value' if variable.n_states == 1 else 'values'}, taken for states"
+        )
+    elif values.run(name):
+        yield Doubt(RUNNING, "whole numbers that all differ: an identifier?")
+    elif values.few and values.whole and found.integers and options.integers is None and name not in options.declared:
+        yield Doubt(FEW_NUMBERS, f"whole numbers with {len(values.few)} values: states?")
+
+
+def _of_states(states: Sequence[str], found: CellsFound, options: Options, n_rows: int) -> Iterable[Doubt]:
+    if (found.dates and len(states) > FEW) or dates(states):
+        yield Doubt(DATES, f"dates, {len(states):,} of them: an identifier?")
+    elif commas(states):
+        yield Doubt(COMMAS, "numbers with decimal commas?")
+    elif words := words_among_numbers(states):
+        rest = set(states).difference(words)
+        if options.integers is Finite and all(map(is_integer_text, rest)):  # what is left may be states all the same
+            yield from _of_marks(states)
+        else:
+            yield Doubt(WORDS, f"numbers but for {listed(words)}", words)
+    elif len(states) > max(FEW, 0.9 * n_rows):
+        yield Doubt(NAMES, "nearly as many states as rows: an identifier?")
+    else:
+        yield from _of_marks(states)
+    if twins := alike(states):
+        yield Doubt(BLANKS, f"{listed(twins, 2)} beside {listed([t.strip() for t in twins], 2)}: the same?", twins, _bare(states))
+
+
+def _of_marks(states: Sequence[str]) -> Iterable[Doubt]:
+    if marks := marks_among(states):
+        yield Doubt(MARKED, f"{listed(marks)}: a missing cell?", marks)
+
+
+def _bare(states: Sequence[str]) -> tuple[str, ...]:
+    bare = sorted_states(s.strip() for s in states)
+    return tuple(bare) if len(bare) <= STATES else ()
+
+
+def _integers(kind: str, name: str) -> Remedy:
+    """What all whole numbers are, or one column."""
+    all_columns, one = argument("integers", kind, kind.lower()), declaration(name, kind)
+    return Remedy(f"scan(data, {all_columns.python}) or {one.python}", f"{all_columns.option}, or {one.option}")
+
+
+def _about_coded(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
+    return (
+        f"{listed(names)}: numbers with few different values, taken for states; "
+        f"if they are quantities, say so: {_integers('Real', names[0])}"
+    )
+
+
+def _about_few(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
+    return (
+        f"{listed(names)}: whole numbers with at most {FEW} different values, taken for numbers; "
+        f"if they are codes of states, say so: {_integers('Finite', names[0])}"
+    )
+
+
+def _about_running(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
+    return (
+        f"{listed(names)}: whole numbers that all differ, as in an identifier; searches leave such columns out, "
+        f"unless they are declared: {declaration(names[0], 'Real')}"
+    )
+
+
+def _about_names(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
+    return (
+        f"{listed(names)}: nearly as many states as rows, as in an identifier; searches leave such columns out, "
+        f"unless they are declared: {declaration(names[0], 'Finite')}"
+    )
+
+
+def _about_dates(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
+    return (
+        f"{listed(names)}: dates, each of which is a state of its own; searches leave such columns out, "
+        f"unless they are declared: {declaration(names[0], 'Finite')}"
+    )
+
+
+def _about_commas(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
+    said = "numbers with decimal commas, as it seems, and so taken for states"
+    return f"{listed(names)}: {said}; if they are, say so: {DECIMAL_COMMA}"
+
+
+def _about_words(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
+    found, remedy = _as_missing(doubts)
+    return f"{listed(names)}: numbers but for {found}, and so taken for states; if that means a missing cell, say so: {remedy}"
+
+
+def _about_marks(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
+    found, remedy = _as_missing(doubts)
+    return f"{listed(names)}: {found} is taken for a state, as only an empty cell is missing; if it means that, say so: {remedy}"
+
+
+def _about_blanks(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
+    declared = state_names(names[0], doubts[0].instead) if doubts[0].instead else declaration(names[0], "[...]")
+    return (
+        f"{listed(names)}: {listed(_every(doubts))} with blanks around it is another state than without; where states are "
+        f"declared, blanks do not count: {declared}"
+    )
+
+
+def _every(doubts: Sequence[Doubt]) -> list[str]:
+    return list(dict.fromkeys(w for doubt in doubts for w in doubt.words))
+
+
+def _as_missing(doubts: Sequence[Doubt]) -> tuple[str, Remedy]:
+    """Words for a sentence, and how to say that they mean a missing cell."""
+    every = _every(doubts)
+    words = ",".join(f'"{w}"' if "," in w or '"' in w else w for w in every)
+    return listed(every), Remedy(f"missing={json.dumps(every, ensure_ascii=False)}", f"--missing {shlex.quote(words)}")
+
+
+CODED, FEW_NUMBERS = Cause(_about_coded), Cause(_about_few)
+RUNNING, NAMES, DATES = (Cause(about, identifies=True) for about in (_about_running, _about_names, _about_dates))
+COMMAS, WORDS, MARKED, BLANKS = map(Cause, (_about_commas, _about_words, _about_marks, _about_blanks))
+
+
+def _sentence(about: Mapping[str, Doubt], names: Sequence[str]) -> str:
+    some = [about[n] for n in names]
+    return some[0].kind.sentence(names, some)
+
+
+class Notes:
+    """What was noted of columns. The user is told it of each of them once, also where they are read again (`told`)."""
+
+    def __init__(self, told: set[object]) -> None:
+        self.all: list[str] = []
+        self.told = told
+
+    def look(self, doubts: Mapping[str, Sequence[Doubt]]) -> None:
+        """Note the doubts about columns, those of one kind together."""
+        for kind in dict.fromkeys(doubt.kind for some in doubts.values() for doubt in some):
+            about = {n: doubt for n, some in doubts.items() for doubt in some if doubt.kind is kind}
+            self.tell(kind, list(about), partial(_sentence, about))
+
+    def tell(self, kind: object, names: Sequence[str], sentence: Callable[[Sequence[str]], str]) -> None:
+        """Note something of columns."""
+        if names and sentence(names) not in self.all:
+            self.all.append(sentence(names))
+        untold = [n for n in names if (kind, n) not in self.told]
+        self.told.update((kind, n) for n in untold)
+        if untold:
+            note(sentence(untold))
+
+    def say(self, message: str) -> None:
+        """Note something else."""
+        self.all.append(message)
+        note(message)

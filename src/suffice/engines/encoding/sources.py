@@ -1,0 +1,328 @@
+"""Sources: where rows come from, as batches of Arrow columns, before anything is known about what they mean; what was
+said of them (`Options`); and one pass over them, through encoders (`passed`), in blocks (`cut`).
+
+A source knows its columns and what each is made of, can be read more than once, and can say where a row stands, so that an
+error can name the file and the line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+from itertools import repeat
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from suffice.engines.encoding.encode import Encoder, Wrong, is_list_of_texts
+from suffice.engines.steps.blocks import ROWS, Array
+from suffice.engines.steps.parallel import ahead, n_threads, watched
+from suffice.errors import DataError, SchemaError, nearest
+from suffice.libraries import pa, pt
+from suffice.variables import Bins, Finite, NumbersStay, Real, Variable, declared, state_text
+
+FEW_CELLS = 2**19
+"""Cells that are encoded sooner than threads are started for them."""
+
+
+class Kind(Enum):
+    """What the cells of a column are made of."""
+
+    CELLS = "cells of a text file"
+    TEXT = "text"
+    CATEGORY = "categories"
+    BOOL = "true or false"
+    INTEGER = "whole numbers"
+    NUMBER = "numbers"
+    TIME = "dates or times"
+    NOTHING = "nothing"
+    LISTS = "lists of texts"
+    OTHER = "something else"
+
+
+class Source:
+    """Rows that can be read, again and again. Most are columns of Arrow, whose types say what they are made of."""
+
+    names: tuple[str, ...]
+    """The columns, in their order."""
+    n_rows: int | None = None
+    """The number of rows, where it is known without reading them."""
+    stable = True
+    """Whether the rows come in the same order each time they are read."""
+    paths: tuple[Path, ...] = ()
+    """The files that the rows are in, if they are in files."""
+    notes: tuple[str, ...] = ()
+    """What the user should know before the rows are read."""
+
+    def type_of(self, name: str) -> Any:
+        """The Arrow type of a column."""
+        raise NotImplementedError
+
+    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        """The rows in their order, as Arrow arrays of equal lengths. Text may come as such or as a dictionary."""
+        raise NotImplementedError
+
+    def kind(self, name: str) -> Kind:
+        """What a column is made of."""
+        return kind_of(self.type_of(name))
+
+    def categories(self, name: str) -> Categories | None:
+        """The states that the type of a column declares."""
+        return None
+
+    @cached_property
+    def length(self) -> int:
+        """The number of rows, counted before they are read if it must be."""
+        return self.n_rows or 0
+
+    def n_bytes(self, names: Sequence[str]) -> int:
+        """About how much memory these columns would take, encoded: one byte a state, eight a number."""
+        numbers = (Kind.INTEGER, Kind.NUMBER, Kind.NOTHING)
+        return self.length * sum(8 if self.kind(n) in numbers else 1 for n in names)
+
+    def prepared(self, cells: Any, encoder: Encoder) -> Any:
+        """The cells of a column as an encoder is given them."""
+        return cells
+
+    def is_small(self, names: Sequence[str]) -> bool:
+        """Whether these columns are encoded sooner than threads are started for them."""
+        return self.n_rows is not None and self.n_rows * len(names) <= FEW_CELLS
+
+    def place(self, row: int) -> str:
+        """Where the row with this number, from 0, stands: for a person."""
+        return f"row {row + 1}"
+
+
+@dataclass(frozen=True)
+class Categories:
+    """States that a type declares, and whether their order is meant."""
+
+    states: tuple[str, ...]
+    ordered: bool
+
+
+def checked_names(names: Iterable[object], where: str) -> tuple[str, ...]:
+    """The names of columns, none of them blank and none there twice.
+
+    >>> checked_names(["a", "a"], "x.csv")
+    Traceback (most recent call last):
+        ...
+    suffice.errors.DataError: x.csv: the column 'a' occurs twice
+    """
+    result = tuple(str(n) for n in names)
+    if not result:
+        raise DataError(f"{where}: there are no columns")
+    seen: set[str] = set()
+    for i, name in enumerate(result):
+        if not name.strip():
+            raise DataError(f"{where}: column {i + 1} has no name")
+        if name in seen:
+            raise DataError(f"{where}: the column {name!r} occurs twice")
+        seen.add(name)
+    return result
+
+
+def kind_of(arrow_type: Any) -> Kind:
+    """The kind of an Arrow type.
+
+    >>> import pyarrow
+    >>> kind_of(pyarrow.int8()), kind_of(pyarrow.list_(pyarrow.int8()))
+    (<Kind.INTEGER: 'whole numbers'>, <Kind.OTHER: 'something else'>)
+    """
+    tests = (
+        (pt.is_interval, Kind.OTHER),
+        (pt.is_dictionary, Kind.CATEGORY),
+        (pt.is_boolean, Kind.BOOL),
+        (pt.is_integer, Kind.INTEGER),
+        (pt.is_floating, Kind.NUMBER),
+        (pt.is_decimal, Kind.NUMBER),
+        (pt.is_temporal, Kind.TIME),
+        (pt.is_null, Kind.NOTHING),
+    )
+    for test, kind in tests:
+        if test(arrow_type):
+            return kind
+    if is_list_of_texts(arrow_type):
+        return Kind.LISTS
+    text = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_binary, pt.is_large_binary, pt.is_fixed_size_binary)
+    return Kind.TEXT if any(test(arrow_type) for test in text) else Kind.OTHER
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """A file that has gone, or text that cannot be, is refused in our own words."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{error.filename or 'the data'}: cannot be read any more ({error.strerror or error})") from None
+    except UnicodeError as error:
+        raise DataError(f"the data hold text that is not Unicode: {error}") from None
+
+
+@dataclass(frozen=True)
+class Options:
+    """Declared columns, the column of weights, the words that mean missing, what whole numbers are, how much memory to take."""
+
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    weights: str | None = None
+    missing: tuple[str, ...] = ()
+    integers: type[Real] | type[Finite] | None = None
+    memory_limit: int = 2**30
+    unknown: Literal["refuse", "missing"] | None = None
+    """What becomes of states that declared columns do not have; None where nothing is said of a way out."""
+    loose: bool = False
+    """Whether categories that types declare mean nothing, as those of Parquet files, which keep no unused ones."""
+    decimal: str | None = None
+    """The decimal mark of rows of text files in other processes, whose cells are words; None where columns have types."""
+
+    def with_declared(self, declared: Mapping[str, Any]) -> Options:
+        """The same with more declarations. That numbers stay numbers is said of columns of which nothing else was said."""
+        meant = {n: what for n, what in declared.items() if what is not NumbersStay or n not in self.declared}
+        return replace(self, declared={**self.declared, **meant})
+
+    def with_targets(self, names: Iterable[str]) -> list[str]:
+        """These columns, and those by which some of them are cut."""
+        targets = [b.target for n in names if isinstance(b := self.declared.get(n), Bins) and b.target is not None]
+        return list(dict.fromkeys([*names, *targets]))
+
+
+class HasColumns(Protocol):
+    """Whatever has columns: a source, or an engine."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+
+def checked_variables(variables: Any, source: HasColumns) -> dict[str, Any]:
+    """Declarations by name, each of a column that is there."""
+    if variables is None:
+        return {}
+    by_name = variables if isinstance(variables, Mapping) else _named(variables)
+    names = frozenset(source.names)
+    for name, what in by_name.items():
+        if name not in names:
+            raise DataError(f"the data have no column {name!r}, which was declared{nearest(str(name), source.names)}")
+        target = what.target if isinstance(what, Bins) else None
+        if target is not None and target not in names:
+            raise DataError(f"the data have no column {target!r}, by which {name!r} is to be cut{nearest(target, source.names)}")
+    return {name: declared(name, what) for name, what in by_name.items()}
+
+
+def checked_words(missing: Iterable[object]) -> tuple[str, ...]:
+    """The words that mean missing.
+
+    >>> checked_words("NA"), checked_words(["NA", -999])
+    (('NA',), ('NA', '-999'))
+    """
+    return (missing,) if isinstance(missing, str) else tuple(state_text(word) for word in missing)
+
+
+def checked_limit(limit: int | str | None) -> int:
+    """A number of bytes from a number, a text such as '2GiB', or the environment.
+
+    >>> checked_limit("2KiB")
+    2048
+    """
+    text = str(limit if limit is not None else os.environ.get("SUFFICE_MEMORY_LIMIT", "1GiB"))
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", text, re.IGNORECASE)
+    if match is None:
+        raise DataError(f"a memory limit is a number of bytes or a text such as '2GiB', not {text!r}")
+    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
+
+
+def _named(variables: Iterable[Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for variable in variables:
+        if not isinstance(variable, Variable):
+            raise SchemaError(f"a list of variables holds Finite, Real or Count, not {variable!r}; or give a dict by column")
+        result[variable.name] = variable
+    return result
+
+
+def passed(
+    source: Source, encoders: Mapping[str, Encoder], keep: Sequence[str] = (), what: str = "reading rows"
+) -> Generator[tuple[dict[str, Array], Mapping[str, Any], int]]:
+    """The chunks of the columns, encoded; the batches they came from, in which `keep` are columns, too; and their lengths."""
+    names = list(dict.fromkeys([*encoders, *keep]))
+    shares = [list(encoders)[i :: 4 * n_threads()] for i in range(min(len(encoders), 4 * n_threads()))]
+    row = 0
+
+    def encode(share: Sequence[str], batch: Mapping[str, Any]) -> dict[str, Array]:
+        chunks = {}
+        for name in share:
+            try:
+                chunk = encoders[name].encode(source.prepared(batch[name], encoders[name]))
+            except Wrong as wrong:
+                raise misplaced(source, name, row, wrong) from None
+            except (UnicodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                where = f"{source.paths[0]}: " if len(source.paths) == 1 else ""
+                raise DataError(f"{where}the column {name!r} cannot be read ({_in_a_line(error)})") from None
+            if chunk is not None:
+                chunks[name] = chunk
+        return chunks
+
+    with ExitStack() as stack:
+        run: Callable[..., Iterator[dict[str, Array]]] = map
+        batches = source.batches(names)
+        if not source.is_small(names):
+            run = stack.enter_context(ThreadPoolExecutor(n_threads())).map
+            batches = stack.enter_context(closing(ahead(batches)))
+        for batch in watched(batches, what, source.n_rows, lambda b: len(b[names[0]])):
+            chunks: dict[str, Array] = {}
+            for part in run(encode, shares, repeat(batch)):
+                chunks.update(part)
+            length = len(batch[names[0]])
+            yield chunks, batch, length
+            row += length
+
+
+def _in_a_line(error: Exception) -> str:
+    """What a library says of cells that it cannot read."""
+    if isinstance(error, UnicodeError):
+        return "it holds text that is not UTF-8"
+    return str(error).partition("\n")[0]
+
+
+def misplaced(source: Source, name: str, row: int, wrong: Wrong) -> DataError:
+    """The error about a wrong cell, with its place."""
+    return DataError(f"{source.place(row + wrong.row)}, column {name!r}: {wrong.message}")
+
+
+def cut(parts: Iterable[tuple[dict[Any, Any], int]]) -> Iterator[dict[Any, Any]]:
+    """Chunks of any lengths, arrays of numpy or Arrow, cut anew into blocks; what lies in one chunk is not copied.
+
+    >>> [len(b["x"]) for b in cut([({"x": np.zeros(ROWS + 1)}, ROWS + 1), ({"x": np.zeros(ROWS)}, ROWS)])]
+    [16384, 16384, 1]
+    """
+    pieces: list[dict[Any, Any]] = []
+    lacking = ROWS
+    for chunks, n in parts:
+        start = 0
+        while start < n:
+            size = min(lacking, n - start)
+            pieces.append({k: c[start : start + size] for k, c in chunks.items()})
+            start, lacking = start + size, lacking - size
+            if not lacking:
+                yield _joined(pieces)
+                pieces, lacking = [], ROWS
+    if pieces:
+        yield _joined(pieces)
+
+
+def _joined(pieces: list[dict[Any, Any]]) -> dict[Any, Any]:
+    if len(pieces) == 1:
+        return pieces[0]
+    return {k: _concatenated([piece[k] for piece in pieces]) for k in pieces[0]}
+
+
+def _concatenated(cells: list[Any]) -> Any:
+    if isinstance(cells[0], np.ndarray):
+        return np.concatenate(cells)
+    return pa.concat_arrays(cells)

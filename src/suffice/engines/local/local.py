@@ -1,0 +1,427 @@
+"""The local engine: rows of a source on this machine, in memory or in files larger than it. Blocks are dealt out to threads.
+
+Columns are read when they are first needed, all that are needed at once, and kept, encoded: in memory, or in a spill file when
+they are larger than the memory they may take. Declared columns that are too large are streamed in the first pass over them, and
+kept nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import Any, Literal
+
+import numpy as np
+
+from suffice.engines.encoding.doubts import Notes, doubts_about
+from suffice.engines.encoding.encode import Encoder, StateEncoder, Wrong, binned, code_type, coded
+from suffice.engines.encoding.infer import CellsFound, Guess, Weights, encoder_for, foreseen, found_by
+from suffice.engines.encoding.sources import Kind, Options, Source, checked_variables, cut, misplaced, passed, readable
+from suffice.engines.engine import (
+    ROWS,
+    Bits,
+    Block,
+    Engine,
+    S,
+    Seen,
+    Step,
+    Sum,
+    T,
+    View,
+    is_missing,
+    ranges,
+    refuse_missing,
+)
+from suffice.engines.local.columns import Column, Growing, Held, Nothing, Sink, Spill, sum_of
+from suffice.engines.local.local_bits import LocalBits
+from suffice.engines.reading.bins import SAMPLE, binned_variable
+from suffice.engines.reading.frames import Encoded
+from suffice.engines.steps.bits import BitLayout
+from suffice.engines.steps.parallel import in_order, n_threads, watched
+from suffice.engines.views.views import Viewed, as_declared
+from suffice.errors import DataError, listed
+from suffice.variables import Bins, Finite, Variable
+
+PIECE = 2**10
+"""Rows in their order that a mixed block has from one place."""
+
+STREAMED = 4
+"""Blocks in a run where it is not known how many there are."""
+
+
+@dataclass(frozen=True)
+class Read(Seen):
+    """A column that was read, and where it is kept."""
+
+    column: Column = field(kw_only=True)
+
+
+class Local(Engine):
+    """Rows of a source on this machine, encoded once when they are first needed."""
+
+    ordered = near = True
+
+    def __init__(self, source: Source, options: Options, told: set[object] | None = None) -> None:
+        self.source, self.options, self.memory_limit = source, options, options.memory_limit
+        self.names = tuple(n for n in source.names if n != options.weights)
+        self.weights, self.weighted = options.weights, options.weights is not None
+        self.seen: dict[str, Read] = {}
+        self._noted = Notes(set() if told is None else told)
+        self.notes = self._noted.all
+        self.n_rows = source.n_rows
+        self.weight = None if self.n_rows is None or self.weighted else float(self.n_rows)
+        self._weight: Column | None = None
+        self._weighed = False
+        self._found: dict[str, CellsFound] = {}
+        self._bytes = 0
+        self._streamed = False
+        for message in source.notes:
+            self._noted.tell("source", [message], "".join)
+
+    def set_weights(self, weights: Any) -> None:
+        """Weights that are not a column of the source."""
+        try:
+            array = np.array(weights, np.float64)
+        except (TypeError, ValueError):
+            raise DataError("weights are a column by its name, or one number for each row") from None
+        except OverflowError:
+            raise DataError("a weight is beyond the largest double; divide them by some power of ten") from None
+        if array.ndim != 1:
+            raise DataError(f"weights are one number for each row, not an array of {array.ndim} dimensions")
+        bad = ~((array >= 0) & np.isfinite(array))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(f"row {row + 1}: the weight {array[row]:g} is not a finite number from 0 up")
+        self._weight, self.weighted, self.weight = Held(array), True, None
+        if self.n_rows is not None:
+            self.set_rows(self.n_rows)
+
+    def declared(self, variables: Any) -> Engine:
+        options = self.options.with_declared(checked_variables(variables, self.source))
+        other = Local(self.source, options, self._noted.told)
+        if self.weights is None and self.weighted:
+            other._weight, other.weighted, other.weight = self._weight, True, None
+        return other
+
+    def with_unknown(self, how: Literal["refuse", "missing"]) -> Engine:
+        other = Local(self.source, replace(self.options, unknown=how), self._noted.told)
+        if self.weights is None and self.weighted:
+            other._weight, other.weighted, other.weight = self._weight, True, None
+        return other
+
+    def _tell_unknown(self, encoders: Mapping[str, Encoder]) -> None:
+        """Note which cells were taken for missing, as their states are not known."""
+        for name, encoder in encoders.items():
+            if isinstance(encoder, StateEncoder) and encoder.strange:
+                self._noted.tell("unknown", [name], lambda names, told=encoder: told.about_strange(names[0]))  # type: ignore[misc]
+
+    def untyped(self, names: Sequence[str]) -> frozenset[str]:
+        return frozenset(n for n in names if self.source.kind(n) is Kind.CELLS)
+
+    def place(self, number: int, row: int) -> str:
+        return self.source.place(number * ROWS + row)
+
+    @readable()
+    def variables(self, names: Sequence[str]) -> dict[str, Variable]:
+        self.check(names)
+        unread = {n: encoder_for(n, self.source, self.options) for n in names if n not in self.seen}
+        known = {n: v for n, e in unread.items() if (v := foreseen(n, e, self.options)) is not None}
+        if len(known) < len(unread):
+            self.require(names)
+            known = {}
+        return {n: known.get(n) or self.seen[n].variable for n in names}
+
+    @readable()
+    def require(self, names: Sequence[str]) -> None:
+        """Read the columns among these that were not read yet, in one go. Where one of them is refused, none is kept."""
+        wanted = self._unread(names)
+        encoders: dict[str, Encoder] = {n: encoder_for(n, self.source, self.options) for n in wanted}
+        if self.weights is not None and self._weight is None:
+            encoders[self.weights] = Weights()
+        if encoders:
+            fresh, again = self._scan(encoders)
+            self._tell_unknown(encoders)
+            if again:
+                fresh |= self._scan({n: Guess(self.options, how) for n, how in again.items()})[0]
+            self._keep(fresh)
+            doubts = doubts_about({n: self.seen[n].variable for n in wanted}, self._found, self.options, self.n_rows or 0)
+            self.seen |= {n: replace(self.seen[n], doubts=some) for n, some in doubts.items()}
+            self._noted.look(doubts)
+        if self._weight is not None and not self._weighed:
+            self._weigh(self._weight)
+
+    def _keep(self, fresh: Mapping[str, Read]) -> None:
+        """Keep columns that were read, cut if they were read as numbers and declared as bins."""
+        before = self.seen
+        self.seen = {**before, **fresh}
+        try:
+            for name in fresh:
+                bins = self.options.declared.get(name)
+                if isinstance(bins, Bins) and not isinstance(self.seen[name].variable, Finite):
+                    self.seen[name] = self._cut(name, bins)
+        except DataError:
+            self.seen = before
+            raise
+
+    def _unread(self, names: Sequence[str]) -> list[str]:
+        self.check(names)
+        unread = [n for n in self.options.with_targets(names) if n not in self.seen]
+        if unread and self.seen and not self.source.stable:
+            # The rows of one reading cannot be joined to those of another.
+            unread = [*self.seen, *unread]
+            self.seen.clear()
+            self._weight = None if self.weights is not None else self._weight
+        return unread
+
+    def _scan(self, encoders: Mapping[str, Encoder]) -> tuple[dict[str, Read], dict[str, str]]:
+        """Read and encode columns; those that must be read again, and how, come apart."""
+        return self._taken(encoders, self._filled(encoders))
+
+    def _filled(self, encoders: Mapping[str, Encoder]) -> Sink:
+        """Columns, encoded in one pass over the rows."""
+        sink = self._sink(list(encoders))
+        n_rows = 0
+        for chunks, _, n in passed(self.source, encoders):
+            sink.add(chunks)
+            n_rows += n
+        self.set_rows(n_rows)
+        return sink
+
+    def _taken(self, encoders: Mapping[str, Encoder], sink: Sink) -> tuple[dict[str, Read], dict[str, str]]:
+        again: dict[str, str] = {}
+        fresh: dict[str, Read] = {}
+        for name, encoder in encoders.items():
+            if isinstance(encoder, Weights):
+                self._weight = sink.column(name, None, np.dtype(np.float64))
+                continue
+            self._found[name] = found = found_by(encoder, self.n_rows or 0)
+            how = self._reread(name, found)
+            if how is None:
+                fresh[name] = self._finished(name, encoder, found, sink)
+            else:
+                again[name] = how
+        return fresh, again
+
+    def set_rows(self, n_rows: int) -> None:
+        """Take note of how many rows there were; none at all, or not as many as the last time, are refused."""
+        where = f"{listed(self.source.paths, 3, 'str')}: " if self.source.paths else ""
+        if n_rows == 0:
+            raise DataError(f"{where}there are no rows")
+        if self.n_rows not in (None, n_rows):
+            raise DataError(
+                f"{where}there were {self.n_rows:,} rows at first and now {n_rows:,}; data must not change while they are read"
+            )
+        if isinstance(self._weight, Held) and len(self._weight.array) != n_rows:
+            raise DataError(f"there are {len(self._weight.array):,} weights for {n_rows:,} rows")
+        self.n_rows = n_rows
+        if not self.weighted:
+            self.weight = float(n_rows)
+
+    def _fits(self, names: Sequence[str]) -> bool:
+        """Whether columns may be kept in memory, besides those that are."""
+        return self._bytes + self.source.n_bytes(names) <= self.options.memory_limit
+
+    def _sink(self, names: Sequence[str]) -> Sink:
+        """Where columns are kept: in memory as long as there is some left."""
+        if not self._fits(names):
+            return Spill()
+        self._bytes += self.source.n_bytes(names)
+        return Sink(partial(Growing, self.n_rows))
+
+    def _reread(self, name: str, found: CellsFound) -> str | None:
+        try:
+            return found.reread(self.options)
+        except Wrong as wrong:
+            raise misplaced(self.source, name, 0, wrong) from None
+
+    def _finished(self, name: str, encoder: Encoder, found: CellsFound, sink: Sink) -> Read:
+        """The column that an encoder made, with what it turned out to be."""
+        variable = found.variable(name, self.options, self.source.categories(name))
+        settled = encoder.settled if isinstance(encoder, Guess) else encoder
+        if not isinstance(settled, StateEncoder):
+            states = isinstance(variable, Finite) and not found.coded(name, self.options)
+            dtype = code_type(variable.n_states) if isinstance(variable, Finite) and states else np.dtype(np.float64)
+            read = Read(variable, found.n_missing, column=sink.column(name, None, dtype))
+            return self._recoded(name, read, variable, coded) if isinstance(variable, Finite) and not states else read
+        if not isinstance(variable, Finite) or not settled.codes:
+            return Read(variable, found.n_missing, column=Nothing())
+        order = np.array([variable.code(s) for s in settled.codes], np.int64)
+        return Read(variable, found.n_missing, column=sink.column(name, order, code_type(len(order))))
+
+    def _cut(self, name: str, bins: Bins) -> Read:
+        """A column of numbers as bins."""
+        read, variable = self.seen[name], binned_variable(bins, name, self)
+        if bins.method != "width" and (self.n_rows or 0) > SAMPLE:
+            self._noted.say(f"{name!r}: the cut points were found by a random sample of {SAMPLE:,} of the rows")
+        return self._recoded(name, read, variable, binned)
+
+    def _recoded(self, name: str, read: Read, variable: Finite, codes: Callable[[Any, Finite], Any]) -> Read:
+        """A column of numbers as one of states."""
+        sink = self._sink([name])
+        for start, stop in ranges(self.n_rows or 0, SAMPLE):
+            sink.add({name: codes(read.column.rows(start, stop), variable)})
+        return replace(read, variable=variable, column=sink.column(name, None, code_type(variable.n_states)))
+
+    def _weigh(self, weight: Column) -> None:
+        """Sum the weights of the rows, in the same tree as everything, and see whether they are whole numbers."""
+        total, whole = Sum[float](), True
+        for i, (a, b) in enumerate(ranges(self.n_rows or 0)):
+            w = weight.rows(a, b)
+            total.add(i, sum_of(w))
+            whole = whole and bool((w == np.floor(w)).all())
+        self._set_total(total.value or 0.0)
+        self.whole_weights, self._weighed = whole and (total.value or 0.0) < 2**53, True
+
+    def _set_total(self, total: float) -> None:
+        if total == 0:
+            raise DataError("the weights of all rows are 0")
+        if not np.isfinite(total):
+            raise DataError("the weights of all rows together are beyond the largest double; divide them by some power of ten")
+        self.weight = total
+
+    def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
+        if encoders := self._to_stream(names):
+            return self._streamed_total(step, encoders, threads)
+        if step.complete:
+            self.require_complete(names)
+        names = names or self.names[:1]  # without a column a block would not know its rows
+        self.require(names)
+        workers = min(n_threads(threads), max(1, self._n_blocks))
+        runs = [self._run(names, a, b) for a, b in ranges(self._n_blocks, max(1, self._n_blocks // (step.runs * workers)))]
+        return _summed(step, iter(runs), workers, what, len(runs))
+
+    def _streamed_total(self, step: Step[T], encoders: Mapping[str, Encoder], threads: int | None) -> T | None:
+        with readable(), closing(self._first_pass(encoders, step.complete)) as blocks:
+            total = _summed(step, iter(lambda: list(islice(blocks, STREAMED)), []), n_threads(threads), None, None)
+        if step.complete:
+            refuse_missing({n: e.n_missing for n, e in encoders.items()}, self.n_rows or 0)
+        return total
+
+    def _to_stream(self, names: Sequence[str]) -> dict[str, Encoder] | None:
+        """The encoders of columns that are too large for memory, if none of them was read yet and all are declared.
+
+        Only the first pass is streamed: who asks again will ask often, and a spill is faster.
+        """
+        if not names or self._streamed or any(n in self.seen for n in names) or self._fits(names):
+            return None
+        if self._weight is not None and self.n_rows is None:
+            return None  # weights that may not be as many as the rows
+        encoders = {n: encoder_for(n, self.source, self.options) for n in names}
+        if any(foreseen(n, e, self.options) is None for n, e in encoders.items()):
+            return None
+        self._streamed = True
+        return encoders
+
+    def _first_pass(self, encoders: Mapping[str, Encoder], complete: bool) -> Generator[Block]:
+        """The rows, block by block. If they must be complete, there are no more of them once a cell is missing."""
+        n_rows, total = 0, Sum[float]()
+        for block in self._blocks(encoders):
+            n_rows += block.n_rows
+            total.add(block.number, float(block.n_rows) if block.weight is None else sum_of(block.weight))
+            if not complete or not any(e.n_missing for e in encoders.values()):
+                yield block
+        self.set_rows(n_rows)
+        self._set_total(total.value or 0.0)
+
+    def _blocks(self, encoders: Mapping[str, Encoder], keep: Sequence[str] = (), what: str = "reading rows") -> Generator[Block]:
+        """The rows straight from their source, with columns to keep as they are; there may be none."""
+        weights, start = self.weights, 0
+        every = encoders if weights is None else {**encoders, weights: Weights()}
+        with closing(passed(self.source, every, keep, what)) as parts:
+            whole = (({**chunks, **{(n,): batch[n] for n in keep}}, n_rows) for chunks, batch, n_rows in parts)
+            for number, cells in enumerate(cut(whole)):
+                n_rows = len(next(iter(cells.values())))
+                weight = None if weights is None else cells[weights]
+                if weights is None and self._weight is not None:
+                    weight = self._weight.rows(start, start + n_rows)
+                yield Block({n: cells[n] for n in encoders}, weight, number, {n: cells[n,] for n in keep})
+                start += n_rows
+
+    @property
+    def _n_blocks(self) -> int:
+        return -(-(self.n_rows or 0) // ROWS)
+
+    def _run(self, names: Sequence[str], first: int, last: int) -> Iterator[Block]:
+        return (self._block(names, number) for number in range(first, last))
+
+    def _block(self, names: Sequence[str], number: int, size: int = ROWS) -> Block:
+        start, stop = number * size, min((number + 1) * size, self.n_rows or 0)
+        weight = None if self._weight is None else self._weight.rows(start, stop)
+        return Block({n: self.seen[n].column.rows(start, stop) for n in names}, weight, number)
+
+    def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
+        if not keep and all(n in self.seen for n in names):
+            yield from (step(self._block(names, number)) for number in watched(range(self._n_blocks), what, self._n_blocks))
+            return
+        # The rows on their way; nothing of them is kept. Columns whose type must be inferred are read before.
+        known = replace(self.options, declared={**self.options.declared, **self.variables(names)})
+        encoders = {n: encoder_for(n, self.source, known) for n in names}
+        with readable(), closing(self._blocks(encoders, keep, what)) as blocks:
+            yield from (step(block) for block in blocks)
+        self._tell_unknown(encoders)
+
+    def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
+        self.require(names)
+        for block in self._run(names, 0, self._n_blocks) if seed is None else self._mixed(names, np.random.default_rng(seed)):
+            state = step(state, block)
+        return state
+
+    def _mixed(self, names: Sequence[str], rng: np.random.Generator) -> Iterator[Block]:
+        """The rows in blocks that are shuffled, each made of pieces from all over the table."""
+        pieces = rng.permutation(-(-(self.n_rows or 0) // PIECE))
+        for number, first in enumerate(range(0, len(pieces), ROWS // PIECE)):
+            some = [self._block(names, int(i), PIECE) for i in pieces[first : first + ROWS // PIECE]]
+            order = rng.permutation(sum(b.n_rows for b in some))
+            weight = None if self._weight is None else np.concatenate([b.weights for b in some])[order]
+            yield Block({n: np.concatenate([b.columns[n] for b in some])[order] for n in names}, weight, number)
+
+    def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
+        self.require(names)
+        if view is None:
+            return self
+        if not self.fits_again(names):
+            return Viewed(self, view)
+        blocks = [view(block) for block in self._run(names, 0, self._n_blocks)]
+        return held({n: self.seen[n].variable for n in names}, blocks, self.options.memory_limit)
+
+    def fits_again(self, names: Sequence[str]) -> bool:
+        """Whether another copy of columns fits into memory: who has the rows there may have a sample of them, too."""
+        width = sum(self.seen[n].column.dtype.itemsize for n in names) + (8 if self.weighted else 0)
+        there = sum(c.array.nbytes for n in set(names) if isinstance(c := self.seen[n].column, Held))
+        return (self.n_rows or 0) * width <= max(self.options.memory_limit, 2 * there)
+
+    def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:
+        self.require(layout.names)
+        bits = LocalBits(self._block, self.n_rows or 0, layout, weighted=self.weighted, threads=threads)
+        return bits if bits.fits(memory_limit) else super().bits(layout)
+
+
+def held(
+    variables: Mapping[str, Variable],
+    blocks: Sequence[Block],
+    memory_limit: int = 2**30,
+    place: Callable[[int], str] | None = None,
+) -> Local:
+    """The rows of blocks as a local engine that keeps them in memory; what the columns are is taken as declared.
+
+    `place` says where a row came from.
+    """
+    known = {n: as_declared(v) for n, v in variables.items()}
+    cells = {n: np.concatenate([b.columns[n] for b in blocks]) for n in known}
+    source = Encoded(known, cells, sum(block.n_rows for block in blocks), place)
+    engine = Local(source, Options(dict(variables), memory_limit=memory_limit))
+    engine.seen = {n: Read(v, int(np.count_nonzero(is_missing(cells[n]))), column=Held(cells[n])) for n, v in known.items()}
+    if any(block.weight is not None for block in blocks):
+        engine.set_weights(np.concatenate([block.weights for block in blocks]))
+    return engine
+
+
+def _summed(step: Step[T], runs: Iterator[Any], workers: int, what: str | None, n_runs: int | None) -> T | None:
+    results = in_order((partial(step, run) for run in runs), workers)
+    total: Sum[T] = Sum()
+    for part in watched(results, what, n_runs) if what else results:
+        total += part
+    return total.value

@@ -1,0 +1,392 @@
+"""Files as a source. CSV and TSV files are read as text: what a column is, is decided elsewhere.
+
+Arrow parses, and is lenient; so the bytes are watched on their way to it. A quote must open or close a whole cell, text must be
+UTF-8, and where Arrow stops, the file is read once more by Python's own reader to name the line.
+
+Parquet files: text is read as dictionaries, as Parquet stores it, so that a column of states costs its codes and not its words.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import numpy as np
+
+from suffice.engines.encoding.dialect import FIRST, WORDS, Dialect, Recoded, recognised
+from suffice.engines.encoding.encode import Encoder, number
+from suffice.engines.encoding.sources import Kind, Source, checked_names, kind_of
+from suffice.engines.reading.cells import prepared_cells
+from suffice.errors import DataError, listed
+from suffice.libraries import pa, pq
+from suffice.remedies import ENCODING, argument
+
+BLOCK = 2**23
+"""Bytes that are parsed at once."""
+
+FEW_BYTES = 2**20
+"""Bytes of text that are read sooner than threads are started for them."""
+
+BATCH = 2**17
+"""Rows of a Parquet file that come at once."""
+
+PEEK = 200
+"""Rows by which a column is taken for numbers, which are not worth a dictionary."""
+
+NOT_UTF8 = f"the text is not UTF-8; if it is written otherwise, say how: {ENCODING}"
+
+NAMED = {";": "semicolon", "|": "bar", "\t": "tab", ",": "comma"}
+"""Words for separators, which a shell may take for something else."""
+
+SUFFIXES = {".csv": ",", ".tsv": "\t"}
+
+
+class Files(Source):
+    """Files that have the same columns, one after the other, and as many rows each as `lengths` says of those read so far."""
+
+    lengths: Sequence[int] = ()
+
+    def place(self, row: int) -> str:
+        for path, n in zip(self.paths, self.lengths, strict=False):
+            if row < n or path == self.paths[len(self.lengths) - 1]:
+                return f"{path}, {self.place_in(path, row)}"
+            row -= n
+        return super().place(row)
+
+    def place_in(self, path: Path, row: int) -> str:
+        """Where a row of a file stands in it."""
+        return super().place(row)
+
+    def check_columns(self, names: Iterable[Sequence[str]]) -> None:
+        """Refuse a file whose columns are not those of the first one; their order does not matter."""
+        for path, own in zip(self.paths, names, strict=True):
+            lacking, extra = sorted(set(self.names) - set(own)), sorted(set(own) - set(self.names))
+            if lacking or extra:
+                what = f"lacks {listed(lacking)}" if lacking else f"also has {listed(extra)}"
+                raise DataError(f"{path}: the columns differ from those of {self.paths[0]}: this file {what}")
+
+
+class Text(NamedTuple):
+    """A text file, and how it is written."""
+
+    path: Path
+    separator: str
+    encoding: str | None
+    """None for UTF-8."""
+
+
+class Delimited(Files):
+    """Text files, each with its own separator: the one that is said, or the one that its first lines show."""
+
+    def __init__(self, paths: Sequence[Path], separators: Sequence[str], dialect: Dialect = Dialect()) -> None:  # noqa: B008
+        self.paths, self.decimal = tuple(paths), dialect.decimal
+        encoding = None if dialect.is_utf8 else dialect.encoding
+        found = [dialect.separator or _recognised(p, usual, encoding) for p, usual in zip(paths, separators, strict=True)]
+        self._texts = {p: Text(p, mark, encoding) for p, mark in zip(self.paths, found, strict=True)}
+        heads = [self._head(self._texts[p]) for p in self.paths]
+        self.names, self._wordy = heads[0]
+        if dialect.separator is None and found[0] != separators[0]:
+            self.notes = (_about_separator(self.paths[0], separators[0], found[0]),)
+        self.check_columns(names for names, _ in heads)
+
+    def prepared(self, cells: Any, encoder: Encoder) -> Any:
+        return prepared_cells(cells, encoder, self.decimal)
+
+    def separator_of(self, path: Path) -> str:
+        """What parts the columns of a file."""
+        return self._texts[path].separator
+
+    def encoding_of(self, path: Path) -> str:
+        """How the text of a file is written."""
+        return self._texts[path].encoding or "utf-8"
+
+    def kind(self, name: str) -> Kind:
+        return Kind.CELLS
+
+    def n_bytes(self, names: Sequence[str]) -> int:
+        return sum(p.stat().st_size * (8 if p.suffix.lower() == ".gz" else 1) for p in self.paths) * len(names) // len(self.names)
+
+    def is_small(self, names: Sequence[str]) -> bool:
+        return sum(p.stat().st_size * (8 if p.suffix.lower() == ".gz" else 1) for p in self.paths) <= FEW_BYTES
+
+    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        self.lengths = lengths = []
+        for path in self.paths:
+            lengths.append(0)
+            for batch in self._file(self._texts[path], names):
+                yield dict(zip(batch.schema.names, batch.columns, strict=True))
+                lengths[-1] += batch.num_rows
+
+    def _file(self, file: Text, names: Sequence[str]) -> Iterator[Any]:
+        from pyarrow import csv as arrow_csv
+
+        text = pa.string()
+        types = {n: pa.dictionary(pa.int32(), text) if n in self._wordy else text for n in names}
+        # In a file of one column a blank line is an empty cell, but not above the header.
+        blank = next(_records(file), (1, []))[0] - 1 if len(self.names) == 1 else 0
+        with opened(file.path, file.encoding) as raw:
+            watched = Watched(raw, file)
+            try:
+                yield from arrow_csv.open_csv(
+                    watched,
+                    read_options=arrow_csv.ReadOptions(block_size=BLOCK, skip_rows=blank),
+                    parse_options=arrow_csv.ParseOptions(
+                        delimiter=file.separator, newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
+                    ),
+                    # Of the words that mean nothing, true or false, Arrow would make a tree of its own for every column.
+                    convert_options=arrow_csv.ConvertOptions(
+                        column_types=types,
+                        include_columns=list(names),
+                        check_utf8=False,
+                        null_values=[],
+                        true_values=[],
+                        false_values=[],
+                    ),
+                )
+            except pa.ArrowInvalid as error:
+                self._diagnose(file)
+                if "Empty CSV file" not in str(error):  # a header without a single row
+                    raise DataError(f"{file.path}: cannot be read as CSV ({str(error).splitlines()[0]})") from None
+
+    def place_in(self, path: Path, row: int) -> str:
+        lines = (line for i, (line, _) in enumerate(_records(self._texts[path])) if i == row + 1)
+        return f"line {next(lines, row + 2)}"
+
+    def _diagnose(self, file: Text) -> None:
+        """Name the first line that has not as many fields as the header."""
+        expected = 0
+        for line, record in _records(file):
+            expected = expected or len(record)
+            if len(record) != expected:
+                found = f"{len(record)} field{'s' if len(record) > 1 else ''}"
+                raise DataError(f"{file.path}, line {line}: found {found} where the header has {expected}")
+
+    def _head(self, file: Text) -> tuple[tuple[str, ...], frozenset[str]]:
+        """The columns of a file, and those whose first cells are not all numbers."""
+        rows = []
+        for _, record in _records(file):
+            rows.append(record)
+            if len(rows) > PEEK:
+                break
+        if not rows:
+            raise DataError(f"{file.path}: the file is empty")
+        names = checked_names(rows[0], f"{file.path}, line 1")
+        cells = zip(*(r for r in rows[1:] if len(r) == len(names)), strict=True)
+        wordy = (
+            n
+            for n, column in zip(names, cells, strict=False)
+            if any(c and number(c.replace(self.decimal, ".")) is None for c in column)
+        )
+        return names, frozenset(wordy)
+
+
+class Watched(io.RawIOBase):
+    """The bytes of a file on their way to the parser, checked for stray quotes and for what is not UTF-8."""
+
+    def __init__(self, raw: BinaryIO, file: Text) -> None:
+        self._raw, self._file = raw, file
+        self._ends = np.zeros(256, bool)
+        self._ends[np.frombuffer(f'{file.separator}\r\n"'.encode(), np.uint8)] = True
+        self._first, self._mark, self._offset = True, 0, 0
+        self._open: int | None = None
+        self._before = ord("\n")
+        self._closed = False
+        self._tail = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, n: int = -1) -> bytes:
+        data = self._raw.read(n)
+        if self._first and data.startswith(b"\xef\xbb\xbf"):
+            self._mark, data = 3, data[3:] or self._raw.read(n)
+            if data.startswith(b"\xef\xbb\xbf"):  # Arrow would take it for a mark, Python for a part of the first name
+                self._refuse("there are two byte-order marks", 0)
+        self._first = False
+        self._check_text(data)
+        # Parts that fit in the cache together with what is computed of them.
+        size = 2**16 if b'"' in data else max(1, len(data))
+        for piece in (data[i : i + size] for i in range(0, max(1, len(data)), size)):
+            self._check_quotes(piece)
+            self._offset += len(piece)
+        return data
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _check_text(self, data: bytes) -> None:
+        self._check_unicode(data)
+        if (zero := data.find(0)) >= 0:
+            self._refuse("there is a byte 0, which no text has", self._offset + zero)
+
+    def _check_unicode(self, data: bytes) -> None:
+        if data.isascii() and not (self._tail and data):
+            if not data and self._tail:
+                self._refuse(NOT_UTF8, self._offset)
+            return
+        whole = self._tail + data
+        try:
+            whole.decode()
+            self._tail = b""
+        except UnicodeDecodeError as error:
+            if error.reason != "unexpected end of data" or not data:
+                utf_16 = self._offset == 0 and data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+                what = NOT_UTF8.replace("latin-1", "utf-16") if utf_16 else NOT_UTF8
+                self._refuse(what, self._offset - len(self._tail) + error.start)
+            self._tail = whole[error.start :]
+
+    def _check_quotes(self, data: bytes) -> None:
+        if self._closed and data and not self._ends[data[0]]:
+            self._refuse("a quote ends inside a cell", self._offset)
+        if not data and self._open is not None:
+            self._refuse("a quote is never closed", self._open)
+        if data:
+            self._closed = False
+        if b'"' in data:
+            self._check_pairs(np.frombuffer(data, np.uint8))
+        if data:
+            self._before = data[-1]
+
+    def _check_pairs(self, data: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
+        places = np.flatnonzero(data == ord('"'))
+        skip = 0 if self._open is None else 1
+        opening, closing = places[skip::2], places[1 - skip :: 2]
+        before = np.where(opening > 0, data[np.maximum(opening - 1, 0)], self._before)
+        inner = closing[closing + 1 < len(data)]
+        begins = opening[~self._ends[before]]
+        ends = inner[~self._ends[data[inner + 1]]]
+        if len(begins) or len(ends):
+            first = min([*begins[:1], *ends[:1]])
+            how = "begins" if first in begins[:1] else "ends"
+            self._refuse(f"a quote {how} inside a cell", self._offset + int(first))
+        self._closed = len(closing) > 0 and int(closing[-1]) == len(data) - 1
+        self._open = self._offset + int(places[-1]) if (len(places) + skip) % 2 else None
+
+    def _refuse(self, what: str, offset: int) -> None:
+        raise DataError(f"{self._file.path}, line {_line_at(self._file, self._mark + offset)}: {what}")
+
+
+def _recognised(path: Path, usual: str, encoding: str | None) -> str:
+    with opened(path, encoding) as raw:
+        return recognised(raw.read(FIRST), usual)
+
+
+def _about_separator(path: Path, usual: str, mark: str) -> str:
+    shown = f"{WORDS[mark]} separates the columns, as the first lines show, not {WORDS[usual]}"
+    return f"{path}: {shown}; {argument('separator', repr(usual), NAMED[usual])} says otherwise"
+
+
+def _line_at(file: Text, offset: int) -> int:
+    """The number of the line in which the byte at `offset` stands."""
+    line, before = 1, b""
+    with opened(file.path, file.encoding) as raw:
+        while offset > 0 and (data := raw.read(min(offset, BLOCK))):
+            data = data[:offset]
+            joined = before + data
+            line += joined.count(b"\n") + data.count(b"\r") - joined.count(b"\r\n") - before.count(b"\n")
+            offset, before = offset - len(data), data[-1:]
+    return line
+
+
+@contextmanager
+def opened(path: Path, encoding: str | None = None) -> Iterator[BinaryIO]:
+    """The bytes of a file, also of one that is compressed, as UTF-8 if another encoding is said; else they are refused."""
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb") as raw:
+            yield cast(BinaryIO, raw if encoding is None else Recoded(cast(BinaryIO, raw), encoding, path))
+    except (EOFError, zlib.error, OSError) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from None
+
+
+def _records(file: Text) -> Iterator[tuple[int, list[str]]]:
+    """The lines where records begin, and their fields, by Python's reader.
+
+    Blank lines are no records, but in a file of one column a blank line is an empty cell.
+    """
+    with opened(file.path, file.encoding) as raw:
+        text = io.TextIOWrapper(io.BufferedReader(Watched(raw, file)), "utf-8", newline="")
+        lines = csv.reader(text, delimiter=file.separator)
+        line, width = 1, 0
+        try:
+            for record in lines:
+                width = width or len(record)
+                if record or width == 1:
+                    yield line, record or [""]
+                line = lines.line_num + 1
+        except csv.Error as error:
+            why = "a field is longer than 131,072 characters; is a quote never closed?" if "limit" in str(error) else str(error)
+            raise DataError(f"{file.path}, line {line}: {why}") from None
+
+
+class Parquet(Files):
+    """Parquet files."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = tuple(paths)
+        self._schemas = [self._schema(p) for p in self.paths]
+        self.lengths = [n for _, n in self._schemas]
+        self.names = checked_names(self._schemas[0][0].names, str(self.paths[0]))
+        self.n_rows = sum(self.lengths)
+        self.check_columns(checked_names(s.names, str(p)) for p, (s, _) in zip(self.paths, self._schemas, strict=True))
+
+    def kind(self, name: str) -> Kind:
+        return self._kinds[name]
+
+    @cached_property
+    def _kinds(self) -> dict[str, Kind]:
+        """What all files together say a column is. Parquet keeps no unused categories, so a dictionary is but text."""
+        result: dict[str, Kind] = {}
+        for name in self.names:
+            kinds = [kind_of(schema.field(name).type) for schema, _ in self._schemas]
+            kinds = [Kind.TEXT if k is Kind.CATEGORY else k for k in kinds]
+            known = set(kinds) - {Kind.NOTHING}
+            if known == {Kind.INTEGER, Kind.NUMBER}:
+                known = {Kind.NUMBER}
+            if len(known) > 1:
+                other = next(i for i, k in enumerate(kinds) if k not in (kinds[0], Kind.NOTHING))
+                types = [str(self._schemas[i][0].field(name).type) for i in (0, other)]
+                raise DataError(
+                    f"the column {name!r} has the type {types[0]} in {self.paths[0]} and {types[1]} in {self.paths[other]}; "
+                    "the files must agree"
+                )
+            result[name] = known.pop() if known else Kind.NOTHING
+        return result
+
+    def type_of(self, name: str) -> Any:
+        return self._schemas[0][0].field(name).type
+
+    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        text = [n for n in names if self.kind(n) is Kind.TEXT]
+        # Arrow's buffer ahead would keep the bytes of every row group that was read until the file is closed
+        for path in self.paths:
+            with readable_parquet(path), pq.ParquetFile(path, read_dictionary=text, pre_buffer=False) as file:
+                for batch in file.iter_batches(BATCH, columns=list(names)):
+                    yield dict(zip(batch.schema.names, batch.columns, strict=True))
+
+    @staticmethod
+    def _schema(path: Path) -> tuple[Any, int]:
+        with readable_parquet(path), pq.ParquetFile(path) as file:
+            return file.schema_arrow, file.metadata.num_rows
+
+
+@contextmanager
+def readable_parquet(path: Path | str) -> Iterator[None]:
+    """A file that is no Parquet is refused in our own words."""
+    try:
+        yield
+    except UnicodeError:
+        raise DataError(f"{path}: not a Parquet file that can be read (names or texts in it are not UTF-8)") from None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path}: not a Parquet file that can be read ({str(error).splitlines()[0]})") from None

@@ -1,0 +1,287 @@
+"""Arrangement: whole sequences one after the other, each in its order, and how the rows of the input lie in it.
+
+Keys are looked at in the order of the arrangement, chunk by chunk, so that they need not be in memory (`Looked`): a pair that is
+there twice is refused, and jumps of a whole-number order are found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.local.columns import Column
+from suffice.engines.sequences.keys import Times
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+
+STEPS, MOST = 2**16, 2**19
+"""Steps of a block of sequences: a quarter of all, but not fewer than this and not more; a longer sequence is a block itself."""
+
+
+DENSE = 8
+"""Times as many places as keys, up to which keys are put into their places sooner than they are sorted."""
+
+
+class AsGiven:
+    """The numbers of rows that lie as they were given."""
+
+    dtype = np.dtype(np.int64)
+
+    def rows(self, start: int, stop: int) -> Array:
+        return np.arange(start, stop)
+
+
+class Chosen:
+    """Those rows of a column that are chosen, picked when they are first asked for."""
+
+    def __init__(self, column: Column, chosen: Callable[[], npt.NDArray[np.bool_]]) -> None:
+        self._column, self._chosen, self.dtype = column, chosen, column.dtype
+
+    def rows(self, start: int, stop: int) -> Array:
+        return self._rows[start:stop]
+
+    @cached_property
+    def _rows(self) -> Array:
+        chosen = self._chosen()
+        return self._column.rows(0, len(chosen))[chosen]
+
+
+@dataclass(frozen=True, eq=False)
+class Arrangement:
+    """Which sequences there are, how long they are, and where they lie among the rows and blocks of an engine."""
+
+    labels: Sequence[str]
+    lengths: Ints
+    position: Column = field(default_factory=AsGiven)
+    """The row of the input that each row is; -1 for a step that was put in."""
+    times: Times | None = None
+    """The order of the rows, as they are arranged."""
+    spacing: int | None = None
+    """What lies between two steps, where the order is whole numbers."""
+    n_put: int = 0
+    """How many steps were put in."""
+    given_cuts: Ints | None = None
+    """The first sequence of each block, and the end of all, if blocks are not of the usual size."""
+    numbers: tuple[int, ...] = ()
+    """The numbers of the blocks, if they are not 0, 1, 2, …"""
+
+    @cached_property
+    def starts(self) -> Ints:
+        """The first row of each sequence, and the end of all rows."""
+        return starts_of(self.lengths)
+
+    @cached_property
+    def cuts(self) -> Ints:
+        """The first sequence of each block, and the end of all."""
+        return cut_sequences(self.starts) if self.given_cuts is None else self.given_cuts
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.starts[-1])
+
+    @cached_property
+    def is_as_given(self) -> bool:
+        """Whether the rows lie as those of the input do."""
+        return bool(np.array_equal(self.position.rows(0, self.n_rows), np.arange(self.n_rows)))
+
+    @cached_property
+    def spans(self) -> dict[int, tuple[int, int]]:
+        """The first and the last of the sequences of each block, by its number."""
+        return dict(zip(self.numbers or range(len(self.cuts) - 1), pairwise(self.cuts.tolist()), strict=True))
+
+    def lengths_of(self, number: int) -> Ints:
+        """The lengths of the sequences of a block."""
+        first, last = self.spans[number]
+        return self.lengths[first:last]
+
+    def rows_of(self, number: int) -> tuple[int, int]:
+        """The first and the last row of a block."""
+        first, last = self.spans[number]
+        return int(self.starts[first]), int(self.starts[last])
+
+    def find(self, row: int) -> tuple[str, int]:
+        """The sequence and the step, from 1, of a row."""
+        i = int(np.searchsorted(self.starts, row, "right")) - 1
+        return self.labels[i], row - int(self.starts[i]) + 1
+
+    def where(self, row: int, place: Callable[[int], str]) -> str:
+        """Where a row stands, for a person; `place` says it of a row of the input."""
+        (label, step), at = self.find(row), int(self.position.rows(row, row + 1)[0])
+        return f"sequence {label!r}, step {step} ({'put in for a gap' if at < 0 else place(at)})"
+
+    def picked(self, here: npt.NDArray[np.bool_]) -> Arrangement:
+        """Only some of the sequences, in the same blocks; one of these may be empty."""
+        rows = partial(np.repeat, here, self.lengths)
+        times = None if self.times is None else replace(self.times, column=Chosen(self.times.column, rows))
+        return replace(
+            self,
+            labels=tuple(self.labels[i] for i in np.flatnonzero(here).tolist()),
+            lengths=self.lengths[here],
+            position=Chosen(self.position, rows),
+            times=times,
+            given_cuts=np.concatenate([[0], np.cumsum(here)])[self.cuts],
+            numbers=tuple(self.spans),
+        )
+
+
+def starts_of(lengths: Ints) -> Ints:
+    """Where each begins, and where the last one ends.
+
+    >>> starts_of(np.array([2, 3]))
+    array([0, 2, 5])
+    """
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def cut_sequences(starts: Ints, size: int | None = None) -> Ints:
+    """The first sequence of each block of whole sequences of at most `size` steps together, if none is longer; and the end.
+
+    Without a size there are four blocks, or more: enough for threads to share, and few, since each costs a millisecond.
+
+    >>> cut_sequences(np.array([0, 2, 4, 9, 10, 11]), 4)
+    array([0, 2, 3, 5])
+    """
+    cuts, n = [0], len(starts) - 1
+    most = size or min(max(-(-int(starts[-1]) // 4), STEPS), MOST)
+    while cuts[-1] < n:
+        end = int(np.searchsorted(starts, starts[cuts[-1]] + most, "right")) - 1
+        cuts.append(max(end, cuts[-1] + 1))
+    return np.array(cuts)
+
+
+def in_order(by: Array | None, order: Array | None) -> bool:
+    """Whether rows are arranged already.
+
+    >>> in_order(np.array([0, 0, 1]), np.array([1, 2, 1])), in_order(np.array([1, 0]), None)
+    (True, False)
+    """
+    if by is None or order is None:
+        keys = order if by is None else by
+        return keys is None or bool((keys[:-1] <= keys[1:]).all())
+    same = by[:-1] == by[1:]
+    return bool(((by[:-1] < by[1:]) | (same & (order[:-1] <= order[1:]))).all())
+
+
+def sorting(by: Array | None, order: Array | None) -> Ints | None:
+    """How rows are arranged by a stable sort of their keys, None if they are arranged already.
+
+    >>> sorting(np.array([1, 0, 1]), np.array([2, 5, 1]))
+    array([1, 2, 0])
+    """
+    if in_order(by, order):
+        return None
+    if order is not None and order.dtype.kind == "i":
+        low, span = int(order.min()), int(order.max()) - int(order.min()) + 1
+        size = span if by is None else span * (int(by.max()) + 1)
+        if size < 2**62:
+            key = (order - low).astype(np.int64) if by is None else by.astype(np.int64) * span + (order - low)
+            return _sorting_of(key, size)
+    return np.lexsort([k for k in (order, by) if k is not None]).astype(np.int64)
+
+
+def _sorting_of(key: Ints, size: int) -> Ints:
+    """How whole numbers from 0 up are sorted. Where they are dense and all differ, each is put in its place."""
+    if size <= DENSE * len(key):
+        at = np.full(size, -1, np.int64)
+        at[key] = np.arange(len(key))
+        at = at[at >= 0]
+        if len(at) == len(key):
+            return at
+    return np.argsort(key, kind="stable").astype(np.int64)
+
+
+@dataclass
+class Looked:
+    """What was found in keys, chunk by chunk in their order: the length of each sequence, and the jumps between steps."""
+
+    n_sequences: int
+    whole: bool
+    """Whether the order is whole numbers."""
+    spacing: int = 0
+    n_jumps: int = 0
+    n_rows: int = 0
+    largest: tuple[int, int, Any] = (0, -1, None)
+    """The largest jump, its sequence, and the time before it."""
+    lengths: Ints = field(init=False)
+    distances: Ints = field(init=False)
+    """From the first to the last step of each sequence."""
+    _last: tuple[int, Any] | None = None
+
+    def __post_init__(self) -> None:
+        self.lengths, self.distances = np.zeros((2, self.n_sequences), np.int64)
+
+    @classmethod
+    def of(cls, parts: Sequence[Looked]) -> Looked:
+        """What was found in several parts, none of which goes on in another."""
+        whole, first = all(p.whole for p in parts), np.cumsum([0, *(p.n_sequences for p in parts)]).tolist()
+        every = cls(first[-1], whole)
+        every.lengths = np.concatenate([p.lengths for p in parts])
+        every.n_rows = sum(p.n_rows for p in parts)
+        if whole:
+            every.distances = np.concatenate([p.distances for p in parts])
+            every.spacing, every.n_jumps = math.gcd(*(p.spacing for p in parts)), sum(p.n_jumps for p in parts)
+            most = max(range(len(parts)), key=lambda i: parts[i].largest[0])
+            jump, sequence, time = parts[most].largest
+            every.largest = jump, first[most] + sequence, time
+        return every
+
+    def add(self, by: Array, order: Array | None, refuse: Callable[[int, Any, int], None]) -> None:
+        """The next rows of the arrangement; of a pair that is there twice, `refuse` gets sequence, time and row."""
+        self.lengths += np.bincount(by, minlength=self.n_sequences)
+        if order is not None and len(order):
+            own, times = by, order
+            if self._last is not None:
+                own, times = np.append(self._last[0], by), np.append(np.array([self._last[1]], order.dtype), order)
+            within = own[1:] == own[:-1]
+            twice = np.flatnonzero(within & (times[1:] == times[:-1]))
+            if len(twice):
+                i = int(twice[0]) + 1
+                refuse(int(own[i]), times[i], self.n_rows + i - len(own) + len(by))
+            if self.whole:
+                self._jump(own, times, within)
+            self._last = int(by[-1]), order[-1]
+        self.n_rows += len(by)
+
+    def _jump(self, own: Array, times: Array, within: Array) -> None:
+        jumps = jumps_of(times)[within]
+        if not len(jumps):
+            return
+        most, at = int(jumps.max()), own[1:][within]
+        self.spacing = int(np.gcd(self.spacing, most if int(jumps.min()) == most else np.gcd.reduce(jumps)))
+        self.n_jumps += len(jumps)
+        first = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
+        self.distances[at[first]] += np.add.reduceat(jumps, first)
+        if most > self.largest[0]:
+            i = int(np.flatnonzero(within)[int(np.argmax(jumps))])
+            self.largest = most, int(own[i]), times[i]
+
+    @property
+    def n_lacking(self) -> int:
+        """How many steps lack between those that are there."""
+        return sum_exactly(self.distances // self.spacing) - self.n_jumps if self.spacing else 0
+
+    def filled_lengths(self, spacing: int) -> Ints:
+        """The length of each sequence, the steps that lack included."""
+        return np.where(self.lengths > 0, self.distances // spacing + 1, 0)
+
+
+def jumps_of(times: Array) -> Ints:
+    """Between whole numbers that follow each other."""
+    return np.diff(times) if times.dtype.kind == "i" else np.rint(np.diff(times)).astype(np.int64)
+
+
+def sum_exactly(values: Ints) -> int:
+    """The sum of numbers from 0 up, however large.
+
+    >>> sum_exactly(np.array([2**62, 2**62, 2**62])) == 3 * 2**62
+    True
+    """
+    return int((values >> 32).sum()) * 2**32 + int((values & (2**32 - 1)).sum())

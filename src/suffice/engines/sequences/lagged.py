@@ -1,0 +1,176 @@
+"""Lagged rows: each step of a sequence as a row, in which the steps before it are columns like any others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from suffice.engines.encoding.encode import missing_code
+from suffice.engines.engine import Array, Bits, Block, Engine, S, Seen, Step, T, View
+from suffice.engines.local.local import held
+from suffice.engines.sequences.arranged import Arranged
+from suffice.engines.steps.bits import BitLayout
+from suffice.engines.views.views import Ints, Tally, Then, Through, Viewed, whole_weights
+from suffice.errors import DataError
+from suffice.variables import Finite, Variable
+
+Columns = Mapping[str, tuple[str, int]]
+"""A column and a lag, 0, 1, 2, …, by a new name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lag:
+    """A view: the steps of a block at the places from `first` to `last` of their sequences, with lagged columns."""
+
+    columns: Columns
+    first: int = 0
+    last: int | None = None
+
+    def __call__(self, block: Block) -> Block:
+        lengths = block.lengths
+        if lengths is None:
+            raise DataError("these rows are no sequences, and have no steps before them: sequences(data, by, order) makes some")
+        places = places_of(lengths)
+        kept = kept_places(places, self.first, self.last)
+        columns = {n: lagged(block.columns[c], places, lag) for n, (c, lag) in self.columns.items()}
+        plain = Block(columns, block.weight, block.number)
+        return plain if kept is None else plain.take(kept)
+
+
+def places_of(lengths: Ints) -> Ints:
+    """The place of each step within its sequence, from 0.
+
+    >>> places_of(np.array([2, 3]))
+    array([0, 1, 0, 1, 2])
+    """
+    return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
+def kept_places(places: Ints, first: int, last: int | None) -> Ints | None:
+    """Which steps are kept, None for all of them."""
+    if first <= 0 and last is None:
+        return None
+    return np.flatnonzero((places >= first) & (places <= (np.inf if last is None else last)))
+
+
+def lagged(cells: Array, places: Ints, lag: int) -> Array:
+    """A column so many steps before; a cell before the start of its sequence is missing.
+
+    >>> lagged(np.array([1, 2, 3, 4], np.uint8), np.array([0, 1, 0, 1]), 1)
+    array([255,   1, 255,   3], dtype=uint8)
+    """
+    if lag == 0:
+        return cells
+    result = np.empty_like(cells)
+    result[lag:] = cells[: max(0, len(cells) - lag)]
+    result[places < lag] = np.nan if cells.dtype.kind == "f" else missing_code(cells.dtype)
+    return result
+
+
+def renamed(variable: Variable, name: str) -> Variable:
+    """The same variable under another name.
+
+    >>> renamed(Finite("x", ["a", "b"]), "x[-1]")
+    Finite('x[-1]', ['a', 'b'])
+    """
+    if isinstance(variable, Finite):
+        return Finite(name, variable.states, cuts=variable.cuts, inferred=variable.inferred)
+    return replace(variable, name=name)
+
+
+class Lagged(Engine):
+    """The steps of sequences on any engine as plain rows with lagged columns. What the columns are is as if declared."""
+
+    empty = "no sequence has a step there: all are shorter"
+
+    def __init__(self, engine: Engine, columns: Columns, first: int, last: int | None) -> None:
+        self.engine, self.columns, self.first, self.last = engine, dict(columns), first, last
+        self.names, self.weighted, self.ordered, self.near = tuple(columns), engine.weighted, engine.ordered, engine.near
+        self.memory_limit = engine.memory_limit
+        self.seen: dict[str, Seen] = {}
+
+    def variables(self, names: Sequence[str]) -> dict[str, Variable]:
+        self.check(names)
+        own = self.engine.variables(self._own(names))
+        return {n: renamed(own[self.columns[n][0]], n) for n in names}
+
+    def untyped(self, names: Sequence[str]) -> frozenset[str]:
+        own = self.engine.untyped(self._own(names))
+        return frozenset(n for n in names if self.columns[n][0] in own)
+
+    def require(self, names: Sequence[str]) -> None:
+        new = [n for n in names if n not in self.seen]
+        if not new and self.n_rows is not None:
+            return
+        sizes = list((self.total(Tally(), new, None, None) or {}).values())
+        self.n_rows, self.weight = sum(s.rows for s in sizes), float(sum(s.weight for s in sizes))
+        self.whole_weights = self.weighted and whole_weights(sizes)
+        variables = self.variables(new)
+        self.seen |= {n: Seen(variables[n], sum(s.missing[n] for s in sizes)) for n in new}
+
+    def declared(self, variables: Any) -> Engine:
+        """A lagged column is what the column is that it comes from, so that this one is declared."""
+        own: dict[str, Any] = {}
+        for name, what in (variables if isinstance(variables, Mapping) else {v.name: v for v in variables}).items():
+            self.check([name])
+            column = self.columns[name][0]
+            said = renamed(what, column) if isinstance(what, Variable) else what
+            if own.setdefault(column, said) != said:
+                raise DataError(f"{name!r} and other columns of {column!r} are declared differently; they are one variable")
+        return Lagged(self.engine.declared(own), self.columns, self.first, self.last)
+
+    def _own(self, names: Sequence[str]) -> list[str]:
+        return list(dict.fromkeys(self.columns[n][0] for n in names))
+
+    def _lag(self, names: Sequence[str]) -> Lag:
+        return Lag({n: self.columns[n] for n in names}, self.first, self.last)
+
+    def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
+        names = names or self.names[:1]  # without a column a block would not know its rows
+        if step.complete:
+            self.require(names)
+            if not self.n_rows:
+                return None
+            self.require_complete(names)
+        return self.engine.total(Through(step, self._lag(names), check=False), self._own(names), threads, what)
+
+    def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
+        if keep:
+            raise DataError("lagged rows keep no columns as they came")
+        names = names or self.names[:1]
+        return self.engine.map(Then(self._lag(names), step), self._own(names), what=what)
+
+    def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
+        return self.hold(names).walk(step, state, names, seed=seed)
+
+    def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
+        inner = self.engine.hold(self._own(names))
+        inner.require(self._own(names))
+        if not isinstance(inner, Arranged) or not inner.fits_again([self.columns[n][0] for n in names]):
+            return self if view is None else Viewed(self, view)
+        lag = self._lag(names)
+        blocks = list(inner.map(lag if view is None else Then(lag, view), self._own(names)))
+        place = None
+        if view is None:
+            near = Lagged(inner, self.columns, self.first, self.last)
+            place = partial(_place, near, [b.number for b in blocks], np.cumsum([b.n_rows for b in blocks]))
+        return held(self.variables(names), blocks, inner.options.memory_limit, place)
+
+    def bits(self, layout: BitLayout, **how: Any) -> Bits:
+        held = self.hold(layout.names)
+        return Bits(self, layout) if held is self else held.bits(layout, **how)
+
+    def place(self, number: int, row: int) -> str:
+        places = places_of(self.engine.arrangement.lengths_of(number))  # type: ignore[attr-defined]
+        kept = kept_places(places, self.first, self.last)
+        return self.engine.place(number, row if kept is None else int(kept[row]))
+
+
+def _place(engine: Lagged, numbers: Sequence[int], ends: Ints, row: int) -> str:
+    """Where a row stands among those of all blocks."""
+    i = int(np.searchsorted(ends, row, "right"))
+    return engine.place(numbers[i], row - (int(ends[i - 1]) if i else 0))

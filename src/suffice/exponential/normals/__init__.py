@@ -1,0 +1,4 @@
+"""Normal distributions and their conjugate priors.
+
+It uses the protocol. Start with `normal`.
+"""

@@ -1,0 +1,230 @@
+"""p(child | parents) of a distribution that was chosen for the child, its parameters by the states of the parents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import ModelError
+from suffice.families.chosen.node_kinds import ParameterBelief
+from suffice.families.protocol.cpd import Array, Columns, Cpd, flat_index, frame, split
+from suffice.families.protocol.family import Estimate, Interval, Mode, checked_level
+from suffice.families.protocol.plain_numbers import array_of, flat
+from suffice.inference.finite.network import DistributionNode
+from suffice.statistics import Moments
+from suffice.statistics.configurations import checked_cells, described, frozen, sizes
+from suffice.statistics.derived import RowFormula
+from suffice.variables import Distributed, Finite, Variable
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExponentialCpd(Cpd):
+    """p(child | parents), of the child's distribution: `parameters` has an axis per parent and one for the parameters, which are
+    also there by their names. `seen` and `imagined` are the moments it was fitted from.
+
+    The parameters of a configuration that no row had are NaN, without a prior.
+
+    >>> from suffice.exponential import Gamma
+    >>> from suffice.families.chosen.exponential_node import ExponentialNode
+    >>> cpd = ExponentialCpd(ExponentialNode(Gamma()).variable("wait"), (Finite("ill", ["no", "yes"]),), [[2.0, 1.0], [3.0, 0.5]])
+    >>> cpd
+    p(wait | ill), Gamma
+    ill  shape  rate
+    ───  ─────  ────
+    no   2      1
+    yes  3      0.5
+    >>> cpd.rate, cpd.means
+    (array([1. , 0.5]), array([2., 6.]))
+    """
+
+    child: Any
+    parent_variables: tuple[Finite, ...]
+    parameters: Array
+    seen: Moments | None = None
+    imagined: Moments | None = None
+
+    types: ClassVar[tuple[str, ...]] = ("distribution",)
+    children: ClassVar[Any] = Distributed
+    arrays: ClassVar[tuple[str, ...]] = ("parameters",)
+    positive: ClassVar[tuple[str, ...]] = ("parameters",)
+    marks_unseen: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        parameters = np.array(self.parameters, dtype=np.float64, order="C")
+        object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
+        shape = (*sizes(self.parent_variables), len(self.family.names))
+        if parameters.shape != shape:
+            raise ModelError(f"the parameters of {self.child.name!r} need the shape {shape}, not {parameters.shape}")
+        lines = parameters.reshape(-1, shape[-1])
+        self.family.member(lines[~np.isnan(lines).any(axis=1)])  # what is out of bounds is refused there
+        object.__setattr__(self, "parameters", frozen(parameters))
+
+    def __getattr__(self, name: str) -> Any:
+        """A parameter by its name."""
+        names = self.__dict__["child"].family.names if "child" in self.__dict__ else ()
+        if name not in names:
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        return self.parameters[..., names.index(name)]
+
+    @property
+    def family(self) -> Any:
+        return self.child.family
+
+    @property
+    def means(self) -> Array:
+        """The mean of the child in each configuration."""
+        return self._each(lambda member: member.mean)
+
+    @property
+    def variances(self) -> Array:
+        """Its variance."""
+        return self._each(lambda member: member.variance)
+
+    def as_line(self) -> tuple[Array, Array, Array]:
+        return self.means, np.zeros((*self.means.shape, 0)), self.variances
+
+    def _entropies(self, held: npt.NDArray[np.bool_]) -> Array:
+        return self._each(lambda member: member.entropy())[held]
+
+    def expected(self, derived: RowFormula) -> Array:
+        """The mean in each configuration of what is derived from the child: of T it is A′, of ln h it is A − η·A′ − entropy."""
+        if derived.formula in self.family.kind.statistic:
+            j = self.family.kind.statistic.index(derived.formula)
+            return self._each(lambda member: member.gradient()[..., j])
+        _, sign = self.family.kind.base or ("", 1.0)
+        return sign * self._each(_mean_log_base)
+
+    def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> DistributionNode:
+        return DistributionNode.of(tuple(number[p] for p in self.parents), self.means, self.variances, self._at)
+
+    def interval(self, level: float = 0.95) -> dict[str, Interval]:
+        """The credible interval of each parameter, by its name."""
+        outside = (1.0 - checked_level(level)) / 2.0
+        lower, upper = self._belief().interval(outside)
+        shape = self.parameters.shape
+        ends = lower.reshape(shape), upper.reshape(shape)
+        return {name: Interval(*(end[..., i] for end in ends)) for i, name in enumerate(self.family.names)}
+
+    def predictive(self, given: Mapping[str, object] | None = None) -> Any:
+        """The distribution of the next child given its parents, the parameter integrated out; two have no formula."""
+        g = self.configuration(given or {})
+        family = self.family
+        if len(family.names) > 1:
+            raise ModelError(f"the predictive of {self.child.name!r}, {family!r}, has no formula; draw rows with sample")
+        count, total, _ = family.sums(self.child, self.posterior().at(np.array([g])))
+        belief: Any = family.kind.belief(family.distribution, count[0], total[0])
+        return family.distribution.predictive(belief.of_parameter)
+
+    def log_likelihood(self, statistic: Moments) -> float:
+        """Σ ln p(x | u) = Σᵤ η·S − N A(η) + Σ ln h(x), from sums alone."""
+        count, total, base = self.family.sums(self.child, statistic)
+        some = count > 0
+        members = self._at_rows(statistic.keys[some])
+        own = self.family.kind.log_likelihood(members, count[some], total[some])
+        return float(own.sum() + self.family.checked_base(self.child, base))
+
+    def log_prob(self, columns: Columns) -> Array:
+        x = np.asarray(columns[self.child.name], dtype=np.float64)
+        return np.asarray(self._at_rows(flat_index(columns, self.parent_variables, len(x))).log_prob(x), dtype=np.float64)
+
+    def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
+        """Numbers for n rows whose parents are in `columns`."""
+        return np.asarray(self._at_rows(flat_index(columns, self.parent_variables, n)).sample(1, rng)[0], dtype=np.float64)
+
+    def to_frame(self) -> Any:
+        """One row per configuration of the parents: its states, the parameters, their 95 % intervals where there are some."""
+        header, rows = self._rows(self._n_rows())
+        columns = {h: [row[i] for row in rows] for i, h in enumerate(header)}
+        if self.imagined is not None and self.seen is not None:
+            for name, (lower, upper) in self.interval().items():
+                columns |= {f"{name} lower": lower.reshape(-1).tolist(), f"{name} upper": upper.reshape(-1).tolist()}
+        return frame(columns)
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
+        return {"parameters": self._belief().sample(n, rng).reshape(n, *self.parameters.shape)}
+
+    def quantiles_at(self, means: Array, variances: Array, shares: Array) -> Array:
+        """Below which so large a share of the members of these means and variances lies; NaN where a mean is."""
+        result, known = np.full(len(means), np.nan), ~np.isnan(means)
+        members = self.family.kind.from_moments(self.family.distribution, means[known], variances[known])
+        result[known] = self.family.kind.scipy(members).ppf(shares[known])
+        return result
+
+    def filled(self, mean: float, variance: float) -> Self:
+        kind, one = self.family.kind, np.ones(1)
+        own = self.family.parameters_of(kind.from_moments(self.family.distribution, mean * one, variance * one))[0]
+        return replace(self, parameters=np.where(np.isnan(self.parameters), own, self.parameters))
+
+    def moved(self, parent: str, rng: np.random.Generator) -> Self:
+        means = self.means * rng.uniform(0.8, 1.25, self.means.shape)
+        members = self.family.kind.from_moments(self.family.distribution, means.reshape(-1), self.variances.reshape(-1))
+        return replace(self, parameters=self.family.parameters_of(members).reshape(self.parameters.shape))
+
+    def log_prior(self, imagined: Moments, how: Estimate, log_scale: float) -> float:
+        """The logarithm whose maximiser, with ln L, the estimate is: η·τ − κ A(η); of modes, that of the parameter's density."""
+        count, total, _ = self.family.sums(self.child, imagined.at(np.arange(self.means.size)))
+        lines = self.parameters.reshape(-1, len(self.family.names))
+        if isinstance(how, Mode) and lines.shape[1] == 1:
+            belief: Any = self.family.kind.belief(self.family.distribution, count, total)
+            return float(np.sum(belief.of_parameter.log_prob(lines[:, 0])))
+        return float(self.family.kind.log_likelihood(self.family.member(lines), count, total).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The family by its word and its known number, and the parameters."""
+        kind = self.family.kind
+        constants = {kind.constant: kind.known(self.family.distribution)} if kind.constant else {}
+        return {"type": self.types[0], "family": kind.word, "constants": constants, "parameters": flat(self.parameters)}
+
+    @classmethod
+    def _arrays_of(cls, d: Mapping[str, Any], child: Any, parents: Sequence[Variable]) -> dict[str, Array]:
+        finite = split(parents)[0]
+        checked_cells(finite, f"the parameters of {child.name!r}")
+        return {"parameters": array_of(d["parameters"]).reshape(*sizes(finite), len(child.family.names))}
+
+    def _belief(self) -> ParameterBelief:
+        belief: ParameterBelief = self.family.belief(self.child, self.posterior().at(np.arange(self.means.size)))
+        return belief
+
+    def _each(self, what: Any) -> Array:
+        """A number for each configuration; NaN where there are no parameters."""
+        lines = self.parameters.reshape(-1, self.parameters.shape[-1])
+        known = ~np.isnan(lines).any(axis=1)
+        result = np.full(len(lines), np.nan)
+        result[known] = what(self.family.member(lines[known]))
+        return result.reshape(self.parameters.shape[:-1])
+
+    def _at(self, index: Ints, values: Array) -> Array:
+        """ln p(value) in some configurations, [configurations, values]; NaN where there are no parameters."""
+        lines = self.parameters.reshape(-1, self.parameters.shape[-1])[index]
+        known = ~np.isnan(lines).any(axis=1)
+        result = np.full((len(index), len(values)), np.nan)
+        result[known] = self.family.member(lines[known][:, None, :]).log_prob(values[None, :])
+        return result
+
+    def _at_rows(self, rows: Ints) -> Any:
+        """The member of each row's configuration; one that has none is refused by name."""
+        lines = self.parameters.reshape(-1, self.parameters.shape[-1])[rows]
+        lost = np.isnan(lines).any(axis=1)
+        if lost.any():
+            where = described(int(rows[np.argmax(lost)]), self.parent_variables)
+            raise ModelError(f"{self.child.name!r} has no parameters at {where}: no row had it; fit with a prior")
+        return self.family.member(lines)
+
+    def _kind(self) -> str:
+        return repr(self.family).removesuffix("()")
+
+    def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
+        return list(self.family.names), self.parameters.reshape(-1, self.parameters.shape[-1])[:limit].tolist()
+
+
+def _mean_log_base(member: Any) -> Array:
+    """E[ln h(x)]; 0 where a member is on the edge, and has one value."""
+    with np.errstate(invalid="ignore"):
+        fixed = np.asarray(member.log_normaliser()) - (member.natural * member.gradient()).sum(axis=-1) - member.entropy()
+    return np.asarray(np.where(np.isnan(fixed), 0.0, fixed))

@@ -1,0 +1,221 @@
+"""Nodes of any distribution of `suffice.exponential`, with its own parameters for each configuration of the finite parents.
+
+    p(x | u) = h(x) exp(η[u]·T(x) − A(η[u]))
+    statistic     per u: the rows N, S = Σ T(x), and Σ ln h(x)
+    prior         κ imagined rows whose T sum to τ, at each u
+    estimate      the member with E[T] = S/N, with a prior (S + τ)/(N + κ): of one parameter that is its posterior mean, of two
+                  the member whose E[T] is the posterior mean of E[T] (Diaconis & Ylvisaker 1979, Ann. Statist. 7, p. 269)
+                  mode: the parameters where their posterior density is highest
+    evidence      Z(κ + N, τ + S) − Z(κ, τ) + Σ ln h(x), Z in closed form for one parameter, for two by `exponential.pairs`
+
+What differs between distributions, `node_kinds` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import FitError, StatisticsError, SufficeError
+from suffice.families.chosen.exponential_cpd import ExponentialCpd
+from suffice.families.chosen.node_kinds import NodeKind, ParameterBelief, kind_of
+from suffice.families.protocol.family import Array, Estimate, Mode, split
+from suffice.remedies import BY_MEAN, CONJUGATE, as_family
+from suffice.statistics import Moments, Request
+from suffice.statistics.configurations import checked_cells, described, n_configurations, sizes
+from suffice.statistics.derived import RowFormula
+from suffice.variables import Distributed, Finite, Variable
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, repr=False)
+class ExponentialNode:
+    """The family of nodes of one distribution, by their finite parents.
+
+    >>> from suffice.exponential import Gamma
+    >>> family = ExponentialNode(Gamma())
+    >>> family, family.needs(family.variable("wait"), []).derived
+    (Gamma(), (RowFormula(column='wait', formula='ln x', n=0.0),))
+    """
+
+    distribution: Any
+
+    iterative: ClassVar[bool] = False
+    normal: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if kind_of(self.distribution) is None:
+            raise FitError(f"{self.distribution!r} cannot be the distribution of a node")
+        object.__setattr__(self, "distribution", self.distribution.bare)
+
+    def __repr__(self) -> str:
+        return repr(self.distribution)
+
+    @property
+    def kind(self) -> NodeKind:
+        kind = kind_of(self.distribution)
+        assert kind is not None
+        return kind
+
+    @property
+    def whole(self) -> bool:
+        return self.kind.whole
+
+    @property
+    def support(self) -> str:
+        """What its values are, in words."""
+        return str(self.distribution.support)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of its parameters."""
+        names: tuple[str, ...] = self.distribution.names
+        return names
+
+    def variable(self, name: str) -> Distributed:
+        """A column as a variable of this family."""
+        return Distributed(name, self)
+
+    def impossible(self, values: Array) -> npt.NDArray[np.bool_]:
+        """Which values cannot be; one that is missing may be anything."""
+        result = np.zeros(np.shape(values), bool)
+        there = ~np.isnan(values)
+        x = values[there]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fine = np.isfinite(self.distribution.log_base(x)) & np.isfinite(self.distribution.sufficient(x)).all(axis=-1)
+        result[there] = ~fine
+        return result
+
+    def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
+        formulas = [f for f in self.kind.statistic if f != "x"] + ([self.kind.base[0]] if self.kind.base else [])
+        derived = tuple(self.derived(child.name, f) for f in formulas)
+        return Request(tuple(p.name for p in parents), (child.name,), derived)
+
+    def derived(self, column: str, formula: str) -> RowFormula:
+        """A formula of a column, with the known number where it has one."""
+        return RowFormula(column, formula, self.kind.known(self.distribution) if formula not in PLAIN else 0.0)
+
+    def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
+        return n_configurations(split(parents)[0]) * len(self.names)
+
+    def log_likelihood(self, child: Variable, seen: Moments) -> float:
+        """The log-likelihood at its maximum."""
+        count, total, base = self.sums(child, seen)
+        some = count > 0
+        members = self._members(child, seen.variables, seen.keys[some], total[some] / count[some, None])
+        return float(self.kind.log_likelihood(members, count[some], total[some]).sum() + base)
+
+    def log_evidence(self, child: Variable, seen: Moments, imagined: Moments) -> float:
+        """The log-probability of the data with the parameters integrated out. An unseen configuration adds nothing."""
+        count, total, base = self.sums(child, seen)
+        some = count > 0
+        prior_count, prior_total, _ = self.sums(child, imagined.at(seen.keys[some]))
+        parts = self.kind.log_evidence(self.distribution, (prior_count, prior_total), (count[some], total[some]))
+        return float(parts.sum() + base)
+
+    def estimate(
+        self, child: Variable, parents: Sequence[Variable], seen: Moments, imagined: Moments | None, how: Estimate
+    ) -> ExponentialCpd:
+        finite = split(parents)[0]
+        every = np.arange(checked_cells(finite, f"the parameters of {child.name!r}"))
+        count, total, _ = self.sums(child, (seen if imagined is None else seen + imagined).at(every))
+        some = count > 0
+        if not finite and not some[0]:
+            raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
+        parameters = np.full((len(every), len(self.names)), np.nan)
+        if imagined is not None and isinstance(how, Mode):
+            parameters[some] = self._modes(child, count[some], total[some])
+        else:
+            members = self._members(child, finite, every[some], total[some] / count[some, None])
+            parameters[some] = self.parameters_of(members)
+        return ExponentialCpd(child, finite, parameters.reshape(*sizes(finite), -1), seen, imagined)
+
+    def from_moments(self, child: Variable, parents: Sequence[Variable], moments: Moments) -> ExponentialCpd:
+        """The distribution whose means and variances are these: where iterations start."""
+        finite = split(parents)[0]
+        own = moments.at(np.arange(n_configurations(finite)))
+        members = self.kind.from_moments(self.distribution, own.mean[:, 0], own.scatter[:, 0, 0] / np.maximum(own.count, 1e-300))
+        return ExponentialCpd(child, finite, self.parameters_of(members).reshape(*sizes(finite), -1))
+
+    def member(self, parameters: Array) -> Any:
+        """The members of these parameters, along the last axis, side by side."""
+        return replace(self.distribution, **{name: parameters[..., i] for i, name in enumerate(self.names)})
+
+    def parameters_of(self, members: Any) -> Array:
+        """The other way."""
+        return np.stack([np.asarray(getattr(members, name), dtype=np.float64) for name in self.names], axis=-1)
+
+    def belief(self, child: Variable, moments: Moments) -> ParameterBelief:
+        """What is known of the parameters after seen and imagined rows."""
+        count, total, _ = self.sums(child, moments)
+        return self.kind.belief(self.distribution, count, total)
+
+    def imagined(self, child: Variable, parents: Sequence[Variable], count: float, mean: Array) -> Moments:
+        """So many imagined rows everywhere, whose T average to these numbers; they have no Σ ln h(x), a constant of the data."""
+        request = self.needs(child, parents)
+        own = dict(zip(self.kind.statistic, np.asarray(mean, dtype=np.float64) * count, strict=True))
+        x = own["x"] / count if "x" in own else float(self.distribution.from_mean(mean).mean)
+        sums = np.array([[own.get(d.formula, 0.0) for d in request.derived]])
+        numbers = [count], [[x]], np.zeros((1, 1, 1))
+        everywhere = Moments((), request.real, [0], *numbers, derived=request.derived, sums=sums)  # type: ignore[arg-type]
+        empty = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 1)), np.zeros((0, 1, 1))
+        return Moments(split(parents)[0], request.real, *empty, background=everywhere, derived=request.derived, sums=sums[:0])
+
+    def sums(self, child: Variable, moments: Moments) -> tuple[Array, Array, float]:
+        """N and S = Σ T(x) of each group, and Σ ln h(x) of all."""
+        x = moments.count * (moments.mean[:, -1] + moments.rest[:, -1])
+        parts = [x if f == "x" else moments.sum_of(self.derived(child.name, f)) for f in self.kind.statistic]
+        total = np.stack(parts, axis=-1)
+        if np.isnan(total).any():
+            raise self._unknown(
+                child, next(f for f, part in zip(self.kind.statistic, parts, strict=True) if np.isnan(part).any())
+            )
+        formula, sign = self.kind.base or ("", 0.0)
+        base = sign * float(moments.sum_of(self.derived(child.name, formula)).sum()) if formula else 0.0
+        return moments.count, total, base
+
+    def checked_base(self, child: Variable, base: float) -> float:
+        """Σ ln h(x), without which a likelihood is known only up to a constant."""
+        if np.isnan(base):
+            raise self._unknown(child, self.kind.base[0] if self.kind.base else "")
+        return base
+
+    def _unknown(self, child: Variable, formula: str) -> StatisticsError:
+        return StatisticsError(
+            f"these statistics do not hold the sum of {formula} of {child.name!r}, which {self!r} needs: gather them from rows, "
+            f"with {as_family(child.name, repr(self))}"
+        )
+
+    def _members(self, child: Variable, finite: Sequence[Finite], keys: Ints, mean: Array) -> Any:
+        """The members with these means of T; one that does not exist is refused by its configuration."""
+        try:
+            return self.distribution.from_mean(mean)
+        except SufficeError:
+            for key, own in zip(keys.tolist(), mean, strict=True):
+                self._check(child, finite, key, own)
+            raise
+
+    def _check(self, child: Variable, finite: Sequence[Finite], key: int, mean: Array) -> None:
+        try:
+            self.distribution.from_mean(mean)
+        except SufficeError:
+            where = f" at {described(key, finite)}" if finite else ""
+            raise FitError(
+                f"{child.name!r}{where} cannot be fitted as {self!r} by maximum likelihood: its values do not vary, or are all "
+                f"at the edge of what is possible; use a prior such as {CONJUGATE}, or fewer parents"
+            ) from None
+
+    def _modes(self, child: Variable, count: Array, total: Array) -> Array:
+        try:
+            return self.kind.belief(self.distribution, count, total).mode()
+        except SufficeError as error:
+            raise FitError(f"the posterior of {child.name!r} has no mode: {error.said}; use {BY_MEAN}") from None
+
+
+PLAIN = ("ln x", "ln(1 - x)", "ln x!")
+"""Formulas without a known number."""

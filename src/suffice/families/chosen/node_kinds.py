@@ -1,0 +1,305 @@
+"""What a distribution of `suffice.exponential` has to say besides, to be a node: which columns its statistic is a sum of, how its
+parameters follow from a mean and a variance, what is believed of them after some rows, and its words.
+
+A kind is a value; `KINDS` lists them, and one more line there, with its class, is all that a further distribution costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from suffice.errors import FitError
+from suffice.exponential import (
+    Beta,
+    Binomial,
+    Exponential,
+    Gamma,
+    Geometric,
+    NegativeBinomialKnownSize,
+)
+from suffice.exponential import Poisson as PoissonCounts
+from suffice.exponential.arithmetic.interval import Interval
+from suffice.exponential.arithmetic.values import Array
+from suffice.exponential.pairs import PairBelief
+from suffice.exponential.protocol.family import Family as Distribution
+from suffice.exponential.protocol.family import Prior as ParameterPrior
+from suffice.exponential.protocol.statistic import Totals
+from suffice.libraries import sc
+
+MIDDLE = 0.9
+"""A variance of a share is taken for at most this part of the largest that there is."""
+
+
+class ParameterBelief(Protocol):
+    """What is known of the parameters of many members side by side, after imagined and seen rows."""
+
+    def mode(self) -> Array: ...
+    def interval(self, outside: float) -> Interval: ...
+    def sample(self, n: int, rng: np.random.Generator) -> Array: ...
+
+
+@dataclass(frozen=True)
+class ClosedBelief:
+    """A conjugate distribution, Gamma or Beta, of the one parameter of each member."""
+
+    of_parameter: Any
+
+    def mode(self) -> Array:
+        return np.asarray(self.of_parameter.mode, dtype=np.float64)[..., None]
+
+    def interval(self, outside: float) -> Interval:
+        lower, upper = self.of_parameter.interval(1.0 - 2.0 * outside)
+        return Interval(np.asarray(lower)[..., None], np.asarray(upper)[..., None])
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        return np.asarray(self.of_parameter.sample(n, rng))[..., None]
+
+
+@dataclass(frozen=True, eq=False)
+class PairBeliefs:
+    """The two parameters of each member, by `PairBelief`."""
+
+    each: tuple[PairBelief, ...]
+
+    def mode(self) -> Array:
+        return np.array([belief.mode for belief in self.each])
+
+    def interval(self, outside: float) -> Interval:
+        ends = np.array([[belief.interval(j, outside) for j in (0, 1)] for belief in self.each])
+        return Interval(ends[..., 0], ends[..., 1])
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        return np.stack([belief.sample(n, rng) for belief in self.each], axis=1)
+
+
+class NodeKind:
+    """A distribution with one parameter, whose conjugate prior has a closed form."""
+
+    word: ClassVar[str]
+    """What it is called on the command line and in files."""
+    of: ClassVar[type[Distribution]]
+    whole: ClassVar[bool] = False
+    statistic: ClassVar[tuple[str, ...]] = ("x",)
+    """The formulas whose sums are those of T: the column itself, or what is derived from it."""
+    base: ClassVar[tuple[str, float] | None] = None
+    """The formula of ln h, and its sign."""
+    constant: ClassVar[str | None] = None
+    """The field that is a known number."""
+
+    def known(self, distribution: Any) -> float:
+        """The known number; 0 where there is none."""
+        return float(getattr(distribution, self.constant)) if self.constant else 0.0
+
+    def from_moments(self, distribution: Any, mean: Array, variance: Array) -> Any:
+        """The member of this mean; of two parameters, of this variance, too."""
+        return distribution.from_mean(np.maximum(mean, np.finfo(float).tiny)[..., None])
+
+    def log_likelihood(self, member: Any, count: Array, total: Array) -> Array:
+        """η·total − count A(η), where rows of T = 0 are possible at the edge."""
+        eta = np.where(total == 0.0, 0.0, member.natural)
+        return np.asarray((eta * total).sum(axis=-1) - count * np.asarray(member.log_normaliser()))
+
+    def belief(self, distribution: Any, count: Array, total: Array) -> ParameterBelief:
+        """What rows leave behind of the parameters."""
+        return ClosedBelief(self._parameter(distribution, count, total))
+
+    def log_evidence(self, distribution: Any, imagined: tuple[Array, Array], seen: tuple[Array, Array]) -> Array:
+        """ln ∫ p(seen | θ) p(θ | imagined) dθ of each member, but for Σ ln h(x)."""
+        prior = self._parameter(distribution, *imagined)
+        return np.asarray(prior.evidence(distribution.learned(_totals(distribution, *seen)), np.zeros(1)))
+
+    def imagined(self, distribution: Any, prior: Any) -> tuple[float, Array]:
+        """The rows that a conjugate prior imagines, and the sum of their T."""
+        raise NotImplementedError
+
+    def scipy(self, member: Any) -> Any:
+        """The members as scipy has them, with `cdf`, `sf` and `ppf`."""
+        raise NotImplementedError
+
+    def _parameter(self, distribution: Any, count: Array, total: Array) -> Any:
+        """The conjugate distribution of the parameter: that of these rows, without a prior of its own."""
+        learned = distribution.learned(_totals(distribution, count, total))
+        alpha = learned if isinstance(learned, tuple) else tuple(np.moveaxis(learned, -1, 0))
+        if not all((np.asarray(a) > 0.0).all() for a in alpha):
+            raise FitError(
+                f"the prior of {distribution!r} imagines rows that are all at the edge of what is possible, and is improper: "
+                "give imagined rows of another mean, or the conjugate prior itself"
+            )
+        return {"Gamma": Gamma, "Beta": Beta}[distribution.prior](*alpha)
+
+
+def _totals(distribution: Any, count: Array, total: Array) -> Totals:
+    return Totals(distribution, count, total, np.zeros_like(count))
+
+
+class PoissonKind(NodeKind):
+    """Counts with a rate."""
+
+    word, of, whole = "poisson-rate", PoissonCounts, True
+    base = ("ln x!", -1.0)
+
+    def imagined(self, distribution: Any, prior: Any) -> tuple[float, Array]:
+        return prior.rate, np.array([prior.shape])
+
+    def scipy(self, member: Any) -> Any:
+        from scipy.stats import poisson
+
+        return poisson(member.rate)
+
+
+class ExponentialKind(NodeKind):
+    """Waiting times with a rate."""
+
+    word, of = "exponential", Exponential
+
+    def imagined(self, distribution: Any, prior: Any) -> tuple[float, Array]:
+        return prior.shape, np.array([prior.rate])
+
+    def scipy(self, member: Any) -> Any:
+        from scipy.stats import expon
+
+        return expon(scale=1.0 / np.asarray(member.rate))
+
+
+class GeometricKind(NodeKind):
+    """Failures before the first success."""
+
+    word, of, whole = "geometric", Geometric, True
+
+    def imagined(self, distribution: Any, prior: Any) -> tuple[float, Array]:
+        return prior.a, np.array([prior.b])
+
+    def scipy(self, member: Any) -> Any:
+        from scipy.stats import geom
+
+        return geom(member.p, loc=-1)
+
+
+class BinomialKind(NodeKind):
+    """Successes in a known number of trials."""
+
+    word, of, whole = "binomial", Binomial, True
+    base, constant = ("ln C(n, x)", 1.0), "n"
+
+    def from_moments(self, distribution: Any, mean: Array, variance: Array) -> Any:
+        n = self.known(distribution)
+        return distribution.from_mean(np.clip(mean, 1e-9 * n, (1.0 - 1e-9) * n)[..., None])
+
+    def log_likelihood(self, member: Any, count: Array, total: Array) -> Array:
+        p, x = np.asarray(member.p), total[..., 0]
+        return np.asarray(sc.xlogy(x, p) + sc.xlog1py(member.draws * count - x, -p))
+
+    def imagined(self, distribution: Any, prior: Any) -> tuple[float, Array]:
+        return (prior.a + prior.b) / self.known(distribution), np.array([prior.a])
+
+    def scipy(self, member: Any) -> Any:
+        from scipy.stats import binom
+
+        return binom(member.n, member.p)
+
+
+class NegativeBinomialKind(NodeKind):
+    """Failures before a known number of successes."""
+
+    word, of, whole = "negative-binomial", NegativeBinomialKnownSize, True
+    base, constant = ("ln C(x + n - 1, x)", 1.0), "size"
+
+    def imagined(self, distribution: Any, prior: Any) -> tuple[float, Array]:
+        return prior.a / self.known(distribution), np.array([prior.b])
+
+    def scipy(self, member: Any) -> Any:
+        from scipy.stats import nbinom
+
+        return nbinom(member.size, member.p)
+
+
+class PairKind(NodeKind):
+    """A distribution of two positive parameters, whose conjugate prior has no closed form."""
+
+    def belief(self, distribution: Any, count: Array, total: Array) -> ParameterBelief:
+        each = zip(np.atleast_1d(count), np.atleast_2d(total), strict=True)
+        return PairBeliefs(tuple(PairBelief.of(distribution, float(n), t) for n, t in each))
+
+    def log_evidence(self, distribution: Any, imagined: tuple[Array, Array], seen: tuple[Array, Array]) -> Array:
+        known: dict[tuple[float, ...], float] = {}  # a prior imagines the same in most configurations
+
+        def normaliser(count: float, total: Array) -> float:
+            key = (count, *total.tolist())
+            if key not in known:
+                known[key] = PairBelief.of(distribution, count, total).log_normaliser
+            return known[key]
+
+        rows = zip(*imagined, *seen, strict=True)
+        return np.array([normaliser(k + n, t + s) - normaliser(k, t) for k, t, n, s in rows])
+
+
+class GammaKind(PairKind):
+    """Positive numbers, with a shape and a rate."""
+
+    word, of = "gamma", Gamma
+    statistic = ("ln x", "x")
+
+    def from_moments(self, distribution: Any, mean: Array, variance: Array) -> Any:
+        m, v = np.maximum(mean, np.finfo(float).tiny), np.maximum(variance, 1e-12 * mean * mean)
+        return Gamma(m * (m / v), m / v)
+
+    def scipy(self, member: Any) -> Any:
+        from scipy.stats import gamma
+
+        return gamma(member.shape, scale=1.0 / np.asarray(member.rate))
+
+
+class BetaKind(PairKind):
+    """Numbers between 0 and 1, with the parameters a and b."""
+
+    word, of = "beta", Beta
+    statistic = ("ln x", "ln(1 - x)")
+
+    def from_moments(self, distribution: Any, mean: Array, variance: Array) -> Any:
+        m = np.clip(mean, 1e-12, 1.0 - 1e-12)
+        most = m * (1.0 - m)
+        strength = most / np.clip(variance, 1e-12 * most, MIDDLE * most) - 1.0
+        return Beta(m * strength, (1.0 - m) * strength)
+
+    def scipy(self, member: Any) -> Any:
+        from scipy.stats import beta
+
+        return beta(member.a, member.b)
+
+
+_EVERY = (PoissonKind, ExponentialKind, GeometricKind, BinomialKind, NegativeBinomialKind, GammaKind, BetaKind)
+KINDS: dict[str, NodeKind] = {kind.word: kind() for kind in _EVERY}
+"""The kinds by their words: what can be a node."""
+
+
+def kind_of(distribution: Any) -> NodeKind | None:
+    """The kind of a distribution; None where it cannot be a node.
+
+    >>> kind_of(Gamma()).word, kind_of(2)
+    ('gamma', None)
+    """
+    return next((kind for kind in KINDS.values() if type(distribution) is kind.of), None)
+
+
+def is_parameter_prior(prior: object) -> bool:
+    """Whether this is a conjugate prior of `suffice.exponential` with its parameters."""
+    return isinstance(prior, ParameterPrior) and all(getattr(prior, name) is not None for name in prior.names)
+
+
+def distribution_of(word: str, constants: Mapping[str, float]) -> Any:
+    """The distribution of a word, with its known number.
+
+    >>> distribution_of("binomial", {"n": 12})
+    Binomial(n=12)
+    """
+    kind = KINDS[word]
+    needed = {kind.constant} if kind.constant else set()
+    if set(constants) != needed:
+        wants = f"needs its {kind.constant}, a known number" if kind.constant else "takes no numbers"
+        raise FitError(f"the distribution {word} {wants}: {kind.of.__name__}({f'{kind.constant}=…' if kind.constant else ''})")
+    known = {f.name for f in fields(kind.of)}  # type: ignore[arg-type]
+    return kind.of(**{name: value for name, value in constants.items() if name in known})

@@ -1,0 +1,222 @@
+"""From a graph to the statistics that its families need."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+
+from suffice.blas import one_blas_thread
+from suffice.engines.scan import scan
+from suffice.engines.sequences.lagged import renamed
+from suffice.engines.sequences.sequences import Sequences
+from suffice.errors import DataError, FitError, MissingCells, nearest
+from suffice.families import family_of
+from suffice.families.gathering.every_family import GatheredSize, gather_every_family
+from suffice.graphs import Dag, Graph, Template
+from suffice.graphs.lagged import variable_and_lag
+from suffice.remedies import SEQUENCES, Remedy, argument, hidden_with_states
+from suffice.statistics import Counts, Moments, Request, Statistics
+from suffice.statistics.configurations import sizes
+from suffice.variables import Finite, Variable
+
+if TYPE_CHECKING:
+    from suffice.argument_types import HasGraph, RowsLike
+    from suffice.graphs.template import TemplateLike
+
+
+def requests(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str, Any] | None = None) -> list[Request]:
+    """What each node of the graph needs, in the order of the nodes; `families` are those of nodes that are regressions."""
+    nodes = {node: (variables[node], [variables[p] for p in dag.parents(node)]) for node in dag.nodes}
+    chosen: Mapping[str, Any] = {n: (families or {}).get(n) or family_of(*own) for n, own in nodes.items()}
+    return [chosen[n].needs(*own) for n, own in nodes.items()]
+
+
+@overload
+def gather(
+    data: RowsLike | Sequences | Statistics,
+    dag: TemplateLike | Graph | HasGraph | None = ...,
+    *,
+    max_parents: int | None = ...,
+    memory_limit: int | str | None = ...,
+    dry_run: Literal[False] = ...,
+) -> Statistics: ...
+@overload
+def gather(
+    data: RowsLike | Sequences | Statistics,
+    dag: None = ...,
+    *,
+    max_parents: int,
+    memory_limit: int | str | None = ...,
+    dry_run: Literal[True],
+) -> GatheredSize: ...
+@one_blas_thread
+def gather(
+    data: RowsLike | Sequences | Statistics,
+    dag: TemplateLike | Graph | HasGraph | None = None,
+    *,
+    max_parents: int | None = None,
+    memory_limit: int | str | None = None,
+    dry_run: bool = False,
+) -> Statistics | GatheredSize:
+    """All that the families of `dag` need to know about `data`, in one scan; it adds to what other data gives.
+
+    Without a graph, `max_parents=k` gathers what every family with up to k parents needs: `search` takes that instead of rows,
+    and finds the same graph. How large it is is known beforehand: more than `memory_limit` (2 GiB if not given) is refused, and
+    `dry_run=True` only says the size. With a graph, too, both are gathered: `gather(data, dag, max_parents=1)` is enough to fit
+    the graph and for Chow-Liu trees of its nodes.
+
+    Of an undirected graph or model, `"a -- b; b -- c"`, these are the tables of its cliques, of numbers their moments together.
+
+    Of `sequences(...)` the graph is a `Template`: the statistics of its nodes are over all steps, and those of the first slices
+    apart, under the names of their steps.
+
+    >>> s = gather({"x": ["a", "b", "a"], "y": ["u", "u", "v"]}, "x -> y")
+    >>> s.counts(["x", "y"]).values
+    array([[1., 1.],
+           [1., 0.]])
+    >>> from suffice import search
+    >>> every = gather({"x": list("aabb") * 5, "y": list("uuvu") * 5}, max_parents=1)
+    >>> search(every + every).dag
+    Dag('x -> y')
+    """
+    if isinstance(data, Statistics):
+        return data
+    if max_parents is not None and dag is None:
+        return gather_every_family(data, max_parents, memory_limit=memory_limit, dry_run=dry_run)
+    if dag is None or dry_run or (memory_limit is not None and max_parents is None):
+        raise FitError(
+            "say for which graph statistics are gathered, or for how many parents, "
+            f"{Remedy('gather(data, max_parents=2)', 'suffice gather --max-parents 2')}; "
+            f"{argument('dry_run')} and {argument('memory_limit')} are of the latter"
+        )
+    scopes = _undirected(dag)
+    if max_parents is not None and (scopes is not None or isinstance(data, Sequences)):
+        raise FitError(f"{argument('max_parents')} goes with a directed graph of rows, or without a graph")
+    if isinstance(data, Sequences):
+        return gather_steps(data, dag)
+    if scopes is not None:
+        return gather_scopes(data, scopes)
+    model: Any = dag  # what is left has to make a Dag, or is refused by it
+    graph = Dag(model)
+    rows = scan(data)
+    for node in graph.nodes:
+        if node not in rows.columns and node.partition("[-")[0] in rows.columns:
+            raise DataError(
+                f"the graph names {node!r}, a step of a sequence before another, and these are rows: say which belong together "
+                f"and in which order, {SEQUENCES}"
+            )
+        if node not in rows.columns:
+            raise DataError(
+                f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}; if no row shows it, "
+                f"declare its states: {hidden_with_states(node, 'em(dag, data, {})')}"
+            )
+    rows = rows.select(graph.nodes)
+    try:
+        wanted = requests(graph, rows.schema)
+    except FitError:
+        rows.require_complete(graph.nodes)  # a column without values has no type: that is the reason to give
+        raise
+    if max_parents is not None:
+        return gather_every_family(rows, max_parents, memory_limit=memory_limit, also=wanted)
+    return rows.gather(wanted)
+
+
+def _undirected(model: Any) -> tuple[tuple[str, ...], ...] | None:
+    """The sets of variables whose tables an undirected graph or model needs; None of what is directed."""
+    if isinstance(model, Graph) or Graph.is_text(model):
+        return Graph(model).cliques()
+    scopes: tuple[tuple[str, ...], ...] | None = getattr(getattr(model, "model", model), "scopes", None)
+    return scopes
+
+
+def gather_scopes(data: Any, scopes: Iterable[tuple[str, ...]]) -> Statistics:
+    """The tables of some sets of variables, in one scan; where all variables are numbers, their moments.
+
+    >>> gather_scopes({"a": list("xxy"), "b": list("uvv")}, [("a", "b")]).counts(["a", "b"]).values
+    array([[1., 1.],
+           [0., 1.]])
+    """
+    rows = complete_rows(data, sorted({n for scope in scopes for n in scope}))
+    finite = [n for n, v in rows.schema.items() if isinstance(v, Finite)]
+    if not finite:
+        moments: Statistics = rows.gather([Request((), tuple(rows.schema))])
+        return moments
+    if len(finite) < len(rows.schema):
+        number = next(n for n in rows.schema if n not in finite)
+        raise FitError(
+            f"{number!r} is {rows.schema[number]!r} and {finite[0]!r} is finite: undirected models are of finite variables, or "
+            "of numbers; cut numbers into Bins"
+        )
+    tables: Statistics = rows.gather([Request(scope) for scope in scopes])
+    return tables
+
+
+def complete_rows(data: Any, nodes: Sequence[str], known: Mapping[str, Variable] | None = None) -> Any:
+    """The rows of some variables, all of which undirected models need: missing cells are refused by their numbers."""
+    rows = scan(data)
+    for node in nodes:
+        if node not in rows.columns:
+            raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
+    rows = rows.with_variables(known).select(list(nodes)) if known else rows.select(list(nodes))
+    gaps = {name: n for name, n in rows.missing.items() if n}
+    if gaps:
+        cells = ", ".join(f"{name!r} {n:,}" for name, n in list(gaps.items())[:8])
+        raise MissingCells(
+            f"there are missing cells ({cells}), and undirected models are fitted to complete rows only, for EM of them is not "
+            "here: fill them in with impute of another model, or leave the rows out yourself"
+        )
+    return rows
+
+
+def gather_steps(sequences: Sequences, template: Any, without: Container[str] = ()) -> Statistics:
+    """All that a template's nodes, but for some, need to know about sequences: a scan for each slice that differs.
+
+    >>> from suffice import sequences
+    >>> s = gather_steps(sequences({"x": ["a", "b", "a"]}), "x[-1] -> x")
+    >>> s.counts(["x[-1]", "x"]).values, s.counts(["x[0]"]).values
+    (array([[0., 1.],
+           [1., 0.]]), array([1., 0.]))
+    """
+    graph = Template(template)
+    for node in graph.nodes:
+        if node not in sequences.columns:
+            raise DataError(
+                f"the data has no column {node!r}, which the template names{nearest(node, sequences.columns)}; if no step shows "
+                f"it, declare it: {hidden_with_states(node, 'em(template, sequences, {})')}"
+            )
+    rows = sequences.select(graph.nodes)
+    rows.data.require_complete(graph.nodes)
+    schema, entries = rows.schema, dict[Request, Counts | Moments]()
+    for t in range(graph.order + 1):
+        last = t == graph.order
+        nodes = {graph.parameter_name(n, t): (n, graph.parents_at(n, t)) for n in graph.nodes}
+        places = {p: variable_and_lag(p) for _, parents in nodes.values() for p in parents}
+        places |= {key: (name, 0) for key, (name, _) in nodes.items()}
+        variables = {n: renamed(schema[base], n) for n, (base, _) in places.items()}
+        wanted = [
+            family_of(variables[key], own := [variables[p] for p in parents]).needs(variables[key], own)
+            for key, (_, parents) in nodes.items()
+            if key not in without
+        ]
+        steps = rows.lagged(places, first=t, last=None if last else t)
+        seen = wanted and rows.lengths.max() > t
+        found = {e.request: e for e in steps.gather(wanted)} if seen else nothing_seen(wanted, variables)
+        for request, entry in found.items():
+            entries[request] = entries[request] + entry if request in entries else entry  # type: ignore[operator]
+    return Statistics(entries.values(), rows.weight, schema.values())
+
+
+def nothing_seen(requests: Iterable[Request], variables: Mapping[str, Variable]) -> dict[Request, Counts | Moments]:
+    """The statistics of no rows at all."""
+    result: dict[Request, Counts | Moments] = {}
+    for request in requests:
+        finite: tuple[Finite, ...] = tuple(variables[n] for n in request.finite)  # type: ignore[misc]
+        k, none = len(request.real), np.zeros(0, np.int64)
+        if k:
+            empty = none, np.zeros(0), np.zeros((0, k)), np.zeros((0, k, k))
+            result[request] = Moments(finite, request.real, *empty, derived=request.derived)
+        else:
+            result[request] = Counts(finite, np.zeros(sizes(finite)))
+    return result

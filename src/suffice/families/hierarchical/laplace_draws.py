@@ -1,0 +1,309 @@
+"""Draws from the posterior of rows with a logistic-normal prior: exact ones, up to the width of a grid.
+
+Laplace's normal is no guide to a state that was never seen, which may be as rare as the prior allows. But with one more variable,
+of which p(ρ | η) is that of the logarithm of a Gamma(N, Σ exp η), the effects η of a row become independent:
+
+    p(ρ, η | n) ∝ exp(N ρ − Σ exp(ρ + ηₖ) + Σ nₖ ηₖ − Σ (ηₖ − mₖ)² / 2v),     N = Σ nₖ
+
+Its mode is η̂ of `Laplace` with exp(ρ̂ + η̂ₖ) = N θₖ = λₖ. For ρ = ρ̂ + δ each effect is largest where ρ + ηₖ = ρ̂ + η̂ₖ + eₖ,
+
+    vλₖ (exp eₖ − 1) + eₖ = δ
+    p(ρ, η)       there is  exp(−Σ λₖ bend(eₖ) − Σ (eₖ − δ)² / 2v) of that at the mode,    bend(d) = exp d − 1 − d
+    p(ηₖ | ρ)     at a distance d from there  ∝ exp(−λₖ exp(eₖ) bend(d) − d² / 2v)
+
+in which no large numbers cancel. So p(ρ) is one integral over a line for each state, and ρ and η | ρ are drawn by the inverse of
+their distribution functions. Quantiles take quasi-random points, always the same; of two states they are those of one line.
+
+Densities on a line are taken as exp of straight pieces between points, whose mass is w (exp b − exp a) / (b − a) over a width w.
+Such pieces follow a log-concave density closely: its tails are nearly lines, and its cliffs lie between two points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.families.hierarchical.laplace import NUMBERS, Laplace, bend, softmax
+from suffice.families.protocol.family import Array
+from suffice.libraries import sc
+
+Places = npt.NDArray[np.intp]
+
+POINTS = 2048
+"""Points of a quantile, a power of two."""
+
+NODES = 32
+"""Values of ρ."""
+
+SIDE = 32
+"""Intervals on each side of the mode of an effect."""
+
+DEEP = 35.0
+"""A density is followed down to exp(−DEEP) of its maximum."""
+
+
+def quantiles(rows: Laplace, tail: float) -> tuple[Array, Array]:
+    """The quantiles `tail` and 1 − `tail` of each probability of each row.
+
+    >>> lower, upper = quantiles(Laplace(np.array([[0.0, 0.0]]), np.zeros(2), 1.0), 0.025)
+    >>> lower.round(2), upper.round(2)
+    (array([[0.06, 0.06]]), array([[0.94, 0.94]]))
+    """
+    ends, K = np.empty((2, *rows.counts.shape)), rows.counts.shape[1]
+    points = None if K == 2 else spread_out(K + 1)[:, None]
+    for some in _blocks(rows, POINTS):
+        part = rows.some(some)
+        ends[:, some] = _of_two(part, tail) if points is None else _of_block(part, points, tail)
+    return ends[0], ends[1]
+
+
+def drawn(rows: Laplace, n: int, rng: np.random.Generator) -> Array:
+    """n random draws of each row: [n, row, state].
+
+    >>> drawn(Laplace(np.array([[8.0, 2.0]]), np.zeros(2), 1.0), 1000, np.random.default_rng(0)).mean(axis=0).round(1)
+    array([[0.7, 0.3]])
+    """
+    points = rng.random((n, len(rows.counts), rows.counts.shape[1] + 1))
+    theta = np.empty((n, *rows.counts.shape))
+    for some in _blocks(rows, n):
+        theta[:, some] = _at(rows.some(some), points[:, some])
+    return theta
+
+
+def _of_two(rows: Laplace, tail: float) -> Array:
+    """Two states: all hangs on one number, the difference of the effects, whose distance d from the mode has a density."""
+    half = np.array([0.5, -0.5])
+
+    def height(d: Array) -> Array:  # [row, point]
+        return np.asarray(rows.gain(rows.effects, d.T[..., None] * half).T)
+
+    known = _known(rows).min(axis=1) * rows.probs.max(axis=1) + 0.5 / rows.variance
+    left = _falls(lambda d: height(-d[:, None])[:, 0], 1.0 / np.sqrt(known))
+    right = _falls(lambda d: height(d[:, None])[:, 0], 1.0 / np.sqrt(known))
+    at = both_sides(left, right, 16 * SIDE)
+    lines = Lines(at, np.maximum(height(at), -700.0))
+    table = np.arange(len(at))
+    d = np.array([lines.quantiles(table, np.full(len(at), q)) for q in (tail, 1.0 - tail)])
+    low, high = softmax(rows.effects + d[..., None] * half)
+    return np.array([np.stack([low[:, 0], high[:, 1]], axis=1), np.stack([high[:, 0], low[:, 1]], axis=1)])
+
+
+def _falls(height: Callable[[Array], Array], start: Array) -> Array:
+    """Where a concave function has fallen by DEEP from its maximum at 0: by doubling, then halving."""
+    high = start
+    for _ in range(100):
+        more = height(high) > -DEEP
+        if not more.any():
+            break
+        high = np.where(more, 2.0 * high, high)
+    low = np.zeros_like(high)
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        over = height(middle) > -DEEP
+        low, high = np.where(over, middle, low), np.where(over, high, middle)
+    return high
+
+
+def _blocks(rows: Laplace, n: int) -> list[npt.NDArray[np.intp]]:
+    U, K = rows.counts.shape
+    size = max(1, NUMBERS // (K * max(n, 2 * NODES * SIDE)))
+    return [np.arange(i, min(i + size, U)) for i in range(0, U, size)]
+
+
+def _of_block(rows: Laplace, points: Array, tail: float) -> Array:
+    """States take their turn by their counts, so that permuting them permutes the ends; states that are equal have equal ends."""
+    means = np.broadcast_to(rows.mean, rows.counts.shape)
+    order = np.lexsort((means, rows.counts), axis=1)
+    counts, means = np.take_along_axis(rows.counts, order, axis=1), np.take_along_axis(means, order, axis=1)
+    theta = np.sort(_at(Laplace(counts, means, rows.variance), points), axis=0)
+    place = int(tail * len(theta))
+    ends = theta[[place, len(theta) - 1 - place]]
+    other = (np.diff(counts, axis=1) != 0) | (np.diff(means, axis=1) != 0)
+    group = np.cumsum(np.insert(other, 0, True, axis=1)) - 1
+    equal = np.array([(np.bincount(group, end.reshape(-1)) / np.bincount(group))[group].reshape(end.shape) for end in ends])
+    return np.take_along_axis(equal, np.argsort(order, axis=1)[None], axis=2)
+
+
+def _at(rows: Laplace, points: Array) -> Array:
+    """θ at points of the unit cube [point, row (or 1), state + 1], the last of which says which ρ."""
+    U, K = rows.counts.shape
+    effects, weight = _spread(rows)
+    points = np.broadcast_to(points, (len(points), U, K + 1))
+    node, _ = reached(weight, np.broadcast_to(np.arange(U), points.shape[:2]), points[..., -1])
+    table = node[..., None] * K + np.arange(K)
+    return softmax(rows.effects + effects.moved.reshape(-1)[table] + effects.lines.quantiles(table, points[..., :-1]))
+
+
+def _spread(rows: Laplace) -> tuple[_Effects, Array]:
+    """The effects given values of ρ that are evenly spread over where the posterior is, and the weights of these [row, node]."""
+    low, high = (_far(rows, way) for way in (-1.0, 1.0))
+    for _ in range(2):  # the first grid may be much wider than what it looks for
+        delta = np.linspace(low, high, NODES, axis=1)
+        effects = _Effects(rows, delta)
+        height = effects.log_density
+        there = height > height.max(axis=1, keepdims=True) - DEEP
+        first, last = np.argmax(there, axis=1), NODES - 1 - np.argmax(there[:, ::-1], axis=1)
+        every = np.arange(len(delta))
+        low, high = delta[every, np.maximum(first - 1, 0)], delta[every, np.minimum(last + 1, NODES - 1)]
+    weight = np.exp(height - height.max(axis=1, keepdims=True))
+    weight[:, [0, -1]] /= 2.0
+    step = (delta[:, -1] - delta[:, 0]) / (NODES - 1)
+    # left of the prior's reach p(ρ) is exp(N ρ), and the effects do not depend on ρ
+    left = 2.0 * weight[:, 0] / np.maximum(rows.total[:, 0] * step, 1e-300)
+    weight[:, 0] += np.where(delta[:, 0] <= _reach(rows), left, 0.0)
+    return effects, weight
+
+
+def _far(rows: Laplace, way: float) -> Array:
+    """A distance of ρ from the mode, to one side, at which its density is nothing, by doubling."""
+    known = _known(rows)
+    step = way / np.sqrt((known / (1.0 + rows.variance * known)).sum(axis=1))
+    end, top = _reach(rows), np.full(len(step), -np.inf)
+    at = np.maximum(step, end) if way < 0 else np.maximum(end, 0.0) + step
+    for _ in range(100):
+        height = _Effects(rows, at[:, None]).log_density[:, 0]
+        top = np.maximum(top, height)
+        more = (height > top - DEEP) & (at > end)
+        if not more.any():
+            break
+        at = np.where(more, np.maximum(2.0 * at, end) if way < 0 else 2.0 * at, at)
+    return np.asarray(at)
+
+
+def _known(rows: Laplace) -> Array:
+    """λ = N θ; a row without data is as one with next to none."""
+    return np.asarray(np.maximum(rows.total, 1e-12) * rows.probs)
+
+
+def _reach(rows: Laplace) -> Array:
+    """The ρ − ρ̂ left of which the data has no say: there exp(ρ + η) is nothing for all that the prior holds possible."""
+    known = _known(rows)
+    return np.asarray((-25.0 - 9.0 * np.sqrt(rows.variance) - np.log(known) - rows.variance * known).min(axis=1))
+
+
+@dataclass(eq=False)
+class _Effects:
+    """The densities of the effects of rows, given some ρ − ρ̂ [row, node], as lines between points in ln p.
+
+    `moved` is e; `log_density` is ln p(ρ) up to a constant of the row.
+    """
+
+    rows: Laplace
+    delta: Array
+
+    def __post_init__(self) -> None:
+        known, v = _known(self.rows)[:, None], self.rows.variance
+        self.moved = e = _moved(v * known, self.delta[..., None])
+        log_rate = np.log(known) + e
+        self.left, self.right = _reaches(log_rate, v)
+        at, height = self._points(log_rate)
+        self.lines = Lines(at.reshape(-1, at.shape[-1]), height.reshape(-1, at.shape[-1]))
+        mode = known * bend(e) + (e - self.delta[..., None]) ** 2 / (2.0 * v)
+        self.log_density = np.asarray((self.lines.log_mass.reshape(e.shape) - mode).sum(axis=-1))
+
+    def _points(self, log_rate: Array) -> tuple[Array, Array]:
+        """Points on both sides of the mode, denser at the mode and at the ends, where there may be a cliff; and ln p there."""
+        d = both_sides(self.left, self.right, SIDE)
+        L = log_rate[..., None]
+        far = np.abs(d) >= 0.05
+        bent = np.where(far, np.exp(np.minimum(L + d, 700.0)) - np.exp(L) * (1.0 + d), np.exp(L) * bend(np.where(far, 0.0, d)))
+        return d, np.maximum(-bent - d**2 / (2.0 * self.rows.variance), -700.0)
+
+
+def _moved(c: Array, delta: Array) -> Array:
+    """e with c (exp e − 1) + e = δ: by Wright's ω, or where that cancels by its limit; then by Newton."""
+    c, delta = np.broadcast_arrays(c, delta)
+    near = delta > -0.5 * c
+    e = np.where(near & (c > 1e4), np.log1p(np.maximum(delta / c, -0.5)), delta + c - sc.wrightomega(np.log(c) + delta + c))
+    for _ in range(3):
+        e = e - (c * np.expm1(e) + e - delta) / (c * np.exp(e) + 1.0)
+    return np.asarray(e)
+
+
+def _reaches(log_rate: Array, variance: float) -> tuple[Array, Array]:
+    """How far to the left and to the right of its mode an effect has a density, at least."""
+    c = 2.0 * DEEP * np.exp(np.minimum(-log_rate, 200.0))
+    prior = np.sqrt(2.0 * DEEP * variance)
+    left = np.minimum(prior, c / 6.0 + np.sqrt(c**2 / 36.0 + c))
+    right = np.minimum(np.minimum(prior, np.sqrt(c)), np.maximum(1.2, np.log(3.0 * DEEP) - log_rate))
+    return left, right
+
+
+def spread_out(dimensions: int) -> Array:
+    """Points of the unit cube, more even than random ones.
+
+    >>> spread_out(3).shape
+    (2048, 3)
+    """
+    from scipy.stats.qmc import Sobol
+
+    return np.asarray(np.clip(Sobol(dimensions, seed=0).random(POINTS), 1e-12, 1.0 - 1e-12))
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Densities of which ln p, up to a constant of each, is `height` [density, point] at the points `at`.
+
+    >>> one = Lines(np.array([[0.0, 1.0, 50.0]]), np.array([[0.0, -1.0, -50.0]]))
+    >>> one.log_mass.round(6), one.quantiles(np.array([0]), np.array([0.5])).round(6)
+    (array([0.]), array([0.693147]))
+    """
+
+    at: Array
+    height: Array
+
+    @cached_property
+    def mass(self) -> Array:
+        """That of each piece."""
+        fall = np.maximum(np.abs(np.diff(self.height)), 1e-12)
+        top = np.maximum(self.height[:, 1:], self.height[:, :-1])
+        return np.asarray(np.diff(self.at) * np.exp(top) * -np.expm1(-fall) / fall)
+
+    @property
+    def log_mass(self) -> Array:
+        return np.asarray(np.log(self.mass.sum(axis=1)))
+
+    def quantiles(self, which: Places, shares: Array) -> Array:
+        """The points of these densities below which such shares of their mass lie."""
+        i, share = reached(self.mass, which, shares)
+        i += i // self.mass.shape[1]  # there is one point more than there are pieces
+        at, height = self.at.reshape(-1), self.height.reshape(-1)
+        return np.asarray(at[i] + (at[i + 1] - at[i]) * _along(height[i + 1] - height[i], share))
+
+
+def reached(mass: Array, which: Places, shares: Array) -> tuple[Places, Array]:
+    """The pieces, counted through all rows of `mass`, in which such shares of a row are reached, and the share of that piece.
+
+    >>> reached(np.array([[1.0, 3.0], [2.0, 2.0]]), np.array([0, 1]), np.array([0.625, 0.25]))
+    (array([1, 2]), array([0.5, 0.5]))
+    """
+    n = mass.shape[1]
+    below = np.cumsum(mass, axis=1)
+    below /= below[:, -1:]
+    # all rows in one increasing line: row i from i to i + 1
+    i = np.searchsorted((below + np.arange(len(below))[:, None]).reshape(-1), which + shares)
+    i = np.clip(i, which * n, (which + 1) * n - 1)
+    start = np.where(i % n == 0, 0.0, below.reshape(-1)[i - 1])
+    return i, np.clip((shares - start) / np.maximum(below.reshape(-1)[i] - start, 1e-300), 0.0, 1.0)
+
+
+def both_sides(left: Array, right: Array, n: int) -> Array:
+    """Points from −left to right, n pieces on each side of 0, denser there and at the ends, where there may be a cliff.
+
+    >>> both_sides(np.array(1.0), np.array(2.0), 2)
+    array([-1. , -0.5,  0. ,  1. ,  2. ])
+    """
+    t = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, n + 1))
+    return np.concatenate([-left[..., None] * t[:0:-1], right[..., None] * t], axis=-1)
+
+
+def _along(rise: Array, share: Array) -> Array:
+    """The x in [0, 1] below which a share of ∫ exp(rise · x) lies."""
+    up = np.where(np.abs(rise) < 1e-9, 1e-9, rise)
+    down, q = -np.abs(up), np.where(up > 0, 1.0 - share, share)
+    x = np.log1p(q * np.expm1(down)) / down
+    return np.asarray(np.where(up > 0, 1.0 - x, x))

@@ -1,0 +1,210 @@
+"""Priors of nodes that are numbers: Gaussians and counts. Each imagines moments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from suffice.errors import FitError
+from suffice.families.priors.prior import Prior, check_positive
+from suffice.families.protocol.family import split
+from suffice.statistics import Moments, Statistics
+from suffice.statistics.derived import log_factorials
+from suffice.variables import Count, Finite, Real, Variable
+
+Numbers = Mapping[str, float] | float | None
+"""One number for all nodes, some by name, or none."""
+
+
+@dataclass(frozen=True)
+class NormalInverseGamma(Prior):
+    """A prior of Gaussian nodes: v ~ inverse gamma(df/2, scale/2), coefficients | v ~ normal.
+
+    It imagines `count` rows at `mean`, in which the child does not hang on its parents: the scatter of a parent is `count`
+    times its `variance`. The expected v is the child's `variance`, of which its parents, if it has any, leave the share
+    `residual` (with a df up to 2, where v has no expectation, df takes the place of df − 2). Means and variances that are not
+    given are those of the data to which the prior is bound. So the default says: one row's worth of doubt about each
+    coefficient, three about the variance, and a good guess is that the parents explain nine tenths of it.
+
+    >>> NormalInverseGamma(count=2.0).count
+    2.0
+    """
+
+    file_type: ClassVar[str] = "NormalInverseGamma"
+
+    count: float = 1.0
+    df: float = 3.0
+    mean: Mapping[str, float] | float | None = None
+    variance: Mapping[str, float] | float | None = None
+    residual: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_positive("the count of NormalInverseGamma", self.count)
+        check_positive("the df of NormalInverseGamma", self.df)
+        check_positive("the residual share of NormalInverseGamma", self.residual)
+        _all_finite("the mean of NormalInverseGamma", self.mean)
+        for variance in _values(self.variance):
+            check_positive("the variance of NormalInverseGamma", variance)
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalInverseGamma:
+        reals = real_names(variables)
+        moments = {r: statistics.moments((), [r]) for r in reals}
+        mean = filled_numbers(self.mean, reals, {r: own_mean(m) for r, m in moments.items()})
+        variance = filled_numbers(self.variance, reals, {r: own_variance(m) for r, m in moments.items()})
+        return replace(self, mean=mean, variance=variance)
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
+        if not isinstance(child, Real):
+            return None
+        names = _numbers(child, parents)
+        mean, variance = bound_numbers(self.mean, names, self), bound_numbers(self.variance, names, self)
+        own = (self.df - 2.0 if self.df > 2.0 else self.df) * (self.residual if parents else 1.0)
+        weight = np.array([self.count] * (len(names) - 1) + [own])
+        return _imagined_moments(child, parents, self.count, self.df, mean, np.diag(weight * variance))
+
+
+@dataclass(frozen=True)
+class NormalWishart(Prior):
+    """A prior of all real nodes together: precision ~ Wishart(df), mean | precision ~ normal with `count` imagined rows.
+
+    With the defaults this is BGe: df = n + 2 for n real nodes, the imagined scatter t·I with
+    t = count (df − n − 1) / (count + 1), the prior mean the sample mean. Score equivalent.
+
+    >>> NormalWishart().count
+    1.0
+    """
+
+    file_type: ClassVar[str] = "NormalWishart"
+
+    count: float = 1.0
+    df: float | None = None
+    mean: Mapping[str, float] | float | None = None
+    scale: float | None = None
+    n: int | None = None
+
+    def __post_init__(self) -> None:
+        check_positive("the count of NormalWishart", self.count)
+        _all_finite("the mean of NormalWishart", self.mean)
+        if self.scale is not None:
+            check_positive("the scale of NormalWishart", self.scale)
+
+    @property
+    def is_one_matrix(self) -> bool:
+        return type(self) is NormalWishart
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalWishart:
+        reals = real_names(variables)
+        n = self.n if self.n is not None else len(reals)
+        df = self.df if self.df is not None else float(n + 2)
+        if df <= n - 1 or (self.scale is None and df <= n + 1):
+            raise FitError(f"the df of NormalWishart must be above {n + 1} for {n} real variables, not {df:g}")
+        scale = self.scale if self.scale is not None else self.count * (df - n - 1) / (self.count + 1)
+        mean = filled_numbers(self.mean, reals, {r: own_mean(statistics.moments((), [r])) for r in reals})
+        return replace(self, df=df, mean=mean, scale=scale, n=n)
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
+        if not isinstance(child, Real):
+            return None
+        names = _numbers(child, parents)
+        mean = bound_numbers(self.mean, names, self)
+        assert self.df is not None
+        assert self.n is not None
+        assert self.scale is not None
+        df = self.df - self.n + len(names)
+        return _imagined_moments(child, parents, self.count, df, mean, self.scale * np.eye(len(names)))
+
+
+BGe = NormalWishart
+
+
+@dataclass(frozen=True)
+class Gamma(Prior):
+    """A prior of the rates of counts: `shape` imagined events in `rate` imagined rows, at each configuration of the parents.
+
+    The expected rate of the count is shape/rate. A rate that is not given makes it the mean of the data to which the prior is
+    bound: so the default is worth one event.
+
+    >>> Gamma(2.0, 0.5)
+    Gamma(shape=2.0, rate=0.5)
+    """
+
+    file_type: ClassVar[str] = "Gamma"
+
+    shape: float = 1.0
+    rate: Mapping[str, float] | float | None = None
+
+    def __post_init__(self) -> None:
+        check_positive("the shape of Gamma", self.shape)
+        for rate in _values(self.rate):
+            check_positive("the rate of Gamma", rate)
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Gamma:
+        counts = sorted(n for n, v in variables.items() if isinstance(v, Count))
+        means = {n: own_mean(statistics.moments((), [n])) for n in counts}
+        rates = {n: self.shape / (m if m > 0 else 1.0) for n, m in means.items()}
+        return replace(self, rate=filled_numbers(self.rate, counts, rates))
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
+        if not isinstance(child, Count) or not all(isinstance(p, Finite) for p in parents):
+            return None
+        rate = float(bound_numbers(self.rate, [child.name], self)[0])
+        return _imagined_moments(child, parents, rate, rate, [self.shape / rate], np.zeros((1, 1)))
+
+
+def _values(given: Mapping[str, float] | float | None) -> list[float]:
+    return [] if given is None else [float(v) for v in given.values()] if isinstance(given, Mapping) else [float(given)]
+
+
+def _all_finite(name: str, given: Mapping[str, float] | float | None) -> None:
+    if not np.all(np.isfinite(_values(given))):
+        raise FitError(f"{name} must be finite numbers, not {given!r}")
+
+
+def _numbers(child: Variable, parents: Sequence[Variable]) -> tuple[str, ...]:
+    """The names of the numbers in a family, the child last."""
+    return (*(p.name for p in split(parents)[1]), child.name)
+
+
+def _imagined_moments(child: Variable, parents: Sequence[Variable], count: float, df: float, mean: Any, scatter: Any) -> Moments:
+    """The same moments everywhere, without listing any; imagined counts have no Σ ln x!, which is a constant of the data."""
+    names = _numbers(child, parents)
+    k, derived = len(names), log_factorials(names if isinstance(child, Count) else ())
+    base = np.zeros((1, len(derived)))
+    everywhere = Moments((), names, [0], [count], [mean], [scatter], [df], None, None, derived, base)  # type: ignore[arg-type]
+    none = np.zeros(0)
+    empty = (none.astype(np.int64), none, np.zeros((0, k)), np.zeros((0, k, k)), none)
+    return Moments(split(parents)[0], names, *empty, everywhere, derived=derived, sums=base[:0])
+
+
+def real_names(variables: Mapping[str, Variable]) -> list[str]:
+    return sorted(n for n, v in variables.items() if not isinstance(v, Finite))
+
+
+def filled_numbers(given: Numbers, names: Iterable[str], default: Mapping[str, float]) -> dict[str, float]:
+    """The numbers by name: those that are given, or defaults."""
+    if isinstance(given, Mapping):
+        return {n: float(given[n]) if n in given else default[n] for n in names}
+    return {n: default[n] if given is None else float(given) for n in names}
+
+
+def bound_numbers(values: Numbers, names: Sequence[str], prior: object) -> Any:
+    """The numbers of these names, which must have been given or filled."""
+    if isinstance(values, Mapping):
+        return np.array([values[n] for n in names])
+    if values is None:
+        raise FitError(f"{type(prior).__name__} takes its defaults from data; give them, or bind it with statistics first")
+    return np.full(len(names), float(values))
+
+
+def own_mean(m: Moments) -> float:
+    """The mean of a column."""
+    return float(m.mean[0, 0]) if len(m.keys) else 0.0
+
+
+def own_variance(m: Moments) -> float:
+    """The variance of a column; 1 of a constant column, whose mean is rounded, so that its variance is not always 0."""
+    v = float(m.scatter[0, 0, 0] / m.count[0]) if len(m.keys) and m.count[0] > 0 else 0.0
+    return v if v > (4.0 * np.finfo(float).eps * own_mean(m)) ** 2 else 1.0

@@ -1,0 +1,139 @@
+"""What a prior is: it imagines a statistic for a child and its parents, and speaks only for the families it knows.
+
+`bind(variables, statistics)` fills every default from the data, once per fit or search; the bound prior is kept on the model, so
+that updating with more rows, and the chain rule of the evidence, hold for one and the same prior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from suffice.errors import FitError, FormatError
+from suffice.families.protocol.family import Array, as_numbers
+from suffice.statistics import Statistics
+from suffice.variables import Finite, Variable
+
+Node = tuple[Variable, Sequence[Variable], Any]
+"""A child, its parents, and what was seen of them."""
+
+
+PRIORS: dict[str, type[Prior]] = {}
+"""Priors by what they are called in files; each class that says what it is called is here once it is defined."""
+
+
+class Prior:
+    """What a prior can do. One of its own says `imagine`, and else only what it does in another way."""
+
+    file_type: ClassVar[str] = ""
+    """What it is called in files; one without cannot be written."""
+    chooses: ClassVar[bool] = False
+    """Whether it may leave numbers free, for the data to choose."""
+    form: ClassVar[int]
+    """1: rows spread evenly over the cells of a table; 2: rows in each cell; 3: rows spread over configurations that occur."""
+    needs_data: ClassVar[bool] = False
+    """Whether what it imagines depends on where there is data, so that it is for scores alone."""
+
+    def __init_subclass__(cls) -> None:
+        if name := cls.__dict__.get("file_type"):
+            PRIORS[name] = cls
+
+    def to_dict(self) -> dict[str, Any]:
+        """The prior as plain values, for JSON: its fields."""
+        return self._head() | {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+    def _head(self) -> dict[str, Any]:
+        if PRIORS.get(self.file_type) is not type(self):
+            raise FormatError(f"a prior of the type {type(self).__name__} cannot be written to a file")
+        return {"type": self.file_type}
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Prior:
+        """What `to_dict` wrote."""
+        return cls(**{k: v for k, v in d.items() if k != "type"})
+
+    @property
+    def parts(self) -> Sequence[Any]:
+        """The priors that it is made of."""
+        return (self,)
+
+    @property
+    def is_one_matrix(self) -> bool:
+        """Whether what it imagines of numbers is one mean and scatter of all of them."""
+        return False
+
+    def table_form(self) -> tuple[int, float] | None:
+        """What it imagines of tables as the kernels know it: its `form` and `ess`; None if it is anything else."""
+        form = type(self).__dict__.get("form")  # of this class alone: one that is made from it may imagine something else
+        return None if form is None else (form, float(getattr(self, "ess", 1.0)))
+
+    def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> Any:
+        """The prior with its free numbers chosen by the evidence of these nodes; `bind` then fills what was chosen."""
+        return self
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Any:
+        """The prior with its defaults filled from the data."""
+        return self
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
+        """The statistic that it imagines of a node; None where it has nothing to say."""
+        raise NotImplementedError
+
+    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
+        """What it holds of a node: the statistic that it imagines, or a belief of another kind. For a score it may depend on
+        where there is data, as `seen` says."""
+        return self.imagine(child, parents)
+
+
+def prior_of(d: Mapping[str, Any]) -> Prior:
+    """The prior that `to_dict` wrote.
+
+    >>> from suffice import BDeu
+    >>> prior_of(BDeu(10).to_dict())
+    BDeu(ess=10)
+    """
+    return PRIORS[d["type"]].from_dict(d)
+
+
+def is_number(x: object) -> bool:
+    """Whether this is a number; True and False are none.
+
+    >>> is_number(2), is_number(True), is_number("2")
+    (True, False, False)
+    """
+    return isinstance(x, (int, float, np.number)) and not isinstance(x, bool)
+
+
+def check_positive(name: str, value: object) -> None:
+    if not (isinstance(value, (int, float, np.number)) and np.isfinite(value) and value > 0):
+        raise FitError(f"{name} must be a positive number, not {value!r}")
+
+
+def in_order(given: Any, child: Variable, what: str) -> Array:
+    """Numbers of a node's states, given in their order or by state, as an array.
+
+    >>> in_order({"b": 0.75, "a": 0.25}, Finite("x", ["a", "b"]), "the mean")
+    array([0.25, 0.75])
+    """
+    assert isinstance(child, Finite)
+    if isinstance(given, Mapping):
+        differing = [s for s in (*given, *child.states) if s not in given or s not in child.states]
+        if differing:
+            raise FitError(
+                f"{what} of {child.name!r} and the data differ in the state {differing[0]!r}; fit again with all rows, or "
+                "declare the states before"
+            )
+        given = [given[s] for s in child.states]
+    refusal = f"{what} of {child.name!r} needs {child.n_states} numbers, one per state, not {given!r}"
+    numbers = as_numbers(given, refusal, FitError)
+    if numbers.shape != (child.n_states,) or not np.all(np.isfinite(numbers)):
+        raise FitError(refusal)
+    return numbers
+
+
+def all_finite(child: Variable, parents: Sequence[Variable]) -> bool:
+    """Whether this is a table, of which a prior of tables speaks."""
+    return all(isinstance(v, Finite) for v in (child, *parents))

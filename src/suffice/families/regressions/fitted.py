@@ -1,0 +1,96 @@
+"""What a fit by IRLS leaves behind, and the table that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from suffice.errors import FitError, FormatError
+from suffice.families.protocol.family import Array, Interval, checked_level
+from suffice.families.protocol.plain_numbers import array_of, number, numbers
+from suffice.libraries import sc
+from suffice.statistics.configurations import frozen
+from suffice.variables import Variable
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fitted:
+    """What a fit by IRLS leaves behind.
+
+    log_likelihood   Σ w ln p(y | x) at the estimate
+    deviance         2 (the log-likelihood of a predictor for each row − the log-likelihood), at dispersion 1
+    pearson          Σ w (y − μ)²/V(μ)
+    dispersion       Pearson / (rows − coefficients) where the family has a dispersion, else 1
+    weight           the rows (or the sum of their weights)
+    covariance       of the intercept and the coefficients: the inverse of the expected information, times the dispersion; with a
+                     ridge, of the normal approximation of the posterior
+    iterations       passes over all rows
+    df               rows − coefficients where the dispersion is estimated: intervals and p-values are then those of a Student t;
+                     else infinite, and they are normal
+    """
+
+    log_likelihood: float
+    deviance: float
+    pearson: float
+    dispersion: float
+    weight: float
+    covariance: Array
+    iterations: int
+    df: float = np.inf
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covariance", frozen(np.array(self.covariance, dtype=np.float64)))
+
+    @property
+    def standard_errors(self) -> Array:
+        """Of each parameter, in the order of the covariance."""
+        return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)))
+
+    def interval(self, estimate: Array, level: float) -> Interval:
+        """Quantiles of a Student t, or a normal, around an estimate."""
+        q = 0.5 + 0.5 * checked_level(level)
+        width = float(sc.stdtrit(self.df, q) if np.isfinite(self.df) else sc.ndtri(q))
+        spread = width * self.standard_errors.reshape(estimate.shape)
+        return Interval(estimate - spread, estimate + spread)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fit as plain values, for JSON."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "covariance"}
+        return {**{k: number(x) for k, x in own.items()}, "covariance": numbers(self.covariance)}
+
+    @staticmethod
+    def from_dict(d: Mapping[str, Any] | None, size: int, child: Variable) -> Fitted | None:
+        """What `to_dict` wrote, of so many parameters."""
+        if d is None:
+            return None
+        covariance = array_of(d["covariance"], finite=False)
+        if covariance.size != size**2:
+            raise FormatError(f"the covariance of {child.name!r} has {covariance.size} numbers, and needs {size**2}")
+        own = {f.name: float(d[f.name]) for f in fields(Fitted) if f.name in d.keys() - {"covariance", "iterations"}}
+        n = int(d["iterations"])
+        if not 0 <= n < 2**53:
+            raise FormatError(f"the number of iterations of {child.name!r} is {n:.3g}")
+        return Fitted(**own, covariance=covariance.reshape(size, size), iterations=n)
+
+    def __repr__(self) -> str:
+        numbers = ("log_likelihood", "deviance", "pearson", "dispersion", "weight", "iterations", "df")
+        return f"Fitted({', '.join(f'{n}={getattr(self, n):.10g}' for n in numbers)})"
+
+
+def coefficient_table(names: Sequence[str], estimate: Array, fitted: Fitted) -> tuple[list[str], list[list[object]]]:
+    """Each term with its standard error, z (or t) = estimate/error, the p-value of that, and its 95 % interval."""
+    error, student = fitted.standard_errors, np.isfinite(fitted.df)
+    z = np.divide(estimate, error, out=np.full(len(error), np.nan), where=error > 0)
+    p = 2.0 * (sc.stdtr(fitted.df, -np.abs(z)) if student else sc.ndtr(-np.abs(z)))
+    columns = (c.tolist() for c in (estimate, error, z, p, *fitted.interval(estimate, 0.95)))
+    header = ["term", "estimate", "standard error", "t" if student else "z", "p", "lower", "upper"]
+    return header, [list(row) for row in zip(names, *columns, strict=True)]
+
+
+def needs_rows(child: Variable) -> FitError:
+    return FitError(
+        f"{child.name!r} is a regression, whose likelihood is not a function of counts and moments: it needs the rows"
+    )

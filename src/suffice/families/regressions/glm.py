@@ -1,0 +1,466 @@
+"""Generalised linear models: a node's distribution is a function of linear predictors η = a + b·x of its parents' columns.
+
+    Linear                 y ~ Normal(η, σ²)
+    Probit                 p(second state) = Φ(η)
+    BinomialLogit          y ~ Binomial(n, 1/(1 + e^(−η))), n the parent `trials`
+    PoissonLog             y ~ Poisson(e^η)
+    NegativeBinomialLog    y ~ negative binomial, mean e^η and variance e^η + d e^(2η)
+    GammaLog               y ~ Gamma, mean e^η and variance d e^(2η)
+    GammaInverse           y ~ Gamma, mean 1/η and variance d/η²
+    Logistic               ln p(state k) − ln p(first state) = η[k], a predictor for each state but the first
+    ProportionalOdds       p(y ≤ k) = 1/(1 + e^(−η[k])), whose slopes b are the same for all k
+
+Finite parents are coded by an indicator of every state but their first (`design`). There is no sufficient statistic of rows with
+numbers in them: the families are iterative. A pass over the rows at some θ, the levels a and slopes b of all predictors
+(`design.Layout`), gives `Sums`, which add; `learning.irls` takes them to the estimate of largest likelihood, less
+
+    ½ λ b P bᵀ     a ridge λ, the log-density of a normal prior of variance 1/λ for each effect (P: `design.shrunk`); in units of
+                   the dispersion where there is one
+
+McCullagh & Nelder 1989, Generalized Linear Models, 2nd ed., ch. 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.engine import added
+from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest, note
+from suffice.families.design import CELLS, Layout, codes_of, filled, fixed, shrunk, terms
+from suffice.families.protocol.family import Array, Columns
+from suffice.families.regressions.fitted import Fitted, needs_rows
+from suffice.families.regressions.glm_steps import EmSteps
+from suffice.families.regressions.glm_sums import Maximum as Maximum
+from suffice.families.regressions.glm_sums import Regressors as Regressors
+from suffice.families.regressions.glm_sums import Summary as Summary
+from suffice.families.regressions.glm_sums import Sums as Sums
+from suffice.families.regressions.regression_cpd import REGRESSIONS, RegressionCpd
+from suffice.statistics import Request
+from suffice.variables import Finite, Real, Variable
+
+MAX_PARAMETERS = 4096
+"""No regression has more parameters than this: its Hessian is 128 MiB."""
+
+
+class Glm(EmSteps):
+    """What all regressions have in common. `offset` names a parent that adds to η as it is, `trials` one that counts them."""
+
+    ridge: float
+
+    iterative: ClassVar[bool] = True
+    kind: ClassVar[type]
+    words: ClassVar[str]
+    file_type: ClassVar[str] = "regression"
+    """What it is called in files."""
+    level_field: ClassVar[str] = "intercept"
+    level_words: ClassVar[str] = "intercept"
+    canonical: ClassVar[bool] = True
+    dispersed: ClassVar[bool] = False
+    profiled: ClassVar[bool] = False
+    single: ClassVar[bool] = False
+    ordered: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
+    normal: ClassVar[bool] = False
+    """Whether its child is normal around the predictor: then moments say all, and EM has closed forms."""
+    sure: ClassVar[bool] = False
+    """Whether `advance` is known never to lower what it should raise; else EM looks, and halves its steps."""
+    closes: ClassVar[bool] = False
+    """Whether it has a closed form, `closed`, once its numbers are known."""
+    by_lms: ClassVar[bool] = False
+    """Whether it can be learned row by row: `suffice.learning.complete.lms`."""
+    offset: Any = None
+    trials: Any = None
+
+    def __init_subclass__(cls) -> None:
+        if "words" in cls.__dict__:
+            REGRESSIONS[cls.__name__] = cls
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.ridge, (int, float)) and 0.0 <= self.ridge < np.inf):
+            raise FitError(f"the ridge of {type(self).__name__} must be a number from 0 up, not {self.ridge!r}")
+        for what in ("offset", "trials"):
+            if not isinstance(getattr(self, what), (str, type(None))):
+                raise FitError(f"the {what} of {type(self).__name__} is the name of a parent, not {getattr(self, what)!r}")
+
+    def check(self, child: Variable, parents: Sequence[Variable]) -> None:
+        """Refuse variables that this family is not for."""
+        self.check_child(child)
+        names = [p.name for p in parents]
+        for what in ("offset", "trials"):
+            name = getattr(self, what)
+            if name is None:
+                continue
+            if name not in names:
+                raise FitError(
+                    f"the {what} {name!r} of {child.name!r} must be one of its parents: add the edge {name} -> {child.name}"
+                    f"{nearest(name, names)}"
+                )
+            if isinstance(parents[names.index(name)], Finite):
+                raise FitError(f"the {what} {name!r} of {child.name!r} must be a number, not states")
+        if self.offset is not None and self.offset == self.trials:
+            raise FitError(f"{self.offset!r} cannot be both the offset and the trials of {child.name!r}")
+        m = self.n_parameters(child, parents)
+        if m > MAX_PARAMETERS:
+            raise TooLarge(
+                f"the regression of {child.name!r} on {listed([v.name for v in parents])} would have {m:,} parameters, a Hessian "
+                f"of {bytes_in_words(8.0 * m * m)}; the limit is {MAX_PARAMETERS:,} parameters"
+            )
+
+    def check_child(self, child: Variable) -> None:
+        raise NotImplementedError
+
+    def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
+        """What statistics can say: of finite variables all, else something about the child."""
+        if not isinstance(child, Finite):
+            return Request((), (child.name,))
+        finite = all(isinstance(p, Finite) for p in parents)
+        return Request((*(p.name for p in parents), child.name) if finite else (child.name,))
+
+    def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
+        return self.layout(child, len(terms(self.regressors(parents)))).size + (self.dispersed or self.profiled)
+
+    def n_predictors(self, child: Any) -> int:
+        return 1
+
+    def layout(self, child: Variable, columns: int) -> Layout:
+        """Where θ has what, of a child and the columns of its regressors."""
+        return Layout.of(self.n_predictors(child), columns, shared=self.ordered)
+
+    def shapes(self, child: Variable, columns: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The shapes of intercept and coefficients: a number of one predictor, one set of coefficients of ordered states."""
+        levels, slopes, _ = self.layout(child, columns)
+        return () if self.single else levels.shape, slopes.shape[1:] if self.single or self.ordered else slopes.shape
+
+    def check_levels(self, child: Any, levels: Any) -> None:
+        """Refuse intercepts that cannot be."""
+
+    def level_names(self, child: Any) -> list[str]:
+        """What the intercepts are called."""
+        return ["(intercept)"]
+
+    def title(self, child: Any, dispersion: float) -> str:
+        """What a distribution of it is called."""
+        special = "".join(f", {what} {name}" for what in ("offset", "trials") if (name := getattr(self, what)) is not None)
+        return f"{self.words}{special}{self.spread_in_words(dispersion)}"
+
+    def spread_in_words(self, dispersion: float) -> str:
+        """What the dispersion of the distribution is: 1/shape, if not said otherwise."""
+        return f", shape {1.0 / dispersion:.6g}" if self.dispersed or self.profiled else ""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The parents that it must have, for they have no coefficients: offset and trials."""
+        return tuple(name for name in (self.offset, self.trials) if name is not None)
+
+    def renamed(self, names: Mapping[str, str]) -> Any:
+        """The same family of a node whose parents have other names."""
+        return self
+
+    def regressors(self, parents: Sequence[Variable]) -> tuple[Variable, ...]:
+        """The parents that have coefficients."""
+        return tuple(p for p in parents if p.name not in (self.offset, self.trials))
+
+    def estimate(self, child: Variable, *statistics: Any) -> Any:
+        """No statistics give an estimate, a likelihood or an evidence."""
+        raise needs_rows(child)
+
+    log_likelihood = log_evidence = estimate
+
+    def values(self, child: Any, columns: Columns) -> npt.NDArray[Any]:
+        """The child's column as the sums take it, of values that the family can have."""
+        raise NotImplementedError
+
+    def total_of(self, child: Any, y: npt.NDArray[Any], w: Array | None) -> Array:
+        """Σ w y, by state of a finite child."""
+        return np.array([weighed(y, w)])
+
+    def exposed(self, columns: Columns) -> tuple[Array, Array]:
+        """Trials and offset of each row; empty where the family has none."""
+        none = np.empty(0)
+        n = none if self.trials is None else np.ascontiguousarray(columns[self.trials], dtype=np.float64)
+        o = none if self.offset is None else np.ascontiguousarray(columns[self.offset], dtype=np.float64)
+        return n, o
+
+    def trials_in(self, columns: Columns, n: int) -> Array:
+        return np.ones(n) if self.trials is None else np.asarray(columns[self.trials], dtype=np.float64)
+
+    def summary(self, child: Variable, parents: Sequence[Variable], columns: Columns, weights: Array | None) -> Summary:
+        """The first pass over some rows, which also refuses values that the family cannot have."""
+        y = self.values(child, columns)
+        w = None if weights is None else np.asarray(weights, dtype=np.float64)
+        n, offset = self.exposed(columns)
+        sums = [column_sums(p, columns, w) for p in self.regressors(parents)]
+        weight = float(len(y) if w is None else w.sum())
+        return Summary(
+            weight,
+            np.concatenate([np.zeros(0), *sums]),
+            self.total_of(child, y, w),
+            weighed(offset, w) if offset.size else 0.0,
+            weighed(n, w) if n.size else weight,
+            weighed(self.base(y, n), w),
+        )
+
+    def refuse(self, child: Any, parents: Sequence[Variable], s: Summary) -> None:
+        """Refuse data without an estimate, as far as its sums show."""
+        if not s.weight > 0:
+            raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
+
+    def first_levels(self, s: Summary) -> Array:
+        """The levels without effects, from the mean of the child."""
+        raise NotImplementedError
+
+    def measure(self, at: Regressors, theta: Array, columns: Columns, weights: Array | None, **options: Any) -> Sums:
+        """The sums of one pass over some rows at θ, a part of their design held at a time."""
+        parts = self.parts(at, columns, weights, complete=True)
+        sums: Sums = reduce(added, (self.sums(X, y, w, theta, own, **options) for X, y, w, own in parts))
+        return sums
+
+    def parts(
+        self, at: Regressors, columns: Columns, weights: Array | None, *, complete: bool = False
+    ) -> Iterator[tuple[Array, npt.NDArray[Any], Array, Columns]]:
+        """Some of the rows at a time: their design, the values of the child, weights, and all columns."""
+        y = self.values(at.child, columns)
+        w = np.ones(len(y)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+        size = max(1, CELLS // (1 + len(at.centre) + 4 * getattr(at.child, "n_states", 0)))
+        for start in range(0, max(1, len(y)), size):
+            part = slice(start, start + size)
+            own = {name: column[part] for name, column in columns.items()}
+            X = filled(at.parents, own, at.centre, len(y[part]), at.child.name, complete=complete)
+            yield X, y[part], w[part], own
+
+    def sums(self, X: Array, y: Any, w: Array, theta: Array, columns: Columns) -> Sums:
+        """What rows with the design X say at θ."""
+        raise NotImplementedError
+
+    def kernel_response(self, child: Any) -> int | None:
+        """The number by which the kernels know this response of this child, if it has one predictor that they know."""
+        return None
+
+    def penalty(self, at: Regressors) -> Array:
+        """Λ of −½ θᵀΛθ, what the ridge adds to the objective."""
+        layout = self.layout(at.child, len(at.centre))
+        at_slopes, whole = layout.slopes, np.zeros((layout.size, layout.size))
+        own = self.contrasts(at.child)[:, :, None, None] * shrunk(at.parents)[1:, 1:]
+        whole[at_slopes[:, None, :, None], at_slopes[None, :, None, :]] = self.ridge * own
+        return whole
+
+    def contrasts(self, child: Any) -> Array:
+        """E of the ridge ½ λ tr(E b P bᵀ), by which the effects of several predictors are taken together."""
+        return np.eye(1)
+
+    def curve(self, mean: float, trials: float) -> float:
+        """How ln p of a row curves by η at most, or about the mean of the child."""
+        return 0.25 * max(trials, 1.0)
+
+    def unit(self, s: Sums) -> float:
+        """A change of η that is neither small nor large, at dispersion 1."""
+        return 1.0
+
+    def refuse_exact(self, at: Regressors, theta: Array, s: Sums) -> None:
+        """Refuse a fit that leaves nothing but rounding of the child, so that there is no dispersion."""
+        left = np.sqrt(s.pearson / s.weight)
+        if left > 1e-6 * explained(theta, s) + 16.0 * np.finfo(float).eps * self.level(theta):
+            return
+        by = listed([p.name for p in at.parents])
+        why = f"in the data it is a function of {by}" if explained(theta, s) > left else "its values are all equal"
+        out = "give more rows, or leave a parent out" if at.parents else "give more rows"
+        raise FitError(f"{at.child.name!r} cannot be fitted: {why}, and its dispersion would be 0; {out}")
+
+    def level(self, theta: Array) -> float:
+        """The size of the mean, in units of the deviation that `pearson` sums the squares of."""
+        return 1.0
+
+    def scale(self, s: Sums, deviance: float) -> float:
+        """The dispersion of largest likelihood: what `log_prob` takes."""
+        return 1.0
+
+    def total(self, s: Sums, summary: Summary, dispersion: float) -> float:
+        """Σ w ln p(y) from the sums."""
+        return s.log_likelihood + summary.base
+
+    def base(self, y: Array, n: Array) -> Array:
+        """ln p(y) at the η that fits a row alone: without what a dispersion adds, where there is one."""
+        return np.zeros(len(y))
+
+    def finished(
+        self, at: Regressors, parents: Sequence[Variable], found: Maximum, summary: Summary, dispersion: float = 1.0
+    ) -> Any:
+        """The CPD at θ, and what there is to know about the fit."""
+        theta, s = found.theta, found.sums
+        deviance = max(-2.0 * s.log_likelihood, 0.0)
+        if self.dispersed:
+            self.refuse_exact(at, theta, s)
+        own = self.scale(s, deviance) if self.dispersed else dispersion
+        free = summary.weight - len(theta)
+        spread = (s.pearson / free if free > 0 else np.nan) if self.dispersed else 1.0
+        if np.isnan(spread):
+            note(
+                f"{at.child.name!r}: the rows, or the sum of their weights ({summary.weight:g}), are no more than its "
+                f"{len(theta)} coefficients, so that they have no standard errors"
+            )
+        layout = self.layout(at.child, len(at.centre))
+        fitted = Fitted(
+            log_likelihood=self.total(s, summary, own),
+            deviance=deviance,
+            pearson=s.pearson,
+            dispersion=spread,
+            weight=summary.weight,
+            covariance=layout.around(found.covariance, -at.centre) * spread,
+            iterations=found.iterations,
+            df=(free if free > 0 else np.nan) if self.dispersed else np.inf,
+        )
+        return self.cpd(at.child, tuple(parents), layout.shifted(theta, -at.centre), own, centre=at.centre, fitted=fitted)
+
+    def cpd(self, child: Any, parents: tuple[Variable, ...], theta: Array, dispersion: float = 1.0, **rest: Any) -> RegressionCpd:
+        """The CPD of these parameters; the rest are its `centre` and what is `fitted`."""
+        columns = len(terms(self.regressors(parents)))
+        layout, shapes = self.layout(child, columns), self.shapes(child, columns)
+        levels, slopes = (theta[at].reshape(shape) for at, shape in zip(layout[:2], shapes, strict=True))
+        return RegressionCpd(child, parents, self, levels, slopes, dispersion, **rest)
+
+    def log_probs(self, eta: Array) -> Array:
+        """ln p of each state of a finite child (the first axis) at η."""
+        raise NotImplementedError
+
+    def log_probs_at(self, levels: Any, eta: Array) -> Array:
+        """The same, where the intercepts keep digits that η may have lost."""
+        return self.log_probs(eta)
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """A draw of each row."""
+        raise NotImplementedError
+
+    def closed(self, cpd: Any) -> Any:
+        """The same distribution as a table, a conditional Gaussian or Poisson rates, if it `closes`."""
+        raise NotImplementedError
+
+
+class OfStates(Glm):
+    """What the regressions of finite children have in common; without numbers as parents they are tables."""
+
+    kind: ClassVar[type] = Finite
+    closes: ClassVar[bool] = True
+    lost: ClassVar[str]
+
+    def check_child(self, child: Variable) -> None:
+        if not isinstance(child, Finite) or child.n_states < 2:
+            name = type(self).__name__
+            raise FitError(f"{name} is a family of finite nodes of two states or more, and {child.name!r} is {child!r}")
+
+    def n_predictors(self, child: Any) -> int:
+        self.check_child(child)
+        return int(child.n_states) - 1
+
+    def values(self, child: Finite, columns: Columns) -> npt.NDArray[Any]:
+        return codes_of(columns, child)
+
+    def total_of(self, child: Finite, y: npt.NDArray[Any], w: Array | None) -> Array:
+        return np.bincount(y.astype(np.intp, copy=False), w, child.n_states).astype(np.float64)
+
+    def refuse(self, child: Finite, parents: Sequence[Variable], s: Summary) -> None:
+        """Refuse data without rows, or without rows of a state."""
+        super().refuse(child, parents, s)
+        if np.any(s.child <= 0):
+            state = child.states[int(np.argmin(s.child))]
+            raise FitError(f"no row has {child.name}={state}, and {self.lost}")
+
+    def closed(self, cpd: Any) -> Any:
+        return cpd.table()
+
+
+@dataclass(frozen=True)
+class OnePredictor(Glm):
+    """The common part of regressions with one linear predictor; of numbers, if a family does not say otherwise.
+
+    A response has a number by which the kernel knows its log-likelihood, a link, a mean, a variance, and so on.
+    """
+
+    ridge: float = 0.0
+    offset: str | None = None
+
+    kind: ClassVar[type] = Real
+    single: ClassVar[bool] = True
+    response: ClassVar[int]
+
+    def renamed(self, names: Mapping[str, str]) -> Any:
+        return self if self.offset is None else replace(self, offset=names[self.offset])
+
+    def check_child(self, child: Variable) -> None:
+        if not isinstance(child, Real):
+            raise FitError(f"{type(self).__name__} is a family of real nodes, and {child.name!r} is {child!r}")
+
+    def values(self, child: Variable, columns: Columns) -> Array:
+        y = np.ascontiguousarray(columns[child.name], dtype=np.float64)
+        if not np.isfinite(y).all():
+            raise DataError(f"{child.name!r} has missing cells, and its regression needs all of them")
+        return y
+
+    def kernel_response(self, child: Any) -> int | None:
+        return self.response
+
+    def first_levels(self, s: Summary) -> Array:
+        return np.array([self.link(float(s.child[-1]) / s.trials) - s.offset / s.weight])
+
+    def sums(
+        self, X: Array, y: Array, w: Array, theta: Array, columns: Columns, *, dispersion: float = 1.0, expected: bool = False
+    ) -> Sums:
+        """The same, with the curvature that the rows have or are expected to have."""
+        return one_predictor(X, y, w, theta, self.response, self.exposed(columns), 1.0 / dispersion, expected)
+
+    def link(self, mean: float) -> float:
+        raise NotImplementedError
+
+    def mean(self, eta: Array) -> Array:
+        """E[y] (of one trial) at η."""
+        raise NotImplementedError
+
+    def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
+        """The variance of y (of all trials) at η."""
+        raise NotImplementedError
+
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
+        """The distribution of a number of each row, as `scipy.stats` has it."""
+        raise NotImplementedError
+
+    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
+        """ln p(y | η) of each row."""
+        raise NotImplementedError
+
+
+def one_predictor(
+    X: Array, y: Array, w: Array, theta: Array, response: int, exposed: tuple[Array, Array], shape: float, expected: bool
+) -> Sums:
+    """The sums of rows with one linear predictor; `exposed` are trials and offset."""
+    from suffice.kernels.regressions.regression import regression_sums
+
+    q = len(theta)
+    gradient, hessian, totals = np.zeros(q), np.zeros((q, q)), np.zeros(3)
+    rows = (fixed(a) for a in (y, *exposed, w, theta))
+    regression_sums(X, *rows, response, shape, expected, gradient, hessian, totals)
+    return Sums(float(totals[0]), gradient, hessian, float(totals[1]), float(totals[2]))
+
+
+def weighed(x: Array, w: Array | None) -> float:
+    """Σ w x. Not by BLAS, whose own threads get into the way of those of a fold."""
+    return float(x.sum() if w is None else np.einsum("i,i", w, x))
+
+
+def column_sums(v: Variable, columns: Columns, w: Array | None) -> Array:
+    """Σ w of each column that a parent gives a regression."""
+    if isinstance(v, Finite):
+        codes = np.asarray(columns[v.name], dtype=np.intp)
+        return np.bincount(codes, w, v.n_states)[1 : v.n_states].astype(np.float64)
+    return np.array([weighed(columns[v.name], w)])
+
+
+def explained(theta: Array, s: Sums) -> float:
+    """The standard deviation of the predictor, in units of the deviation that `pearson` sums the squares of."""
+    H = s.hessian / s.hessian[0, 0]
+    spread = H[1:, 1:] - np.outer(H[1:, 0], H[0, 1:])
+    return float(np.sqrt(max(theta[1:] @ spread @ theta[1:], 0.0) * s.hessian[0, 0] / s.weight))

@@ -1,0 +1,121 @@
+"""Regressions in EM: what completed rows, each weighed by its probability, say at the parameters so far, and one Newton step.
+
+    step       Σ w of the working sums (gradient G, curvature H) at θ, the weights being what the E-step expects
+    advance    θ + (H + Λ)⁻¹ (G − Λθ), Λ the ridge; a dispersion is the best one at θ (gamma), or takes a Newton step in its
+               logarithm (negative binomial)
+
+A Newton step goes uphill in what the M-step should maximise, and may still be too long. G is also the gradient of ln p(observed):
+so a step that lowers the objective is halved until it does not (`learning.climb`), and EM stays an ascent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from suffice.families.design import Layout, are_numbers
+from suffice.families.protocol.family import Array, Columns
+from suffice.families.regression import independent
+from suffice.families.regressions.glm_sums import Regressors, Summary, Sums
+from suffice.variables import Variable
+
+APART = 0.5
+"""The deviation of the effects of states in a random start, in units of the predictor."""
+
+
+class ExpectedSums(NamedTuple):
+    """What completed rows say at some parameters: working sums, Σ w x of the columns, Σ w y (by state of a finite child), and the
+    derivatives of the log-likelihood by the logarithm of a shape, where there is one. It adds."""
+
+    sums: Sums
+    columns: Array
+    counts: Array
+    shape: Array
+
+
+class EmSteps:
+    """What EM asks of a regression: where to start, what completed rows say, and the parameters after one step."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What a regression has: see `suffice.families.regressions.glm`."""
+
+    def start(self, child: Variable, parents: Sequence[Variable], known: Summary) -> Any:
+        """No effects, and the level that the mean of the child has."""
+        self.check(child, parents)
+        layout: Layout = self.layout(child, len(known.columns))
+        centre = np.where(are_numbers(self.regressors(parents)), known.columns / known.weight, 0.0)
+        return self.cpd(child, tuple(parents), layout.of_levels(self.first_levels(known)), centre=centre)
+
+    def random(self, child: Variable, parents: Sequence[Variable], rng: np.random.Generator, known: Summary) -> Any:
+        """The same, with effects of states drawn: where some of the variables are hidden, equal effects would stay equal."""
+        cpd = self.start(child, parents, known)
+        states, slopes = ~are_numbers(self.regressors(parents)), cpd.layout.slopes
+        theta = cpd.theta.copy()
+        width = self.apart(theta[cpd.layout.levels]) / max(1, int(states.sum()))
+        theta[slopes[:, states]] = np.clip(rng.standard_normal(slopes[:, states].shape), -2.0, 2.0) * width
+        return self.cpd(child, tuple(parents), theta, centre=cpd.centre)
+
+    def apart(self, levels: Array) -> float:
+        """The deviation of effects of states at a random start."""
+        return APART
+
+    def step(self, cpd: Any, columns: Columns, weights: Array | None = None) -> Any:
+        """What completed rows say at the parameters of `cpd`: it adds."""
+        at = Regressors(cpd.child, cpd.regressors, cpd.centre)
+        theta = cpd.layout.shifted(cpd.theta, cpd.centre)
+        known = self.summary(cpd.child, cpd.parent_variables, columns, weights)
+        sums = self.measure(at, theta, columns, weights, **self.told(cpd))
+        return ExpectedSums(sums, known.columns, known.child, self.shape_slopes(at, theta, cpd.dispersion, columns, weights))
+
+    def advance(self, cpd: Any, statistic: tuple[Any, ...]) -> Any:
+        """The regression after one step; a column that the rows cannot tell from those before it stays where it is."""
+        found = ExpectedSums(*statistic)
+        s = Sums(*found.sums)
+        if not s.weight > 0:
+            return cpd
+        layout, at = cpd.layout, Regressors(cpd.child, cpd.regressors, cpd.centre)
+        theta, penalty = layout.shifted(cpd.theta, cpd.centre), self.penalty(at)
+        curvature, slope = s.hessian + penalty, s.gradient - penalty @ theta
+        kept = independent(curvature, cpd.child.name)
+        scale = np.sqrt(np.diag(curvature)[kept])
+        ahead = theta.copy()
+        ahead[kept] += np.linalg.solve(curvature[np.ix_(kept, kept)] / scale[:, None] / scale, slope[kept] / scale) / scale
+        ahead = self.allowed(layout, theta, ahead)
+        plain = layout.shifted(ahead, -cpd.centre)
+        numbers = are_numbers(cpd.regressors)
+        centre = np.where(numbers, found.columns / s.weight, cpd.centre)
+        return self.cpd(cpd.child, cpd.parent_variables, plain, self.dispersion_at(cpd, s, found.shape), centre=centre)
+
+    def log_prior(self, cpd: Any) -> float:
+        """−½ θᵀΛθ: what the ridge adds to the objective."""
+        if not self.ridge:
+            return 0.0
+        penalty = self.penalty(Regressors(cpd.child, cpd.regressors, cpd.centre))
+        return -0.5 * float(cpd.theta @ penalty @ cpd.theta)
+
+    def told(self, cpd: Any) -> dict[str, float]:
+        """What a pass is told besides θ."""
+        return {}
+
+    def shape_slopes(self, at: Regressors, theta: Array, dispersion: float, columns: Columns, weights: Array | None) -> Array:
+        """The derivatives by the logarithm of a shape, of a family that has one to climb to."""
+        return np.zeros(0)
+
+    def allowed(self, layout: Layout, theta: Array, ahead: Array) -> Array:
+        """Parameters ahead, or as far on the way to them as parameters may be."""
+        return ahead
+
+    def dispersion_at(self, cpd: Any, s: Sums, shape: Array) -> float:
+        """The dispersion of the next step: the best one at the parameters where the sums are from."""
+        return float(self.scale(s, max(-2.0 * s.log_likelihood, 0.0))) if self.dispersed else 1.0
+
+
+def between(cpd: Any, other: Any, share: float = 0.5) -> Any:
+    """The regression on the way from one to another of the same node; a dispersion in its logarithm."""
+    theta = (1.0 - share) * cpd.theta + share * other.theta
+    dispersion = float(np.exp((1.0 - share) * np.log(cpd.dispersion) + share * np.log(other.dispersion)))
+    return cpd.family.cpd(cpd.child, cpd.parent_variables, theta, dispersion, centre=cpd.centre)

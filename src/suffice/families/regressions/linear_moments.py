@@ -1,0 +1,141 @@
+"""Linear regressions from moments: of a number on numbers and states whose effects add, the moments within each configuration of
+the finite parents say all. So they have an exact M-step, an exact update, and need no rows.
+
+With d the indicators of a configuration, N, m, S the weight, mean and scatter of its numbers (x, y), the columns (d, x, y) have
+
+    Σ N (v − v̄)(v − v̄)ᵀ + Σ S,   v = (d, m),  S only in the numbers
+
+as scatter over all configurations, of which the last is regressed on the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import FitError
+from suffice.families.design import are_numbers, columns_of
+from suffice.families.protocol.family import Array, split
+from suffice.families.regression import Regression, independent, regress
+from suffice.families.regressions.glm_sums import Maximum, Regressors, Summary, Sums
+from suffice.remedies import ridge_of
+from suffice.statistics.chan import Spread
+from suffice.statistics.configurations import sizes
+from suffice.variables import Finite, Variable
+
+
+class CommonLine(NamedTuple):
+    """One line for all configurations: y = levels[configuration] + slopes·x + e; the residual and scatter are of all rows.
+
+    `regression` is that on the columns that are kept; `collinear` the first number that is a combination of other columns.
+    """
+
+    levels: Array
+    slopes: Array
+    weight: float
+    scatter: Array
+    regression: Regression
+    collinear: int | None
+
+
+def indicators(finite: Sequence[Finite], keys: npt.NDArray[np.int64]) -> Array:
+    """A row for each configuration, a column for each state but the first of each finite parent.
+
+    >>> indicators([Finite("z", ["a", "b"]), Finite("u", ["a", "b", "c"])], np.array([0, 5]))
+    array([[0., 0., 0.],
+           [1., 0., 1.]])
+    """
+    codes = np.unravel_index(keys, sizes(finite)) if finite else ()
+    parts = [np.equal(c[:, None], np.arange(1, v.n_states)) for v, c in zip(finite, codes, strict=True)]
+    return np.concatenate([np.zeros((len(keys), 0)), *parts], axis=1).astype(np.float64)
+
+
+def common_line(
+    finite: Sequence[Finite],
+    keys: npt.NDArray[np.int64],
+    spread: Spread,
+    known: Mapping[int, float],
+    penalty: Array | None = None,
+) -> CommonLine:
+    """The least squares of the last number on the others and the states. Slopes in `known`, by the place of their number, are
+    not estimated. `penalty` is added to the scatter of the columns: indicators, then the numbers that are free."""
+    weight, mean, _, scatter = spread
+    k = mean.shape[1]
+    free = [i for i in range(k - 1) if i not in known]
+    A = np.vstack([np.eye(k)[free], [[1.0 if i == k - 1 else -known.get(i, 0.0) for i in range(k)]]])
+    D, total = indicators(finite, keys), float(weight.sum())
+    v = np.concatenate([D, mean @ A.T], axis=1)
+    middle = weight @ v / total
+    whole = (v - middle).T @ ((v - middle) * weight[:, None])
+    whole[D.shape[1] :, D.shape[1] :] += A @ scatter.sum(axis=0) @ A.T
+    if penalty is not None:
+        whole[:-1, :-1] += penalty
+    q = len(whole) - 1
+    kept = independent(whole[:q, :q], "the regression")
+    lost = [j - D.shape[1] for j in range(D.shape[1], q) if j not in kept]
+    own = np.append(kept, q)
+    r = regress(whole[np.ix_(own, own)])
+    b = np.zeros(q)
+    b[kept] = r.coefficients
+    every = indicators(finite, np.arange(int(np.prod(sizes(finite), dtype=np.int64))))
+    slopes = np.array([known.get(i, 0.0) for i in range(k - 1)])
+    slopes[free] = b[D.shape[1] :]
+    levels = middle[-1] - middle[:q] @ b + every @ b[: D.shape[1]]
+    return CommonLine(levels, slopes, total, whole, r, free[lost[0]] if lost else None)
+
+
+def fitted_line(family: Any, child: Variable, parents: Sequence[Variable], seen: Any) -> Any:
+    """The linear regression of largest likelihood (less a ridge) from moments: what IRLS finds in the rows.
+
+    >>> from suffice import Linear, Real
+    >>> from suffice.statistics import Moments
+    >>> s = Moments((), ("x", "y"), [0], [4.0], [[1.0, 2.0]], [[[4.0, 2.0], [2.0, 3.0]]])
+    >>> fitted_line(Linear(), Real("y"), [Real("x")], s).coefficients
+    array([0.5])
+    """
+    family.check(child, parents)
+    (finite, reals), own = split(parents), family.regressors(parents)
+    N = float(seen.count.sum())
+    family.refuse(child, parents, blank := Summary(N, np.zeros(0), np.zeros(1), 0.0, N, 0.0))
+    middle = seen.count @ (seen.mean + seen.rest) / N
+    known = {j: 1.0 for j, p in enumerate(reals) if p.name == family.offset}
+    free = [p.name for p in reals if p.name != family.offset]
+    order = _order(own, finite, free)
+    penalty = family.penalty(Regressors(child, own, np.zeros(len(order))))[1:, 1:]
+    spread = Spread(seen.count, (seen.mean - middle) + seen.rest, np.zeros_like(seen.mean), seen.scatter)
+    found = common_line(finite, seen.keys, spread, known, penalty[np.ix_(back := np.argsort(order), back)])
+    if len(found.regression.coefficients) < len(order):
+        raise FitError(
+            f"{child.name!r} cannot be fitted: a column of its parents is a combination of others, or no row has a state of "
+            f"them; leave a parent or state out, or use {ridge_of(type(family).__name__)}"
+        )
+    b = found.regression.coefficients[order]
+    at = Regressors(child, own, np.where(are_numbers(own), _centres(own, reals, middle), 0.0))
+    level = found.levels[0] + middle[-1] - sum(known[j] * middle[j] for j in known)
+    layout = family.layout(child, len(order))
+    covariance = np.zeros((1 + len(order),) * 2)
+    covariance[0, 0], covariance[1:, 1:] = 1.0 / N, found.regression.inverse[np.ix_(order, order)]
+    shares = np.concatenate([seen.count @ indicators(finite, seen.keys) / N, np.zeros(len(free))])[order]
+    covariance = layout.around(covariance, -shares)
+    rss = found.regression.residual - float(b @ penalty @ b)
+    inside = np.linalg.inv(covariance)
+    inside[1:, 1:] -= penalty
+    s = Sums(-0.5 * rss, np.zeros(1 + len(b)), inside, rss, N)
+    return family.finished(at, parents, Maximum(np.append(level, b), s, covariance, 1), blank)
+
+
+def _order(own: Sequence[Variable], finite: Sequence[Finite], free: Sequence[str]) -> npt.NDArray[np.intp]:
+    """Where each term of a regression is among the columns of `common_line`: states of the finite parents, then numbers."""
+    states = len([s for v in finite for s in v.states[1:]])
+    places = {v.name: list(range(*columns_of(finite, v.name).indices(states))) for v in finite}
+    places |= {name: [states + j] for j, name in enumerate(free)}
+    return np.array([j for v in own for j in places[v.name]], dtype=np.intp)
+
+
+def _centres(own: Sequence[Variable], reals: Sequence[Variable], middle: Array) -> Array:
+    """The mean of each term that is a number."""
+    means = {v.name: m for v, m in zip(reals, middle, strict=False)}
+    return np.array([means.get(v.name, 0.0) for v in own for _ in range(v.n_states - 1 if isinstance(v, Finite) else 1)])

@@ -1,0 +1,272 @@
+"""Logistic regression: p(y = k | x) = exp ηₖ / Σⱼ exp ηⱼ for a finite child y of K states, η₀ = 0 and ηₖ = aₖ + bₖ·x.
+
+The columns x are the numbers of the real parents and, of each finite parent, an indicator of every state but its first; there
+are no interactions. The first state of the child is the reference, so that (K − 1)(1 + p) parameters say all.
+
+There is no sufficient statistic of rows with numbers in them: the family is iterative. With θ = (a, b), X = (1, x − c) for a
+centre c that keeps the digits, and row weights w, a pass over the rows sums
+
+    log-likelihood  Σ w ln p(y | x)
+    gradient        G = Σ w (1[y = k] − pₖ) X
+    scatter         S = Σ w X Xᵀ                         (K = 2: Σ w c(η) X Xᵀ, c(η) = 2 tanh(η/2)/η ≤ 1)
+    counts          Σ w 1[y = k]
+    powers          Σ X¹⁶, whose root is at least max |X|
+    hessian         H = Σ w pₖ (1[k = l] − pₗ) X Xᵀ      (where it is small)
+
+from which two steps are known that never lower the log-likelihood; the one that promises more is taken.
+
+    bound           E ⊗ ½S is nowhere less than H, with E = I − 11ᵀ/K and E⁻¹ = I + 11ᵀ: solve it against G
+                    (Böhning & Lindsay 1988, Annals of the Institute of Statistical Mathematics 40, p. 641; for K = 2 the sharper
+                    bound of Jaakkola & Jordan 2000, Statistics and Computing 10, p. 25)
+    damped Newton   d = H⁻¹ G. Along d the third derivative is at most M times the second, M the widest range over the states of
+                    a row's change of η; so t = ln(1 + M)/M of d gains at least G·d (t − (M − ln(1 + M))/M²)
+                    (the self-concordance of Bach 2010, Electronic Journal of Statistics 4, p. 384)
+
+With `ridge` λ the objective is Σ w ln p − ½ λ tr(E b P bᵀ), P = 1 for a number and I − 11ᵀ/r among the indicators of r states:
+half λ times the squares of the effects, each set of effects taken to sum to 0, so that no state is special. For K = 2, where
+there is one predictor, E is taken as 1: the prior of each effect is normal of variance 1/λ, as in the other regressions.
+
+`step` and `advance` are one sure step, as EM takes it; `learning.irls` goes to the top with `measure`, by Newton steps it checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.data import added
+from suffice.families.design import are_numbers, fixed, shrunk
+from suffice.families.hierarchical.laplace import log_softmax
+from suffice.families.protocol.family import Array, Columns
+from suffice.families.regression import independent
+from suffice.families.regressions.glm import OfStates, one_predictor
+from suffice.families.regressions.glm_sums import Regressors, Summary, Sums
+from suffice.families.regressions.regression_cpd import RegressionCpd
+from suffice.variables import Finite, Variable
+
+SMALL = 256
+"""Up to so many parameters a step asks for the Hessian unasked: it is worth its sums."""
+
+POWER = 16
+"""The power whose sum bounds the largest number of a column: for a million rows it is at most 2.4 times too high."""
+
+
+class Working(NamedTuple):
+    """What one pass over rows says about some parameters; it adds. The Hessian may be empty."""
+
+    log_likelihood: float
+    gradient: Array
+    scatter: Array
+    counts: Array
+    powers: Array
+    hessian: Array
+
+
+@dataclass(frozen=True)
+class Logistic(OfStates):
+    """The family of logistic regressions of a finite node: of two states, or multinomial. `ridge` shrinks the coefficients.
+
+    >>> import suffice as sf
+    >>> data = {"x": [1.0, 2.0, 3.0, 4.0], "y": ["no", "yes", "no", "yes"]}
+    >>> sf.fit("x -> y", data, families={"y": Logistic()})["y"].coefficients.round(4)
+    array([[0.9082]])
+    """
+
+    ridge: float = 0.0
+
+    lost: ClassVar[str] = "its log-odds would be infinite; leave the state out"
+    file_type: ClassVar[str] = "logistic"
+    words: ClassVar[str] = "logistic regression"
+    by_lms: ClassVar[bool] = True
+    sure: ClassVar[bool] = True
+    response: ClassVar[int] = 1
+
+    def start(self, child: Variable, parents: Sequence[Variable], known: Summary | None = None) -> RegressionCpd:
+        """No effects: every state as probable as the others, whatever is known."""
+        self.check(child, parents)
+        return self.cpd(child, tuple(parents), np.zeros(self.n_parameters(child, parents)))
+
+    def random(
+        self, child: Variable, parents: Sequence[Variable], rng: np.random.Generator, known: Summary | None = None
+    ) -> RegressionCpd:
+        """Standard normal intercepts and effects of states, no effects of numbers (whose scale is not known): a start where
+        some of the variables are hidden and equal effects would stay equal."""
+        cpd = self.start(child, parents)
+        effects = rng.standard_normal(cpd.coefficients.shape)
+        effects[:, are_numbers(parents)] = 0.0
+        return replace(cpd, intercept=rng.standard_normal(cpd.intercept.shape), coefficients=effects)
+
+    def step(
+        self, cpd: RegressionCpd, columns: Columns, weights: npt.NDArray[Any] | None = None, *, newton: bool | None = None
+    ) -> Working:
+        """The sums of one pass over these rows, at the parameters of `cpd`; whether with the Hessian goes by its size."""
+        curved = cpd.n_parameters <= SMALL if newton is None else newton
+        at = Regressors(cpd.child, cpd.parent_variables, cpd.centre)
+        sums: Working = reduce(added, (_sums(cpd, X, y, w, curved) for X, y, w, _ in self.parts(at, columns, weights)))
+        return sums
+
+    def advance(self, cpd: RegressionCpd, statistic: tuple[Any, ...]) -> RegressionCpd:
+        """The parameters after one step that does not lower Σ w ln p (less the ridge). A column that the rows cannot tell
+        from those before it stays where it is."""
+        s = Working(*statistic)
+        kept = self.independent(cpd, s)
+        moved, gain = self._bounded(cpd, s, kept)
+        further, more = self._damped(cpd, s, kept) if s.hessian.size else (moved, gain)
+        return _moved(cpd, further if more > gain else moved, s.scatter)
+
+    def independent(self, cpd: RegressionCpd, s: Working) -> npt.NDArray[np.intp]:
+        """The columns, the intercept first, that the rows (or the ridge) can tell from those before them."""
+        return independent(self._half(cpd, s), cpd.child.name)
+
+    def _bounded(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
+        """The step to the top of the bound, and what it gains at least."""
+        G, moved = self._gradient(cpd, s), np.zeros_like(s.gradient)
+        moved[:, kept] = _solved(self._half(cpd, s)[np.ix_(kept, kept)], (G + G.sum(axis=0))[:, kept].T).T
+        return moved, 0.5 * float(np.sum(G * moved))
+
+    def _damped(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
+        """As much of the Newton step as is safe, and what it gains at least: nothing where its digits are in doubt."""
+        try:
+            d, error = self._direction(cpd, s, kept)
+        except np.linalg.LinAlgError:
+            return np.zeros_like(s.gradient), -np.inf
+        with np.errstate(over="ignore", invalid="ignore"):
+            M, slope = _widest(cpd, s, d), float(np.sum(self._gradient(cpd, s) * d))
+        if not (np.isfinite(M) and M > 0 and slope > 0 and error < 1e-6):
+            return np.zeros_like(d), -np.inf
+        t = np.log1p(M) / M
+        return t * d, slope * (t - (1.0 - t) / M)
+
+    def _direction(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
+        """H⁻¹ G in the columns that are kept, and the relative error of that as a solution."""
+        H = s.hessian + self.ridge * np.kron(self.contrasts(cpd.child), shrunk(cpd.parent_variables))
+        d, G = np.zeros(len(H)), self._gradient(cpd, s).reshape(-1)
+        used = (len(s.scatter) * np.arange(len(s.gradient))[:, None] + kept).reshape(-1)
+        with np.errstate(over="ignore", invalid="ignore"):  # where every row is sure, H is next to nothing
+            d[used] = _solved(H[np.ix_(used, used)], G[used])
+            scale = np.sqrt(np.diag(H)[used])
+            error, size = (float(np.linalg.norm(v[used] / scale)) for v in (H @ d - G, G))
+        return d.reshape(s.gradient.shape), error / size if size else 0.0
+
+    def _half(self, cpd: RegressionCpd, s: Working) -> Array:
+        """The bound of one predictor: E, which the ridge takes as 1 of two states, is ½ of them in the bound."""
+        ridge = self.ridge * (2.0 if cpd.child.n_states == 2 else 1.0)
+        return np.asarray(0.5 * s.scatter + ridge * shrunk(cpd.parent_variables))
+
+    def log_prior(self, cpd: RegressionCpd) -> float:
+        """−½ λ tr(E b P bᵀ): what the ridge adds to the objective."""
+        return -0.5 * float(np.sum(self._pull(cpd) * cpd.numbers)) if self.ridge else 0.0
+
+    def _gradient(self, cpd: RegressionCpd, s: Working) -> Array:
+        return np.asarray(s.gradient - self._pull(cpd))
+
+    def _pull(self, cpd: RegressionCpd) -> Array:
+        """λ E b P, the slope of the ridge."""
+        return np.asarray(self.ridge * self.contrasts(cpd.child) @ cpd.numbers @ shrunk(cpd.parent_variables))
+
+    def first_levels(self, s: Summary) -> Array:
+        """The log-odds of the states."""
+        return np.asarray(np.log(s.child[1:]) - np.log(s.child[0]))
+
+    def sums(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array, columns: Columns) -> Sums:
+        """The same, the predictors of the states one after the other."""
+        if len(theta) == len(X):
+            return one_predictor(X, y.astype(np.float64), w, theta, self.response, self.exposed(columns), 1.0, False)
+        from suffice.kernels.regressions.regression import softmax_sums
+
+        theta = theta.reshape(-1, len(X))
+        gradient, hessian, totals = np.zeros(theta.shape), np.zeros((theta.size, theta.size)), np.zeros(3)
+        softmax_sums(X, fixed(y), fixed(w), fixed(theta), gradient, hessian, totals)
+        return Sums(float(totals[0]), gradient.reshape(-1), hessian, float(totals[1]), float(totals[2]))
+
+    def kernel_response(self, child: Finite) -> int | None:
+        return self.response if child.n_states == 2 else None
+
+    def contrasts(self, child: Finite) -> Array:
+        """E = I − 11ᵀ/K over the states but the first; 1 of two states."""
+        K = child.n_states
+        return np.eye(1) if K == 2 else np.eye(K - 1) - 1.0 / K
+
+    def title(self, child: Finite, dispersion: float) -> str:
+        return f"logistic, against {child.name}={child.states[0]}"
+
+    def log_probs(self, eta: Array) -> Array:
+        return log_softmax(np.concatenate([np.zeros((1, *eta.shape[1:])), eta]), axis=0)
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        ends = np.cumsum(np.exp(self.log_probs(eta)), axis=0)
+        return np.asarray((rng.random(eta.shape[1]) * ends[-1] >= ends[:-1]).sum(axis=0), dtype=np.int32)
+
+
+def _sums(cpd: RegressionCpd, X: Array, y: npt.NDArray[np.intp], w: Array, curved: bool) -> Working:
+    layout = cpd.layout
+    log_p = cpd.family.log_probs(layout.predictors(layout.shifted(cpd.theta, cpd.centre)) @ X)
+    P, rest = np.exp(log_p), -np.expm1(log_p)  # which keeps its digits where p is nearly 1
+    residual, rows = -P, np.arange(len(y))
+    residual[y, rows] = rest[y, rows]
+    with np.errstate(over="ignore", invalid="ignore"):  # squares beyond the largest double are refused by name in `advance`
+        G = (residual[1:] * w) @ X.T
+        S = (X * (w * _curvature(log_p))) @ X.T
+        H = _hessian(P, rest, w, X) if curved else np.zeros((0, 0))
+        powers = np.square(np.square(np.square(np.square(X)))).sum(axis=1) if curved else np.zeros(len(X))
+    return Working(float(w @ log_p[y, rows]), G, S, np.bincount(y, w, len(P)).astype(np.float64), powers, H)
+
+
+def _curvature(log_p: Array) -> Array | float:
+    """c(η) = 2 tanh(η/2)/η of two states; 1 of more, for which no sharper bound of this form is known to us."""
+    if len(log_p) > 2:
+        return 1.0
+    half = np.maximum(np.abs(log_p[1] - log_p[0]) / 2.0, 1e-9)
+    return np.asarray(np.tanh(half) / half)
+
+
+def _hessian(P: Array, rest: Array, w: Array, X: Array) -> Array:
+    """Minus the second derivatives, a block for each pair of states but the first."""
+    K, q = len(P), len(X)
+    H = np.empty(((K - 1) * q, (K - 1) * q))
+    for k in range(K - 1):
+        for j in range(k + 1):
+            block = (X * (w * P[k + 1] * (rest[k + 1] if j == k else -P[j + 1]))) @ X.T
+            H[k * q : (k + 1) * q, j * q : (j + 1) * q] = block
+            H[j * q : (j + 1) * q, k * q : (k + 1) * q] = block.T
+    return H
+
+
+def _widest(cpd: RegressionCpd, s: Working, d: Array) -> float:
+    """At least the widest range, over the states of the child, of the change of η that a step d makes in any row."""
+    largest = np.ones(len(s.powers))
+    numbers = np.flatnonzero(are_numbers(cpd.parent_variables)) + 1
+    largest[numbers] = s.powers[numbers] ** (1.0 / POWER)
+    if np.any((largest == 0) & (np.diag(s.scatter) > 0)):  # numbers too small for their powers
+        return np.inf
+    changes = np.concatenate([np.zeros((1, d.shape[1])), d])
+    apart = np.abs(changes[:, None] - changes) * largest
+    total = apart[..., 0]
+    for p in cpd.parents:
+        total = total + apart[..., 1:][..., cpd.columns_of(p)].max(axis=-1, initial=0.0)  # a row is in one state only
+    return float(total.max())
+
+
+def _solved(A: Array, b: Array) -> Array:
+    """A⁻¹ b for a positive definite A, scaled to unit diagonal."""
+    diagonal = np.diag(A)
+    if np.any(diagonal <= 0):
+        raise np.linalg.LinAlgError("singular")
+    scale = np.sqrt(diagonal)
+    rows = scale[:, None] if b.ndim == 2 else scale
+    return np.asarray(np.linalg.solve(A / scale[:, None] / scale, b / rows) / rows)
+
+
+def _moved(cpd: RegressionCpd, moved: Array, scatter: Array) -> RegressionCpd:
+    """The regression after a step in centred columns, its centre moved to the mean of the numbers."""
+    layout = cpd.layout
+    theta = layout.shifted(layout.shifted(cpd.theta, cpd.centre) + moved.reshape(-1), -cpd.centre)
+    mean = scatter[0, 1:] / scatter[0, 0] if scatter[0, 0] > 0 else np.zeros_like(cpd.centre)
+    centre = cpd.centre + np.where(are_numbers(cpd.parent_variables), mean, 0.0)
+    own: RegressionCpd = cpd.family.cpd(cpd.child, cpd.parent_variables, theta, centre=centre)
+    return own

@@ -1,0 +1,482 @@
+"""The regressions with one linear predictor: what each response and link adds to `glm.OnePredictor`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import DataError, FitError
+from suffice.exponential.arithmetic.special import (
+    HALF_LOG_2PI,
+    excess_over_log,
+    inverse_log_minus_digamma,
+    log_binomial,
+    log_minus_digamma,
+    log_negative_binomial,
+    log_poisson,
+    ratio_excess,
+    stirling_rest,
+)
+from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
+from suffice.families.design import codes_of, predicted
+from suffice.families.poisson import LARGEST, PoissonRates
+from suffice.families.protocol.family import Array, Columns
+from suffice.families.regressions.glm import OfStates, OnePredictor, weighed
+from suffice.families.regressions.glm_sums import Regressors, Summary, Sums
+from suffice.families.regressions.regression_cpd import RegressionCpd
+from suffice.libraries import sc
+from suffice.remedies import declaration
+from suffice.statistics import Request
+from suffice.variables import Count, Finite, Variable
+
+
+@dataclass(frozen=True)
+class Linear(OnePredictor):
+    """Linear regression of a real node, with one variance: y ~ Normal(a + b·x, σ²). Unlike the linear Gaussian that a real node
+    has by default it has one set of coefficients for all states of its finite parents, whose effects add. `ridge` λ is in units
+    of σ²: least squares plus λ b².
+
+    >>> import suffice as sf
+    >>> data = {"x": [1.0, 2.0, 3.0, 4.0], "g": ["a", "a", "b", "b"], "y": [1.0, 2.5, 5.0, 6.0]}
+    >>> sf.fit("x -> y; g -> y", data, families={"y": Linear()})["y"].coefficients.round(4)
+    array([1.25, 1.25])
+    """
+
+    response: ClassVar[int] = 0
+    linear: ClassVar[bool] = True
+    normal: ClassVar[bool] = True
+    closes: ClassVar[bool] = True
+    dispersed: ClassVar[bool] = True
+    words: ClassVar[str] = "linear regression"
+    by_lms: ClassVar[bool] = True
+
+    def curve(self, mean: float, trials: float) -> float:
+        return 1.0
+
+    def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
+        return LinearGaussian().needs(child, parents)
+
+    def spread_in_words(self, dispersion: float) -> str:
+        return f", variance {dispersion:.6g}"
+
+    def link(self, mean: float) -> float:
+        return mean
+
+    def mean(self, eta: Array) -> Array:
+        return eta
+
+    def level(self, theta: Array) -> float:
+        return float(abs(theta[0]))
+
+    def scale(self, s: Sums, deviance: float) -> float:
+        return s.pearson / s.weight
+
+    def total(self, s: Sums, summary: Summary, dispersion: float) -> float:
+        with np.errstate(divide="ignore"):
+            return float(-0.5 * summary.weight * (np.log(2.0 * np.pi * dispersion) + 1.0))
+
+    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
+        return np.asarray(-0.5 * ((y - eta) ** 2 / dispersion + np.log(2.0 * np.pi * dispersion)))
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        return np.asarray(rng.normal(eta, np.sqrt(dispersion)))
+
+    def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
+        return np.full(eta.shape, dispersion)
+
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
+        return stats.norm(eta, np.sqrt(dispersion))
+
+    def opened(self, line: ConditionalGaussian) -> RegressionCpd:
+        """Back from it: the effect of a state is what it changes where all other parents are in their first state."""
+        at_first = (0,) * len(line.finite_parents)
+        level, slopes = line.intercept[at_first], line.coefficients[at_first]
+        effects = {v.name: np.moveaxis(line.intercept, i, 0) for i, v in enumerate(line.finite_parents)}
+        steps = {p: effect.reshape(len(effect), -1)[1:, 0] - level for p, effect in effects.items()}
+        numbers = {p: slopes[[j]] for j, p in enumerate(line.real_parents)}
+        own = [(steps | numbers)[p.name] for p in self.regressors(line.parent_variables)]
+        theta = np.concatenate([[level], *own])
+        return self.cpd(line.child, line.parent_variables, theta, float(line.variance[at_first]))
+
+    def closed(self, cpd: RegressionCpd) -> ConditionalGaussian:
+        """A conditional Gaussian: its intercepts are η in each configuration of the finite parents, the numbers being 0."""
+        levels = cpd.predictor_by_states()
+        slopes = [1.0 if p == self.offset else float(cpd.coefficients[cpd.terms.index(p)]) for p in cpd.real_parents]
+        spread = np.broadcast_to(np.array(slopes), (*levels.shape, len(slopes)))
+        return ConditionalGaussian(cpd.child, cpd.parent_variables, levels, spread, np.full(levels.shape, cpd.dispersion))
+
+
+@dataclass(frozen=True)
+class Probit(OfStates, OnePredictor):
+    """Probit regression of a node of two states: p(second state) = Φ(a + b·x).
+
+    >>> import suffice as sf
+    >>> data = {"x": [1.0, 2.0, 3.0, 4.0], "y": ["no", "yes", "no", "yes"]}
+    >>> sf.fit("x -> y", data, families={"y": Probit()})["y"].coefficients.round(4)
+    array([0.5908])
+    """
+
+    response: ClassVar[int] = 2
+    canonical: ClassVar[bool] = False
+    words: ClassVar[str] = "probit regression"
+    lost: ClassVar[str] = "its probability would be 0; leave the node or the state out"
+
+    def check_child(self, child: Variable) -> None:
+        if not isinstance(child, Finite) or child.n_states != 2:
+            raise FitError(f"Probit is a family of finite nodes of two states, and {child.name!r} is {child!r}")
+
+    def values(self, child: Finite, columns: Columns) -> Array:  # type: ignore[override]
+        return codes_of(columns, child).astype(np.float64)
+
+    def link(self, mean: float) -> float:
+        return float(sc.ndtri(mean))
+
+    def mean(self, eta: Array) -> Array:
+        return np.asarray(sc.ndtr(eta))
+
+    def log_probs(self, eta: Array) -> Array:
+        return np.stack([sc.log_ndtr(-eta), sc.log_ndtr(eta)])
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        return (rng.standard_normal(len(eta)) < eta).astype(np.int32)
+
+
+NO_SPREAD = 1e-7
+"""A negative binomial of a smaller dispersion than this cannot be told from a Poisson."""
+
+
+class _OfCounts(OnePredictor):
+    """Whole numbers from 0 up."""
+
+    kind: ClassVar[type] = Count
+
+    def check_child(self, child: Variable) -> None:
+        if not isinstance(child, Count):
+            name, numbers = child.name, not isinstance(child, Finite) or all(state.isdigit() for state in child.states)
+            way = f": declare it, {declaration(name, f'Count({name!r})', 'scan(data, {})')}" if numbers else ""
+            raise FitError(f"{type(self).__name__} is a family of counts, and {name!r} is {child!r}{way}")
+
+
+@dataclass(frozen=True)
+class BinomialLogit(_OfCounts):
+    """Logistic regression of how many of `trials` trials, a parent of the node, were successes.
+
+    >>> import suffice as sf
+    >>> data = {"dose": [1.0, 2.0, 3.0], "n": [10, 10, 10], "ill": [2, 5, 7]}
+    >>> rows = sf.scan(data, variables={"ill": Count("ill"), "n": Count("n")})
+    >>> sf.fit("dose -> ill; n -> ill", rows, families={"ill": BinomialLogit(trials="n")})["ill"].coefficients.round(4)
+    array([1.1051])
+    """
+
+    trials: str | None = None
+
+    def renamed(self, names: Mapping[str, str]) -> Any:
+        own = super().renamed(names)
+        return own if self.trials is None else replace(own, trials=names[self.trials])
+
+    response: ClassVar[int] = 1
+    words: ClassVar[str] = "binomial regression, logit link"
+    by_lms: ClassVar[bool] = True
+
+    def check_child(self, child: Variable) -> None:
+        if self.trials is None:
+            raise FitError(f"BinomialLogit needs the name of the parent of {child.name!r} that holds the trials: trials=...")
+        super().check_child(child)
+
+    def values(self, child: Variable, columns: Columns) -> Array:
+        y = super().values(child, columns)
+        n = np.asarray(columns[self.trials], dtype=np.float64)  # type: ignore[index]
+        wrong = np.flatnonzero(~((y <= n) & (n == np.floor(n))))
+        if wrong.size:
+            i = int(wrong[0])
+            raise DataError(
+                f"a row has {child.name}={y[i]:g} and {self.trials}={n[i]:g}: there cannot be more successes than trials, and "
+                "trials are whole numbers"
+            )
+        return y
+
+    def refuse(self, child: Variable, parents: Any, s: Summary) -> None:
+        super().refuse(child, parents, s)
+        if not 0 < s.child[0] < s.trials:
+            what = "successes" if s.child[0] <= 0 else "failures"
+            raise FitError(f"{child.name!r} cannot be fitted: the data has no {what}, and its log-odds would be infinite")
+
+    def link(self, mean: float) -> float:
+        return float(np.log(mean) - np.log1p(-mean))
+
+    def mean(self, eta: Array) -> Array:
+        return np.asarray(sc.expit(eta))
+
+    def base(self, y: Array, n: Array) -> Array:
+        return log_poisson_peak(y) + log_poisson_peak(n - y) - log_poisson_peak(n)
+
+    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
+        inside = (y >= 0) & (y <= n) & (y == np.floor(y))
+        k, n = np.where(inside, y, 0.0), np.where(inside, n, 0.0)
+        return np.where(inside, log_binomial(k, n, self.mean(eta), self.mean(-eta)), -np.inf)
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        if not np.all((n >= 0) & (n == np.floor(n)) & (n < LARGEST)):
+            raise DataError(f"the trials {self.trials!r} lie in {n.min():g} … {n.max():g}: they must be whole numbers from 0 up")
+        return np.asarray(rng.binomial(n.astype(np.int64), self.mean(eta)), dtype=np.float64)
+
+    def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
+        return n * self.mean(eta) * self.mean(-eta)
+
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
+        return stats.binom(n, self.mean(eta))
+
+
+class _LogLink(OnePredictor):
+    """The mean is e^η."""
+
+    def link(self, mean: float) -> float:
+        return float(np.log(mean))
+
+    def mean(self, eta: Array) -> Array:
+        with np.errstate(over="ignore"):
+            return np.exp(eta)
+
+
+class _Counts(_LogLink, _OfCounts):
+    """Whole numbers from 0 up, not all of them 0."""
+
+    def refuse(self, child: Variable, parents: Any, s: Summary) -> None:
+        super().refuse(child, parents, s)
+        if not s.child[0] > 0:
+            raise FitError(f"{child.name!r} cannot be fitted: every count in the data is 0, and the log of its rate is infinite")
+
+
+@dataclass(frozen=True)
+class PoissonLog(_Counts):
+    """Poisson regression of a count: y ~ Poisson(e^(a + b·x)). `offset` names a parent such as the logarithm of the exposure.
+
+    >>> import suffice as sf
+    >>> rows = sf.scan({"x": [0.0, 1.0, 2.0, 3.0], "n": [1, 3, 4, 9]}, variables={"n": Count("n")})
+    >>> sf.fit("x -> n", rows, families={"n": PoissonLog()})["n"].coefficients.round(4)
+    array([0.6574])
+    """
+
+    response: ClassVar[int] = 3
+    closes: ClassVar[bool] = True
+    words: ClassVar[str] = "Poisson regression, log link"
+    by_lms: ClassVar[bool] = True
+
+    def curve(self, mean: float, trials: float) -> float:
+        return max(mean, 0.1)
+
+    def base(self, y: Array, n: Array) -> Array:
+        return log_poisson_peak(y)
+
+    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
+        """Also where the mean is beyond the doubles.
+
+        >>> PoissonLog().log_prob(np.array([0.0, 1.0, 1.0]), np.array([-800.0, -800.0, 800.0]), 1.0, np.empty(0))
+        array([  -0., -800.,  -inf])
+        """
+        mean = self.mean(eta)
+        inside = (y >= 0) & (y == np.floor(y)) & np.isfinite(mean)
+        return np.where(inside, log_poisson(np.where(inside, y, 0.0), np.where(inside, mean, 0.0), eta), -np.inf)
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        return np.asarray(rng.poisson(drawable(self.mean(eta))), dtype=np.float64)
+
+    def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
+        return self.mean(eta)
+
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
+        return stats.poisson(self.mean(eta))
+
+    def closed(self, cpd: RegressionCpd) -> PoissonRates:
+        return PoissonRates(cpd.child, cpd.finite_parents, self.mean(cpd.predictor_by_states()))
+
+
+@dataclass(frozen=True)
+class NegativeBinomialLog(_Counts):
+    """Negative binomial regression of a count: mean μ = e^(a + b·x), variance μ + d μ². A Poisson with more spread; the
+    `dispersion` d of the fitted CPD is 1/θ of others.
+
+    >>> import suffice as sf
+    >>> rows = sf.scan({"x": [0.0, 1.0, 2.0, 3.0] * 2, "n": [0, 9, 1, 30, 2, 3, 14, 4]}, variables={"n": Count("n")})
+    >>> cpd = sf.fit("x -> n", rows, families={"n": NegativeBinomialLog()})["n"]
+    >>> cpd.coefficients.round(3), round(1 / cpd.dispersion, 3)
+    (array([0.782]), 1.446)
+    """
+
+    response: ClassVar[int] = 6
+    canonical: ClassVar[bool] = False
+    profiled: ClassVar[bool] = True
+    words: ClassVar[str] = "negative binomial regression, log link"
+
+    def of_shape(self, what: Any, at: Regressors, theta: Array, shape: float, columns: Columns, weights: Array | None) -> Any:
+        """What a function of counts, predictors, weights and shape says of some rows at θ."""
+        y = self.values(at.child, columns)
+        eta = predicted(theta[None], at.parents, columns, at.centre, len(y), at.child.name)[0]
+        offset = self.exposed(columns)[1]
+        return what(y, eta + offset if offset.size else eta, np.ones(len(y)) if weights is None else weights, shape)
+
+    def told(self, cpd: Any) -> dict[str, float]:
+        return {"dispersion": cpd.dispersion}
+
+    def shape_slopes(self, at: Regressors, theta: Array, dispersion: float, columns: Columns, weights: Array | None) -> Array:
+        return np.asarray(self.of_shape(self.spread, at, theta, 1.0 / dispersion, columns, weights))
+
+    def dispersion_at(self, cpd: Any, s: Sums, shape: Array) -> float:
+        """After a Newton step in the logarithm of the shape, of at most a factor of e²; no further than where a Poisson is."""
+        slope, curve = shape
+        step = float(np.clip(-slope / curve if curve < 0 else np.sign(slope), -2.0, 2.0))
+        return float(np.clip(cpd.dispersion * np.exp(-step), NO_SPREAD, 1.0 / NO_SPREAD))
+
+    def spread(self, y: Array, eta: Array, w: Array, shape: float) -> Array:
+        """The first and second derivatives of Σ w ln p(y | η) by ln(shape)."""
+        mu = self.mean(eta)
+        counts, place = np.unique(y, return_inverse=True)  # few different ones: the functions of them are dear
+        times = np.bincount(place, w)
+        # ψ(y + s) − ψ(s) − ln(1 + μ/s) + (μ − y)/(μ + s), in parts that keep their digits where s is large
+        first = times @ (log_minus_digamma(shape) - log_minus_digamma(shape + counts))
+        first -= weighed(ratio_excess(y + shape, mu + shape), w)
+        second = times @ (sc.polygamma(1, counts + shape) - sc.polygamma(1, shape))
+        second += weighed(mu / (shape * (shape + mu)) - (mu - y) / (shape + mu) ** 2, w)
+        return np.array([shape * first, shape * first + shape**2 * second])
+
+    def log_likelihood_of(self, y: Array, eta: Array, w: Array, shape: float) -> float:
+        return weighed(self.log_prob(y, eta, 1.0 / shape, np.empty(0)), w)
+
+    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
+        shape, inside = 1.0 / dispersion, (y >= 0) & (y == np.floor(y))
+        over = eta - np.log(shape)
+        return np.where(inside, log_negative_binomial(np.where(inside, y, 0.0), shape, sc.expit(-over), sc.expit(over)), -np.inf)
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        rates = rng.gamma(1.0 / dispersion, dispersion * drawable(self.mean(eta)))
+        return np.asarray(rng.poisson(drawable(rates)), dtype=np.float64)
+
+    def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
+        return self.mean(eta) + dispersion * self.mean(eta) ** 2
+
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
+        return stats.nbinom(1.0 / dispersion, 1.0 / (1.0 + dispersion * self.mean(eta)))
+
+
+class _Gamma(OnePredictor):
+    """A gamma distribution of mean μ and variance d μ², d the dispersion: of shape 1/d."""
+
+    def values(self, child: Variable, columns: Columns) -> Array:
+        y = super().values(child, columns)
+        if y.size and not y.min() > 0:
+            raise DataError(f"{child.name!r} has the value {y.min():g}, and {type(self).__name__} is a family of numbers above 0")
+        return y
+
+    def base(self, y: Array, n: Array) -> Array:
+        return -np.log(y)
+
+    def scale(self, s: Sums, deviance: float) -> float:
+        """1/shape, where ln(shape) − ψ(shape) = deviance / 2N."""
+        return float(1.0 / inverse_log_minus_digamma(0.5 * deviance / s.weight))
+
+    def total(self, s: Sums, summary: Summary, dispersion: float) -> float:
+        return float(s.log_likelihood / dispersion + summary.weight * log_gamma_peak(1.0 / dispersion) + summary.base)
+
+    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
+        mu = self.mean(eta)
+        inside = (y > 0) & (mu > 0)
+        own = np.where(inside, y, 1.0)
+        value = log_gamma_peak(1.0 / dispersion) - excess_over_log(own / np.where(inside, mu, own) - 1.0) / dispersion
+        return np.where(inside, value - np.log(own), -np.inf)
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        mu = self.mean(eta)
+        if not np.all((mu > 0) & np.isfinite(mu)):
+            raise DataError(f"a mean of {type(self).__name__} is {mu[~((mu > 0) & np.isfinite(mu))][0]:g}: it must be above 0")
+        return np.asarray(mu * rng.gamma(1.0 / dispersion, dispersion, len(mu)))
+
+    def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
+        return np.asarray(dispersion * self.mean(eta) ** 2)
+
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
+        return stats.gamma(1.0 / dispersion, scale=dispersion * self.mean(eta))
+
+
+@dataclass(frozen=True)
+class GammaLog(_Gamma, _LogLink):
+    """Gamma regression of a number above 0: mean e^(a + b·x), a constant coefficient of variation √d.
+
+    >>> import suffice as sf
+    >>> data = {"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 3.0, 4.0, 9.0]}
+    >>> sf.fit("x -> y", data, families={"y": GammaLog()})["y"].coefficients.round(4)
+    array([0.6816])
+    """
+
+    response: ClassVar[int] = 4
+    canonical: ClassVar[bool] = False
+    dispersed: ClassVar[bool] = True
+    words: ClassVar[str] = "gamma regression, log link"
+
+    def level(self, theta: Array) -> float:
+        return float(1.0 + abs(theta[0]))
+
+
+@dataclass(frozen=True)
+class GammaInverse(_Gamma):
+    """Gamma regression of a number above 0 by its inverse: mean 1/(a + b·x), which must be above 0 for every row.
+
+    >>> import suffice as sf
+    >>> data = {"x": [0.0, 1.0, 2.0, 3.0], "y": [9.0, 4.0, 3.0, 2.0]}
+    >>> sf.fit("x -> y", data, families={"y": GammaInverse()})["y"].coefficients.round(4)
+    array([0.1238])
+    """
+
+    response: ClassVar[int] = 5
+    dispersed: ClassVar[bool] = True
+    words: ClassVar[str] = "gamma regression, inverse link"
+
+    def link(self, mean: float) -> float:
+        return 1.0 / mean
+
+    def mean(self, eta: Array) -> Array:
+        return np.asarray(np.divide(1.0, eta, out=np.full(len(eta), -np.inf), where=eta > 0))
+
+    def unit(self, s: Sums) -> float:
+        return float(np.sqrt(s.weight / s.hessian[0, 0]))
+
+    def apart(self, levels: Array) -> float:
+        """So that every mean stays above 0."""
+        return 0.3 * float(np.abs(levels).min())
+
+
+def log_poisson_peak(y: Array) -> Array:
+    """ln p(y) of Poisson counts y, each at its own mean y; most counts are small, and looked up.
+
+    >>> log_poisson_peak(np.array([0.0, 1.0, 1e9])).round(4)
+    array([  0.    ,  -1.    , -11.2806])
+    """
+    peaks = _peaks()
+    small = y < len(peaks)
+    found = peaks[np.where(small, y, 0.0).astype(np.intp)]
+    return found if small.all() else np.where(small, found, log_poisson(y, y))
+
+
+@cache
+def _peaks() -> Array:
+    counts = np.arange(4096.0)
+    return log_poisson(counts, counts)
+
+
+def log_gamma_peak(shape: float) -> float:
+    """ln p(1) of a gamma distribution of mean 1: s ln s − s − ln Γ(s).
+
+    >>> round(log_gamma_peak(1.0), 12)
+    -1.0
+    """
+    return float(0.5 * np.log(shape) - HALF_LOG_2PI - stirling_rest(shape))
+
+
+def drawable(mean: Array) -> Array:
+    if mean.size and not mean.max() <= LARGEST:
+        raise DataError(f"the mean {mean.max():g} of a count is too large: such counts cannot be drawn exactly")
+    return mean

@@ -1,0 +1,176 @@
+"""Linear chains of labels in Suffice's own JSON:
+
+    {"suffice": "crf", "version": 1, "fit_info", "label", "labels": […], "min_count", "unseen", "bias",
+     "all_transitions",
+     "windows": [{"columns": ["word" | {"type": "suffix", "column", "length"}, …], "at": [−1, 1]}, …],
+     "values": [for each column at each place, in the order of the windows, [values], or null if it holds numbers],
+     "first": [the first weight of each attribute, and their number], "of": [the label of each weight],
+     "pairs": [[label before, label], …], "weights": [of attributes, then of pairs]}
+
+Attributes are the bias, if there is one, then the values of each place. A function of one's own (`Derived`) is not written.
+
+Of a chain that is not plain also: "pairs": true in windows, and
+
+    "order": 1 | 2, "transitions": [{"type": "bio" | "bioes"} | {"type": "transitions", "forbidden": [[a, b], …], "only"}, …],
+    "pair_first": [the first weight of two labels of each attribute, and their number], "pair_of": [[label before, label], …],
+    "triples": [three labels in a row, …]
+
+and "weights" go on with those of "pair_of", then of "triples".
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from suffice.errors import FormatError
+from suffice.formats.json.parts import VERSION, array_of, flat, read_as
+from suffice.models.crf import Crf
+from suffice.models.linear_chain.derived import Derived, Lower, Prefix, Shape, Suffix
+from suffice.models.linear_chain.features import PairFeatures
+from suffice.models.linear_chain.transitions import BIO, BIOES, Transitions, all_allowed
+from suffice.models.linear_chain.vocabulary import Vocabulary
+from suffice.models.linear_chain.wider_features import WiderFeatures
+from suffice.models.linear_chain.windows import LinearChain, Window
+
+KINDS: dict[str, Any] = {"suffix": Suffix, "prefix": Prefix, "shape": Shape, "lower": Lower, "derived": Derived}
+
+
+RULES: dict[str, Any] = {"bio": BIO, "bioes": BIOES, "transitions": Transitions}
+
+
+def write(crf: Crf) -> str:
+    """The text of a linear chain."""
+    return json.dumps(_model(crf), ensure_ascii=False, allow_nan=False)
+
+
+def read(text: str) -> Crf:
+    """The linear chain that `write` wrote."""
+    return read_as(text, "crf", "linear chain", _crf)
+
+
+def _model(crf: Crf) -> dict[str, Any]:
+    chain, features = crf.linear_chain, crf.features
+    return {
+        "suffice": "crf",
+        "version": VERSION,
+        "fit_info": crf.fit_info,
+        "label": chain.label,
+        "labels": list(crf.labels),
+        "min_count": chain.min_count,
+        "unseen": chain.unseen,
+        "bias": chain.bias,
+        "all_transitions": chain.all_transitions,
+        "windows": [_window(w) for w in chain.features],
+        "values": [None if v is None else list(v) for v in crf.vocabulary.values],
+        "first": features.first.tolist(),
+        "of": features.labels.tolist(),
+        "pairs": np.stack([features.before, features.after], axis=1).tolist(),
+        **(_wider(chain, features) if isinstance(features, WiderFeatures) else {}),
+        "weights": flat(crf.weight_vector),
+    }
+
+
+def _wider(chain: LinearChain, features: WiderFeatures) -> dict[str, Any]:
+    return {
+        "order": chain.order,
+        "transitions": [_rule(rule) for rule in chain.transitions],
+        "pair_first": features.pair_first.tolist(),
+        "pair_of": np.stack([features.pair_before, features.pair_after], axis=1).tolist(),
+        "triples": features.triples.tolist(),
+    }
+
+
+def _rule(rule: Any) -> dict[str, Any]:
+    word = next((w for w, kind in RULES.items() if type(rule) is kind), None)
+    if word is None:
+        raise FormatError(f"constraints of the type {type(rule).__name__} cannot be written to a file: use Transitions")
+    if word != "transitions":
+        return {"type": word}
+    only = {} if rule.only is None else {"only": [list(pair) for pair in rule.only]}
+    return {"type": word, "forbidden": [list(pair) for pair in rule.forbidden], **only}
+
+
+def _window(window: Window) -> dict[str, Any]:
+    more = {"pairs": True} if window.pairs else {}
+    return {"columns": [_column(c) for c in window.columns], "at": list(window.at), **more}
+
+
+def _column(column: Any) -> Any:
+    if isinstance(column, str):
+        return column
+    word = next((w for w, kind in KINDS.items() if isinstance(column, kind)), None)
+    if word is None:
+        raise FormatError(f"a derived column of the type {type(column).__name__} cannot be written to a file: use Derived")
+    options = {"name": column.name} if word == "derived" else {"length": column.length} if hasattr(column, "length") else {}
+    return {"type": word, "column": column.column, **options}
+
+
+def _crf(d: dict[str, Any]) -> Crf:
+    windows = [_window_of(w) for w in d["windows"]]
+    flags = {name: bool(d[name]) for name in ("bias", "all_transitions")}
+    wider = {"order": d.get("order", 1), "transitions": [_rule_of(r) for r in d.get("transitions", ())]}
+    chain = LinearChain(str(d["label"]), windows, int(d["min_count"]), bool(d["unseen"]), **flags, **wider)
+    values = tuple(None if v is None else tuple(map(str, v)) for v in d["values"])
+    if len(values) != len(chain.places):
+        raise FormatError(f"there are values for {len(values)} places, and the windows have {len(chain.places)}")
+    vocabulary = Vocabulary(chain, tuple(map(str, d["labels"])), values)
+    plain = _features(d, vocabulary)
+    features = plain if chain.is_plain else _wider_features(d, vocabulary, plain)
+    return Crf(vocabulary, features, array_of(d["weights"]), fit_info=str(d["fit_info"]))
+
+
+def _window_of(window: dict[str, Any]) -> Window:
+    places = [int(o) for o in window["at"]]
+    return Window([_column_of(c) for c in window["columns"]], at=places, pairs=bool(window.get("pairs", False)))
+
+
+def _rule_of(rule: dict[str, Any]) -> Any:
+    if rule["type"] not in RULES:
+        raise FormatError(f"constraints are {', '.join(RULES)}, not {rule['type']!r}")
+    return RULES[rule["type"]](**{name: value for name, value in rule.items() if name != "type"})
+
+
+def _column_of(column: Any) -> Any:
+    if isinstance(column, str):
+        return column
+    options = {k: v for k, v in column.items() if k != "type"}
+    if column["type"] not in KINDS:
+        raise FormatError(f"a derived column is {', '.join(KINDS)}, not {column['type']!r}")
+    return KINDS[column["type"]](**options)
+
+
+def _features(d: dict[str, Any], vocabulary: Vocabulary) -> PairFeatures:
+    L, first, labels = len(vocabulary.labels), np.array(d["first"], np.int64), np.array(d["of"], np.int32)
+    pairs = np.array(d["pairs"], np.int32).reshape(-1, 2)
+    _check(vocabulary, first, len(labels), labels, pairs)
+    numbers = tuple(vocabulary.starts[i] for i in vocabulary.numbers)
+    before, after = (np.ascontiguousarray(column) for column in pairs.T)
+    return PairFeatures(L, first, labels, before, after, numbers)
+
+
+def _wider_features(d: dict[str, Any], vocabulary: Vocabulary, plain: PairFeatures) -> WiderFeatures:
+    first, triples = np.array(d["pair_first"], np.int64), np.array(d["triples"], np.int32).reshape(-1, 3)
+    pairs = np.array(d["pair_of"], np.int32).reshape(-1, 2)
+    _check(vocabulary, first, len(pairs), pairs, triples)
+    if len(triples) and vocabulary.chain.order == 1:
+        raise FormatError("a chain of order 1 has no weights of three labels in a row")
+    before, after = (np.ascontiguousarray(column) for column in pairs.T)
+    own: dict[str, Any] = {f.name: getattr(plain, f.name) for f in fields(PairFeatures)}
+    wider: dict[str, Any] = {"pair_first": first, "pair_before": before, "pair_after": after, "triples": triples}
+    allowed = all_allowed(vocabulary.chain.transitions, vocabulary.labels)
+    return WiderFeatures(**own, **wider, allowed=allowed, order=vocabulary.chain.order)
+
+
+def _check(vocabulary: Vocabulary, first: Any, n: int, *codes: Any) -> None:
+    """Refuse first weights that do not rise, and labels that are none."""
+    ends = len(first) == vocabulary.size + 1 and first[0] == 0 and first[-1] == n
+    if not ends or (np.diff(first) < 0).any():
+        raise FormatError(f"the first weights of {vocabulary.size:,} attributes rise from 0 to {n:,}; these do not")
+    L = len(vocabulary.labels)
+    for some in codes:
+        if some.size and not 0 <= some.min() <= some.max() < L:
+            raise FormatError(f"labels are numbered from 0 to {L - 1}, and {some.min()} or {some.max()} is none of them")

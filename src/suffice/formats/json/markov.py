@@ -1,0 +1,184 @@
+"""Markov networks in Suffice's own JSON, which keeps all of them.
+
+    {"suffice": "markov_net", "version": 1, "fit_info", "variables": [as in a network],
+     "factors": [{"names": [axes], "log": [ln φ, row by row]}], "log_normaliser", "weights": null | [...], "log_evidence",
+     "model": null | {"type": "LogLinear", "generators"} | {"type": "Pairwise" | "Ising", "nodes", "edges"}
+                   | {"type": "Features", "variables": [names], "tables": [{"name", "names", "values"}]},
+     "objective": null | {"type", …}, "penalty": [{"type": "L1" | "L2", "strength"}], "prior", "statistics": as in a network}
+
+    {"suffice": "gaussian_markov_net", "version": 1, "fit_info", "variables", "edges", "precision", "covariance", "mean",
+     "penalty", "statistics"}
+
+Numbers that are not finite are text: "-inf".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from suffice import objectives
+from suffice.errors import FormatError
+from suffice.formats.json.model import prior_from_dict, prior_to_dict
+from suffice.formats.json.parts import VERSION, array_of, flat, numbers, read_as, statistics_from_dict, statistics_to_dict
+from suffice.graphs import Graph
+from suffice.models.gaussian_markov_net import GaussianMarkovNet
+from suffice.models.markov_net import MarkovNet
+from suffice.models.undirected.factor import Factor
+from suffice.models.undirected.features import Features
+from suffice.models.undirected.log_linear import Ising, LogLinear, Pairwise
+from suffice.statistics.configurations import checked_cells, sizes
+from suffice.statistics.file import variable_from_dict, variable_to_dict
+from suffice.variables import Finite, by_name
+
+OBJECTIVES = ("Likelihood", "Conditional", "MaxEntropy", "PseudoLikelihood", "ContrastiveDivergence")
+PENALTIES: dict[str, Any] = {"L1": objectives.L1, "L2": objectives.L2}
+GRAPHS: dict[str, Any] = {"Pairwise": Pairwise, "Ising": Ising}
+
+
+def write(net: MarkovNet | GaussianMarkovNet) -> str:
+    """The text of a network."""
+    content = _gaussian(net) if isinstance(net, GaussianMarkovNet) else _finite(net)
+    head = {"suffice": net.file_kind, "version": VERSION, "fit_info": net.fit_info}
+    head["variables"] = [variable_to_dict(v) for v in net.variables.values()]
+    head["statistics"] = None if net.statistics is None else statistics_to_dict(net.statistics)
+    return json.dumps({**head, **content}, ensure_ascii=False, allow_nan=False)
+
+
+def read(text: str) -> Any:
+    """The network that `write` wrote."""
+    kind = "gaussian_markov_net" if '"gaussian_markov_net"' in text[:200] else "markov_net"
+    return read_as(text, kind, "Markov network", _gaussian_of if kind == "gaussian_markov_net" else _finite_of)
+
+
+def _finite(net: MarkovNet) -> dict[str, Any]:
+    return {
+        "factors": [{"names": list(f.names), "log": numbers(f.log)} for f in net.factors],
+        "log_normaliser": net._log_normaliser,
+        "weights": None if net._weights is None else flat(net._weights),
+        "log_evidence": net._log_evidence,
+        "model": None if net._model is None else _model(net._model),
+        "objective": None if net.objective is None else _objective(net.objective),
+        "penalty": _penalties(net.penalty),
+        "prior": None if net.prior is None else prior_to_dict(net.prior),
+    }
+
+
+def _finite_of(d: dict[str, Any]) -> MarkovNet:
+    variables = by_name([variable_from_dict(v) for v in d["variables"]])
+    finite = {n: v for n, v in variables.items() if isinstance(v, Finite)}
+    if len(finite) < len(variables):
+        raise FormatError("a Markov network with factors is of finite variables")
+    factors = []
+    for f in d["factors"]:
+        own = tuple(finite[n] for n in f["names"])
+        checked_cells(own, "a factor")
+        factors.append(Factor(own, array_of(f["log"], finite=False).reshape(sizes(own))))
+    statistics = None if d["statistics"] is None else statistics_from_dict(d["statistics"], variables)
+    weights = None if d["weights"] is None else array_of(d["weights"])
+    known: dict[str, Any] = {"statistics": statistics, "weights": weights, "fit_info": str(d["fit_info"])}
+    known["model"] = None if d["model"] is None else _model_of(d["model"], finite)
+    known["objective"] = None if d["objective"] is None else _objective_of(d["objective"])
+    known["penalty"] = _penalties_of(d["penalty"])
+    known["prior"] = None if d["prior"] is None else prior_from_dict(d["prior"])
+    for name in ("log_normaliser", "log_evidence"):
+        known[name] = None if d[name] is None else float(d[name])
+        if known[name] is not None and not np.isfinite(known[name]):
+            raise FormatError(f"the number {name!r} of this file is not finite")
+    return MarkovNet.of(finite, factors, **known)
+
+
+def _model(model: Any) -> dict[str, Any]:
+    if isinstance(model, Features):
+        tables = [{"name": n, "names": list(scope), "values": flat(table)} for n, (scope, table) in model.tables.items()]
+        return {"type": "Features", "variables": list(model.variables), "tables": tables}
+    if isinstance(model, Pairwise):
+        return {"type": type(model).__name__, "nodes": list(model.graph.nodes), "edges": [list(e) for e in model.graph.edges]}
+    return {"type": "LogLinear", "generators": [list(g) for g in model.generators]}
+
+
+def _model_of(d: dict[str, Any], variables: Mapping[str, Finite]) -> Any:
+    """The model by its interactions, which are of variables that there are."""
+    model = _interactions_of(d, variables)
+    names = model.variables if isinstance(model, Features) else model.graph.nodes
+    if strange := sorted(set(names) - set(variables)):
+        raise FormatError(f"the model has the variable {strange[0]!r}, and the network has none of this name")
+    return model
+
+
+def _interactions_of(d: dict[str, Any], variables: Mapping[str, Finite]) -> Any:
+    if d["type"] == "Features":
+        own = {str(n): variables[n] for n in d["variables"]}
+        shapes = [sizes([own[n] for n in t["names"]]) for t in d["tables"]]
+        tables = {
+            str(t["name"]): (tuple(map(str, t["names"])), array_of(t["values"]).reshape(shape))
+            for t, shape in zip(d["tables"], shapes, strict=True)
+        }
+        return Features.of(tables, own)
+    if d["type"] in GRAPHS:
+        return GRAPHS[d["type"]](Graph([tuple(e) for e in d["edges"]], nodes=d["nodes"]))
+    if d["type"] != "LogLinear":
+        raise FormatError(f"an undirected model of the type {d['type']!r} is not known")
+    return LogLinear([tuple(g) for g in d["generators"]])
+
+
+def _objective(objective: Any) -> dict[str, Any]:
+    if type(objective).__name__ not in OBJECTIVES:
+        raise FormatError(f"an objective of the type {type(objective).__name__} cannot be written to a file")
+    return {"type": type(objective).__name__, **dataclasses.asdict(objective)}
+
+
+def _objective_of(d: dict[str, Any]) -> Any:
+    if d["type"] not in OBJECTIVES:
+        raise FormatError(f"an objective of the type {d['type']!r} is not known")
+    return getattr(objectives, d["type"])(**{k: v for k, v in d.items() if k != "type"})
+
+
+def _penalties(penalty: Any) -> list[dict[str, Any]]:
+    result = []
+    for part in objectives.as_penalties(penalty).parts:
+        s = part.strength
+        strength = [[*key, value] for key, value in s.items()] if isinstance(s, Mapping) else s
+        result.append({"type": type(part).__name__, "by_name": isinstance(s, Mapping), "strength": strength})
+    return result
+
+
+def _penalties_of(parts: list[dict[str, Any]]) -> Any:
+    result = objectives.PenaltySum()
+    for d in parts:
+        strength = {tuple(key): value for *key, value in d["strength"]} if d["by_name"] else d["strength"]
+        result = result + PENALTIES[d["type"]](strength)
+    return result or None
+
+
+def _gaussian(net: GaussianMarkovNet) -> dict[str, Any]:
+    matrices = {"precision": flat(net.precision), "covariance": flat(net.covariance), "mean": flat(net.mean)}
+    penalty = None if net.penalty is None else np.asarray(net.penalty, dtype=np.float64).tolist()
+    return {"edges": [list(e) for e in net.graph.edges], **matrices, "penalty": penalty}
+
+
+def _gaussian_of(d: dict[str, Any]) -> GaussianMarkovNet:
+    variables = by_name([variable_from_dict(v) for v in d["variables"]])
+    graph = Graph([tuple(e) for e in d["edges"]], nodes=list(variables))
+    n = len(graph)
+    precision, covariance = (array_of(d[k]).reshape(n, n) for k in ("precision", "covariance"))
+    written = GaussianMarkovNet(graph, precision, array_of(d["mean"]))  # which checks what it is given
+    if not np.abs(precision @ covariance - np.eye(n)).max() <= 1e-6:
+        raise FormatError("the covariance in this file is not the inverse of its precision")
+    statistics = None if d["statistics"] is None else statistics_from_dict(d["statistics"], variables)
+    known = {"statistics": statistics, "fit_info": str(d["fit_info"]), "penalty": _strengths_of(d["penalty"], n)}
+    return GaussianMarkovNet.of(graph, precision, covariance, written.mean, **known)
+
+
+def _strengths_of(penalty: Any, n: int) -> Any:
+    """The penalty of all pairs, or of each."""
+    if penalty is None:
+        return None
+    strengths = np.asarray(penalty, dtype=np.float64)
+    if strengths.shape not in ((), (n, n)) or not np.isfinite(strengths).all():
+        raise FormatError(f"the penalty in this file is neither a number nor one for each pair of {n} variables")
+    return float(strengths) if strengths.ndim == 0 else strengths

@@ -1,0 +1,297 @@
+"""Sequences of a block, reduced to what an expectation needs: which transition each step has, and what it shows.
+
+Steps with the same observed parents of unknown variables have the same *transition*; steps that show the same states have the
+same *symbol*, and one row of a table of likelihoods. Numbers, counts and regressions are scored step by step, for each joint
+state, as rows of components are (`incomplete.numbers.completed_rows`); the posterior of the states weighs their completions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.engine import added
+from suffice.incomplete.chains.chain_batches import Match, Scored, local_parameters
+from suffice.incomplete.chains.chain_found import Drawn, Followed, ShownPart, StatesFound, certain
+from suffice.incomplete.chains.chain_inputs import count_stepwise, stepwise_matrices
+from suffice.incomplete.chains.chain_kinds import ImpossibleSequence, Kinds
+from suffice.incomplete.chains.chain_states import Phase
+from suffice.incomplete.chains.reduced_steps import ReducedSteps
+from suffice.incomplete.components import Expectation, Theta
+from suffice.incomplete.first_slices import stationary
+from suffice.incomplete.numbers.completed_rows import Batch, gathered, log_weights, other_columns
+from suffice.incomplete.numbers.normal_steps import NormalSteps
+from suffice.inference.chains.finite import best_paths, draw_paths, expect_numbers, expect_states, filter_states, smooth_states
+from suffice.inference.chains.steps import StateSteps
+from suffice.statistics.chan import Spread
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+FIRST = "first states"
+"""Under this name an expectation has how often each joint state is expected to be the first, where that is stationary."""
+
+SMALLEST = -650.0
+"""The logarithm of a likelihood that a double still holds with all its digits."""
+
+
+LITTLE = 2**14
+"""So many cells of transitions are looked up once, not at each E-step."""
+
+
+class Likelihoods(NamedTuple):
+    """What steps show, given the states: as rows of a table by symbol, or as logarithms (states × steps), or the product."""
+
+    symbols: npt.NDArray[np.int32] | None
+    table: Array | None
+    log_likelihood: Array | None
+
+
+class Moving(NamedTuple):
+    """A phase, its kinds of transitions, and of each table the cells that are multiplied (kind × state before × state)."""
+
+    phase: Phase
+    kinds: npt.NDArray[np.intp]
+    tables: list[tuple[str, Ints]]
+
+
+@dataclass(frozen=True, eq=False)
+class ChainRows(ReducedSteps):
+    """Whole sequences, reduced, and what is expected of them where all unknown variables are one joint state."""
+
+    def steps(self, theta: Theta) -> tuple[StateSteps, list[Scored]]:
+        """Transitions and likelihoods under some parameters, and what was remembered of numbers."""
+        shown, scored = self.likelihoods(theta)
+        codes, matrices = self.matrices(theta)
+        return StateSteps(self.starts, codes, matrices, *shown, self.weight), scored
+
+    def likelihoods(self, theta: Theta) -> tuple[Likelihoods, list[Scored]]:
+        """p(what steps show | states), and what was remembered of numbers."""
+        scored: list[Scored] = []
+        return self._shown(theta, self._scored(theta, scored)), scored
+
+    def _shown(self, theta: Theta, log_likelihood: Array | None) -> Likelihoods:
+        """The likelihoods of tables beside those of the rest."""
+        symbols, table = None, None
+        if self.symbols is not None:
+            logs = self._log_table(theta, self.symbols)
+            if logs[logs > -np.inf].min(initial=0.0) < SMALLEST:  # a product of tables that a double does not hold
+                dense = logs[self.symbols.kind].T
+                log_likelihood = dense if log_likelihood is None else log_likelihood + dense
+            else:
+                symbols, table = self.symbols.kind, np.exp(logs)
+        return Likelihoods(symbols, table, log_likelihood)
+
+    def _scored(self, theta: Theta, scored: list[Scored]) -> Array | None:
+        """Log likelihoods of what steps show but for tables."""
+        if not self.dense:
+            return None
+        log_likelihood = np.empty((self.layout.space.size, self.n_steps))
+        fresh = any(steps.fills(self.n_steps) for steps in self.dense[0][2][:1])
+        if not fresh:  # zeros would cost another pass
+            log_likelihood[:] = 0.0
+        for phase, own, normal in self.dense:
+            local = local_parameters(theta, phase, self.layout.emitted(phase, by_table=False))
+            for steps in normal:
+                steps.score(steps.normals(local), log_likelihood, fresh=fresh)
+                fresh = False
+            scored += [self._score(batch, phase, local, log_likelihood) for batch in own]
+        return log_likelihood
+
+    @cached_property
+    def _alone(self) -> tuple[Phase, NormalSteps] | None:
+        """The numbers that are all that steps show, if that is so."""
+        if self.symbols is not None or len(self.dense) != 1:
+            return None
+        [(phase, own, normal)] = self.dense
+        return (phase, normal[0]) if not own and len(normal) == 1 and normal[0].fills(self.n_steps) else None
+
+    def expected(self, theta: Theta) -> Expectation:
+        """What the sequences are expected to count, and ln p of what they show."""
+        moments: Spread | None = None
+        scored: list[Scored] = []
+        if self._alone is None:
+            steps, scored = self.steps(theta)
+            found = expect_states(steps)
+        else:
+            phase, normal = self._alone
+            local = local_parameters(theta, phase, self.layout.emitted(phase, by_table=False))
+            codes, matrices = self.matrices(theta)
+            steps = StateSteps(self.starts, codes, matrices, weights=self.weight)
+            found, moments = expect_numbers(steps, normal.normals(local))
+        logs = checked_logs(self, found.log_likelihood, self._in_block(found.stuck))
+        total = Expectation(logs, np.zeros(theta.tables.n_cells), {}, {})
+        self._count_transitions(theta, found.pairs, total)
+        counts = None if steps.table is None else found.counts
+        shown = self.shown_expectation(theta, scored, counts, found.posterior, moments)
+        return added(total, shown)  # type: ignore[no-any-return]
+
+    def shown_expectation(
+        self, theta: Theta, scored: list[Scored], counts: Array | None, posterior: Array, moments: Spread | None = None
+    ) -> Expectation:
+        """What is expected of the nodes that steps emit: by sums of the states by symbol, if there are any, or by step."""
+        total = Expectation(0.0, np.zeros(theta.tables.n_cells), {}, {})
+        if self.symbols is not None:
+            counts = self._by_symbol(self.symbols, posterior) if counts is None else counts
+            self._count_symbols(theta, self.symbols, counts, total)
+        parts = [total, *(self._gathered(s, posterior) for s in scored), *self._normal(posterior, moments)]
+        return reduce(added, parts)
+
+    def posterior(self, theta: Theta, names: Collection[str], *, smooth: bool) -> StatesFound:
+        """p(state) of these unknown variables at each step, and of the joint states."""
+        steps, scored = self.steps(theta)
+        found = (smooth_states if smooth else filter_states)(steps)
+        joint, space = found.probabilities, self.layout.space
+        states = {n: space.states_of(n, joint) for n in names if n in space.unknown}
+        return StatesFound(found.log_likelihood, self._in_block(found.stuck), states, [ShownPart(self, joint, scored)])
+
+    def _in_block(self, stuck: Ints) -> Ints:
+        """Steps that were counted within sequences, counted within the block."""
+        return np.where(stuck < 0, -1, stuck + self.starts[:-1])
+
+    def best(self, theta: Theta, n: int) -> tuple[dict[str, npt.NDArray[np.int32]], Array]:
+        """The n most probable paths of each unknown variable (path × step) and ln p (sequence × path)."""
+        found, space = best_paths(self.steps(theta)[0], n), self.layout.space
+        if len(space.members) == 1:  # the joint state is the state
+            return dict.fromkeys(space.unknown, found.paths), found.log_prob
+        digits = {
+            name: np.append(space.digits[name, 0], -1).astype(np.int32) for name in space.unknown
+        }  # no path is -1, the last
+        return {name: own[found.paths] for name, own in digits.items()}, found.log_prob
+
+    def drawn(self, theta: Theta, rng: np.random.Generator) -> Drawn:
+        """Paths of the unknown variables given all that is seen."""
+        steps, scored = self.steps(theta)
+        path, space = draw_paths(steps, rng.random(self.n_steps)).astype(np.int64), self.layout.space
+        states = {n: np.append(space.digits[n, 0], -1)[path] for n in space.unknown}
+        return Drawn(states, [ShownPart(self, certain(path, space.size), scored)])
+
+    def followed(self, theta: Theta, before: Array | None, names: Collection[str]) -> Followed:
+        """The filter after the last step, by the joint states before it."""
+        steps, scored = self.steps(theta)
+        space, top = self.layout.space, 0.0
+        prior = np.eye(space.size)[0] if before is None else before
+        joint = prior @ steps.matrices[steps.codes[-1]]
+        if steps.symbols is not None and steps.table is not None:
+            joint = joint * steps.table[steps.symbols[-1]]
+        if steps.log_likelihood is not None:
+            top = float(steps.log_likelihood[:, -1].max())
+            joint = joint * np.exp(steps.log_likelihood[:, -1] - top) if top > -np.inf else np.zeros_like(joint)
+        total = float(joint.sum())
+        if not total > 0.0:
+            return Followed(-np.inf, joint, {}, [])
+        wide = np.zeros((space.size, self.n_steps))
+        wide[:, -1] = joint / total
+        states = {n: space.states_of(n, wide[:, -1:])[:, 0] for n in space.unknown}
+        return Followed(top + float(np.log(total)), wide[:, -1], states, [ShownPart(self, wide, scored)])
+
+    def _normal(self, posterior: Array, moments: Spread | None) -> Iterator[Expectation]:
+        nothing = np.zeros(self.layout.tables.n_cells)
+        for phase, _, normal in self.dense:
+            for steps in normal:
+                own = steps.gathered(posterior) if moments is None else steps.by_node(moments)
+                yield Expectation(0.0, nothing, {phase.keys[n]: groups for n, groups in own.items()}, {})
+
+    def matrices(self, theta: Theta) -> tuple[npt.NDArray[np.int32], Array]:
+        """The matrix of transitions into each step, as its number and the distinct ones."""
+        space, kinds = self.layout.space, self.transitions
+        matrices = np.zeros((len(kinds.phase), space.size, space.size))
+        for phase, some, tables in self._moving():
+            if not (self.layout.stationary and phase.number == 0):
+                matrices[some] = space.allowed(phase)
+                for key, cells in tables:
+                    matrices[some] *= theta.cells[theta.tables.cells(key)][cells]
+        if self.layout.stationary:
+            matrices[kinds.phase == 0, 0] = stationary(self.layout.settling(theta))
+        return (kinds.kind, matrices) if not self.layout.stepwise else stepwise_matrices(self, theta, matrices)
+
+    def _count_transitions(self, theta: Theta, weight: Array, total: Expectation) -> None:
+        if self.layout.stepwise:
+            weight = count_stepwise(self, theta, weight, total)
+        for phase, some, tables in self._moving():
+            if self.layout.stationary and phase.number == 0:
+                total.steps[FIRST] = weight[some, 0].sum(axis=0)
+                continue
+            for key, cells in tables:
+                own = total.cells[theta.tables.cells(key)]
+                own += np.bincount(cells.reshape(-1), weight[some].reshape(-1), len(own))
+
+    def _moving(self) -> Iterable[Moving]:
+        """The phases that there are, with what makes their transitions: kept if it is little."""
+        return self._kept if len(self.transitions.phase) * self.layout.space.size**2 <= LITTLE else self._made()
+
+    @cached_property
+    def _kept(self) -> list[Moving]:
+        return list(self._made())
+
+    def _made(self) -> Iterator[Moving]:
+        K = self.layout.space.size
+        for phase in self.layout.phases:
+            some, codes = self.transitions.of_phase(phase.number)
+            if len(some):
+                every = ((table.key, table.cells(codes)) for table in self.layout.space.transitions(phase))
+                yield Moving(phase, some, [(key, np.broadcast_to(cells, (len(some), K, K))) for key, cells in every])
+
+    def _log_table(self, theta: Theta, kinds: Kinds) -> Array:
+        """ln p(what a symbol shows | joint state): symbols × states."""
+        space = self.layout.space
+        table = np.zeros((len(kinds.phase), space.size))
+        for e in self.emissions:
+            table[e.symbols[e.seen]] += theta.log_tables[e.key][e.shown]
+        for name in (n for n in space.unknown if n in kinds.codes):
+            labels, own = kinds.codes[name], space.digits[name, 0]
+            known = labels <= own.max()
+            table[known[:, None] & (labels[:, None] != own)] = -np.inf
+        return table
+
+    def _count_symbols(self, theta: Theta, kinds: Kinds, weight: Array, total: Expectation) -> None:
+        for e in self.emissions:
+            cells, own = theta.cells[theta.tables.cells(e.key)], total.cells[theta.tables.cells(e.key)]
+            own += np.bincount(e.shown.reshape(-1), weight[e.symbols[e.seen]].reshape(-1), len(own))
+            if not e.seen.all():  # a missing child is expected to be as its parents say
+                index = (e.base[~e.seen, None] + e.current)[:, :, None] + np.arange(e.n_states)
+                shares = weight[e.symbols[~e.seen]][:, :, None] * cells[index]
+                own += np.bincount(index.reshape(-1), shares.reshape(-1), len(own))
+
+    def _by_symbol(self, kinds: Kinds, posterior: Array) -> Array:
+        """The posterior of the states summed over the steps of each symbol."""
+        weight = 1.0 if self.weight is None else np.repeat(self.weight, np.diff(self.starts))
+        return np.stack([np.bincount(kinds.kind, p * weight, len(kinds.phase)) for p in posterior], axis=1)
+
+    def _score(self, batch: Batch, phase: Phase, theta: Theta, log_likelihood: Array) -> Scored:
+        columns = other_columns(batch, self.layout.units)
+        log_weight, joint = log_weights(batch, theta, columns)
+        match, inside = Match.of(batch.component, self.layout.space), None
+        if match.extra:
+            log_weight, inside = match.summed(log_weight)
+        log_likelihood[:, batch.rows.row] += log_weight[match.place]
+        return Scored(batch, phase.keys, theta, columns, joint, inside)
+
+    def _gathered(self, scored: Scored, posterior: Array) -> Expectation:
+        batch, match = scored.batch, Match.of(scored.batch.component, self.layout.space)
+        weight = match.pooled(posterior[:, batch.rows.row]) * batch.rows.weight
+        weight = weight if scored.inside is None else match.widened(weight, scored.inside)
+        found = gathered(batch, scored.theta, scored.columns, scored.joint, weight)
+        moments, steps = ({scored.keys[n]: x for n, x in part.items()} for part in (found.moments, found.steps))
+        return Expectation(0.0, np.zeros(self.layout.tables.n_cells), moments, steps)
+
+
+def checked_logs(rows: Any, logs: Array, stuck: Ints) -> float:
+    """Σ w ln p of sequences; one that is impossible is refused."""
+    lost = np.flatnonzero(logs == -np.inf)
+    if rows.weight is not None:
+        lost = lost[rows.weight[lost] > 0]
+    if len(lost):
+        raise ImpossibleSequence(rows.number, int(stuck[lost[0]]))
+    return float(logs.sum() if rows.weight is None else _dot(rows.weight, logs))
+
+
+def _dot(weight: Array, values: Array) -> float:
+    """Σ w x, in which what has no weight may be infinite."""
+    some = weight > 0
+    return float(weight[some] @ values[some])

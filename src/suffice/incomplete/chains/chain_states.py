@@ -1,0 +1,232 @@
+"""The joint state of a sequence's unknown finite variables at a step, and how it goes from one step to the next.
+
+    s_t                  the unknown finite variables at step t, some of them also as they were a few steps before
+    p(s_t | s_{t−1})     Π over unknown variables of p(x_t | its parents); what s_t has of earlier steps is copied from s_{t−1}
+    p(shown | s_t)       Π over the other variables
+
+What nodes need of earlier steps decides which lags belong to s_t. Before the first step the state is 0, whatever it means: the
+first step's matrix has the start in its row 0. Which distribution a variable has hangs on the *phase*: the step itself while
+lags are missing (0, 1, …, order − 1), and from then on the last phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.sequences.lagged import renamed
+from suffice.errors import FitError, TooLarge, bytes_in_words, listed
+from suffice.families import family_of
+from suffice.graphs.lagged import relative_name, variable_and_lag
+from suffice.graphs.template import Template
+from suffice.incomplete.components import NodeFamily, node_family
+from suffice.incomplete.numbers.patterns import digits_of
+from suffice.remedies import INTO_BINS
+from suffice.statistics.configurations import n_configurations, sizes
+from suffice.variables import Finite, Variable
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+MAX_STATES = 2**12
+"""Matrices of transitions between more joint states than this are not made: each would take more than 128 MiB."""
+
+
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """The nodes of a slice by variable, with the parents that they have there, and the name under which the parameters of each
+    are kept: that of the variable, or of a distribution of its own in this slice."""
+
+    number: int
+    nodes: Mapping[str, NodeFamily]
+    keys: Mapping[str, str]
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that these nodes speak of."""
+        return tuple(sorted({v.name for node in self.nodes.values() for v in node.members}))
+
+
+def phases_of(template: Template, variables: Mapping[str, Variable], families: Mapping[str, Any]) -> tuple[Phase, ...]:
+    """What holds at steps 0, 1, …, order − 1, and from then on."""
+    result = []
+    for t in range(template.order + 1):
+        nodes, keys = {}, {}
+        for name in template.nodes:
+            key = template.parameter_name(name, t)
+            parents = [renamed(variables[b], relative_name(b, k)) for b, k in map(variable_and_lag, template.parents_at(name, t))]
+            family = families.get(name) if parents or key == name else None
+            nodes[name] = node_family(variables[name], tuple(parents), family or family_of(variables[name], parents))
+            keys[name] = key
+        result.append(Phase(t, nodes, keys))
+    return tuple(result)
+
+
+def parameter_nodes(phases: Sequence[Phase]) -> dict[str, NodeFamily]:
+    """The nodes that have parameters, those of all steps first, each under its own name."""
+    result: dict[str, NodeFamily] = {}
+    for phase in (phases[-1], *phases[:-1]):
+        for name, key in phase.keys.items():
+            node = phase.nodes[name]
+            result.setdefault(key, node if key == name else node_family(renamed(node.child, key), node.parents, node.family))
+    return result
+
+
+def unknowns(phases: Sequence[Phase], incomplete: Collection[str], hidden: Collection[str]) -> tuple[list[str], list[str]]:
+    """The finite variables and the numbers that must be passed along sequences: hidden ones, and those that some steps do not
+    show and others depend on. Finite and real ones together are refused."""
+    kinds = {name: node.child for name, node in phases[-1].nodes.items()}
+    lacking = [n for n in kinds if n in hidden or n in incomplete]
+    finite = [n for n in lacking if isinstance(kinds[n], Finite) and (n in hidden or _children(phases, n))]
+    numbers = [n for n in lacking if not isinstance(kinds[n], Finite) and (n in hidden or _reaches_on(phases, n))]
+    if finite and numbers:
+        raise FitError(
+            f"{listed(finite)} (states) and {listed(numbers)} (numbers) are both unknown and bear on later steps: a switching "
+            "state space, whose exact posterior grows as Kᵗ with the steps t; leave one of them out, fill its cells in, or cut "
+            f"the numbers {INTO_BINS}"
+        )
+    return finite, numbers
+
+
+def refuse_regressions(phases: Sequence[Phase], incomplete: Collection[str], last: Collection[str] = ()) -> None:
+    """Refuse missing numbers in families that are not normal: there is no closed form to sum them out. Those of `last` are
+    missing only in the very last step, from which no lag reaches on."""
+    for phase in phases:
+        for name, node in phase.nodes.items():
+            for v in node.members if node.by_rows else ():
+                base, k = variable_and_lag(v.name)
+                if isinstance(v, Finite) or base not in incomplete or (base in last and k):
+                    continue
+                if v.name != name or any(not k or name not in last for _, k in _children(phases, name)):
+                    raise FitError(
+                        f"cells of {base!r} are missing, and {name!r} is not Gaussian in it but {type(node.family).__name__}: "
+                        f"such numbers cannot be summed out; fill them, or cut {base!r} {INTO_BINS}"
+                    )
+
+
+def _children(phases: Sequence[Phase], name: str) -> list[tuple[str, int]]:
+    """The variables that depend on one, with the lag."""
+    every = ((child, *variable_and_lag(v.name)) for p in phases for child, node in p.nodes.items() for v in node.parents)
+    return [(child, k) for child, base, k in every if base == name]
+
+
+def _reaches_on(phases: Sequence[Phase], name: str) -> bool:
+    """Whether a missing number cannot be integrated within its own step: another step depends on it."""
+    return any(k > 0 for _, k in _children(phases, name))
+
+
+class TransitionTable(NamedTuple):
+    """A node's table as part of the transition: cell = base + previous[s] + current[s'] + Σ stride · observed code."""
+
+    key: str
+    previous: Ints
+    current: Ints
+    observed: tuple[tuple[str, int], ...]
+
+    def cells(self, codes: Mapping[str, Ints]) -> Ints:
+        """The cell of the table for each combination of observed codes, and each pair of states."""
+        base = sum((stride * codes[name] for name, stride in self.observed), np.zeros(1, np.int64))
+        return np.asarray(base[:, None, None] + self.previous[:, None] + self.current[None, :])
+
+
+@dataclass(frozen=True, eq=False)
+class StateSpace:
+    """The joint states: `members` are the unknown variables with how many steps back each is, `states` are these as variables."""
+
+    phases: tuple[Phase, ...]
+    unknown: tuple[str, ...]
+    members: tuple[tuple[str, int], ...]
+    states: tuple[Finite, ...]
+
+    @classmethod
+    def of(cls, phases: Sequence[Phase], unknown: Sequence[str]) -> StateSpace:
+        """`unknown` are the finite variables that some step does not show."""
+        back = dict.fromkeys(unknown, 0)
+        for phase in phases:
+            for name, node in phase.nodes.items():
+                moved = 1 if name in back else 0
+                for base, k in (variable_and_lag(v.name) for v in node.members):
+                    if base in back:
+                        back[base] = max(back[base], k - moved)
+        members = tuple((n, k) for n in sorted(back) for k in range(back[n] + 1))
+        found: dict[str, Any] = {name: node.child for name, node in phases[-1].nodes.items()}
+        states: Any = tuple(renamed(found[n], relative_name(n, k)) for n, k in members)
+        return cls(tuple(phases), tuple(sorted(unknown)), members, states)
+
+    def checked(self, what: str) -> StateSpace:
+        """The same; too many joint states for a matrix of transitions, which is needed for something, are refused."""
+        if self.size > MAX_STATES:
+            raise TooLarge(
+                f"the hidden variables {listed([v.name for v in self.states])} have {self.size:,} joint states at a step, more "
+                f"than the {MAX_STATES:,} that are enumerated for {what} (their transitions alone would need "
+                f"{bytes_in_words(8.0 * self.size**2)}): take fewer states, or fewer hidden variables that depend on each other"
+            )
+        return self
+
+    def part(self, members: Collection[tuple[str, int]]) -> StateSpace:
+        """The states of some variables at some lags only; the others are unknown all the same."""
+        found: dict[str, Any] = {name: node.child for name, node in self.phases[-1].nodes.items()}
+        states: Any = tuple(renamed(found[n], relative_name(n, k)) for n, k in members)
+        return StateSpace(self.phases, self.unknown, tuple(members), states)
+
+    @cached_property
+    def size(self) -> int:
+        """K, the number of joint states."""
+        return n_configurations(self.states)
+
+    @cached_property
+    def digits(self) -> dict[tuple[str, int], Ints]:
+        """The state of each member in each joint state."""
+        return dict(zip(self.members, digits_of(sizes(self.states)).astype(np.int64), strict=True))
+
+    def states_of(self, name: str, joint: Array) -> Array:
+        """p(state of a variable) from those of joint states (first axis)."""
+        n = self.states[self.members.index((name, 0))].n_states
+        return np.stack([joint[self.digits[name, 0] == k].sum(axis=0) for k in range(n)])
+
+    def offsets(self, node: NodeFamily, *, emitted: bool) -> tuple[Ints, Ints, tuple[tuple[str, int], ...]]:
+        """What states before and after a step add to the flat index of a node's configuration, and what observed columns do."""
+        previous, current, observed = np.zeros(self.size, np.int64), np.zeros(self.size, np.int64), []
+        for v in node.finite:
+            base, k = variable_and_lag(v.name)
+            if base not in self.unknown:
+                observed.append((v.name, node.strides[v.name]))
+            elif emitted or k == 0:
+                current = current + node.strides[v.name] * self.digits[base, k]
+            else:
+                previous = previous + node.strides[v.name] * self.digits[base, k - 1]
+        return previous, current, tuple(observed)
+
+    def transitions(self, phase: Phase) -> tuple[TransitionTable, ...]:
+        """The tables that make the transition in a phase."""
+        return self._transitions[phase.number]
+
+    @cached_property
+    def _transitions(self) -> dict[int, tuple[TransitionTable, ...]]:
+        every = ((phase, [n for n in self.unknown if phase.nodes[n].by_table]) for phase in self.phases)
+        return {
+            phase.number: tuple(TransitionTable(phase.keys[n], *self.offsets(phase.nodes[n], emitted=False)) for n in names)
+            for phase, names in every
+        }
+
+    def allowed(self, phase: Phase) -> npt.NDArray[np.float64]:
+        """Which states may follow which, 1 or 0: what a state has of earlier steps is a copy; what does not exist yet is 0."""
+        return self._allowed[phase.number]
+
+    @cached_property
+    def _allowed(self) -> dict[int, npt.NDArray[np.float64]]:
+        return {phase.number: self._may_follow(phase).astype(np.float64) for phase in self.phases}
+
+    def _may_follow(self, phase: Phase) -> npt.NDArray[np.bool_]:
+        result = np.ones((self.size, self.size), bool)
+        for name, k in self.members:
+            if k > phase.number:
+                result &= (self.digits[name, k] == 0)[None, :]
+            elif k:
+                result &= self.digits[name, k][None, :] == self.digits[name, k - 1][:, None]
+        return result

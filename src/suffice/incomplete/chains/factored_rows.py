@@ -1,0 +1,218 @@
+"""Sequences of a block whose unknown variables are passed on factor by factor, and what is said of them.
+
+What steps show is reduced as for joint states, part by part: each part is a `ChainRows` whose states are those of the unknown
+variables that it depends on. All of them and the nodes of the unknown variables are the factors of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.engine import Block, added
+from suffice.errors import TooLarge, bytes_in_words, listed
+from suffice.graphs.lagged import variable_and_lag
+from suffice.incomplete.chains.chain_batches import Scored
+from suffice.incomplete.chains.chain_factors import FactorPlan, unknown_places
+from suffice.incomplete.chains.chain_found import Drawn, Followed, ShownPart, StatesFound, certain
+from suffice.incomplete.chains.chain_inputs import StepRegression, regressions
+from suffice.incomplete.chains.chain_kinds import Kinds, steps_of
+from suffice.incomplete.chains.chain_rows import ChainRows, checked_logs
+from suffice.incomplete.chains.step_layout import Columns
+from suffice.incomplete.components import Expectation, Theta
+from suffice.inference.chains.factored.factor_paths import best_of_factors, draw_of_factors
+from suffice.inference.chains.factored.factor_steps import FactorSteps, StepFactor
+from suffice.inference.chains.factored.factored import expect_factors
+from suffice.inference.chains.factored.slice_program import Scope
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+MAX_LIKELIHOODS = 2**28
+"""Likelihoods of steps by states beyond so many (2 GiB) are refused."""
+
+
+class MoveTable(NamedTuple):
+    """The table of an unknown variable in a phase: the variables of the factor; which kind of it each step has; and the cells of
+    the node's table, cell × kind."""
+
+    phase: int
+    key: str
+    scope: Scope
+    codes: npt.NDArray[np.int32]
+    cells: Ints
+
+
+class _Factors(NamedTuple):
+    """The factors of steps: that of each move, and of each regression; of each part those of its symbols and of its numbers, −1
+    for none, and what these remember; and a factor of ones for each variable that is asked for."""
+
+    steps: FactorSteps
+    regressions: list[StepRegression]
+    parts: list[tuple[int, int, list[Scored]]]
+    ones: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredRows:
+    """Whole sequences, reduced."""
+
+    plan: FactorPlan
+    number: int
+    starts: Ints
+    weight: Array | None
+    phase: Ints
+    moves: tuple[MoveTable, ...]
+    parts: tuple[ChainRows, ...]
+    inputs: Columns
+
+    @classmethod
+    def of(cls, plan: FactorPlan, block: Block) -> FactoredRows:
+        assert block.lengths is not None
+        layout = plan.layout
+        starts, step = steps_of(block.lengths)
+        for part in plan.parts:
+            _refuse_likelihoods(part, len(step))
+        columns, phase = layout.columns(block, step), np.minimum(step, len(layout.phases) - 1)
+        parts = tuple(ChainRows.of(part, block) for part in plan.parts)
+        weight = None if block.weight is None else block.weight[starts[:-1]]
+        inputs = columns if layout.stepwise else {}
+        return cls(plan, block.number, starts, weight, phase, tuple(_moves(plan, columns, phase)), parts, inputs)
+
+    @property
+    def n_steps(self) -> int:
+        return int(self.starts[-1])
+
+    def _factors(self, theta: Theta, ones: Collection[str] = ()) -> _Factors:
+        plan, n_phases = self.plan, len(self.plan.layout.phases)
+        factors: list[StepFactor] = []
+        active: list[list[int]] = [[] for _ in range(n_phases)]
+
+        def add(scope: Scope, logs: Array, codes: Any, phases: Collection[int]) -> int:
+            for number in phases:
+                active[number].append(len(factors))
+            factors.append(StepFactor(scope, logs, codes))
+            return len(factors) - 1
+
+        for move in self.moves:
+            add(move.scope, theta.log_tables[move.key][move.cells], move.codes, [move.phase])
+        found = []
+        for r in regressions(plan.layout, self.phase, self.inputs, theta) if self.inputs else ():
+            logs = np.zeros((r.n, self.n_steps))
+            logs[:, r.some] = r.cpd.log_prob(r.columns).reshape(r.n, len(r.some))
+            found.append(r)
+            add(plan.scope(map(variable_and_lag, r.inner)), logs, None, [r.phase])
+        shown = []
+        for part in self.parts:
+            likelihoods, scored = part.likelihoods(theta)
+            scope, by_symbol, by_step = plan.scope(part.layout.space.members), -1, -1
+            if likelihoods.table is not None:
+                with np.errstate(divide="ignore"):
+                    by_symbol = add(scope, np.log(likelihoods.table).T, likelihoods.symbols, range(n_phases))
+            if likelihoods.log_likelihood is not None:
+                by_step = add(scope, likelihoods.log_likelihood, None, range(n_phases))
+            shown.append((by_symbol, by_step, scored))
+        none = np.zeros(self.n_steps, np.int32)
+        unit = {n: add((v := plan.number[n, 0],), np.zeros((plan.sizes[v], 1)), none, range(n_phases)) for n in ones}
+        fixed = tuple(factors), tuple(map(tuple, active)), self.weight
+        steps = FactorSteps(self.starts, self.phase, plan.sizes, plan.old, plan.kept, *fixed)
+        return _Factors(steps, found, shown, unit)
+
+    def expected(self, theta: Theta) -> Expectation:
+        """What the sequences are expected to count, and ln p of what they show."""
+        own = self._factors(theta)
+        counted = [*range(len(self.moves) + len(own.regressions)), *(f for f, _, _ in own.parts if f >= 0)]
+        found = expect_factors(own.steps, counted=counted, stepwise=[f for _, f, _ in own.parts if f >= 0])
+        total = Expectation(checked_logs(self, found.log_likelihood, found.stuck), np.zeros(theta.tables.n_cells), {}, {})
+        for f, move in enumerate(self.moves):
+            cells = total.cells[theta.tables.cells(move.key)]
+            cells += np.bincount(move.cells.reshape(-1), found.counts[f].reshape(-1), len(cells))
+        for f, r in enumerate(own.regressions, len(self.moves)):
+            r.count(theta, found.counts[f][:, r.some], total)
+        result = [total]
+        for rows, (by_symbol, by_step, scored) in zip(self.parts, own.parts, strict=True):
+            nothing = np.zeros((rows.layout.space.size, 0))
+            posterior = found.posterior.get(by_step, nothing)
+            counts = found.counts[by_symbol].T if by_symbol >= 0 else None
+            result.append(rows.shown_expectation(theta, scored, counts, posterior))
+        return reduce(added, result)
+
+    def posterior(self, theta: Theta, names: Collection[str], *, smooth: bool) -> StatesFound:
+        """p(state) of these unknown variables at each step, and what is said of the parts that others of them belong to."""
+        own = self._factors(theta, [n for n in names if n in self.plan.layout.space.unknown])
+        return self._found(own, own.steps, names, filtered=not smooth)[0]
+
+    def _found(self, own: _Factors, steps: FactorSteps, names: Collection[str], *, filtered: bool) -> tuple[StatesFound, Array]:
+        """What is expected of variables and parts at each step, and what is known after the last."""
+        shown = [i for i, rows in enumerate(self.parts) if not rows.layout.only.isdisjoint(names)]  # type: ignore[union-attr]
+        which = {i: max(own.parts[i][:2]) for i in shown}  # either factor of a part says the same of its states
+        found = expect_factors(replace(steps, weights=None), stepwise=[*own.ones.values(), *which.values()], filtered=filtered)
+        states = {n: found.posterior[f] for n, f in own.ones.items()}
+        parts = [ShownPart(self.parts[i], found.posterior[f], own.parts[i][2]) for i, f in which.items()]
+        return StatesFound(found.log_likelihood, found.stuck, states, parts), found.last
+
+    def best(self, theta: Theta, n: int) -> tuple[dict[str, npt.NDArray[np.int32]], Array]:
+        """The most probable path of each unknown variable (path × step) and ln p (sequence × path)."""
+        assert n == 1
+        found = best_of_factors(self._factors(theta).steps)
+        states = {name: found.states[self.plan.number[name, 0]][None] for name in self.plan.layout.space.unknown}
+        return states, found.log_prob[:, None]
+
+    def drawn(self, theta: Theta, rng: np.random.Generator) -> Drawn:
+        """Paths of the unknown variables given all that is seen."""
+        plan, own = self.plan, self._factors(theta)
+        found = draw_of_factors(own.steps, rng.random((len(plan.sizes), self.n_steps)))
+        states = {n: found.states[plan.number[n, 0]].astype(np.int64) for n in plan.layout.space.unknown}
+        parts = []
+        for rows, (_, _, scored) in zip(self.parts, own.parts, strict=True):
+            path = np.zeros(self.n_steps, np.int64)
+            for v in plan.scope(rows.layout.space.members):
+                path = path * plan.sizes[v] + found.states[v]
+            path = np.where(found.states[0] < 0, -1, path)
+            parts.append(ShownPart(rows, certain(path, rows.layout.space.size), scored))
+        return Drawn(states, parts)
+
+    def followed(self, theta: Theta, before: Array | None, names: Collection[str]) -> Followed:
+        """The filter after the last step, by what was known before it."""
+        own = self._factors(theta, self.plan.layout.space.unknown)
+        found, after = self._found(own, own.steps.last_step(before), names, filtered=True)
+        return Followed(float(found.log_likelihood[0]), after, {n: p[:, -1] for n, p in found.states.items()}, found.parts)
+
+
+def _refuse_likelihoods(part: Any, n: int) -> None:
+    dense = any(part.emitted(phase, by_table=False) for phase in part.phases)
+    if dense and part.space.size * n > MAX_LIKELIHOODS:
+        raise TooLarge(
+            f"{listed(sorted(part.only))} depends on {part.space.size:,} joint states, and {n:,} steps are read at a time: their "
+            f"likelihoods would need {bytes_in_words(8.0 * part.space.size * n)}; take shorter sequences, or fewer states"
+        )
+
+
+def _moves(plan: FactorPlan, columns: Mapping[str, Any], phases: Ints) -> Iterator[MoveTable]:
+    """The tables of unknown variables, phase by phase."""
+    space = plan.layout.space
+    for name in space.unknown:
+        driving = sorted(
+            {v.name for p in plan.layout.phases for v in p.nodes[name].parents if _base(v.name) not in space.unknown}
+        )
+        kinds = Kinds.of(phases, {n: columns[n] for n in driving if columns[n].dtype.kind != "f"})
+        for phase in plan.layout.phases:
+            node, (some, codes) = phase.nodes[name], kinds.of_phase(phase.number)
+            if not node.by_table or not len(some):
+                continue
+            places = unknown_places(space, node)
+            own = space.part(places)
+            _, current, observed = own.offsets(node, emitted=True)
+            base = sum((stride * codes[n] for n, stride in observed), np.zeros(len(some), np.int64))
+            place = np.zeros(len(kinds.phase), np.int32)
+            place[some] = np.arange(len(some))
+            yield MoveTable(phase.number, phase.keys[name], plan.scope(places), place[kinds.kind], current[:, None] + base)
+
+
+def _base(name: str) -> str:
+    return variable_and_lag(name)[0]

@@ -1,0 +1,111 @@
+"""A template's nodes as steps of sequences need them: which are tables, which columns there are, what the joint state is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.engine import Block
+from suffice.engines.sequences.lagged import lagged
+from suffice.graphs.lagged import variable_and_lag
+from suffice.incomplete.chains.chain_states import Phase, StateSpace, parameter_nodes
+from suffice.incomplete.components import FlatTables, NodeFamily, Theta
+from suffice.incomplete.numbers.units import Units
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Columns = dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class StepLayout:
+    """A template's nodes as steps of sequences need them. It travels with the steps that are folded over sequences.
+
+    `shown` are the columns that the data have; `counted` the parameter nodes whose families every step shows: they are counted
+    once, and take no part in expectations. `stationary`: the joint state begins as its transition settles. `only` are the
+    variables that a part of a template is about, whose states are passed on elsewhere (`incomplete.chains.chain_factors`).
+    """
+
+    space: StateSpace
+    tables: FlatTables
+    units: Units
+    shown: tuple[str, ...]
+    counted: frozenset[str]
+    stationary: bool = False
+    only: frozenset[str] | None = None
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        return self.space.phases
+
+    @cached_property
+    def nodes(self) -> dict[str, NodeFamily]:
+        """The nodes that have parameters."""
+        return parameter_nodes(self.phases[-1:] if self.stationary else self.phases)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns of all nodes, at their lags, as far as the data have them."""
+        every = {n for phase in self.phases for n in phase.columns}
+        if self.only is not None:
+            own = (
+                node for p in self.phases for by_table in (True, False) for node in self.emitted(p, by_table=by_table).values()
+            )
+            every = {v.name for node in own for v in node.members} | {n for n in self.only if n in self.space.unknown}
+        return tuple(n for n in sorted(every) if variable_and_lag(n)[0] in self.shown)
+
+    def emitted(self, phase: Phase, *, by_table: bool) -> dict[str, NodeFamily]:
+        """The nodes of a phase whose variable is not part of the joint state, tables or others."""
+        return {
+            n: node
+            for n, node in phase.nodes.items()
+            if n not in self.space.unknown and node.by_table == by_table and phase.keys[n] not in self.counted and self._has(n)
+        }
+
+    def _has(self, name: str) -> bool:
+        return self.only is None or name in self.only
+
+    @cached_property
+    def moving(self) -> tuple[str, ...]:
+        """The unknown variables, whose nodes make the transition: none in a part of a template."""
+        return self.space.unknown if self.only is None else ()
+
+    @cached_property
+    def labelled(self) -> tuple[str, ...]:
+        """The unknown variables that some steps may show."""
+        return tuple(n for n in self.space.unknown if n in self.shown and self._has(n))
+
+    @cached_property
+    def stepwise(self) -> bool:
+        """Whether transitions are regressions on what each step shows: then every step has a matrix of its own."""
+        return any(not phase.nodes[n].by_table for phase in self.phases for n in self.moving)
+
+    def product(self, theta: Theta, phase: Phase, codes: Mapping[str, Ints], n: int) -> Array:
+        """p(s' | s) in a phase for each of n combinations of observed codes, as far as tables say it."""
+        product = np.repeat(self.space.allowed(phase)[None], n, axis=0)
+        for table in self.space.transitions(phase):
+            product *= theta.cells[theta.tables.cells(table.key)][table.cells(codes)]
+        return product
+
+    def settling(self, theta: Theta) -> Array:
+        """The transition of all steps but the first, where no observed cell takes part in it."""
+        return np.asarray(self.product(theta, self.phases[-1], {}, 1)[0])
+
+    @cached_property
+    def varies(self) -> bool:
+        """Whether tables that steps emit have parameters of their own in first slices."""
+        keys = [[phase.keys[n] for n in self.emitted(phase, by_table=True)] for phase in self.phases]
+        return any(own != keys[-1] for own in keys)
+
+    def columns(self, block: Block, step: Ints) -> Columns:
+        """The columns of a block at their lags; what lies before the first step is missing."""
+        return {name: lagged(block.columns[base], step, k) for name, base, k in self._places}
+
+    @cached_property
+    def _places(self) -> list[tuple[str, str, int]]:
+        return [(name, *variable_and_lag(name)) for name in self.names]

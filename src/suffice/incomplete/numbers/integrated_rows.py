@@ -1,0 +1,151 @@
+"""Missing numbers under regressions that are not normal: integrated over points, each a completion of its row with a weight.
+
+Given the joint state s of the missing finite variables, the normal nodes make the missing numbers u normal: u = m + L v. Of those
+that a regression has among its parents, v is put on points; of the others the mean and covariance given these are known. So
+
+    ∫ p(u) Π p(y | u) du  =  Σ_k w_k Π p(y | m + L v_k)          ln w_k[s, row]  as in `completed_rows`
+
+and everything else is as with enumerated states. The points adapt to each row: from standard normal ones they are moved and
+scaled to the mean and covariance of the posterior that they show, again and again (Naylor & Smith 1982, Applied Statistics 31,
+p. 214). They are stated in `gauss_hermite`; draws, which stand for more than three numbers, stay where they are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.incomplete.components import Expectation, Theta
+from suffice.incomplete.gauss_hermite import HermitePoints, points
+from suffice.incomplete.numbers.completed_rows import (
+    Batch,
+    UnknownNumbers,
+    add_unknown,
+    completed,
+    gathered,
+    log_weights,
+    other_columns,
+    posterior,
+)
+from suffice.incomplete.numbers.patterns import Array, Member, digits_of
+from suffice.incomplete.numbers.units import Units
+
+ROUNDS = 8
+"""How often points are moved at most."""
+
+SETTLED = 0.05
+"""They stay when their middle would move by less than this many deviations, and no deviation would change by a larger share."""
+
+
+def expected_rows(batch: Batch, theta: Theta, units: Units) -> Expectation:
+    """What the rows of a batch are expected to add, and their ln p(observed), whatever is missing in them."""
+    return _Integral.of(batch, theta, units).expected() if batch.component.curved else completed(batch, theta, units)
+
+
+class _Integral(NamedTuple):
+    """The missing numbers of a batch at their points. Leading axes: numbers, states, points, rows."""
+
+    batch: Batch
+    theta: Theta
+    units: Units
+    joint: UnknownNumbers
+    base: Array
+    columns: dict[str, dict[str, npt.NDArray[np.generic]]]
+    maps: Array
+    """How all unknown numbers hang on v, [row, state, unknown, number]."""
+
+    @staticmethod
+    def of(batch: Batch, theta: Theta, units: Units) -> _Integral:
+        columns = other_columns(batch, units)
+        base, joint = log_weights(batch, theta, columns)
+        assert joint is not None
+        C, at = joint.given.covariance, list(batch.component.gridded)
+        root = np.linalg.cholesky(C[..., at, :][..., at])
+        maps = C[..., :, at] @ np.swapaxes(np.linalg.inv(root), -1, -2)
+        group = np.repeat(np.arange(len(batch.bounds) - 1), np.diff(batch.bounds))
+        return _Integral(batch, theta, units, joint, base, columns, maps[group])
+
+    def expected(self) -> Expectation:
+        component, rows = self.batch.component, self.batch.rows
+        v, log_share = self._settled()
+        S, K, n = log_share.shape
+        logs, weight = posterior((self.base[:, None] + log_share).reshape(S * K, n), rows)
+        total = gathered(self.batch, self.theta, self.columns, None, weight.reshape(S, K, n).sum(axis=1))
+        numbers = self._numbers(v)
+        for local in component.curved:
+            name = local.node.name
+            step = local.node.family.step(self.theta.others[name], self._at(local, numbers), weight.reshape(-1))
+            total.steps[name] = step
+        add_unknown(self.batch, self._at_points(numbers), weight, total)
+        return total._replace(log_likelihood=logs)
+
+    def _settled(self) -> tuple[Array, Array]:
+        """v at the points of each state and row, and ln of what each point stands for times ln p of the regressions there."""
+        d, S, n = len(self.batch.component.gridded), *self.base.shape
+        at, middle = points(d), np.zeros((d, S, n))
+        root = np.broadcast_to(np.eye(d)[:, :, None, None], (d, d, S, n))
+        for _ in range(ROUNDS if at.spacing else 0):
+            v, log_share = self._shares(at, middle, root)
+            moved, wider = _moments(v, log_share, root, at.spacing)
+            turned = np.moveaxis(root, (0, 1), (-2, -1))
+            off = np.linalg.solve(turned, np.moveaxis(moved - middle, 0, -1)[..., None])
+            ratio = wider[range(d), range(d)] / root[range(d), range(d)]
+            middle, root = moved, wider
+            if np.abs(off).max(initial=0.0) < SETTLED and np.abs(np.log(ratio)).max(initial=0.0) < SETTLED:
+                break
+        return self._shares(at, middle, root)
+
+    def _shares(self, at: HermitePoints, middle: Array, root: Array) -> tuple[Array, Array]:
+        v = middle[:, :, None] + np.einsum("ijsn,jk->iskn", root, at.z)
+        scale = np.log(np.prod([root[i, i] for i in range(len(root))], axis=0))
+        moved = 0.5 * (at.z**2).sum(axis=0)[:, None] - 0.5 * (v**2).sum(axis=0)
+        log_share = at.log_weight[:, None] + moved + scale[:, None]
+        numbers = self._numbers(v)
+        for local in self.batch.component.curved:
+            log_p = self.theta.others[local.node.name].log_prob(self._at(local, numbers))
+            log_share = log_share + np.where(np.isnan(log_p), -np.inf, log_p).reshape(log_share.shape)
+        return v, log_share
+
+    def _numbers(self, v: Array) -> Array:
+        """All unknown numbers at the points, [unknown, state, point, row]."""
+        return np.asarray(self.joint.mean[:, :, None] + np.einsum("nsud,dskn->uskn", self.maps, v))
+
+    def _at(self, local: Member, numbers: Array) -> dict[str, npt.NDArray[np.generic]]:
+        """The columns of a regression at every state, point and row, one after another."""
+        component, rows, shape = self.batch.component, self.batch.rows, numbers.shape[1:]
+        digits, result = digits_of(component.shape), {}
+        for name, (kind, place) in local.sources.items():
+            column: npt.NDArray[np.generic]
+            if kind == "state":
+                column = digits[place][:, None, None]
+            elif kind == "unknown":
+                column = self.units.outward(name, numbers[place])
+            else:
+                column = rows.codes[place] if kind == "code" else self.units.outward(name, rows.reals[place])
+            result[name] = np.broadcast_to(column, shape).reshape(-1)
+        return result
+
+    def _at_points(self, numbers: Array) -> UnknownNumbers:
+        """The unknown numbers as if each point were a state of its own: means there, and the covariance that is left."""
+        K, given, at = numbers.shape[2], self.joint.given, list(self.batch.component.gridded)
+        maps = self.maps[self.batch.bounds[:-1]]
+        left = given.covariance - maps @ np.swapaxes(maps, -1, -2)
+        left[..., at, :] = 0.0
+        left[..., :, at] = 0.0
+        indices = [np.repeat(index, K, axis=1) for index in self.joint.indices]
+        mean = numbers.reshape(len(numbers), -1, numbers.shape[-1])
+        return UnknownNumbers(given._replace(covariance=np.repeat(left, K, axis=1)), indices, self.joint.log_density, mean)
+
+
+def _moments(v: Array, log_share: Array, root: Array, spacing: float) -> tuple[Array, Array]:
+    """The mean of the points by their shares, and a root of their covariance, which stays a little wider than one point."""
+    top = log_share.max(axis=1, keepdims=True)
+    share = np.exp(np.where(top > -np.inf, log_share - top, 0.0))
+    share /= share.sum(axis=1, keepdims=True)
+    mean = np.einsum("skn,dskn->dsn", share, v)
+    off = v - mean[:, :, None]
+    covariance = np.einsum("skn,dskn,eskn->snde", share, off, off)
+    least = (0.5 * spacing) ** 2 * np.einsum("ijsn,kjsn->snik", root, root)
+    return mean, np.moveaxis(np.linalg.cholesky(covariance + least), (-2, -1), (0, 1))

@@ -1,0 +1,256 @@
+"""Components of networks with numbers: moments where there is nothing to enumerate, and else rows that are completed.
+
+Complete families are counted and done with. Components without finite unknowns become moments, those without observed numbers
+become distinct rows with weights. Only rows with both, a hidden class of measured things, are needed in every iteration: they
+are kept where they are near and fit into `HELD` bytes, and read again otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.data import Data
+from suffice.engines.engine import Block, Step, added, summed
+from suffice.engines.gather import Groups
+from suffice.engines.steps.parallel import in_order
+from suffice.errors import FitError
+from suffice.families.protocol.family import flat_index
+from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, Shown, Theta, log_likelihood
+from suffice.incomplete.numbers.completed_rows import Batch, NoProbability, ObservedRows, batches, counted, observed_moments
+from suffice.incomplete.numbers.integrated_rows import expected_rows
+from suffice.incomplete.numbers.normal import weighted_moments
+from suffice.incomplete.numbers.pattern_batches import PatternBatch, pattern_batches
+from suffice.incomplete.numbers.patterns import Array, Component, Key, PatternFinder
+from suffice.incomplete.numbers.units import Units
+from suffice.statistics import Moments
+from suffice.statistics.chan import Cases
+from suffice.statistics.configurations import distinct
+from suffice.variables import Finite
+
+HELD = 2**29
+"""Bytes of rows that are kept for the iterations."""
+
+WORTH_THREADS = 2**16
+"""Fewer completions than this are done before a second thread has started."""
+
+
+class ReducedRows(NamedTuple):
+    """What rows show as a whole, and of components their rows, or moments where these say all."""
+
+    shown: Shown
+    rows: dict[Key, ObservedRows]
+    cases: dict[Key, Cases]
+
+
+@dataclass(frozen=True, eq=False)
+class ReduceMixed(Step[ReducedRows]):
+    """Reduces rows. With `hold` those that iterations need are kept, too."""
+
+    finder: PatternFinder
+    tables: FlatTables
+    units: Units
+    hold: bool
+
+    def of(self, block: Block) -> ReducedRows:
+        missing = self.finder.missing(block)
+        counts, moments = np.zeros(self.tables.n_cells), {}
+        for node in self.finder.nodes.values():
+            # nodes that are neither tables nor normal need their rows again; this is for a start
+            if node.iterative or (some := self.finder.seen(node, missing)) is None:
+                continue
+            [local], rows = self._whole(node, block, some)
+            if node.by_table:
+                counts[self.tables.cells(node.name)] = counted(local, rows.codes, rows.weight[None])
+            else:
+                moments[node.name] = observed_moments(local, rows, rows.weight[None])
+        kept: dict[Key, ObservedRows] = {}
+        cases: dict[Key, Cases] = {}
+        for key, component, rows in self.components(block, missing):
+            if component.by_moments:
+                cases[key] = _cases(rows)
+            elif component.mergeable:
+                kept[key] = rows.merged()
+            elif self.hold:
+                kept[key] = rows
+        finite = {n: v.n_states for n in self.finder.columns if isinstance(v := self.finder.nodes[n].child, Finite)}
+        states = {n: _shown(block, n, size) for n, size in finite.items()}
+        shown = Shown(counts, moments, states, float(block.weights.sum()), int(missing.all(axis=0).sum()))
+        return ReducedRows(shown, kept, cases)
+
+    def needed(self, block: Block) -> Iterator[Batch]:
+        """The rows of a block that are needed in every iteration."""
+        for _, component, rows in self.components(block, self.finder.missing(block)):
+            if not component.by_moments and not component.mergeable:
+                yield from batches(component, rows)
+
+    def components(self, block: Block, missing: npt.NDArray[np.bool_]) -> Iterator[tuple[Key, Component, ObservedRows]]:
+        for key, some in self.finder.split(missing).items():
+            component = self.finder.component(key)
+            if not component.trivial:
+                yield key, component, self._rows(component, block, some)
+        for node in self.finder.nodes.values():
+            if node.by_rows and (seen := self.finder.seen(node, missing)) is not None:
+                yield node.name, self.finder.component(node.name), self._whole(node, block, seen)[1]
+
+    def _whole(self, node: NodeFamily, block: Block, some: npt.NDArray[np.intp]) -> tuple[Any, ObservedRows]:
+        component = self.finder.component(node.name)
+        return (*component.tables, *component.lines, *component.others), self._rows(component, block, some)
+
+    def _rows(self, component: Component, block: Block, some: npt.NDArray[np.intp]) -> ObservedRows:
+        if block.weight is not None:
+            some = some[block.weight[some] > 0]
+        codes = np.array([block.columns[n][some] for n in component.codes], np.int32).reshape(len(component.codes), len(some))
+        reals = np.array([self.units.inward(n, block.columns[n][some]) for n in component.reals], np.float64)
+        return ObservedRows(codes, reals.reshape(len(component.reals), len(some)), np.array(block.weights[some]), some)
+
+
+def _shown(block: Block, name: str, n_states: int) -> Array:
+    codes = block.columns[name]
+    seen = codes < n_states
+    return np.bincount(codes[seen], block.weights[seen], n_states).astype(np.float64)
+
+
+def _cases(rows: ObservedRows) -> Cases:
+    first, inverse = distinct(rows.codes, len(rows.weight))
+    index = inverse[None].astype(np.int64) if len(first) > 1 else np.zeros((1, 1), np.int64)  # one product of matrices
+    groups = weighted_moments(index, rows.weight[None], rows.reals, len(first))
+    return Cases(rows.codes[:, first], groups.spread)
+
+
+@dataclass(frozen=True, eq=False)
+class _Again(Step[Expectation]):
+    """What the rows add that are read in every iteration."""
+
+    step: ReduceMixed
+    theta: Theta
+
+    def of(self, block: Block) -> Expectation:
+        parts = (expected_rows(batch, self.theta, self.step.units) for batch in self.step.needed(block))
+        return summed(parts) or _nothing(self.theta)
+
+
+@dataclass(frozen=True, eq=False)
+class _FirstImpossible(Step[dict[int, int]]):
+    """The first row of each block that is impossible under the parameters: by its observed states alone, or however completed."""
+
+    step: ReduceMixed
+    theta: Theta
+
+    def of(self, block: Block) -> dict[int, int]:
+        finder, missing = self.step.finder, self.step.finder.missing(block)
+        lost = np.zeros(block.n_rows, bool)
+        for node in finder.nodes.values():
+            some = finder.seen(node, missing) if node.by_table else None
+            if some is not None:
+                cells = flat_index({v.name: block.columns[v.name][some] for v in node.finite}, node.finite, len(some))
+                lost[some] |= self.theta.log_tables[node.name][cells] == -np.inf
+        for _, component, rows in self.step.components(block, missing):
+            for batch in () if component.by_moments else batches(component, rows):
+                try:
+                    expected_rows(batch, self.theta, self.step.units)
+                except NoProbability as impossible:
+                    lost[impossible.row] = True
+        lost &= block.weights > 0
+        return {block.number: int(np.argmax(lost))} if lost.any() else {}
+
+
+def _nothing(theta: Theta) -> Expectation:
+    return Expectation(0.0, np.zeros(theta.tables.n_cells), {}, {})
+
+
+@dataclass(frozen=True, eq=False)
+class MixedComponents:
+    """Incomplete rows of a network with numbers; see `suffice.incomplete.components`.
+
+    `constant` is what ln p of the observed cells has besides that of the scaled ones; among the parts of rows, the first has it.
+    """
+
+    data: Data
+    step: ReduceMixed
+    reduced: ReducedRows
+    constant: float
+    threads: int | None
+
+    @classmethod
+    def of(
+        cls, data: Data, nodes: Mapping[str, NodeFamily], tables: FlatTables, units: Units, threads: int | None
+    ) -> MixedComponents:
+        """The rows, passed over once."""
+        held = data.engine.near and 16.0 * data.n_rows * (len(units.scale) + 2) <= HELD
+        step = ReduceMixed(PatternFinder(nodes, data.columns), tables, units, held)
+        constant = -units.of_cells([n for n, node in nodes.items() if node.normal])
+        return cls(data, step, data.fold(step, threads=threads), constant, threads)
+
+    @property
+    def shown(self) -> Shown:
+        return self.reduced.shown
+
+    @property
+    def passes(self) -> int:
+        return int(not self.step.hold)
+
+    @cached_property
+    def _batches(self) -> list[Batch]:
+        return [b for key, rows in self.reduced.rows.items() for b in batches(self.step.finder.component(key), rows)]
+
+    @cached_property
+    def _patterns(self) -> list[PatternBatch]:
+        return list(pattern_batches((self.step.finder.component(key), cases) for key, cases in self.reduced.cases.items()))
+
+    @cached_property
+    def _worth_threads(self) -> bool:
+        return sum(len(b.rows.weight) * b.component.n_states for b in self._batches) > WORTH_THREADS
+
+    def expected(self, theta: Theta) -> Expectation:
+        try:
+            return self._expected(theta)
+        except NoProbability:
+            first = self.data.fold(_FirstImpossible(self.step, theta), threads=self.threads)
+            place = self.data.place(number := min(first), first[number])
+            raise FitError(
+                f"{place} is impossible under the parameters: its probability is zero; give another start, or one without zeros"
+            ) from None
+
+    def _expected(self, theta: Theta) -> Expectation:
+        total = self._complete(theta)
+        for batch in self._patterns:
+            logs, moments = batch.expected(theta.lines)
+            total = added(total, Expectation(logs, np.zeros_like(total.cells), moments, {}))
+        tasks = (partial(expected_rows, batch, theta, self.step.units) for batch in self._batches)
+        more = summed(in_order(tasks, self.threads if self._worth_threads else 1))
+        total = total if more is None else added(total, more)
+        return total if self.step.hold else added(total, self.data.fold(_Again(self.step, theta), threads=self.threads))
+
+    def _complete(self, theta: Theta) -> Expectation:
+        """What complete families count, and their ln p."""
+        nodes, shown = self.step.finder.nodes, self.shown
+        logs = self.constant + log_likelihood(shown.counts, theta.cells)
+        if logs == -np.inf:
+            raise NoProbability(0)
+        normal = {n: g for n, g in shown.moments.items() if nodes[n].normal}
+        logs += sum(theta.others[n].log_likelihood(scaled_moments(nodes[n], g)) for n, g in normal.items())
+        return Expectation(logs, shown.counts, normal, {})
+
+    def parts(self, n: int) -> list[MixedComponents]:
+        """Every n-th row of each component; what has moments is in the first part."""
+        if not self.step.hold:
+            raise FitError("batches= cannot be used here: the rows are elsewhere, or do not fit into memory; leave it out")
+        nothing = ReducedRows(self.shown._replace(counts=np.zeros_like(self.shown.counts), moments={}), {}, {})
+        result = []
+        for i in range(n):
+            some = {key: rows.take(slice(i, None, n)) for key, rows in self.reduced.rows.items()}
+            part = (nothing if i else self.reduced)._replace(rows={k: r for k, r in some.items() if len(r.weight)})
+            result.append(replace(self, reduced=part, constant=0.0 if i else self.constant))
+        return result
+
+
+def scaled_moments(node: NodeFamily, groups: Groups) -> Moments:
+    """The moments of a normal node under their names; its columns are scaled."""
+    weight, mean, rest, scatter = groups.spread
+    return Moments(node.finite, node.reals, groups.keys, weight, mean, scatter, rest=rest)

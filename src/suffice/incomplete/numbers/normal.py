@@ -1,0 +1,169 @@
+"""Missing numbers of normal nodes: their joint normal given the observed numbers, integrated and regressed.
+
+With m the missing numbers and o the observed ones around them, every normal node that touches them says e = A m + C o − a with
+e ~ Normal(0, diag v). Scaled to unit noise and factored, V^(−½) A = Q [R; 0], so with Q = [Q₁ Q₂]
+
+    E[m | o]         −R⁻¹ Q₁ᵀ V^(−½) (C o − a)             Cov[m | o]  R⁻¹ R⁻ᵀ
+    ln ∫ p dm        −½ |Q₂ᵀ V^(−½) (C o − a)|² − ½ Σ ln 2πv + |m|/2 ln 2π − ln |R|
+
+Each missing number is the child of one of the nodes, so R is never singular; no covariance is formed and none is inverted.
+
+Moments of completed rows are weighted: each row counts for several completions, each with its own weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.gather import Groups, grouped
+from suffice.families.conditional_gaussian import LOG_2PI
+from suffice.incomplete.components import Line
+from suffice.incomplete.numbers.patterns import Component, Member
+from suffice.statistics.chan import Spread, pooled
+
+Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
+
+FEW = 16
+"""Of fewer rows than this the completions are not worth a product of matrices each."""
+
+
+class ConditionalNormal(NamedTuple):
+    """The missing numbers given the observed ones o, for each of many configurations (leading axes).
+
+    mean = mean_map o + mean_constant; ln ∫ p = log_scale − ½ |residual_map o + residual_constant|²
+    """
+
+    mean_map: Array
+    mean_constant: Array
+    residual_map: Array
+    residual_constant: Array
+    covariance: Array
+    log_scale: Array
+
+
+def conditional(component: Component, lines: Mapping[str, Line], indices: list[Index]) -> ConditionalNormal:
+    """The conditional of a component's unknown numbers, at a configuration of each of its joint nodes (all of one shape)."""
+    shape, q = indices[0].shape, len(component.joint)
+    p, o = len(component.unknown), len(component.reals)
+    A, C = np.zeros((*shape, q, p)), np.zeros((*shape, q, o))
+    a, v = np.zeros((*shape, q)), np.zeros((*shape, q))
+    for i, (local, index) in enumerate(zip(component.joint, indices, strict=True)):
+        line = lines[local.node.name]
+        a[..., i], v[..., i] = line.intercept[index], line.variance[index]
+        for j, name in enumerate(local.node.reals):
+            kind, place = local.sources[name]
+            own = j == len(local.node.reals) - 1
+            (A if kind == "unknown" else C)[..., i, place] = 1.0 if own else -line.coefficients[index, j]
+    return solved(A, C, a, v)
+
+
+def solved(A: Array, C: Array, a: Array, v: Array) -> ConditionalNormal:
+    """The missing numbers m given o, where A m + C o − a ~ Normal(0, diag v)."""
+    p = A.shape[-1]
+    root = 1.0 / np.sqrt(v)
+    Q, R = np.linalg.qr(A * root[..., None], mode="complete")
+    turned = np.swapaxes(Q, -1, -2)
+    C, d = turned @ (C * root[..., None]), -(turned @ (a * root)[..., None])[..., 0]
+    inverse = np.linalg.inv(R[..., :p, :])
+    pivots = np.abs(np.einsum("...ii->...i", R[..., :p, :]))
+    log_scale = 0.5 * (p * LOG_2PI - (LOG_2PI + np.log(v)).sum(axis=-1)) - np.log(pivots).sum(axis=-1)
+    return ConditionalNormal(
+        -(inverse @ C[..., :p, :]),
+        -(inverse @ d[..., :p, None])[..., 0],
+        C[..., p:, :],
+        d[..., p:],
+        inverse @ np.swapaxes(inverse, -1, -2),
+        log_scale,
+    )
+
+
+def places(component: Component, local: Member) -> list[int]:
+    """Where the numbers of a joint node stand among the unknown and, behind them, the observed ones."""
+    start = {"unknown": 0, "real": len(component.unknown)}
+    return [start[kind] + i for kind, i in (local.sources[name] for name in local.node.reals)]
+
+
+def some_columns(spread: Spread, columns: list[int]) -> Spread:
+    """The moments of some of the columns."""
+    weight, mean, rest, scatter = spread
+    return Spread(weight, mean[:, columns], rest[:, columns], scatter[:, columns][:, :, columns])
+
+
+def widened(groups: Groups, keys: Index, weight: Array, covariance: Array) -> Groups:
+    """With the scatter of what is not known exactly: so much weight with these covariances at these configurations."""
+    scatter = groups.spread.scatter.copy()
+    np.add.at(scatter, np.searchsorted(groups.keys, keys), weight[..., None, None] * covariance)
+    return replace(groups, spread=groups.spread._replace(scatter=scatter))
+
+
+def collected(keys: Index, parts: Spread) -> Groups:
+    """Groups from moments of configurations that may occur more than once."""
+    if (keys[1:] > keys[:-1]).all():
+        return Groups(keys, parts, np.zeros((len(keys), 0)))
+    found, inverse = np.unique(keys, return_inverse=True)
+    none = np.zeros((len(found), 0))
+    if len(found) == len(keys):
+        order = np.argsort(keys, kind="stable")
+        return Groups(found, Spread(*(part[order] for part in parts)), none)
+    return Groups(found, pooled(parts, inverse, len(found)), none)
+
+
+def weighted_moments(index: Index, weight: Array, values: Array, n_cells: int) -> Groups:
+    """The moments of completed rows within their configurations.
+
+    index     (states, rows), or (states, 1) if all rows have the same configurations
+    weight    (states, rows)
+    values    (columns, rows), or (columns, states, rows) where the values hang on the state
+
+    Means first, then the scatter around them: nothing is lost where a group is narrow and far from the rest.
+    """
+    if index.shape[1] == 1 and weight.shape[1] >= FEW:
+        return collected(index[:, 0], _by_state(weight, values))
+    flat = np.broadcast_to(index, weight.shape).reshape(-1)
+    wide = values if values.ndim == 3 else np.broadcast_to(values[:, None, :], (len(values), *weight.shape))
+    return _scattered(flat, weight.reshape(-1), wide.reshape(len(values), weight.size), n_cells)
+
+
+def _by_state(weight: Array, values: Array) -> Spread:
+    """One group of rows for each state: products of matrices."""
+    n, k = len(weight), len(values)
+    total = weight.sum(axis=1)
+    divisor = np.where(total > 0, total, 1.0)
+    mean, scatter = np.zeros((n, k)), np.zeros((n, k, k))
+    if k == 1:
+        x = values.reshape(-1, values.shape[-1])
+        mean[:, 0] = np.einsum("sn,sn->s", weight, np.broadcast_to(x, weight.shape)) / divisor
+        off = x - mean
+        np.multiply(off, off, out=off)
+        scatter[:, 0, 0] = np.einsum("sn,sn->s", weight, off)
+        return Spread(total, mean, np.zeros((n, k)), scatter)
+    if values.ndim == 2:
+        mean = weight @ values.T / divisor[:, None]
+    for s, w in enumerate(weight):
+        x = values if values.ndim == 2 else values[:, s]
+        if values.ndim == 3:
+            mean[s] = x @ w / divisor[s]
+        off = x - mean[s][:, None]
+        scatter[s] = (off * w) @ off.T
+    return Spread(total, mean, np.zeros((n, k)), (scatter + scatter.transpose(0, 2, 1)) / 2.0)
+
+
+def _scattered(flat: Index, weight: Array, values: Array, n_cells: int) -> Groups:
+    """Rows of any configurations: sums by counting."""
+    keys, group = grouped(flat, n_cells)
+    g, k = len(keys), len(values)
+    total: Array = np.bincount(group, weight, g).astype(np.float64)
+    divisor = np.where(total > 0, total, 1.0)
+    mean, scatter, off = np.zeros((g, k)), np.zeros((g, k, k)), np.empty_like(values)
+    for i, x in enumerate(values):
+        mean[:, i] = np.bincount(group, weight * x, g) / divisor
+        off[i] = x - mean[group, i]
+        for j in range(i + 1):
+            scatter[:, i, j] = scatter[:, j, i] = np.bincount(group, weight * off[i] * off[j], g)
+    return Groups(keys, Spread(total, mean, np.zeros((g, k)), scatter), np.zeros((g, 0)))

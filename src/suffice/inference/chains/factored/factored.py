@@ -1,0 +1,180 @@
+"""Sequences whose hidden states are many variables: expected statistics and filter, factor by factor.
+
+Each step is a program of small products (`slice_program`), never a matrix over joint states. Forward the programs run; backward
+they are differentiated: with L = ∏ of the sums by which tables are scaled,
+
+    Σ p(cells of factor f | y) = F_f · ∂ ln L / ∂F_f
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from suffice.inference.chains.factored.factor_runs import FactorRun, runs
+from suffice.inference.chains.factored.factor_steps import FactorSteps
+from suffice.inference.chains.factored.slice_program import Operation, SliceProgram
+from suffice.inference.chains.factored.table_arithmetic import TablePair
+from suffice.inference.chains.steps import Array, Ints
+
+
+class FactorExpectations(NamedTuple):
+    """Of each sequence ln p(y) and its first impossible step or −1. Of factors that were asked for `counts[f][cell, row]` =
+    Σ w p(cell | y) over the steps that have the row, and `posterior[f][cell, t]` = p(cell | y), not weighted; `last` is what is
+    known after the last step, if there is one sequence. One that is impossible has zeros, and adds nothing."""
+
+    log_likelihood: Array
+    stuck: Ints
+    counts: dict[int, Array]
+    posterior: dict[int, Array]
+    last: Array
+
+
+def expect_factors(
+    steps: FactorSteps, *, counted: Collection[int] = (), stepwise: Collection[int] = (), filtered: bool = False
+) -> FactorExpectations:
+    """ln p(y) of each sequence and, of the factors that are asked for, sums over steps or what is expected at each. `filtered`:
+    given the past and the step itself only.
+
+    >>> from suffice.inference.chains.factored.factor_steps import StepFactor
+    >>> same = np.zeros(2, np.int32)
+    >>> enter = StepFactor((0,), np.log([[0.5], [0.5]]), same)
+    >>> move = StepFactor((1, 0), np.log([[0.5], [0.5], [0.5], [0.5]]), same)
+    >>> seen = StepFactor((0,), np.log([[0.9, 0.2], [0.1, 0.8]]), np.array([0, 1], np.int32))
+    >>> steps = FactorSteps(np.array([0, 2]), np.array([0, 1]), (2, 2), (1,), (0,), (enter, move, seen), ((0, 2), (1, 2)))
+    >>> expect_factors(steps, counted=[2]).counts[2].round(3)
+    array([[0.9, 0.2],
+           [0.1, 0.8]])
+    """
+    S = steps.n_sequences
+    counts = {f: np.zeros(steps.factors[f].logs.shape) for f in counted}
+    posterior = {f: np.zeros((len(steps.factors[f].logs), steps.n_steps)) for f in stepwise}
+    found = FactorExpectations(np.zeros(S), np.full(S, -1), counts, posterior, np.zeros(0))
+    for run, past, kept in runs(steps, back=bool(counted or stepwise)):
+        found.log_likelihood[run.group.which], found.stuck[run.group.which] = run.log_p, run.stuck
+        if S == 1:
+            found = found._replace(last=np.array(np.exp(past) if run.how.logs else past).reshape(-1))
+        if counted or stepwise:
+            run.back(run.first(), _Gradient.of(run, found, filtered=filtered), kept)
+    return found
+
+
+class _Needed(NamedTuple):
+    """The factors that are asked for; all tables that derivatives by them and by the past pass through; and those of which every
+    lane is asked for."""
+
+    wanted: list[int]
+    needed: set[int]
+    each: set[int]
+
+
+@dataclass
+class _Gradient:
+    """∂ ln L backward through the programs of a group, times the weights of its sequences; `message` is that by what is known
+    after a step."""
+
+    run: FactorRun
+    into: FactorExpectations
+    weight: Array
+    filtered: bool
+    message: Array | None = None
+
+    @classmethod
+    def of(cls, run: FactorRun, into: FactorExpectations, *, filtered: bool) -> _Gradient:
+        """Sequences that are impossible weigh nothing, unless they are filtered up to there."""
+        weights = run.steps.weights
+        weight = np.ones(len(run.group.which)) if weights is None or filtered else weights[run.group.which]
+        return cls(run, into, weight if filtered else np.where(run.stuck < 0, weight, 0.0), filtered)
+
+    def visit(self, place: int, tables: list[Array], scale: Array) -> None:
+        steps, at = self.run.steps, self.run.group.at(place)
+        phase = int(steps.phase[at[0]])
+        program, own, path = steps.programs[phase], steps.active[phase], self._paths[phase]
+        back: dict[int, Array] = {len(tables) - 1: self._after(at, tables[-1], scale)}
+        for i in range(len(program.operations) - 1, -1, -1):
+            given = back.pop(i + len(own) + 1, None)
+            if given is None:
+                continue
+            operation = program.operations[i]
+            for mine, other in ((operation.left, operation.right), (operation.right, operation.left)):
+                if mine in path.needed and other < 0:
+                    back[mine] = _widened(given, operation, program)
+                elif mine in path.needed:
+                    both = TablePair(given, operation.out, tables[other], program.scopes[other])
+                    pooled = tables[mine].shape[-1] == 1 < len(at) and mine not in path.each and not self.run.how.logs
+                    back[mine] = self._combined(both, program.scopes[mine], mine, pooled=pooled)
+        for i in path.wanted:
+            self._collect(own[i - 1], at, tables[i], back[i])
+        if not self.filtered:
+            self.message = self._masked(tables[0], back[0])
+
+    def _combined(self, both: TablePair, scope: tuple[int, ...], table: int, *, pooled: bool) -> Array:
+        lanes = max(both.left.shape[-1], both.right.shape[-1])
+        room = None if pooled else self.run.room(("back", table), (*self.run.steps.shape(scope), lanes))
+        return self.run.how.combined(both, scope, room)
+
+    @cached_property
+    def _paths(self) -> list[_Needed]:
+        """Of the program of each phase."""
+        result = []
+        for program, own in zip(self.run.steps.programs, self.run.steps.active, strict=True):
+            wanted = [i for i, f in enumerate(own, 1) if f in self.into.counts or f in self.into.posterior]
+            each = [i for i in wanted if own[i - 1] in self.into.posterior]
+            needed = _above(program, wanted if self.filtered else [0, *wanted])
+            result.append(_Needed(wanted, needed, _above(program, each)))
+        return result
+
+    def _after(self, at: Ints, out: Array, scale: Array) -> Array:
+        """∂ ln L by the result of a step: sequences that end here have the message 1, times their weight."""
+        message, logs = self.run.room("after", out.shape), self.run.how.logs
+        with np.errstate(divide="ignore"):
+            message[:] = np.log(self.weight[: len(at)]) if logs else self.weight[: len(at)]
+        if self.message is not None:
+            message[..., : self.message.shape[-1]] = self.message
+        there = np.where(scale > -np.inf, scale, 0.0)
+        return np.subtract(message, there, out=message) if logs else np.multiply(message, np.exp(-there), out=message)
+
+    def _masked(self, past: Array, message: Array) -> Array:
+        """What is impossible by the past has no message: it counts for nothing, and could be too large."""
+        kept, nothing = self.run.room("message", past.shape), -np.inf if self.run.how.logs else 0.0
+        np.copyto(kept, message)
+        np.copyto(kept, nothing, where=past <= nothing)
+        return kept
+
+    def _collect(self, f: int, at: Ints, table: Array, slope: Array) -> None:
+        """p(cells of a factor) of these steps, summed or kept."""
+        factor, room = self.run.steps.factors[f], self.run.room("share", slope.shape)
+        share = np.exp(table + slope) if self.run.how.logs else np.multiply(table, slope, out=room)
+        share = share.reshape(len(factor.logs), -1)
+        if f in self.into.counts:
+            counts, rows = self.into.counts[f], factor.rows(at)
+            if (rows == rows[0]).all():
+                counts[:, rows[0]] += share.sum(axis=1)
+            else:
+                some, which = np.unique(rows, return_inverse=True)
+                counts[:, some] += share @ np.eye(len(some))[which]
+        if f in self.into.posterior:
+            weight = self.weight[: len(at)]
+            self.into.posterior[f][:, at] = share * np.divide(1.0, weight, out=np.zeros(len(at)), where=weight > 0)
+
+
+def _above(program: SliceProgram, inputs: list[int]) -> set[int]:
+    """These tables and all that are made of them."""
+    found, first = set(inputs), len(program.scopes) - len(program.operations)
+    for i, operation in enumerate(program.operations):
+        if operation.left in found or operation.right in found:
+            found.add(i + first)
+    return found
+
+
+def _widened(given: Array, operation: Operation, program: SliceProgram) -> Array:
+    """What goes back to a table of which one variable was summed out, or whose axes were moved."""
+    scope, out = program.scopes[operation.left], operation.out
+    if operation.summed < 0:
+        return given.transpose([*(out.index(v) for v in scope), len(scope)])
+    wide = np.expand_dims(given, scope.index(operation.summed))
+    return np.broadcast_to(wide, (*(program.sizes[v] for v in scope), given.shape[-1]))

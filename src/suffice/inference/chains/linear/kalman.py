@@ -1,0 +1,146 @@
+"""Filter and smoother of sequences one after the other, in blocks of steps, whatever their codes and missing cells are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from suffice.inference.chains.linear.linear_steps import Array, Ints, LinearSteps
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+BLOCK = 4096
+"""Steps are kept in blocks of about this many. Longer sequences are filtered twice, the second time block by block."""
+
+
+class Innovations(NamedTuple):
+    """What the filter adds up over the steps of each sequence."""
+
+    sums: Array
+    """Of the products of the innovations' columns by their variances: [sequences, 1 + d, 1 + d]."""
+    logs: Array
+    """The sum of the logarithms of variances, a product whose logarithm is to be added, how many variances, the first step
+    that is impossible or -1: [sequences, 4]."""
+
+    def log_likelihoods(self) -> Array:
+        """ln p(y) of each sequence, for β = 0; -inf where it is impossible."""
+        sums, logs, n, impossible = self.sums[:, 0, 0], self.logs[:, 0] + np.log(self.logs[:, 1]), *self.logs[:, 2:].T
+        return np.where(impossible < 0, -0.5 * (sums + logs + n * LOG_2PI), -np.inf)
+
+
+class Wanted(NamedTuple):
+    """What the smoother fills; covariances, lagged, and sums have length 0 where they are not wanted."""
+
+    means: Array
+    """By columns: [1 + d, steps, m]."""
+    covariances: Array
+    """[steps, m, m]."""
+    lagged: Array
+    """Cov[z[t], z[t-1] | y]: [steps, m, m]."""
+    sums: Array
+    """[groups, 2 m, 2 m]."""
+    groups: Ints
+    """[steps]."""
+    weights: Array
+    """[sequences]."""
+
+
+def states_before(steps: LinearSteps, n: int) -> tuple[Array, ...]:
+    """Before the first step: a or r by columns, three matrices, sums of innovations."""
+    m, columns = steps.m, 1 + len(steps.begin.precision)
+    return np.zeros((n, columns, m)), np.zeros((n, m, m)), np.zeros((n, m, m)), np.zeros((n, columns, columns))
+
+
+def filter_all(steps: LinearSteps, states: tuple[Array, ...], means: Array, covariances: Array, products: Array) -> Innovations:
+    """Filter all sequences from the states before them, which move on.
+
+    Filled are the means' columns, covariances, and if there is room the products of innovations, step by step.
+    """
+    from suffice.kernels.chains.kalman import forward
+
+    logs = no_logs(len(steps.starts) - 1)
+    work, room = np.zeros((3, steps.m, steps.m)), _room(steps, min(len(steps.codes), 2 * BLOCK))
+    for batch in _batches(steps.lengths):
+        part = tuple(x[batch] for x in states)
+        for pieces in _pieces(steps.starts[:-1][batch], steps.starts[1:][batch]):
+            forward(steps.model, pieces, part, logs[batch], work, room)
+            low, high = pieces[0, 0], pieces[-1, 1]
+            means[:, low:high] = room[0][: high - low].swapaxes(0, 1)
+            covariances[low:high] = room[1][: high - low]
+            if len(products):
+                v, variances = room[4][: high - low], room[5][: high - low]
+                scale = np.where(variances > 0.0, 1.0 / np.where(variances > 0.0, variances, 1.0), 0.0)
+                v = np.where(variances[:, :, None] > 0.0, v, 0.0)
+                products[low:high] = np.einsum("tjq,tjk,tj->tqk", v, v, scale)
+    return Innovations(states[3], logs)
+
+
+def filter_room(steps: LinearSteps) -> tuple[Any, ...]:
+    """What the filter keeps of one sequence: means, covariances after and before outputs, gains, innovations, variances."""
+    from suffice.kernels.chains.kalman import forward
+
+    room, pieces = _room(steps, len(steps.codes)), np.array([[0, len(steps.codes)] * 2])
+    forward(steps.model, pieces, states_before(steps, 1), no_logs(1), np.zeros((3, steps.m, steps.m)), room)
+    return room
+
+
+def smooth_some(steps: LinearSteps, which: Ints, wanted: Wanted, found: Innovations) -> None:
+    """Smooth some sequences, for β = 0: fill what is wanted, and what their innovations add up to."""
+    from suffice.kernels.chains.kalman import backward, forward
+
+    low, high = steps.starts[which], steps.starts[which + 1]
+    states, logs, weights = states_before(steps, len(which)), no_logs(len(which)), wanted.weights[which]
+    room = _room(steps, min(int((high - low).sum()), 2 * BLOCK))
+    work, transposed = np.zeros((5, steps.m, steps.m)), steps.F.swapaxes(1, 2).copy()
+    for batch in _batches(high - low):
+        part, before = tuple(x[batch] for x in states), []
+        back = states_before(steps, len(part[0]))[:3]
+        for pieces in _pieces(low[batch], high[batch]):
+            before.append((pieces, tuple(x.copy() for x in part)))
+            forward(steps.model, pieces, part, logs[batch], work, room)
+        back = (*back, back[1].copy())
+        for again, (pieces, state) in enumerate(reversed(before)):
+            if again:
+                forward(steps.model, pieces, state, no_logs(1), work, room)
+            backward(steps.model, transposed, pieces, back, work, room, (*wanted[:5], weights[batch]))
+    found.sums[which], found.logs[which] = states[3], logs
+
+
+def no_innovations(steps: LinearSteps) -> Innovations:
+    """What the innovations of all sequences add up to before the first step."""
+    n = len(steps.starts) - 1
+    return Innovations(states_before(steps, n)[3], no_logs(n))
+
+
+def no_logs(n: int) -> Array:
+    """`Innovations.logs` before the first step."""
+    return np.tile([0.0, 1.0, 0.0, -1.0], (n, 1))
+
+
+def _batches(lengths: Ints) -> Iterator[slice]:
+    """Sequences to be kept at once: some short ones, or a long one alone."""
+    if not len(lengths):
+        return
+    end = lengths.cumsum()
+    alone = np.where(lengths > BLOCK, np.arange(len(lengths)), -1)
+    new = (np.diff((end - lengths) // BLOCK) > 0) | (alone[1:] != alone[:-1])
+    bounds = np.concatenate([[0], 1 + np.flatnonzero(new), [len(lengths)]]).tolist()
+    yield from map(slice, bounds[:-1], bounds[1:])
+
+
+def _pieces(low: Ints, high: Ints) -> Iterator[Ints]:
+    """The sequences of a batch as kernels take them, a long one in blocks."""
+    if len(low) > 1 or high[0] - low[0] <= BLOCK:
+        yield np.stack([low, high, low, high], axis=1)
+        return
+    for t in range(low[0], high[0], BLOCK):
+        yield np.array([[t, min(t + BLOCK, high[0]), low[0], high[0]]])
+
+
+def _room(steps: LinearSteps, n: int) -> tuple[Any, ...]:
+    """Room for what the smoother keeps of a batch."""
+    m, p, columns = steps.m, steps.y.shape[1], 1 + len(steps.begin.precision)
+    shapes = ((n, columns, m), (n, m, m), (n, m, m), (n, p, m), (n, p, columns), (n, p))
+    return tuple(np.empty(shape) for shape in shapes)

@@ -1,0 +1,193 @@
+"""All marginals at once: one tree of products for a whole network, compiled once and used with any evidence.
+
+Messages go up the tree and down again (Shenoy & Shafer 1990; the binary tree: Shenoy 1997, Int. J. Approx. Reasoning 17, p. 239).
+Observed variables are sliced out of every table as if they had one state, so that the more is observed, the less is done.
+Nothing is ever divided, so zeros need no care; tables are scaled by powers of two, so small numbers do not vanish.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from suffice.errors import TooLarge, bytes_in_words
+from suffice.inference.finite.logs import NEVER, LogFactor, Weighed, weighed
+from suffice.inference.finite.network import Array, Ints, Network
+from suffice.inference.finite.questions import MARGINALS, UNCERTAIN, Room, RowAnswers, in_logs, is_sure, room_for, run_tree
+from suffice.inference.finite.tree import (
+    COMPILING,
+    LONG,
+    MAX_BYTES,
+    MAX_CELLS,
+    GreedyOrders,
+    Order,
+    Tree,
+    arranged,
+    greedy_order,
+    interruptible,
+    part_of,
+)
+from suffice.remedies import BY_SAMPLING
+
+RETRY_CELLS = 4_000_000
+"""From so many cells on, another order is looked for that suits the evidence better than the compiled one."""
+BETTER = 0.8
+"""A new order is taken if it has at most so many of the cells: a new tree must be arranged, and room be made for its tables."""
+RETRYING = 0.2
+"""Steps of that per cell: a fraction of what running the tree takes."""
+
+
+KEPT_TREES = 8
+FIRST, NEXT = 0.1, 0.2
+"""Steps of looking for an order: for each cell of the first tree, and of those that later questions took, up to `COMPILING` times
+the cells in all. So it takes less time than the questions."""
+FEW_CELLS = 5_000
+"""Up to so many cells the order is looked for at once: that is over before it is noticed."""
+
+
+class VariableMarginals(NamedTuple):
+    """p(v | evidence) of every variable, one after another: those of variable v are `probs[start[v]:start[v + 1]]`.
+
+    Where the evidence is impossible, `log_prob` is −inf and the probabilities are NaN.
+    """
+
+    probs: Array
+    start: Ints
+    log_prob: float
+
+
+class JunctionTree:
+    """A network compiled for all marginals. Its order is a good one at once, and a better one as more is asked.
+
+    >>> net = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
+    >>> JunctionTree.of(net).marginals(np.array([-1, 0])).probs.round(4)
+    array([0.6667, 0.3333, 1.    , 0.    ])
+    """
+
+    def __init__(self, network: Network, orders: GreedyOrders) -> None:
+        self.network, self._orders, self.start = network, orders, network.starts
+        self._asked, self._improving = 0.0, threading.Lock()
+        self._arrange(orders.look(COMPILING if orders.look(0.0).cells <= FEW_CELLS else FIRST))
+        if self.n_cells > FEW_CELLS and max(self.n_cells / MAX_CELLS, self.n_bytes / MAX_BYTES) > 1.0:
+            self._arrange(orders.look(COMPILING))
+
+    def _arrange(self, order: Order) -> None:
+        """Make the tree of an order; whatever runs keeps the one that it has."""
+        self._order, self._tree = order, arranged(self.network, self._orders.part, order.order)
+        self.n_cells = self._tree.cells(self.network.unobserved())
+        self._others: dict[bytes, Tree] = {}
+
+    @classmethod
+    def of(cls, network: Network) -> JunctionTree:
+        """Compile: look for a good order of elimination and arrange its tables; no table is made yet."""
+        part = part_of(network, network.all_factors, network.unobserved())
+        return cls(network, GreedyOrders(network, part))
+
+    @property
+    def treewidth(self) -> int:
+        """One less than the most variables in one product: an upper bound, by the best order found."""
+        return max(self._tree.widest, 1) - 1
+
+    def __repr__(self) -> str:
+        return (
+            f"JunctionTree of {self.network.n_variables:,} variables: treewidth {self.treewidth}, the largest product has "
+            f"{self.largest:,.0f} cells, all together {self.n_cells:,.0f}; tables of {bytes_in_words(self.n_bytes)}"
+        )
+
+    @property
+    def largest(self) -> float:
+        """Cells of the largest product."""
+        return self._tree.largest()
+
+    @property
+    def n_bytes(self) -> float:
+        """Memory for all tables when nothing is observed; products are summed as they are made, and not held."""
+        return 8.0 * self._tree.n_numbers(self.network.unobserved(), down=True)
+
+    def marginals(self, codes: Ints, factors: Sequence[LogFactor] = ()) -> VariableMarginals:
+        """p(v | evidence) of every variable v, and ln p(evidence), which includes the factors."""
+        return marginals_of(self.network, codes, factors, lambda: self)
+
+    def _marginals(self, w: Weighed, codes: Ints) -> VariableMarginals:
+        self._improve()
+        tree = self._tree if self.n_cells < RETRY_CELLS else self._suited(codes)
+        self._asked += tree.cells(codes) if self.n_cells > FEW_CELLS else 0.0
+        probs, cells = np.zeros(self.start[-1]), tree.cells(codes) if self.n_cells > LONG else 0.0
+        log_prob = NEVER if w.log_scale == NEVER else interruptible(lambda: self._run(tree, w, codes, probs), cells)
+        if log_prob == NEVER:
+            probs[:] = np.nan
+        return VariableMarginals(probs, self.start, log_prob + w.log_scale)
+
+    def _improve(self) -> None:
+        """Look on for a better order, as far as the questions so far are worth it."""
+        worth = min(COMPILING, FIRST + NEXT * self._asked / max(1.0, self.n_cells))
+        if self.n_cells <= FEW_CELLS or self._orders.enough(worth) or not self._improving.acquire(blocking=False):
+            return
+        try:
+            found = self._orders.look(worth)
+            if found.cells < BETTER * self._order.cells:
+                self._arrange(found)
+        finally:
+            self._improving.release()
+
+    def _run(self, tree: Tree, w: Weighed, codes: Ints, probs: Array) -> float:
+        """Fill in the marginals; ln p(evidence). Numbers too small for floats are counted in logs instead."""
+        compiled = tree is self._tree
+        room = tree.rooms.pop() if compiled and tree.rooms else self._room(tree, codes)
+        answer = RowAnswers(probs[None], np.empty(1), np.empty(1, np.uint8))
+        run_tree(tree, MARGINALS, codes, w.tables, room, answer, self.start)
+        if compiled:
+            tree.rooms.append(room)
+        total = float(answer.log_prob[0])
+        if answer.status[0] == UNCERTAIN or not is_sure(answer.log_prob, w.logs)[0]:
+            found = in_logs(self.network, tree.factor, tree.unobserved(codes), codes, w.tables, w.logs)
+            total, probs[:] = float(found.joint(())[0]), 0.0
+            for v, own in found.marginals().items() if total > NEVER else ():
+                probs[self.start[v] : self.start[v + 1]] = own
+        observed = np.flatnonzero(codes >= 0)  # which is no variable of a tree made for it
+        probs[self.start[observed] + codes[observed]] = 1.0
+        return total
+
+    def _room(self, tree: Tree, codes: Ints) -> Room:
+        """Room for one run, refused before it is taken where it is too much."""
+        numbers = tree.n_numbers(self.network.unobserved() if tree is self._tree else codes, down=True)
+        if 8.0 * numbers > MAX_BYTES:
+            raise TooLarge(
+                f"the tables of the junction tree need {bytes_in_words(8.0 * numbers)} (treewidth {self.treewidth}, the largest "
+                f"product has {self.largest:.3g} cells); {BY_SAMPLING}"
+            )
+        return room_for(tree, numbers)
+
+    def _suited(self, codes: Ints) -> Tree:
+        """The compiled tree, or one for what is observed where that is so much cheaper that it is worth its making."""
+        observed = codes >= 0
+        key = observed.tobytes()
+        if key in self._others:
+            return self._others[key]
+        tree, cells = self._tree, self._tree.cells(codes)
+        heavy = max(cells / MAX_CELLS, self.n_bytes / MAX_BYTES) > 1.0
+        if observed.any() and (heavy or cells > RETRY_CELLS):
+            part = part_of(self.network, self.network.all_factors, codes)
+            found = greedy_order(self.network, part, worth=RETRYING)
+            if found.cells < 0.9 * cells or heavy:
+                tree, cells = arranged(self.network, part, found.order), found.cells
+        if cells > MAX_CELLS:
+            raise TooLarge(
+                f"the junction tree has products of {cells:.3g} cells in all (treewidth {self.treewidth}, the largest without "
+                f"evidence has {self.largest:.3g}): too many; {BY_SAMPLING}"
+            )
+        if len(self._others) >= KEPT_TREES:
+            self._others.pop(next(iter(self._others)), None)
+        self._others[key] = tree
+        return tree
+
+
+def marginals_of(
+    network: Network, codes: Ints, factors: Sequence[LogFactor], tree: Callable[[], JunctionTree]
+) -> VariableMarginals:
+    """The same of a network whose own tree is made only if no factors need another one."""
+    w = weighed(network, codes, factors)
+    return (tree() if w.network is network else JunctionTree.of(w.network))._marginals(w, codes)

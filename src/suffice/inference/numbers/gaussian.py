@@ -1,0 +1,274 @@
+"""Real nodes given the finite variables: jointly Gaussian, conditioned on some of them in square-root form.
+
+Given a configuration of the finite variables, x = μ + A z with z independent standard normal, and A lower triangular: the row
+of a node is that of its parents times its coefficients, and √variance for its own noise. A node with a value is a constant
+to its children. For evidence e and targets t, one QR decomposition of their rows of A side by side gives all there is:
+
+    [Aₑᵀ Aₜᵀ] = Q [ Rₑₑ Rₑₜ ]      w = Rₑₑ⁻ᵀ (e − μₑ)
+                  [  0  Rₜₜ ]
+    ln p(e) = −½ (k ln 2π + |w|²) − Σ ln |diag Rₑₑ|
+    E[t | e] = μₜ + Rₑₜᵀ w,    Cov[t | e] = Rₜₜᵀ Rₜₜ
+
+A covariance matrix is not formed, let alone inverted: that would square the condition number. Columns are scaled to length 1,
+and the noises with most influence come first, for which Householder's QR keeps the digits of small ones (Higham 2002,
+Accuracy and Stability of Numerical Algorithms, 2nd ed., §19.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from suffice.errors import ModelError
+from suffice.inference.finite.network import NO_VARIANCE, Array, CountNode, GaussianNode, Ints
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+CELLS = 2**22
+"""Configurations are worked on in blocks of about this many numbers."""
+
+FEW = 32
+"""So many targets share a decomposition where their covariances are not asked for."""
+
+SMALLEST = 1e-10
+"""Evidence whose standard deviation given the other evidence is a smaller share of its own than this is collinear."""
+
+FINE, COLLINEAR, OVERFLOW = -1, -2, -3
+"""What may be wrong with a configuration; a number from 0 up is the node that has no parameters there."""
+
+Configurations = Mapping[int, int | Ints]
+"""For each finite variable its code: one for all configurations, or one for each."""
+
+
+class Conditioned(NamedTuple):
+    """p(targets | evidence, configuration) and p(evidence | configuration), for each configuration and row of evidence."""
+
+    mean: Array
+    """E[targets | evidence]: [configurations, rows, targets]."""
+    root: Array
+    """Rₜₜ, whose columns' products are Cov[targets | evidence]: [configurations, targets, targets]; only their lengths,
+    [configurations, 1, targets], where covariances were not asked for."""
+    log_density: Array
+    """ln p(evidence): [configurations, rows]; NaN where a configuration is in trouble."""
+    distance: Array
+    """|w|², how many standard deviations the evidence is off, squared: [configurations, rows]."""
+    trouble: Ints
+    """`FINE`, or what is wrong: [configurations]."""
+
+    @property
+    def covariance(self) -> Array:
+        """[configurations, targets, targets]."""
+        return np.asarray(np.swapaxes(self.root, -1, -2) @ self.root)
+
+    @property
+    def variance(self) -> Array:
+        """The diagonal of the covariance: [configurations, targets]."""
+        return np.asarray((self.root * self.root).sum(axis=-2))
+
+
+class HiddenCount(ModelError):
+    """A count that is not observed, but has a real child that matters: by their numbers."""
+
+    def __init__(self, count: int, child: int) -> None:
+        super().__init__(f"the count {count} of the Gaussian node {child} is not observed")
+        self.count, self.child = count, child
+
+
+class Gaussians:
+    """Gaussian nodes and counts in topological order, their numbers end to end so that those of many are found at once.
+
+    >>> x = GaussianNode((), (), np.array(1.0), np.zeros(0), np.array(1.0))
+    >>> y = GaussianNode((), (0,), np.array(0.0), np.array([2.0]), np.array(1.0))
+    >>> answer = Gaussians([x, y]).condition([0, 1], [0], {1: np.array([2.0, 7.0])}, {})
+    >>> answer.mean.round(12), answer.variance.round(12)
+    (array([[[1.],
+            [3.]]]), array([[0.2]]))
+    >>> answer = Gaussians([CountNode.of((0,), np.array([0.5, 3.0]))])
+    >>> answer = answer.condition([0], [], {0: np.array([2.0])}, {0: np.array([0, 1])}, 2)
+    >>> np.exp(answer.log_density[:, 0]).round(6)
+    array([0.075816, 0.224042])
+    """
+
+    def __init__(self, nodes: Sequence[GaussianNode]) -> None:
+        self.nodes = tuple(nodes)
+        self._counts = {m: node for m, node in enumerate(nodes) if isinstance(node, CountNode)}
+        self._start = np.cumsum([0, *(n.variance.size for n in nodes)])[:-1]
+        self._intercept, self._variance = _end_to_end(n.intercept for n in nodes), _end_to_end(n.variance for n in nodes)
+        # coefficients edge by edge: those of one parent in all configurations, then those of the next
+        self._edge_start = np.cumsum([0, *(n.coefficients.size for n in nodes)])[:-1]
+        self._coefficients = _end_to_end(np.moveaxis(n.coefficients, -1, 0) for n in nodes)
+
+    def condition(
+        self,
+        members: Sequence[int],
+        targets: Sequence[int],
+        values: Mapping[int, Array],
+        configurations: Configurations,
+        n_configurations: int = 1,
+        *,
+        joint: bool = True,
+    ) -> Conditioned:
+        """Condition the targets on the members that have values, in each configuration and for each row of values.
+
+        `members` are the numbers of the nodes in question, ascending: targets, evidence, and with each member its real
+        parents, unless they have values. `values` has one number per row for each node that is observed. With
+        `joint=False` the targets' variances are found, not their covariances.
+        """
+        counts = [m for m in members if m in self._counts and m in values] if self._counts else []
+        members = [m for m in members if m not in counts]
+        for m in members if self._counts else ():
+            for p in self.nodes[m].real_parents:
+                if p not in values and p in self._counts:
+                    raise HiddenCount(p, m)
+        rows = max((len(v) for v in values.values()), default=1)
+        step = max(1, CELLS // max(1, len(members) * max(len(members), rows)))
+        parts = []
+        for start in range(0, n_configurations, step):
+            stop = min(start + step, n_configurations)
+            some = {v: c if isinstance(c, int) else c[start:stop] for v, c in configurations.items()}
+            spread = self._propagated(members, values, some, stop - start, rows)
+            parts.append(_conditioned(spread, members, targets, values, joint))
+        answer = parts[0] if len(parts) == 1 else Conditioned(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        if any(t in self._counts for t in targets):  # those of rate 0 have no variance after all
+            counted = np.array([t in self._counts for t in targets], bool)
+            lost = counted & (np.abs(answer.root) < 2.0 * np.sqrt(NO_VARIANCE))
+            answer = answer._replace(root=np.where(lost, 0.0, answer.root))
+        for m in counts:
+            answer = self._weighed(answer, m, values[m], configurations)
+        return answer
+
+    def _weighed(self, answer: Conditioned, m: int, counts: Array, configurations: Configurations) -> Conditioned:
+        """The same with the probability of observed counts.
+
+        `distance` is what a log-density has beside −½ ln 2πv of each node: of a count there is no other use for it.
+        """
+        index = self._places([m], configurations, len(answer.trouble))[0]
+        lost = np.isnan(self._counts[m].intercept.reshape(-1)[index])
+        trouble = np.where(lost & (answer.trouble == FINE), m, answer.trouble)
+        logs, log_variance = self._counts[m].weight(counts, index)
+        logs = np.where((trouble == FINE)[:, None], logs, np.nan)
+        distance = answer.distance - 2.0 * logs - LOG_2PI - log_variance
+        return answer._replace(log_density=answer.log_density + logs, distance=distance, trouble=trouble)
+
+    def _propagated(
+        self, members: Sequence[int], values: Mapping[int, Array], configurations: Configurations, size: int, rows: int
+    ) -> _Spread:
+        place = {m: i for i, m in enumerate(members)}
+        intercept, variance, coefficients, trouble = self._parameters(members, configurations, size)
+        mean, loadings = np.empty((len(members), size, rows)), np.zeros((len(members), size, len(members)))
+        noise, b = np.sqrt(variance), iter(coefficients[:, :, None])
+        with np.errstate(over="ignore", invalid="ignore"):
+            for i, m in enumerate(members):
+                center, row = mean[i], loadings[i]
+                center[:] = intercept[i, :, None]
+                for parent, slope in zip(self.nodes[m].real_parents, b, strict=False):
+                    if parent in values:
+                        center += slope * values[parent]
+                    else:
+                        p = place[parent]
+                        center += slope * mean[p]
+                        row[:, : p + 1] += slope * loadings[p, :, : p + 1]
+                row[:, i] = noise[i]
+        trouble[~np.isfinite(mean).all(axis=(0, 2)) & (trouble == FINE)] = OVERFLOW
+        return _Spread(mean, loadings, trouble)
+
+    def _parameters(self, members: Sequence[int], configurations: Configurations, size: int) -> tuple[Array, Array, Array, Ints]:
+        """Intercepts and variances [members, configurations], coefficients [edges, configurations], and for each configuration
+        the first node that has no parameters there (harmless ones stand in), or `FINE`.
+        """
+        index, child, start = self._places(members, configurations, size), [], []
+        for i, m in enumerate(members):
+            node = self.nodes[m]
+            child += [i] * len(node.real_parents)
+            start += [self._edge_start[m] + j * node.variance.size for j in range(len(node.real_parents))]
+        coefficients = self._coefficients[np.array(start, np.int64)[:, None] + index[child]]
+        index += self._start[np.asarray(members, np.int64)][:, None]
+        intercept, variance = self._intercept[index], self._variance[index]
+        trouble, nan = np.full(size, FINE, np.int64), np.isnan(intercept + variance)
+        for e in np.flatnonzero(np.isnan(coefficients).any(axis=1)):
+            nan[child[e]] |= np.isnan(coefficients[e])
+        lost = nan.any(axis=0)
+        if lost.any():
+            trouble[lost] = np.asarray(members)[np.argmax(nan, axis=0)[lost]]
+            intercept[:, lost], coefficients[:, lost], variance[:, lost] = 0.0, 0.0, 1.0
+        return intercept, variance, coefficients, trouble
+
+    def _places(self, members: Sequence[int], configurations: Configurations, size: int) -> Ints:
+        """Where the numbers of each configuration stand among those of a node: [members, configurations]."""
+        index = np.zeros((len(members), size), np.int64)
+        for i, m in enumerate(members):
+            for v, r in zip(self.nodes[m].finite_parents, self.nodes[m].variance.shape, strict=True):
+                index[i] = index[i] * r + configurations[v]
+        return index
+
+
+class _Spread(NamedTuple):
+    """μ [members, configurations, rows], A [members, configurations, noises], and what is wrong [configurations]."""
+
+    mean: Array
+    loadings: Array
+    trouble: Ints
+
+
+def _conditioned(
+    spread: _Spread, members: Sequence[int], targets: Sequence[int], values: Mapping[int, Array], joint: bool
+) -> Conditioned:
+    mean, loadings, trouble = spread
+    place = {m: i for i, m in enumerate(members)}
+    seen, asked = [m for m in members if m in values], [place[t] for t in targets]
+    k, chosen = len(seen), [*(place[m] for m in seen), *asked]
+    columns, scale = _unit_columns(np.transpose(loadings[chosen], (1, 2, 0)), trouble)
+    triangles = _triangles(columns, k, joint)
+    R_ee = _usable(triangles[0][:, :k, :k], trouble)
+    off = np.zeros((len(trouble), k, mean.shape[2]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i, m in enumerate(seen):
+            off[:, i] = (values[m] - mean[place[m]]) / scale[:, i, None]
+        w = np.linalg.solve(np.swapaxes(R_ee, 1, 2), off) if k else off
+        distance = (w * w).sum(axis=1)
+        shift = np.concatenate([np.swapaxes(R[:, :k, k:], 1, 2) @ w for R in triangles], axis=1) * scale[:, k:, None]
+    lengths = np.abs(np.diagonal(R_ee, axis1=1, axis2=2)) * scale[:, :k]
+    log_density = -0.5 * (k * LOG_2PI + distance) - np.log(lengths).sum(axis=1)[:, None]
+    log_density[trouble != FINE] = np.nan
+    roots = [R[:, k:, k:] if joint else np.sqrt((R[:, k:, k:] ** 2).sum(axis=1, keepdims=True)) for R in triangles]
+    root = np.concatenate(roots, axis=2) * scale[:, None, k:]
+    return Conditioned(np.swapaxes(shift, 1, 2) + np.transpose(mean[asked], (1, 2, 0)), root, log_density, distance, trouble)
+
+
+def _unit_columns(columns: Array, trouble: Ints) -> tuple[Array, Array]:
+    """Columns of length 1, and what their lengths were. A column too long for a number is trouble."""
+    peak = np.abs(columns).max(axis=1, initial=0.0)
+    lost = ~np.isfinite(peak).all(axis=1)
+    if lost.any():
+        trouble[lost & (trouble == FINE)] = OVERFLOW
+        columns, peak = np.where(lost[:, None, None], np.eye(*columns.shape[1:]), columns), np.where(lost[:, None], 1.0, peak)
+    columns = columns / peak[:, None, :]
+    length = np.sqrt((columns * columns).sum(axis=1))
+    return columns / length[:, None, :], peak * length
+
+
+def _triangles(columns: Array, k: int, joint: bool) -> list[Array]:
+    """R of the evidence, the first k columns, with all targets; or, if their covariances do not matter, with some at a time."""
+    if k:
+        # which noise has which number changes nothing but rounding
+        order = np.argsort(-np.abs(columns[:, :, :k]).max(axis=2), axis=1, kind="stable")
+        columns = np.take_along_axis(columns, order[:, :, None], axis=1)
+    n_targets, few = columns.shape[2] - k, max(FEW, k)
+    groups = [columns]
+    if not joint and n_targets > few:
+        evidence, targets = columns[:, :, :k], columns[:, :, k:]
+        groups = [np.concatenate([evidence, targets[:, :, i : i + few]], axis=2) for i in range(0, n_targets, few)]
+    return [np.asarray(np.linalg.qr(group, mode="r")) for group in groups]
+
+
+def _usable(R: Array, trouble: Ints) -> Array:
+    """R of the evidence, with a stand-in where it is collinear."""
+    collinear = np.any(np.abs(np.diagonal(R, axis1=1, axis2=2)) < SMALLEST, axis=1)
+    trouble[collinear & (trouble == FINE)] = COLLINEAR
+    return np.where(collinear[:, None, None], np.eye(R.shape[-1]), R)
+
+
+def _end_to_end(arrays: Iterable[Array]) -> Array:
+    return np.concatenate([*(a.reshape(-1) for a in arrays), np.zeros(0)])

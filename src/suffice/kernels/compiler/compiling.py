@@ -1,0 +1,261 @@
+"""A kernel: one function with two copies, compiled and interpreted, and the rule that says which of them runs.
+
+Compiling takes seconds, once; interpreting takes a few hundred times as long as compiled code, each time. So:
+
+- A kernel that knows how much work a call is (`work`, in steps of its inner loops) is interpreted while it is little. Both copies
+  of such a kernel give the same bits (a law: `tests/laws/test_kernel_laws.py`), so it does not matter which runs, and the clock
+  may decide: when interpreting has taken a while, what is on disk is loaded, and what is not is compiled in another process.
+- Any other kernel is compiled when it is first called. Among these are all whose sums the compiler may reorder, as the bits of
+  their copies differ.
+
+SUFFICE_COMPILE=now compiles every kernel at its first call, =never none; =background is the default.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from suffice.errors import SufficeError, note
+from suffice.kernels.compiler.background import beside, in_background
+from suffice.kernels.compiler.interpreting import POSSIBLE, in_numba, in_python, interpreted
+
+LARGE = 500_000
+"""Steps of a call up to which it may be interpreted: a quarter of a second or so."""
+PATIENCE = 0.5
+"""Seconds of interpreting after which it is worth while to load compiled kernels: loading takes as long."""
+LONG = 1.0
+"""Seconds of compiling from which on it is said."""
+SECONDS = 0.0005
+"""Seconds that a byte of Python takes to compile, measured on an idle machine."""
+
+TOGETHER = (
+    ("messages.run", "arrangement.arrange_parts", "elimination.order_parts", "parts.find_parts"),
+    ("bitmaps.count_groups", "orders.climb_orders", "local_scores.set_terms", "bitmaps.expand", "local_scores.prune"),
+    ("expectations.completed", "bucket_trees.expect", "bucket_trees.compile_shapes", "components.reduce_rows"),
+)
+"""Kernels that the same call needs: where one is compiled, the others are compiled beside it, in another process."""
+
+CALLED = (
+    *("bitmaps.count_groups", "local_scores.term", "local_scores.family_terms", "local_scores.score_toggles"),
+    *("order_mcmc.rescore", "regression.regression_sums", "state_normals.score_normals", "state_normals.sum_normals"),
+)
+"""Kernels that both kernels and Python call. Others that a kernel calls are compiled only as a part of it."""
+
+MAKERS = frozenset({"empty", "zeros", "ones", "full"})
+"""What makes arrays in kernels. What else would is not compiled in a kernel without one of these."""
+
+kernels: dict[str, Kernel] = {}
+"""All kernels of the modules that were imported, by module and name."""
+_listener: Callable[[str], None] = note
+_spent = 0.0
+
+
+def announce(say: Callable[[str], None]) -> None:
+    """Have `say` called when a kernel that takes long to compile, and is not on disk, is about to be compiled.
+
+    Who asked last is told.
+
+    >>> announce(lambda message: None)
+    """
+    global _listener
+    _listener = say
+
+
+@cache
+def mode() -> str:
+    """When kernels are compiled, by the environment."""
+    chosen = os.environ.get("SUFFICE_COMPILE", "background")
+    if chosen not in ("now", "background", "never"):
+        raise SufficeError(f"SUFFICE_COMPILE is now, background or never, not {chosen!r}")
+    return chosen
+
+
+class Kernel:
+    """A function without Python's objects, its signature, and how much work a call is."""
+
+    __slots__ = ("_copies", "_on_disk", "_options", "_places", "_plain", "_ready", "function", "name", "signature", "work")
+
+    def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any], work: Any = None) -> None:
+        self.function, self.signature, self._options, self.work = function, signature, options, work
+        self.name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+        self._ready: Any = None
+        self._copies: dict[bool, Any] = {}
+        self._plain: Any = None
+        self._on_disk = False
+        arguments = _arguments(function)
+        self._places = [] if work is None else [arguments.index(n) for n in _arguments(work)]
+        kernels[self.name] = self
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._ready is not None:
+            return self._ready(*arguments)
+        if self._is_interpreted(arguments):
+            return self._interpret(arguments)
+        return self.compiled(*arguments)
+
+    def __repr__(self) -> str:
+        return f"kernel {self.name}"
+
+    @property
+    def exact(self) -> bool:
+        """Whether both copies give the same bits."""
+        return not self._options["fastmath"]
+
+    def in_python(self) -> Any:
+        """The copy that is interpreted."""
+        if self._plain is None:
+            self._plain = in_python(self.function)
+        return self._plain
+
+    def in_numba(self) -> Any:
+        """The copy that other kernels call: compiled as a part of them, and not kept on disk, unless Python calls it, too."""
+        return self._copy(linked=self.name not in CALLED)
+
+    def whole(self) -> Any:
+        """The copy that Python calls."""
+        return self._copy(linked=False)
+
+    @property
+    def compiled(self) -> Any:
+        """The compiled copy, here to stay; who waits for it is told."""
+        if self._ready is None:
+            if not self.on_disk():
+                self._with_others()
+            self.compile()
+            self._ready = self.whole()
+        return self._ready
+
+    def steps(self, arguments: tuple[Any, ...]) -> float:
+        """About how many steps of its inner loops a call takes."""
+        return float("inf") if self.work is None else float(self.work(*(arguments[i] for i in self._places)))
+
+    def compile(self) -> None:
+        """Compile it, unless it is on disk. The compiler makes objects by the million, and none that should be collected."""
+        with _no_collection():
+            if not self.on_disk():
+                self._compile_called()
+            self.whole().compile(self.signature.in_numba())
+
+    @property
+    def seconds(self) -> float:
+        """About how long it takes to compile, with what it calls."""
+        return SECONDS * len(self.function.__code__.co_code) + sum(k.seconds for k in self.called())
+
+    @property
+    def allocates(self) -> bool:
+        """Whether it makes arrays, or calls a kernel that does."""
+        return not MAKERS.isdisjoint(self.function.__code__.co_names) or any(k.allocates for k in self.called())
+
+    def on_disk(self) -> bool:
+        """Whether the compiled copy is in this process or on disk, or there is nothing to be waited for."""
+        if not self._on_disk:
+            dispatcher = self.whole()
+            kept = getattr(dispatcher._cache, "_cache_file", None)
+            self._on_disk = bool(dispatcher.signatures) or (kept is not None and bool(kept._load_index()))
+        return self._on_disk
+
+    def called(self) -> list[Kernel]:
+        """The kernels that it calls."""
+        names = self.function.__globals__
+        return [k for n in self.function.__code__.co_names if isinstance(k := names.get(n), Kernel)]
+
+    def parts(self) -> set[str]:
+        """The names of it, of the kernels that it calls, and so on."""
+        return {self.name}.union(*(k.parts() for k in self.called()))
+
+    def _copy(self, linked: bool) -> Any:
+        if linked not in self._copies:
+            self._copies[linked] = _jitted(in_numba(self.function), self._options, linked, self.allocates)
+        return self._copies[linked]
+
+    def _compile_called(self) -> None:
+        """Compile what it calls, for the types that are declared, whatever those of the call."""
+        for k in self.called():
+            if k.name in CALLED:
+                k.compile()
+            else:
+                k._compile_called()
+                k.in_numba().compile(k.signature.in_numba())
+
+    def _is_interpreted(self, arguments: tuple[Any, ...]) -> bool:
+        if mode() != "background" or not POSSIBLE:
+            return mode() == "never"
+        if self.work is None or self.steps(arguments) > LARGE:
+            return False
+        return not self._taken_over()
+
+    def _taken_over(self) -> bool:
+        """Whether the compiled copy can be had at once; if not, and enough was interpreted, it is made in the background.
+
+        Where the compiler is not loaded, the other process looks on disk, too: loading it here takes as long as much small work.
+        """
+        if "numba" in sys.modules and self.on_disk():
+            return True
+        if _spent > PATIENCE:
+            in_background().ask([self.name])
+        return in_background().done(self.name) and self.on_disk()
+
+    def _interpret(self, arguments: tuple[Any, ...]) -> Any:
+        global _spent
+        start = time.perf_counter()
+        result = interpreted(self.in_python(), arguments)
+        _spent += time.perf_counter() - start
+        return result
+
+    def _with_others(self) -> None:
+        """Others that will be needed are compiled beside this one, and this one may be on its way."""
+        other = beside()
+        if other.wait(self.name):
+            return
+        for group in TOGETHER:
+            if self.name in group and (os.cpu_count() or 1) > 1:
+                other.ask(n for n in group if n != self.name and not (n in kernels and kernels[n].on_disk()))
+        if self.seconds > LONG:
+            about = f"about {self.seconds:.0f} s, once"
+            _listener(f"compiling {self.name} ({about}; `suffice warm` compiles all kernels ahead) ...")
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
+def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount]
+
+
+def _jitted(function: Callable[..., Any], options: dict[str, Any], linked: bool, allocates: bool) -> Any:
+    import numba
+
+    from suffice.kernels.compiler.pipeline import compiler
+
+    given = {**options, "pipeline_class": compiler(linked, options["pipeline_class"] == "apart", allocates)}
+    try:
+        return numba.njit(cache=_cacheable() and not linked, **given)(function)
+    except RuntimeError:  # no directory can be written to, so there is no cache: compile each time
+        return numba.njit(**given)(function)
+
+
+def _cacheable() -> bool:
+    """Whether compiled code may be kept on disk.
+
+    The cache does not tell code that checks its bounds (NUMBA_BOUNDSCHECK=1) from code that does not, so it needs a directory of
+    its own (NUMBA_CACHE_DIR): or checks are asked for and not made, or made ever after.
+    """
+    from numba.core import config
+
+    return not config.BOUNDSCHECK or bool(config.CACHE_DIR)

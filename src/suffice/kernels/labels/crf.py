@@ -1,0 +1,120 @@
+"""Linear chains of labels: from weights to the scores of steps, and from what is expected of steps back to weights.
+
+Step p has the groups groups[o, p], one for each offset o. Group g has the attributes items[starts[g]] … items[starts[g + 1] − 1],
+attribute a the weights first[a] … first[a + 1] − 1, each of one label.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from suffice.kernels import kernel
+from suffice.kernels.compiler import signatures as nb
+
+FAINT = 1e-200
+"""Products whose largest entry is below this are taken again in logarithms."""
+
+_ints, _codes, _floats, _rows = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.float64[:, ::1]
+
+
+@kernel(nb.void(_ints, _codes, _ints, _codes, _floats, _rows))
+def score_groups(starts: Any, items: Any, first: Any, labels: Any, w: Any, scores: Any) -> None:
+    """scores[g, j] = Σ of the weights of the attributes of group g for label j."""
+    for g in range(scores.shape[0]):
+        for j in range(scores.shape[1]):
+            scores[g, j] = 0.0
+        for i in range(starts[g], starts[g + 1]):
+            for k in range(first[items[i]], first[items[i] + 1]):
+                scores[g, labels[k]] += w[k]
+
+
+@kernel(nb.void(_ints, _codes, _ints, _codes, _rows, _floats))
+def spread_groups(starts: Any, items: Any, first: Any, labels: Any, expected: Any, out: Any) -> None:
+    """out[k] += Σ of expected[g, label of k] over the groups that have its attribute."""
+    for g in range(expected.shape[0]):
+        for i in range(starts[g], starts[g + 1]):
+            for k in range(first[items[i]], first[items[i] + 1]):
+                out[k] += expected[g, labels[k]]
+
+
+@kernel(nb.void(nb.int32[:, ::1], nb.int64, _rows, _rows, _floats, _rows, _codes, _rows, _floats), apart=True)
+def weigh_steps(groups: Any, begin: int, scores: Any, powers: Any, tops: Any, more: Any, clamp: Any, out: Any, top: Any) -> None:
+    """out[p] = exp(the sum of the scores of the groups of step begin + p − top[p]).
+
+    powers = exp(scores − tops), the largest of each row. `more` has further scores of all steps, or no rows; `clamp`, if it has
+    entries, the one label that a step may have, or −1.
+    """
+    n_offsets, L = groups.shape[0], scores.shape[1]
+    for p in range(out.shape[0]):
+        at, high, taken = begin + p, 0.0, 0.0
+        if more.shape[0] == 0 and (clamp.shape[0] == 0 or clamp[at] < 0):
+            for o in range(n_offsets):
+                g = groups[o, at]
+                taken += tops[g]
+                if o == 0:
+                    for j in range(L):
+                        out[p, j] = powers[g, j]
+                else:
+                    for j in range(L):
+                        out[p, j] *= powers[g, j]
+            for j in range(L if n_offsets else 0):
+                high = max(high, out[p, j])
+        if high < FAINT:
+            taken = -np.inf
+            for j in range(L):
+                s = more[at, j] if more.shape[0] else 0.0
+                for o in range(n_offsets):
+                    s += scores[groups[o, at], j]
+                if clamp.shape[0] and clamp[at] >= 0 and clamp[at] != j:
+                    s = -np.inf
+                out[p, j] = s
+                taken = max(taken, s)
+            for j in range(L):
+                out[p, j] = np.exp(out[p, j] - taken)
+        top[p] = taken
+
+
+@kernel(nb.void(nb.int32[:, ::1], nb.int64, _rows, _rows), apart=True)
+def sum_groups(groups: Any, begin: int, steps: Any, out: Any) -> None:
+    """out[g] += steps[p] for every step begin + p that has the group g."""
+    for o in range(groups.shape[0]):
+        for p in range(steps.shape[0]):
+            g = groups[o, begin + p]
+            for j in range(out.shape[1]):
+                out[g, j] += steps[p, j]
+
+
+@kernel(nb.void(_rows, _floats, _rows), apart=True)
+def shift_rows(x: Any, tops: Any, out: Any) -> None:
+    """The largest entry of each row, and the row less it."""
+    for g in range(x.shape[0]):
+        top = x[g, 0]
+        for j in range(1, x.shape[1]):
+            top = max(top, x[g, j])
+        tops[g] = top
+        for j in range(x.shape[1]):
+            out[g, j] = x[g, j] - top
+
+
+@kernel(nb.void(_rows, _rows, _floats), reorder=True, apart=True)
+def scale_rows(a: Any, b: Any, c: Any) -> None:
+    """c = the sums of the rows of a · b, which take the place of a, divided by them."""
+    for p in range(a.shape[0]):
+        total = 0.0
+        for j in range(a.shape[1]):
+            a[p, j] *= b[p, j]
+            total += a[p, j]
+        c[p], total = total, 1.0 / total if total > 0.0 else np.nan
+        for j in range(a.shape[1]):
+            a[p, j] *= total
+
+
+@kernel(nb.void(_rows, _rows, _floats), apart=True)
+def weigh_rows(b: Any, z: Any, c: Any) -> None:
+    """b · z / c takes the place of b."""
+    for p in range(b.shape[0]):
+        scale = 1.0 / c[p]
+        for j in range(b.shape[1]):
+            b[p, j] *= z[p, j] * scale

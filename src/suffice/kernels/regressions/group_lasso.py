@@ -1,0 +1,132 @@
+"""Group lasso: descent on a small quadratic, and what rows say of the regressions of finite nodes.
+
+A quadratic is minimised over θ, in groups g that are penalised as a whole:
+
+    q(θ) = sᵀ(θ − θ₀) + ½ (θ − θ₀)ᵀ H (θ − θ₀) + Σ_g λ_g ‖θ_g‖
+
+A group is moved to where a bound of q, with ‖H_gg‖ in place of H_gg, is least: of a group of one number that is q itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from suffice.kernels import kernel
+from suffice.kernels.compiler import signatures as nb
+
+_vector, _matrix, _cube = nb.float64[::1], nb.float64[:, ::1], nb.float64[:, :, ::1]
+
+LOGS = 512
+"""Factors between 1 and 2 whose product is far from the largest number."""
+
+
+@kernel(nb.int64(_matrix, _vector, _vector, nb.int64[::1], _vector, _vector, nb.float64, nb.int64))
+def descend_groups(hessian: Any, slope: Any, theta: Any, first: Any, penalty: Any, bound: Any, tol: float, most: int) -> int:
+    """Sweep over the groups until no slope would move by more than `tol`; the sweeps that it took, at most `most`.
+
+    Group g is the numbers first[g] : first[g + 1] of θ, `penalty[g]` its λ_g and `bound[g]` a bound of its curvature. `slope` is
+    the gradient of the quadratic without its penalty, and is kept up to date.
+    """
+    step = np.empty(len(theta))
+    for sweep in range(most):
+        largest = 0.0
+        for g in range(len(penalty)):
+            a, b, curved = first[g], first[g + 1], bound[g]
+            size = 0.0
+            for k in range(a, b):
+                step[k] = curved * theta[k] - slope[k]
+                size += step[k] * step[k]
+            size = np.sqrt(size)
+            kept = (1.0 - penalty[g] / size) / curved if size > penalty[g] else 0.0
+            moved = 0.0
+            for k in range(a, b):
+                step[k] = kept * step[k] - theta[k]
+                moved += step[k] * step[k]
+            if moved == 0.0:
+                continue
+            largest = max(largest, curved * np.sqrt(moved))
+            for k in range(a, b):
+                theta[k] += step[k]
+                for j in range(len(theta)):
+                    slope[j] += step[k] * hessian[k, j]
+        if largest <= tol:
+            return sweep + 1
+    return most
+
+
+@kernel(nb.void(_matrix, _matrix, _vector, _matrix, _vector), reorder=True, apart=True)
+def two_states(eta: Any, z: Any, weight: Any, root: Any, loss: Any) -> None:
+    """Regressions of two states, coded z = −½ and ½, with log odds η, and e^(−|η|) in `root`: [node, row].
+
+    η becomes the residual w (p − ½ − z), `root` the root of the curvature w p (1 − p); Σ w ln (1 + e^(−2zη)) is added to the
+    loss of each node. An empty `weight` stands for rows that count once; a row with z = 0, in another state, counts for nothing.
+    Loops have no calls and no branches, so that several rows are done at once: hence e^(−|η|) is given, np.divide does not ask
+    whether it divides by zero, and max(x, 0) is (x + |x|) / 2.
+    """
+    n = eta.shape[1]
+    alone = len(weight) == 0
+    for i in range(len(eta)):
+        total = 0.0
+        if alone:
+            for begin in range(0, n, LOGS):
+                product = 1.0  # its log is taken once for many rows
+                for r in range(begin, min(begin + LOGS, n)):
+                    product *= 1.0 + (root[i, r] if z[i, r] != 0.0 else 0.0)
+                    total += abs(z[i, r] * eta[i, r]) - z[i, r] * eta[i, r]
+                total += np.log(product)
+        else:
+            for r in range(n):
+                if z[i, r] != 0.0:
+                    total += weight[r] * (abs(z[i, r] * eta[i, r]) - z[i, r] * eta[i, r] + np.log1p(root[i, r]))
+        loss[i] += total
+        for r in range(n):
+            w = 0.0 if z[i, r] == 0.0 else 1.0 if alone else weight[r]
+            p = np.divide(1.0, 1.0 + root[i, r])  # of the state that is more probable
+            root[i, r] = np.sqrt(w * root[i, r]) * p
+            eta[i, r] = w * ((p - 0.5 if eta[i, r] >= 0.0 else 0.5 - p) - z[i, r])
+
+
+@kernel(nb.float64(_matrix, _matrix, nb.int64[::1], _vector, _cube))
+def many_states(eta: Any, code: Any, state: Any, weight: Any, curvature: Any) -> float:
+    """The regression of one node of several states s, with scores u_s = Σ_c code[s, c] η_c: [c, row].
+
+    η becomes the residual w Σ_s code[s] (p_s − 1{s}), `curvature` [c, c', row] is w codeᵀ (diag p − p pᵀ) code; the sum of
+    −w ln p of the states that the rows have is returned. An empty `weight` stands for rows that count once; a row in a state
+    below 0 counts for nothing.
+    """
+    n_states, n_codes = code.shape
+    p = np.empty(n_states)
+    mean = np.empty(n_codes)
+    total = 0.0
+    for r in range(eta.shape[1]):
+        w = 1.0 if len(weight) == 0 else weight[r]
+        if state[r] < 0:
+            eta[:, r], curvature[:, :, r] = 0.0, 0.0
+            continue
+        top = -np.inf
+        for s in range(n_states):
+            p[s] = 0.0
+            for c in range(n_codes):
+                p[s] += code[s, c] * eta[c, r]
+            top = max(top, p[s])
+        there = p[state[r]] - top
+        norm = 0.0
+        for s in range(n_states):
+            p[s] = np.exp(p[s] - top)
+            norm += p[s]
+        total += w * (np.log(norm) - there)
+        for c in range(n_codes):
+            mean[c] = 0.0
+            for s in range(n_states):
+                mean[c] += code[s, c] * p[s] / norm
+        for c in range(n_codes):
+            for d in range(c + 1):
+                both = 0.0
+                for s in range(n_states):
+                    both += code[s, c] * code[s, d] * p[s] / norm
+                curvature[c, d, r] = w * (both - mean[c] * mean[d])
+                curvature[d, c, r] = curvature[c, d, r]
+            eta[c, r] = w * (mean[c] - code[state[r], c])
+    return total

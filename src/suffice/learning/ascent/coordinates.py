@@ -1,0 +1,108 @@
+"""A network's parameters as one unconstrained vector η, and derivatives by η from expected statistics alone.
+
+The coordinates of one node are its chart (`suffice.families.charts`).
+
+Fisher's identity: the gradient of ln p(observed | θ) is the expected gradient of the complete rows' log-likelihood. For a table
+
+    ∂ ln L / ∂θ[u, x] = Σ_m P(x, u | D_m) / θ[u, x] = N[u, x] / θ[u, x]
+
+(Russell, Binder, Koller & Kanazawa 1995, IJCAI, pp. 1146–1152; Mitchell 1997, Machine Learning, §6.11.5), which chained
+through the softmax is N[u, x] − N[u] θ[u, x]. A prior adds what it imagines to N, or to the moments of a Gaussian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from suffice.families.charts import Array, chart_of
+from suffice.families.protocol.family import Cpd
+from suffice.learning.incomplete.problem import ParameterProblem
+
+
+@dataclass(frozen=True, eq=False)
+class Atlas:
+    """The parameters of a problem as one vector, around some parameters and what is expected there: a chart for each node.
+
+    >>> from suffice.learning.incomplete.problem import problem_of
+    >>> problem = problem_of("x", {"x": ["a", "b", "b", "b", None]})
+    >>> begin = problem.first()
+    >>> atlas = Atlas.around(problem, begin, problem.expected(begin).statistic)
+    >>> sorted(atlas.cpds(np.log([3.0]))["x"].probs.round(6).tolist())
+    [0.25, 0.75]
+    """
+
+    problem: ParameterProblem
+    charts: Mapping[str, Any]
+
+    @classmethod
+    def around(cls, problem: ParameterProblem, parameters: Any, statistic: Any, boundary: float = 0.0, fixed: Any = ()) -> Atlas:
+        """Coordinates near these parameters. Cells of at most `boundary`, and nodes in `fixed`, stay what they are."""
+        cpds, seen = problem.cpds(parameters), problem.statistics(statistic)
+        charts = {}
+        for name, cpd in cpds.items():
+            if name not in fixed:
+                answer: Any = seen.answer(cpd.family.needs(cpd.child, cpd.parent_variables))
+                charts[name] = chart_of(cpd).of(cpd, answer, problem.imagined_of(name), problem.estimate, boundary)
+        return cls(problem, charts)
+
+    @property
+    def size(self) -> int:
+        """The number of coordinates."""
+        return sum(chart.size for chart in self.charts.values())
+
+    @cached_property
+    def places(self) -> dict[str, slice]:
+        """Where the coordinates of each node are in the vector."""
+        ends = np.cumsum([0, *(chart.size for chart in self.charts.values())])
+        return {name: slice(int(a), int(b)) for name, a, b in zip(self.charts, ends[:-1], ends[1:], strict=True)}
+
+    @cached_property
+    def unit(self) -> Array:
+        """For each coordinate a step that is neither small nor large."""
+        return self._joined({name: chart.unit for name, chart in self.charts.items()})
+
+    def vector(self, parameters: Any) -> Array:
+        cpds = self.problem.cpds(parameters)
+        return self._joined({name: chart.vector(cpds[name]) for name, chart in self.charts.items()})
+
+    def cpds(self, vector: Array) -> dict[str, Cpd]:
+        return {name: chart.at(vector[self.places[name]]) for name, chart in self.charts.items()}
+
+    def scores(self, cpds: Mapping[str, Cpd], statistic: Any, names: Any = None) -> Array:
+        """The gradient of the complete rows' objective at `cpds`, given their statistic; of all nodes, or of `names`. With the
+        statistic that is expected under them it is that of ln L and of what the prior adds.
+
+        >>> from suffice.families.categorical import Table
+        >>> from suffice.learning.incomplete.problem import problem_of
+        >>> problem = problem_of("x", {"x": ["a", "b", "b", "b", None]})
+        >>> cpds = {"x": Table(problem.variables["x"], (), [0.5, 0.5])}
+        >>> half = problem.parameters(cpds)
+        >>> statistic = problem.expected(half).statistic  # 1.5 and 3.5 rows; the reference state is the first
+        >>> Atlas.around(problem, half, statistic).scores(cpds, statistic)
+        array([1.])
+        """
+        parts = self.weighed(statistic, names)
+        return self._joined({name: self.charts[name].score(cpds[name], s) for name, s in parts.items()})
+
+    def curvature(self, parameters: Any, statistic: Any) -> Array:
+        """The diagonal of the information that complete rows would have."""
+        cpds, parts = self.problem.cpds(parameters), self.weighed(statistic)
+        return self._joined({name: self.charts[name].curvature(cpds[name], s) for name, s in parts.items()})
+
+    def weighed(self, statistic: Any, names: Any = None) -> dict[str, Any]:
+        """What is expected, and imagined, of each node."""
+        seen = self.problem.scored(statistic)
+        chosen = self.charts if names is None else names
+        return {name: self.charts[name].weighed(seen.answer(self._needs[name])) for name in chosen}
+
+    @cached_property
+    def _needs(self) -> dict[str, Any]:
+        return {name: c.cpd.family.needs(c.cpd.child, c.cpd.parent_variables) for name, c in self.charts.items()}
+
+    def _joined(self, parts: Mapping[str, Array]) -> Array:
+        return np.concatenate([np.zeros(0), *parts.values()])

@@ -1,0 +1,188 @@
+"""Hidden Markov models whose states share variances: the problem of `em`, with an M-step that is exact all the same.
+
+    Tied        y_j = a_j[s] + b_j · y_<j + noise of variance v_j in all states s: b_j from Σ_s scatter[s], v_j = residual / Σ N
+    Spherical   y_j = m_j[s] + noise of variance v[s], for all columns j: v[s] = Σ_j scatter_j[s] / Σ_j N_j[s]
+
+With a prior the formulas are those of `learning.latent.mixture_parts`. `sticky` imagines so many more steps that stay in their
+state, besides what the prior imagines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from suffice.engines.gather import Groups
+from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
+from suffice.families.protocol.family import Cpd
+from suffice.graphs.lagged import unrolled_name
+from suffice.incomplete.chains.chain_rows import FIRST
+from suffice.incomplete.components import Array, NodeFamily, Theta
+from suffice.incomplete.numbers.units import no_groups
+from suffice.learning.chains.chain_problem import ChainProblem
+from suffice.learning.chains.stationary_states import without_pull
+from suffice.learning.incomplete.objective import COLLAPSED, VANISHED, Collapsed, refuse_collapse, regression_of
+from suffice.learning.incomplete.problem import Statistic
+from suffice.learning.latent.mixture_parts import log_prior_of_shared_line, positive_df, shared_line
+from suffice.statistics import Counts, Moments
+from suffice.statistics.chan import Spread
+from suffice.statistics.configurations import sizes
+from suffice.variables import Finite
+
+
+@dataclass(frozen=True, eq=False)
+class StateProblem(ChainProblem):
+    """The parameters of a hidden Markov model. `tied` and `spherical` are columns in the order in which each has those before it
+    as parents, or would have."""
+
+    tied: tuple[str, ...] = ()
+    spherical: tuple[str, ...] = ()
+
+    def sticking(self, name: str, steps: float) -> StateProblem:
+        """The same, with so many imagined steps that stay in each state of a variable."""
+        if not steps:
+            return self
+        state: Any = self.nodes[name].child
+        said = self.said[name]
+        alpha = np.full((state.n_states,) * 2, self.estimate.less) if said is None else said.dense()
+        more = Counts(self.nodes[name].finite, alpha + steps * np.eye(state.n_states))
+        return replace(self, said={**self.said, name: more})
+
+    def state_counts(self, name: str, statistic: Statistic) -> Array:
+        """How many steps are expected in each state of a variable, first steps included."""
+        s = statistic if FIRST not in statistic.steps else without_pull(self._layout, statistic)
+        cells = s.cells[self.tables.cells(name)]
+        total = cells.reshape(-1, self.nodes[name].finite[-1].n_states).sum(axis=0) + statistic.steps.get(FIRST, 0.0)
+        first = unrolled_name(name, 0)
+        return np.asarray(total + s.cells[self.tables.cells(first)] if first in self.nodes else total)
+
+    def _estimate(self, node: NodeFamily, s: Statistic) -> Cpd:
+        if node.name in self.tied:
+            return self._tied_line(node, s)
+        return self._spherical_line(node, s) if node.name in self.spherical else super()._estimate(node, s)
+
+    def _log_prior(self, node: NodeFamily, cpd: Cpd) -> float:
+        said = self.imagined[node.name]
+        if node.name not in self.tied or said is None:
+            return super()._log_prior(node, cpd)
+        one, extra = said.at(np.arange(1)), self._extra(node, cpd.intercept.size)
+        total = log_prior_of_shared_line(one, one.mean[0], cpd.intercept, cpd.coefficients[0], float(cpd.variance[0]), extra)
+        return total - float((one.df[0] + extra) * np.log(self.units.scale[node.name]))
+
+    def _extra(self, node: NodeFamily, n_means: int) -> float:
+        """What is added to the imagined df: e of the formula in `mixture_parts`."""
+        return float(self.estimate.rows_behind(0.0, n_means + len(node.reals) - 1))
+
+    def _tied_line(self, node: NodeFamily, s: Statistic) -> Cpd:
+        old, said = s.theta.others[node.name], self.imagined[node.name]
+        N, mean, _, scatter = self._by_state(node, s)
+        if said is not None:
+            one = said.at(np.arange(1))
+            a, b, v = shared_line(one, one.mean[0], N, mean, scatter, self._extra(node, len(N)))
+        else:
+            live = VANISHED * min(1.0, float(N.sum())) <= N
+            S = scatter[live].sum(axis=0)
+            r, total = regression_of(node, None, S, node.reals[:-1]), float(N[live].sum())
+            refuse_collapse(node, None, r, total, self.units.variance[node.name], S)
+            b, v = r.coefficients, r.residual / total
+            a = np.where(live, mean[:, -1] - mean[:, :-1] @ b, old.intercept)
+        return ConditionalGaussian(node.child, node.parents, a, np.tile(b, (len(N), 1)), np.full(len(N), v))
+
+    def _spherical_line(self, node: NodeFamily, s: Statistic) -> Cpd:
+        old = s.theta.others[node.name]
+        weight, square = np.zeros(old.variance.shape), np.zeros(old.variance.shape)
+        for name in self.spherical:
+            N, _, own = self._column(self.nodes[name], s)
+            weight, square = weight + N, square + own * self.units.scale[name] ** 2
+        N, mean, _ = self._column(node, s)
+        unit, live = self.units.scale[node.name] ** 2, VANISHED * min(1.0, float(weight.sum())) <= weight
+        variance = np.where(live, square / np.where(live, weight, 1.0), old.variance * unit)
+        if self.imagined[node.name] is None:
+            overall = np.mean([self.units.variance[n] * self.units.scale[n] ** 2 for n in self.spherical])
+            if (narrow := ~(variance > COLLAPSED * overall)).any():
+                state: Any = self.nodes[node.name].finite[0]
+                where = f"{state.name}={state.states[int(np.argmax(narrow))]!r}"
+                raise Collapsed(node.name, where, "its variance is falling to zero")
+            mean = np.where(live, mean, old.intercept)
+        return ConditionalGaussian(node.child, node.parents, mean, np.zeros((len(N), 0)), variance / unit)
+
+    def _column(self, node: NodeFamily, s: Statistic) -> tuple[Array, Array, Array]:
+        """Weight, mean and scatter of a column in each state, with what the prior imagines."""
+        N, middle, _, scatter = self._by_state(node, s)
+        mean, S, said = middle[:, 0], scatter[:, 0, 0], self.imagined[node.name]
+        if said is None:
+            return N, mean, S
+        kappa, m0, S0, df = (part[0] for part in _first(said))
+        S = S + (S0 + kappa * N / (kappa + N) * (mean - m0) ** 2)
+        return positive_df(N + df + self._extra(node, 1), node.name), (N * mean + kappa * m0) / (kappa + N), S
+
+    def _by_state(self, node: NodeFamily, s: Statistic) -> Spread:
+        """The expected moments of a node in each of its states."""
+        groups = s.moments.get(node.name) or no_groups(len(node.reals))
+        return groups.over(np.arange(node.n_cells)).spread
+
+    def _shares(self, theta: Theta) -> bool:
+        return not (self.tied or self.spherical)
+
+    def _tied(self, theta: Theta) -> Theta:
+        """The same parameters, what states or columns share being the mean of what they have."""
+        others: dict[str, Any] = dict(theta.others)
+        for name in self.tied:
+            cpd = others[name]
+            b, v = (np.broadcast_to(x.mean(axis=0), x.shape) for x in (cpd.coefficients, cpd.variance))
+            others[name] = replace(cpd, coefficients=b, variance=v)
+        units = {n: self.units.scale[n] ** 2 for n in self.spherical}
+        common = sum(others[n].variance * units[n] for n in self.spherical) / max(1, len(self.spherical))
+        others |= {n: replace(others[n], variance=common / units[n]) for n in self.spherical}
+        return replace(theta, others=others)
+
+    def _fitted(self, node: NodeFamily, cpd: Any, statistic: Statistic) -> Cpd:
+        fitted: Any = super()._fitted(node, cpd, statistic)
+        for columns, tied in ((self.tied, True), (self.spherical, False)):
+            if node.name in columns:
+                return SharedGaussian.of(fitted, columns.index(node.name), tied=tied)
+        return fitted  # type: ignore[no-any-return]
+
+
+def _first(said: Moments) -> tuple[Array, Array, Array, Array]:
+    one = said.at(np.arange(1))
+    return one.count, one.mean[:, 0], one.scatter[:, 0, 0], one.df
+
+
+def permuted_statistic(
+    problem: StateProblem, statistic: Statistic, theta: Theta, order: list[int], names: frozenset[str]
+) -> Statistic:
+    """What is expected if the variables of these names have their states in another order, in which `theta` are the parameters.
+
+    There must be no families that take steps of their own.
+    """
+    cells, moments, rank = statistic.cells.copy(), dict(statistic.moments), np.argsort(order)
+    for name, node in problem.nodes.items():
+        axes = [axis for axis, v in enumerate(node.finite) if v.name in names]
+        if node.by_table:
+            own = cells[problem.tables.cells(name)].reshape(sizes(node.finite))
+            for axis in axes:
+                own = np.take(own, order, axis=axis)
+            cells[problem.tables.cells(name)] = own.reshape(-1)
+        elif axes and name in moments:
+            digits = list(np.unravel_index(moments[name].keys, sizes(node.finite)))
+            for axis in axes:
+                digits[axis] = rank[digits[axis]]
+            keys = np.ravel_multi_index(digits, sizes(node.finite))
+            by_key = np.argsort(keys, kind="stable")
+            parts = Spread(*(part[by_key] for part in moments[name].spread))
+            moments[name] = Groups(keys[by_key], parts, moments[name].sums[by_key])
+    return Statistic(theta, cells, moments, {})
+
+
+def permuted(cpd: Any, order: list[int], names: frozenset[str]) -> Any:
+    """A distribution whose variables of these names, child or parents, have their states in another order."""
+    finite = [v for v in (*cpd.parent_variables, cpd.child) if isinstance(v, Finite)]
+    changed: dict[str, Array] = {}
+    for axis, v in enumerate(finite):
+        if v.name in names:
+            for part in cpd.arrays:
+                changed[part] = np.take(changed.get(part, getattr(cpd, part)), order, axis=axis)
+    return replace(cpd, **changed) if changed else cpd

@@ -1,0 +1,310 @@
+"""The parameters of a template from sequences: the problem of `em`, whose E-step passes messages along the sequences.
+
+Nodes are the variables of a slice, whose parameters all steps share, and those of the first slices that have distributions of
+their own (`state[0]`). All else is as for rows: estimates, priors, starts, extrapolation, derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from suffice.engines.sequences.lagged import renamed
+from suffice.errors import FitError, note
+from suffice.families.protocol.family import Cpd
+from suffice.graphs.lagged import variable_and_lag
+from suffice.graphs.template import Template
+from suffice.incomplete.chains.chain_layout import ChainLayout
+from suffice.incomplete.chains.chain_rows import FIRST
+from suffice.incomplete.chains.chain_states import Phase, StateSpace, parameter_nodes, refuse_regressions, unknowns
+from suffice.incomplete.chains.hidden_chains import ChainComponents
+from suffice.incomplete.chains.linear_rows import FIRST_NUMBERS, LinearLayout
+from suffice.incomplete.chains.linear_states import linear_space
+from suffice.incomplete.components import Components, FlatTables, NodeFamily, Theta
+from suffice.incomplete.first_slices import Diffuse, First, Given, Stationary
+from suffice.incomplete.numbers.hidden_units import columns_below, with_hidden
+from suffice.incomplete.numbers.units import Units, moments_by_column, observed_cells
+from suffice.learning.chains.chain_task import ChainTask, chain_task_of, given_cpds
+from suffice.learning.chains.stationary_numbers import SettledLines, imagined_part, pull, steadied
+from suffice.learning.chains.stationary_numbers import with_pull as with_numbers_pull
+from suffice.learning.chains.stationary_states import settled_step, with_carriers, with_pull, without_pull
+from suffice.learning.incomplete.held import ratios
+from suffice.learning.incomplete.hidden_numbers import Conventions
+from suffice.learning.incomplete.objective import Collapsed
+from suffice.learning.incomplete.problem import EStep, ParameterProblem, Statistic
+from suffice.learning.incomplete.said import imagined_by, refuse_beliefs, refuse_constants
+from suffice.models.chain import Chain
+from suffice.remedies import FIRST_DIFFUSE, FIRST_STATIONARY, FREE, STATIONARY, Remedy
+from suffice.statistics import Counts, Statistics
+from suffice.statistics.chan import Spread
+from suffice.variables import Finite, Variable
+
+
+@dataclass(frozen=True, eq=False)
+class ChainProblem(ParameterProblem):
+    """The parameters of a template from sequences with hidden variables or missing cells."""
+
+    template: Template = field(kw_only=True)
+    sequences: Any = field(kw_only=True)
+    slice_variables: Mapping[str, Variable] = field(kw_only=True)
+    first_slices: First = field(kw_only=True)
+
+    @classmethod
+    def of_task(cls, task: ChainTask) -> ChainProblem:
+        """The sequences of a task, reduced."""
+        phases = task.phases
+        _refuse_iterative(phases)
+        settles = isinstance(task.first, Stationary)
+        missing = {n: int(task.sequences.missing.get(n, 0)) for n in task.variables}
+        incomplete = {n for n, m in missing.items() if m}
+        unknown, numbers = unknowns(phases, incomplete, set(task.hidden))
+        linear = linear_space(phases, task.first, unknown, numbers, incomplete)
+        refuse_regressions(phases, incomplete)
+        nodes = parameter_nodes(phases[-1:] if settles else phases)
+        if linear is not None:
+            numbers = list(linear.unknown)
+            nodes = {n: node for n, node in nodes.items() if n not in linear.diffuse}
+        elif isinstance(task.first, Diffuse):
+            raise FitError(
+                f"{FIRST_DIFFUSE} is of hidden or missing numbers that bear on later steps; there are none: use {FREE}"
+            )
+        elif settles:
+            unknown = with_carriers(task, phases, unknown)
+        aliases = _aliases(phases, nodes, task.variables)
+        seen = {n: v for n, v in aliases.items() if _base(n) in task.sequences.columns}
+        spread, units = _units(task, seen)
+        observed = units
+        units = with_hidden(units, _models(task, aliases, observed))
+        finite = [v for v in aliases.values() if isinstance(v, Finite)]
+        tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
+        space = StateSpace.of(phases, unknown)
+        kept = space, tables, units, tuple(task.sequences.columns), _counted(task, phases, unknown, numbers), settles
+        layout = ChainLayout(*kept) if linear is None else LinearLayout(*kept, numbers=linear)
+        components: Components = ChainComponents.of(task.sequences, layout, task.threads)
+        shown = components.shown
+        counts = [Counts((v,), shown.states[_base(v.name)]) for v in finite if _base(v.name) in shown.states]
+        known = Statistics([*counts, *moments_by_column(spread, seen)], shown.weight)
+        prior = None if task.prior is None else task.prior.bind(aliases, known)
+        said = imagined_by(nodes, prior, task.estimate)
+        if settles or linear is not None:
+            refuse_beliefs(said)
+        refuse_constants(nodes, observed, spread, said, ())
+        if shown.n_empty:
+            note(f"{shown.n_empty:,} steps have no observed cell: they say nothing, and are kept")
+        rows = task.sequences.lagged({n: _place(n) for n in seen})
+        problem = cls(
+            task.template.parameter_graph,
+            rows,
+            aliases,
+            task.hidden,
+            prior,
+            task.estimate,
+            task.families,
+            task.threads,
+            nodes=nodes,
+            tables=tables,
+            units=units,
+            components=components,
+            said=said,
+            shown=units,
+            template=task.template,
+            sequences=task.sequences,
+            slice_variables=task.variables,
+            first_slices=task.first,
+        )
+        return problem if not isinstance(task.first, Given) else problem._given(given_cpds(task.first, task))
+
+    def _given(self, cpds: Mapping[str, Cpd]) -> ChainProblem:
+        """The problem in which first slices are known, and stay."""
+        start = self.parameters({**self.cpds(self._starts.first()), **cpds})
+        return replace(self, start=start, fixed=tuple(cpds), first_slices=Given(cpds))
+
+    def expected(self, theta: Theta) -> EStep:
+        """One E-step. Where first states are stationary, the counts are those whose quotients by θ are the gradient of ln L."""
+        found = super().expected(theta)
+        return found if FIRST not in found.statistic.steps else with_pull(self._layout, found)
+
+    def maximised(self, statistic: Statistic) -> Theta:
+        """One M-step."""
+        if FIRST_NUMBERS in statistic.moments:
+            return self._settled_lines(statistic)
+        if FIRST not in statistic.steps:
+            return super().maximised(statistic)
+        plain = without_pull(self._layout, statistic)
+        return settled_step(self._layout, statistic, super().maximised(plain), plain.cells + self._more)
+
+    def _settled_lines(self, statistic: Statistic) -> Theta:
+        """The M-step where the first numbers are stationary."""
+        space = self._layout.numbers  # type: ignore[attr-defined]
+        keys = [n for n in space.unknown if n not in self.fixed]
+        parts = {n: [(statistic.moments[n], float(statistic.moments[n].spread.weight.sum()))] for n in keys}
+        for n in (n for n in keys if self.imagined[n] is not None):
+            parts[n].append(imagined_part(self.imagined[n], self.estimate))
+        held = {
+            n: (self.entries[n], self.start.others[n], ratios(self.nodes[n], self.units))  # type: ignore[union-attr]
+            for n in keys
+            if n in self.entries
+        }
+        climb = SettledLines(space, statistic.moments[FIRST_NUMBERS], parts, held)  # type: ignore[arg-type]
+        plain = super().maximised(statistic)
+        return climb.climbed(self.with_nodes(plain, statistic.theta, space.unknown), plain)
+
+    def _estimate(self, node: NodeFamily, s: Statistic) -> Cpd:
+        try:
+            return super()._estimate(node, s)
+        except Collapsed as error:
+            if node.name in self.slice_variables:
+                raise
+            why = f"{error.why}, as so few sequences show how they begin: {FIRST_DIFFUSE} or {STATIONARY} needs no such thing"
+            raise Collapsed(node.name, error.configuration, why) from None
+
+    def first(self) -> Theta:
+        """Where to start without hidden variables."""
+        space = getattr(self._layout, "numbers", None)
+        theta = super().first()
+        return self._held(steadied(space, theta)) if space is not None and space.settles else theta
+
+    def scored(self, statistic: Statistic) -> Statistics:
+        """What is expected, with what stationary first steps add to the gradient."""
+        first = statistic.moments.get(FIRST_NUMBERS)
+        if first is None:
+            plain = {name: step for name, step in statistic.steps.items() if name != FIRST}
+            return super().statistics(statistic._replace(steps=plain))
+        lines = statistic.theta.lines
+        _, slopes = pull(self._layout.numbers, lines, first)  # type: ignore[attr-defined]
+        pulled = {n: with_numbers_pull(statistic.moments[n], lines[n], own) for n, own in slopes.items()}
+        return super().statistics(statistic._replace(moments={**statistic.moments, **pulled}))
+
+    def statistics(self, statistic: Statistic) -> Statistics:
+        """What is expected, by name."""
+        return super().statistics(statistic if FIRST not in statistic.steps else without_pull(self._layout, statistic))
+
+    def parts(self, n: int) -> list[ParameterProblem]:
+        """The same sequences in n parts."""
+        if isinstance(self.first_slices, Stationary):
+            raise FitError(f"batches= cannot be used with {FIRST_STATIONARY}, whose M-step needs all first steps; leave it out")
+        return super().parts(n)
+
+    @property
+    def _layout(self) -> ChainLayout:
+        return self.components.layout  # type: ignore[attr-defined, no-any-return]
+
+    @cached_property
+    def conventions(self) -> Conventions:
+        """Hidden numbers of sequences are measured like the columns below them."""
+        return Conventions.none()
+
+    def base(self, name: str) -> str:
+        return _base(name)
+
+    @cached_property
+    def hidden_names(self) -> frozenset[str]:
+        """What no step shows, at all lags and in the first slices."""
+        return frozenset(n for n in self.variables if _base(n) in self.hidden)
+
+    @property
+    def missing_share(self) -> float:
+        cells = self.sequences.n_rows * len(self.sequences.columns)
+        return float(sum(self.sequences.missing.values()) / max(1, cells))
+
+    @property
+    def amount(self) -> str:
+        n = self.sequences.n_sequences
+        return f"{self.weight:,.10g} steps of {n:,} sequence{'' if n == 1 else 's'}"
+
+    def _is_seen(self, node: NodeFamily) -> bool:
+        missing = self.sequences.missing
+        return node.name not in {*self.fixed, *self.entries} and all(missing.get(_base(v.name), 1) == 0 for v in node.members)
+
+    def network(self, theta: Theta, statistic: Statistic, info: str) -> Chain:  # type: ignore[override]
+        """The chain of these parameters."""
+        cpds = replace(self, shown=self.units).cpds(theta)
+        statistic = statistic if FIRST not in statistic.steps else without_pull(self._layout, statistic)
+        return Chain.of(
+            self.template,
+            self.slice_variables,
+            {n: self._fitted(node, cpds[n], statistic) for n, node in self.nodes.items()},
+            prior=self.prior,
+            estimate=self.estimate,
+            fit_info=info,
+            incomplete=True,
+            hidden=self.hidden,
+            first_slices=self.first_slices,
+            fixed=dict.fromkeys(self.fixed, True) | {n: held.names(self.nodes[n]) for n, held in self.entries.items()},
+        )
+
+
+def chain_problem_of(template: Any, sequences: Any, **options: Any) -> ChainProblem:
+    """The problem of fitting this template to these sequences, with the options of `chain_task_of`."""
+    return ChainProblem.of_task(chain_task_of(template, sequences, **options))
+
+
+def _base(name: str) -> str:
+    """The variable of a column at a lag, or of a node of a first slice.
+
+    >>> _base("x[-2]"), _base("x[0]"), _base("x")
+    ('x', 'x', 'x')
+    """
+    return name.rpartition("[")[0] or name if name.endswith("]") and _is_index(name) else name
+
+
+def _is_index(name: str) -> bool:
+    return name.rpartition("[")[2][:-1].lstrip("-").isdigit()
+
+
+def _place(name: str) -> tuple[str, int]:
+    """Column and lag; nodes of first slices are of the present step."""
+    base = _base(name)
+    return (base, variable_and_lag(name)[1]) if name == base or name.startswith(f"{base}[-") else (base, 0)
+
+
+def _aliases(
+    phases: tuple[Phase, ...], nodes: Mapping[str, NodeFamily], variables: Mapping[str, Variable]
+) -> dict[str, Variable]:
+    """The variables under all names that nodes use: their own, at their lags, and those of first slices."""
+    names = [*variables, *(n for p in phases for n in p.columns), *nodes]
+    return {n: renamed(variables[_base(n)], n) for n in dict.fromkeys(names)}
+
+
+def _units(task: ChainTask, seen: Mapping[str, Variable]) -> tuple[Spread, Units]:
+    """The spread of each column of numbers under all of its names, and its units."""
+    reals = tuple(n for n in task.sequences.columns if not isinstance(task.variables[n], Finite))
+    whole = (
+        observed_cells(task.sequences.data.select(reals), reals, task.threads)
+        if reals
+        else observed_cells(task.sequences.data, ())
+    )
+    names = [n for n, v in seen.items() if not isinstance(v, Finite)]
+    at = [reals.index(_base(n)) for n in names]
+    spread = Spread(*(part[at] for part in whole))
+    return spread, Units.of(spread, seen)
+
+
+def _models(task: ChainTask, aliases: Mapping[str, Variable], units: Units) -> dict[str, str | None]:
+    """The hidden numbers under all of their names, with the column whose units they take."""
+    known = {n for n in task.sequences.columns if units.weight.get(n, 0.0) > 0 and n not in units.not_normal}
+    empty = {n for n in aliases if not isinstance(aliases[n], Finite) and _base(n) not in known and _base(n) in task.hidden}
+    below = columns_below(task.template, {_base(n) for n in empty}, known)
+    return {n: below[_base(n)] for n in empty}
+
+
+def _counted(task: ChainTask, phases: tuple[Phase, ...], finite: list[str], numbers: list[str]) -> frozenset[str]:
+    """The parameter nodes, tables and normal ones, whose families every step shows."""
+    missing, found = task.sequences.missing, set[str]()
+    gaps = {*finite, *numbers, *(n for n in task.variables if n in task.hidden or missing.get(n, 0))}
+    for phase in phases:
+        for name, node in phase.nodes.items():
+            if (node.by_table or node.normal) and not any(variable_and_lag(v.name)[0] in gaps for v in node.members):
+                found.add(phase.keys[name])
+    return frozenset(found)
+
+
+def _refuse_iterative(phases: tuple[Phase, ...]) -> None:
+    for name, node in phases[-1].nodes.items():
+        if node.regression and not node.family.sure:
+            raise FitError(
+                f"{type(node.family).__name__} of {name!r} is fitted to complete steps, by fit, and takes no part in EM "
+                f"({Remedy('Logistic()', 'logistic')} does)"
+            )

@@ -1,0 +1,174 @@
+"""The door of learning from sequences: template, sequences, hidden variables and prior, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from suffice.engines.sequences.lagged import renamed
+from suffice.engines.sequences.sequences import Sequences
+from suffice.errors import DataError, FitError, listed, nearest, note
+from suffice.families.named_families import check_family, distributed, typed
+from suffice.families.priors.priors import Prior, as_prior
+from suffice.families.protocol.family import Cpd, Estimate, checked_estimate
+from suffice.graphs.lagged import variable_and_lag
+from suffice.graphs.template import Template
+from suffice.incomplete.chains.chain_states import Phase, phases_of
+from suffice.incomplete.first_slices import First, Free, Given, checked_first
+from suffice.learning.incomplete.task import declared_hidden, numbers_of
+from suffice.models.chain import Chain
+from suffice.models.chains.chain_parts import nodes_given, parameter_names
+from suffice.models.estimates.written import written_cpd
+from suffice.remedies import FAMILIES, FAMILY, SEQUENCES, argument, as_regression, hidden_variable, hidden_with_states, of_python
+from suffice.statistics import Statistics
+from suffice.variables import Finite, Variable
+
+
+@dataclass(frozen=True, eq=False)
+class ChainTask:
+    """What is to be learned from sequences. `variables` are those of a slice; `hidden` are those declared so."""
+
+    template: Template
+    sequences: Sequences
+    variables: Mapping[str, Variable]
+    hidden: tuple[str, ...]
+    prior: Prior | None
+    estimate: Estimate
+    families: Mapping[str, Any]
+    first: First
+    threads: int | None = None
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        return phases_of(self.template, self.variables, self.families)
+
+
+def chain_task_of(
+    template: Any,
+    sequences: Any,
+    *,
+    hidden: Any = (),
+    prior: Any = None,
+    estimate: Estimate | None = None,
+    families: Mapping[str, Any] | None = None,
+    first: Any = None,
+    threads: int | None = None,
+    start: Chain | None = None,
+) -> ChainTask:
+    """Template, sequences, hidden variables and prior, checked. Where nothing is declared hidden, the variables of a start are
+    that are no columns of the data."""
+    known = dict(template.variables) if isinstance(template, Chain) else {}
+    graph = template.template if isinstance(template, Chain) else Template(template)
+    rows = checked_sequences(sequences)
+    if start is not None and not isinstance(start, Chain):
+        raise FitError(f"the start of sequences is a Chain, not {type(start).__name__}")
+    if start is not None:
+        rows = rows.with_numbers(n for n, v in start.variables.items() if not isinstance(v, Finite))
+    if hidden == () and start is not None:
+        hidden = [v for n, v in start.variables.items() if n in graph and n not in rows.columns]
+    unseen = declared_hidden(hidden, numbers=True)
+    for name in unseen:
+        if name not in graph:
+            raise FitError(f"the hidden variable {name!r} is not in the template{nearest(name, graph.nodes)}")
+    lacking = [n for n in graph.nodes if n not in rows.columns and n not in unseen]
+    if lacking:
+        raise DataError(
+            f"the template names {lacking[0]!r}, which is not a column of the data{nearest(lacking[0], rows.columns)}; if no "
+            f"step shows it, declare it: {hidden_variable(lacking[0])}"
+        )
+    rows = rows.select([n for n in graph.nodes if n in rows.columns])
+    if not rows.columns:
+        raise DataError("every variable of the template is hidden: there is nothing to learn from")
+    labels = {n: v for n, v in unseen.items() if n in rows.columns}
+    rows = rows.with_variables({**{n: v for n, v in known.items() if n in rows.columns}, **labels})
+    lagged = numbers_of({n: f for n, f in families.items() if n in graph} if isinstance(families, Mapping) else {}, graph)
+    rows = rows.with_numbers(variable_and_lag(n)[0] for n in lagged)
+    for name in distributed(families):
+        raise FitError(
+            f"{FAMILIES} makes {name!r} a number of a chosen distribution, which nodes of sequences cannot be yet: they may be "
+            "tables, normal, Poisson counts or regressions"
+        )
+    rows = typed(rows, families if isinstance(families, Mapping) else {})
+    _say_labels(rows, labels)
+    _refuse_empty(rows, labels)
+    schema = rows.schema
+    variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
+    for name, family in _by_name(families, graph).items():
+        parents = [variables[variable_and_lag(p)[0]] for p in graph.parents(name)]
+        check_family(name, family, variables[name], parents)
+    for v in unseen.values():
+        if isinstance(v, Finite) and v.n_states > rows.n_rows:
+            raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} steps")
+    own = dict(families or {})
+    return ChainTask(
+        graph, rows, variables, tuple(unseen), as_prior(prior), checked_estimate(estimate), own, checked_first(first), threads
+    )
+
+
+def given_cpds(first: Given, task: ChainTask) -> dict[str, Cpd]:
+    """The distributions of the first slices that are given, by the names of their nodes."""
+    wanted = parameter_names(task.template, Free())
+    result: dict[str, Cpd] = {}
+    for key, found in nodes_given(first, task.template).items():
+        name, parents = wanted[key]
+        known: dict[str, Variable] = {p: renamed(task.variables[b], p) for p in parents for b, _ in [variable_and_lag(p)]}
+        known[key] = renamed(task.variables[name], key)
+        given = replace(found, child=known[key]) if isinstance(found, Cpd) else found  # type: ignore[type-var]
+        result[key] = written_cpd(key, given, parents, known)
+    return result
+
+
+def of_sequences(graph: Any, data: Any) -> bool:
+    """Whether a learner is asked about sequences: by a template, or by the data; text with lags is a template where statistics
+    tell first steps apart."""
+    steps = isinstance(data, Statistics) and any(n.endswith("[0]") for n in data.variables)
+    return isinstance(graph, (Template, Chain)) or isinstance(data, Sequences) or (steps and "[-" in str(graph))
+
+
+def refuse_shared(shared: Any) -> None:
+    if shared:
+        raise FitError(
+            f"{argument('shared')} ties nodes of rows; all steps of a sequence share their parameters anyway: leave it out"
+        )
+
+
+def refuse_first(first: Any) -> None:
+    if first is not None:
+        raise FitError(f"{argument('first')} says how sequences begin, and these are rows: give {SEQUENCES}")
+
+
+def checked_sequences(x: Any) -> Sequences:
+    """Sequences, or a refusal that says how they are made."""
+    if isinstance(x, Sequences):
+        return x
+    if isinstance(x, Statistics):
+        raise DataError("statistics are of complete steps: fit(template, statistics) needs no iterations; em needs the sequences")
+    raise DataError(
+        f"a template is fitted to sequences, not to {type(x).__name__}: say which rows belong together and in which order, "
+        f"{SEQUENCES}{of_python('; by=None for one sequence')}"
+    )
+
+
+def _by_name(families: Any, template: Template) -> Mapping[str, Any]:
+    if not isinstance(families or {}, Mapping):
+        raise FitError(f"families are given by node, {as_regression('y')}, not as {families!r}")
+    for name in families or {}:
+        if name not in template:
+            raise FitError(f"{FAMILY} speaks of {name!r}, which is not in the template{nearest(str(name), template.nodes)}")
+    return families or {}
+
+
+def _say_labels(rows: Sequences, labels: Mapping[str, Variable]) -> None:
+    for name in labels:
+        if not rows.missing[name]:
+            note(f"the hidden variable {name!r} is shown in every step: nothing of it is hidden")
+
+
+def _refuse_empty(rows: Sequences, labels: Mapping[str, Variable]) -> None:
+    empty = [n for n, m in rows.missing.items() if m == rows.n_rows and n not in labels]
+    if empty:
+        raise DataError(
+            f"every cell of {listed(empty)} is missing; if it is never observed, declare it: "
+            f"{hidden_with_states(empty[0])}, or leave it out of the template"
+        )

@@ -1,0 +1,220 @@
+"""Numbers that begin as their transition settles: the M-step of lines whose stationary distribution is the start.
+
+    Q(θ) = Σ over nodes E ln p(x | parents) + E ln Normal(z₀; μ(θ), Σ(θ)),     μ = F μ + f,  Σ = F Σ Fᵀ + Q
+
+It has no closed form, and is climbed from the better of the lines so far and those without first steps, so that EM never falls.
+Its gradient goes back through both equations: with A = ∂/∂Σ and g = ∂/∂μ of the last term,
+
+    Λ = Fᵀ Λ F + A,   ∂/∂Q = Λ,   ∂/∂f = (I − F)⁻ᵀ g,   ∂/∂F = 2 Λ F Σ + (∂/∂f) μᵀ
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.gather import Groups
+from suffice.errors import ModelError
+from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
+from suffice.families.protocol.family import Estimate
+from suffice.incomplete.chains.linear_rows import settled, transition
+from suffice.incomplete.chains.linear_states import LinearSpace, LinearTerm
+from suffice.incomplete.components import Line, Theta
+from suffice.learning.incomplete.held import HeldEntries
+from suffice.statistics import Moments
+from suffice.statistics.chan import Spread
+
+Array = npt.NDArray[np.float64]
+Slopes = dict[str, tuple[float, Array, float]]
+"""By node: the derivatives by intercept, coefficients, and ln variance."""
+
+STABLE = 0.95
+"""At a start the coefficients of a number, in size, add up to at most this."""
+
+
+def pull(space: LinearSpace, lines: Mapping[str, Line], first: Groups) -> tuple[float, Slopes]:
+    """E ln p of the first z, and its derivatives by the lines of the unknown numbers."""
+    mu, Sigma = settled(space, lines)
+    own = transition(space, space.terms[-1], lines, {n: np.zeros(1, np.int64) for n in space.unknown}, 1)
+    F, T, now, m = own.F[0], own.solve[0], own.now, space.size
+    W, off = float(first.spread.weight.sum()), first.spread.mean[0] - mu
+    inverse = np.linalg.inv(Sigma)
+    scatter = first.spread.scatter[0] + W * np.outer(off, off)
+    logs = -0.5 * (W * (m * LOG_2PI + np.linalg.slogdet(Sigma)[1]) + float((inverse * scatter).sum()))
+    by_Q = _back(F, 0.5 * (inverse @ scatter @ inverse - W * inverse))
+    by_f = np.linalg.solve(np.eye(m) - F.T, W * inverse @ off)
+    by_F = 2.0 * by_Q @ F @ Sigma + np.outer(by_f, mu)
+    return logs, _by_line(space, lines, T, (by_F[now], by_f[now], by_Q[np.ix_(now, now)]))
+
+
+def _back(F: Array, A: Array) -> Array:
+    from scipy.linalg import solve_discrete_lyapunov
+
+    return np.asarray(solve_discrete_lyapunov(F.T, (A + A.T) / 2.0))
+
+
+def _by_line(space: LinearSpace, lines: Mapping[str, Line], T: Array, slopes: tuple[Array, Array, Array]) -> Slopes:
+    """Derivatives by F, f and Q of the present numbers, taken back to lines: F = T B, f = T a, Q = T V Tᵀ, T = (I − B₀)⁻¹."""
+    by_F, by_f, by_Q = slopes
+    m, terms = space.size, _moving(space)
+    a, v = np.array([lines[t.key].intercept[0] for t in terms]), np.array([lines[t.key].variance[0] for t in terms])
+    B = np.zeros((len(terms), 2 * m))
+    for i, term in enumerate(terms):
+        for j, place in term.inside:
+            B[i, place] = lines[term.key].coefficients[0, j]
+    by_T = by_F @ B[:, m:].T + np.outer(by_f, a) + 2.0 * by_Q @ T * v
+    by_B = np.zeros_like(B)
+    by_B[:, m:] = T.T @ by_F
+    by_B[:, [space.place[n, 0] for n in space.unknown]] = T.T @ by_T @ T.T
+    by_a, by_v = T.T @ by_f, np.diag(T.T @ by_Q @ T)
+    return {
+        term.key: (float(by_a[i]), np.array([by_B[i, place] for _, place in term.inside]), float(by_v[i] * v[i]))
+        for i, term in enumerate(terms)
+    }
+
+
+def _moving(space: LinearSpace) -> list[LinearTerm]:
+    """The nodes of the unknown numbers, in their order; all parents of each are part of the state."""
+    own = {t.name: t for t in space.terms[-1] if t.moving}
+    return [own[n] for n in space.unknown]
+
+
+@dataclass(frozen=True, eq=False)
+class SettledLines:
+    """What the M-step climbs. `parts` has for each node moments and how many rows stand behind its variance: seen, imagined."""
+
+    space: LinearSpace
+    first: Groups
+    parts: Mapping[str, list[tuple[Groups, float]]]
+    held: Mapping[str, tuple[HeldEntries, ConditionalGaussian, Array]]
+    """Known entries, where they come from, and c/s of the parents."""
+
+    def value(self, theta: Theta) -> float:
+        """Q; −∞ where nothing settles."""
+        try:
+            return self._slopes(theta)[0]
+        except (ModelError, np.linalg.LinAlgError):
+            return -np.inf
+
+    def _slopes(self, theta: Theta) -> tuple[float, Slopes]:
+        lines = theta.lines
+        total, slopes = pull(self.space, lines, self.first)
+        for key, parts in self.parts.items():
+            a, b, v = (part[0] for part in lines[key])
+            by_a, by_b, by_v = slopes[key]
+            for groups, rows in parts:
+                for N, mean, scatter in zip(groups.spread.weight, groups.spread.mean, groups.spread.scatter, strict=True):
+                    c = np.append(-b, 1.0)
+                    off, Sc = float(c @ mean - a), scatter @ c
+                    R = float(c @ Sc + N * off**2)
+                    total += -0.5 * (rows * (LOG_2PI + np.log(v)) + R / v)
+                    by_a += N * off / v
+                    by_b = by_b + (Sc[:-1] + N * off * mean[:-1]) / v
+                    by_v += 0.5 * (R / v - rows)
+            slopes[key] = by_a, by_b, by_v
+        return total, slopes
+
+    def climbed(self, old: Theta, plain: Theta) -> Theta:
+        """The best lines that were found; never worse than the old ones."""
+        from scipy.optimize import minimize
+
+        begin = max((old, plain), key=self.value)
+        worst = -self.value(begin)
+        x = self._vector(begin)
+        scale = self._scales(begin)
+
+        def loss(z: Array) -> tuple[float, Array]:
+            try:
+                with np.errstate(all="ignore"):
+                    total, slopes = self._slopes(self._theta(plain, x + z * scale))
+            except (ModelError, np.linalg.LinAlgError):
+                return worst + 1e3 * (1.0 + abs(worst)), np.zeros_like(z)
+            return -total, -self._free(slopes) * scale
+
+        options: dict[str, Any] = {"maxiter": 100, "ftol": 1e-15, "gtol": 1e-9}
+        found = minimize(loss, np.zeros_like(x), jac=True, method="L-BFGS-B", options=options)
+        best = max((self._theta(plain, x + found.x * scale), self._theta(plain, x)), key=self.value)
+        return (
+            best
+            if self.value(best) >= self.value(self._theta(plain, self._vector(old)))
+            else self._theta(plain, self._vector(old))
+        )
+
+    def _vector(self, theta: Theta) -> Array:
+        lines = theta.lines
+        parts = ([lines[k].intercept[0], *lines[k].coefficients[0], np.log(lines[k].variance[0])] for k in self.parts)
+        return np.concatenate([np.zeros(0), *map(np.array, parts)])
+
+    def _scales(self, theta: Theta) -> Array:
+        """About the standard error of each coordinate, if all were seen."""
+        result = []
+        for key, parts in self.parts.items():
+            line = theta.lines[key]
+            N = max(1.0, sum(float(g.spread.weight.sum()) for g, _ in parts))
+            result += [np.sqrt(line.variance[0] / N)] * (1 + line.coefficients.shape[1]) + [np.sqrt(2.0 / N)]
+        return np.array(result)
+
+    def _theta(self, theta: Theta, vector: Array) -> Theta:
+        """The parameters with other lines."""
+        others, at = dict(theta.others), 0
+        for key in self.parts:
+            cpd: Any = others[key]
+            k = cpd.coefficients.shape[-1]
+            a, b, v = vector[at], vector[at + 1 : at + 1 + k], np.exp(vector[at + 1 + k])
+            at += k + 2
+            cpd = replace(cpd, intercept=np.full(cpd.intercept.shape, a), coefficients=b, variance=np.full(cpd.variance.shape, v))
+            if key in self.held:
+                held, start, ratio = self.held[key]
+                cpd = held.put(cpd, start, ratio)
+            others[key] = cpd
+        return replace(theta, others=others)
+
+    def _free(self, slopes: Slopes) -> Array:
+        """The derivatives by the vector: what is known has none."""
+        parts = []
+        for key in self.parts:
+            by_a, by_b, by_v = slopes[key]
+            if key in self.held:
+                held, _, ratio = self.held[key]
+                by_b = by_b + by_a * ratio if held.intercept else by_b.copy()
+                by_b[list(held.coefficients)] = 0.0
+                by_a, by_v = 0.0 if held.intercept else by_a, 0.0 if held.variance else by_v
+            parts.append(np.array([by_a, *by_b, by_v]))
+        return np.concatenate([np.zeros(0), *parts])
+
+
+def imagined_part(imagined: Moments, how: Estimate) -> tuple[Groups, float]:
+    """What a prior adds to a node: its moments, and how many rows stand behind its variance."""
+    prior = imagined.at(np.arange(1))
+    rows = float(how.rows_behind(prior.df[0], prior.mean.shape[1]))
+    spread = Spread(prior.count, prior.mean, np.zeros_like(prior.mean), prior.scatter)
+    return Groups(np.zeros(1, np.int64), spread, np.zeros((1, 0))), rows
+
+
+def with_pull(groups: Groups, line: Line, slopes: tuple[float, Array, float]) -> Groups:
+    """Moments whose derivatives by a line are those of the old ones and these more: the gradient of ln p(observed)."""
+    by_a, by_b, by_v = slopes
+    weight, mean, scatter = groups.spread.weight, groups.spread.mean.copy(), groups.spread.scatter.copy()
+    a, b, v = (part[0] for part in line)
+    off = mean[0, -1] - b @ mean[0, :-1] - a
+    mean[0, -1] += v * by_a / weight[0]
+    across = v * by_b - v * by_a * mean[0, :-1]
+    scatter[0, :-1, -1] += across
+    scatter[0, -1, :-1] += across
+    scatter[0, -1, -1] += 2.0 * v * by_v + weight[0] * (off**2 - (off + v * by_a / weight[0]) ** 2) + 2.0 * b @ across
+    return replace(groups, spread=groups.spread._replace(mean=mean, scatter=scatter))
+
+
+def steadied(space: LinearSpace, theta: Theta) -> Theta:
+    """The parameters, with coefficients of unknown numbers that are small enough for them to settle."""
+    others = dict(theta.others)
+    for term in _moving(space):
+        cpd: Any = others[term.key]
+        size = float(np.abs(cpd.coefficients).sum())
+        if size > STABLE:
+            others[term.key] = replace(cpd, coefficients=cpd.coefficients * STABLE / size)
+    return replace(theta, others=others)

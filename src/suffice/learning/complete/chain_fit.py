@@ -1,0 +1,120 @@
+"""Fit a template to complete sequences: counts and moments of steps, as those of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from suffice.errors import FitError, MissingCells, note
+from suffice.families import family_of
+from suffice.families.gathering.gathering import gather_steps
+from suffice.families.priors.priors import as_prior
+from suffice.families.protocol.family import Cpd, Estimate, checked_estimate, regressions_among
+from suffice.graphs.lagged import variable_and_lag
+from suffice.graphs.template import Template
+from suffice.incomplete.first_slices import Diffuse, Given, Stationary, checked_first
+from suffice.learning.chains.chain_task import chain_task_of, checked_sequences, given_cpds
+from suffice.learning.complete.irls import fitted
+from suffice.models.chain import Chain
+from suffice.models.chains.chain_estimated import estimated_chain
+from suffice.remedies import FIRST_DIFFUSE, Remedy
+from suffice.scores import Evidence
+from suffice.statistics import Statistics
+
+HIDDEN = "em(template, sequences, hidden=[Real('level')], first=Diffuse())"
+
+
+def fit_chain(
+    template: Any,
+    data: Any,
+    *,
+    prior: Any = None,
+    estimate: Estimate | None = None,
+    families: Mapping[str, Any] | None = None,
+    first: Any = None,
+    hidden: Any = (),
+    **climbing: Any,
+) -> Chain:
+    """The chain of this template that sequences, or statistics of their steps, give: at once if they are complete, by `em`, with
+    what else it takes, where cells are missing, variables hidden, or distributions held as they are."""
+    how, begin = checked_estimate(estimate), checked_first(first)
+    graph = template.template if isinstance(template, Chain) else Template(template)
+    asked: dict[str, Any] = {"prior": prior, "estimate": how, "families": families, "first": begin, **climbing}
+    if hidden or climbing.get("fixed"):
+        return _by_em(template, data, hidden=hidden, **asked)
+    if isinstance(begin, Diffuse) and not any(getattr(data, "missing", {}).get(n, 0) for n in graph.nodes):
+        raise FitError(f"{FIRST_DIFFUSE} is for hidden numbers: {Remedy(HIDDEN, '--hidden level=real')}")
+    if isinstance(data, Statistics):
+        if families or isinstance(begin, (Stationary, Given)):
+            raise FitError("regressions, and first slices that are not free, are fitted to sequences: statistics are not enough")
+        return estimated_chain(Chain, graph, data, as_prior(prior), how)
+    rows = checked_sequences(data)
+    if isinstance(begin, (Stationary, Diffuse)):
+        return _by_em(template, rows, **asked)
+    task = chain_task_of(template, rows, prior=prior, estimate=how, families=families, first=first)
+    if any(task.sequences.missing.values()):
+        return _by_em(template, rows, **asked)
+    begin = Given(given_cpds(begin, task)) if isinstance(begin, Given) else begin
+    regressions = _regressions(task)
+    try:
+        statistics = gather_steps(task.sequences, graph, without=regressions)
+    except MissingCells:
+        return _by_em(template, rows, **asked)
+    return estimated_chain(Chain, graph, statistics, task.prior, how, ready=regressions, first=begin)
+
+
+def _by_em(template: Any, rows: Any, **asked: Any) -> Chain:
+    """The chain that EM finds; how far apart the optima of several starts are is noted."""
+    from suffice.learning.em import em, spread
+
+    run = em(template, rows, **asked)
+    if len(run.optima) > 1:
+        note(spread(run.optima))
+    chain: Chain = run.model
+    return chain
+
+
+def _regressions(task: Any) -> dict[str, Cpd]:
+    """The nodes with a family of their own, each fitted to the steps that have it."""
+    graph, result = task.template, {}
+    for name, family in regressions_among(task.families).items():
+        for key, first, last in _spans(graph, name):
+            t = first if last is not None else graph.order
+            parents = graph.parents_at(name, t)
+            places = {p: variable_and_lag(p) for p in parents} | {key: (name, 0)}
+            rows = task.sequences.lagged(places, first=first, last=last)
+            schema = rows.schema
+            if key != name and not parents:
+                continue  # a table or a normal distribution, from statistics
+            result[key] = fitted(schema[key], [schema[p] for p in parents], rows, family)
+    return result
+
+
+def _spans(graph: Template, name: str) -> list[tuple[str, int, int | None]]:
+    """The parameter nodes of a variable, and the places of the steps that have each."""
+    shared = [t for t in range(graph.order) if not graph.own_at(name, t)]
+    since = min((t for t in shared if all(s in shared for s in range(t, graph.order))), default=graph.order)
+    return [(name, since, None), *((graph.parameter_name(name, t), t, t) for t in range(since) if graph.own_at(name, t))]
+
+
+def score_chain(template: Any, data: Any, chosen: Any, *, by_node: bool) -> float | dict[str, float]:
+    """How well a template accounts for sequences: a sum over its nodes and those of its first slices; N counts steps."""
+    graph = template.template if isinstance(template, Chain) else Template(template)
+    statistics = data if isinstance(data, Statistics) else gather_steps(checked_sequences(data), graph)
+    known = statistics.variables
+    nodes = {n: known[n] for n in _parameter_nodes(graph)}
+    pairs = {n: (v, [known[p] for p in _parents(graph, n)]) for n, v in nodes.items()}
+    seen = {n: statistics.answer(family_of(c, ps).needs(c, ps)) for n, (c, ps) in pairs.items()}
+    if isinstance(chosen, Evidence):
+        chosen = chosen.choose(known, ((c, ps, seen[n]) for n, (c, ps) in pairs.items()), statistics)
+    bound = chosen.bind(known, statistics)
+    parts = {n: float(bound.local(family_of(c, ps), c, ps, seen[n], statistics.weight)) for n, (c, ps) in pairs.items()}
+    return parts if by_node else float(sum(parts.values()))
+
+
+def _parameter_nodes(graph: Template) -> list[str]:
+    return [*graph.nodes, *(graph.parameter_name(n, t) for n, t in graph.first_nodes)]
+
+
+def _parents(graph: Template, node: str) -> tuple[str, ...]:
+    return graph.parameter_graph.parents(node)

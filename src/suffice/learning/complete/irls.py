@@ -1,0 +1,357 @@
+"""Iteratively reweighted least squares: regressions of largest likelihood (less a ridge), each iteration a fold over the rows.
+
+    θ ← θ + (H + Λ)⁻¹ (G − Λθ)        G = Σ w dℓ/dθ,   H = −Σ w d²ℓ/dθ²,   ½ θᵀΛθ the ridge
+
+which solves the weighted least squares argmin (z − Xθ)ᵀ W (z − Xθ) of the working response z. ℓ is concave in θ for every family
+here, so these are Newton steps that end quadratically; one that lowers the objective is halved. The covariance is the inverse of
+the expected curvature, which differs from H where the link is not canonical.
+
+An estimate need not exist: columns that the rows do not tell apart (collinear), and columns that part the values of the child
+(separation: Albert & Anderson 1984, Biometrika 71, p. 1), are refused by name, with a way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from suffice.engines.data import Data
+from suffice.errors import FitError, listed
+from suffice.families.design import Layout, are_numbers, expanded, predicted
+from suffice.families.protocol.family import Array, Columns
+from suffice.families.regression import independent
+from suffice.families.regressions.distinct_rows import DistinctRows as DistinctRows
+from suffice.families.regressions.distinct_rows import Pass as Pass
+from suffice.families.regressions.glm_sums import Maximum, Regressors, Summary, Sums
+from suffice.remedies import Remedy
+from suffice.statistics import Request
+from suffice.variables import Finite, Variable
+
+CONVERGED = 1e-9
+"""A step that moves no effect by more than this, per standard deviation of its column, is the last: its error is the square."""
+
+ERRORS = 1e3
+"""A last step is also no longer than this times its tolerance, in standard errors: columns may matter to few of the rows."""
+
+VANISHED = 1e-4
+"""Steps of fewer standard errors that still move the predictor of some row by more than `FAR`, and do not grow shorter, are on
+their way to infinity: no more than 1e-6 of a row speaks against them. (Where there is an estimate they end quadratically.)"""
+
+FAR, LASTING = 0.1, 3
+
+LOOK = 8
+"""After so many iterations it is looked whether the columns are still centred."""
+
+SAMPLE = 2**14
+MANY = 2**17
+"""From so many rows on a sample of them gives the start: it takes no time, and saves passes over all rows."""
+
+
+@dataclass(frozen=True)
+class _Largest:
+    """A number that adds to another as the larger of the two."""
+
+    value: float
+
+    def __add__(self, other: _Largest) -> _Largest:
+        return self if self.value >= other.value else other
+
+
+def largest_change(at: Regressors, changes: Array, columns: Columns, weight: Array | None) -> _Largest:
+    """The largest change of a predictor in a row that has weight."""
+    n = len(columns[at.child.name])
+    changed = np.abs(predicted(changes, at.parents, columns, at.centre, n, at.child.name)).max(axis=0)
+    return _Largest(float(np.max(changed if weight is None else changed[weight > 0], initial=0.0)))
+
+
+class Nowhere(FitError):
+    """The log-likelihood is not finite at a start."""
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """A family, its columns, and the rows that are passed over. `count` is a standard error of one row, `options` what a pass is
+    told besides θ."""
+
+    family: Any
+    at: Regressors
+    rows: Any
+    max_iter: int
+    count: float
+    threads: int | None = None
+    what: str | None = None
+    movable: bool = True
+    options: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def layout(self) -> Layout:
+        layout: Layout = self.family.layout(self.at.child, len(self.at.centre))
+        return layout
+
+    def measure(self, theta: Array, **more: bool) -> Sums:
+        """The sums of all rows at θ."""
+        step = Pass(self.family.measure, (self.at, theta), {**self.options, **more})
+        sums: Sums = self.rows.fold(step, threads=self.threads, what=self.what)
+        return sums
+
+    def reach(self, step: Array) -> float:
+        """The largest change of a predictor that a step makes."""
+        largest = Pass(largest_change, (self.at, self.layout.predictors(step)))
+        return float(self.rows.fold(largest, threads=self.threads).value)
+
+    def expected(self, climb: Maximum) -> Maximum:
+        """The same with the sums and the covariance by the expected curvature."""
+        if self.family.canonical:
+            return climb
+        s = self.measure(climb.theta, expected=True)
+        covariance = solved(s.hessian + self.family.penalty(self.at), s.gradient)[1]
+        return Maximum(climb.theta, s, covariance, climb.iterations + 1)
+
+    def climbed(self, theta: Array, tol: float) -> tuple[Maximum, Array]:
+        """The θ of largest objective, from a start, and how far its columns are off their centre: where they are, the way to it
+        may have stopped for that."""
+        penalty = self.family.penalty(self.at)
+        s = self.measure(theta)
+        if not np.isfinite(s.log_likelihood):
+            raise Nowhere(
+                f"the regression of {self.at.child.name!r} has nowhere to start from: rescale its parents or its offset"
+            )
+        self._refuse_collinear(s.hessian + penalty)
+        size, far, before, gains = self._sizes(s), [np.inf], np.inf, [np.inf]
+        for iteration in range(1, self.max_iter + 1):
+            slope = s.gradient - penalty @ theta
+            step, covariance = solved(s.hessian + penalty, slope)
+            moved, errors = np.abs(step) * size, float(np.sqrt(max(slope @ step, 0.0)))
+            spread = float(np.sqrt(s.pearson / s.weight)) if self.family.dispersed else 1.0
+            unit, error = self.family.unit(s) * spread, self.count * spread  # a change of η to compare with, an error of one row
+            rounding = 8.0 * np.finfo(float).eps * float(np.max(np.abs(theta) * size))
+            # of steps that end quadratically the next one is known, about: each is shorter by the square of what the last one was
+            # (and a pass over many rows is worth saving)
+            ahead = 100.0 * (errors / before) ** 2 if self.rows.n_rows >= MANY and errors < 1e-2 * before < np.inf else 1.0
+            before = errors
+            done = ahead * moved.max() <= max(tol * unit, rounding) and ahead * errors <= max(ERRORS * tol * error, rounding)
+            if not done and error > 0.0 and errors <= VANISHED * error:
+                furthest = self.reach(step) / unit
+                far = [*far, furthest] if furthest > max(FAR, 0.3 * far[-1]) else [furthest]
+                if len(far) > LASTING and self._endless:
+                    raise self._separated(moved)
+                # columns that are nearly collinear have steps of rounding that change no predictor
+                done = max(furthest, errors / error) <= tol
+            idle = len(gains) == 3 and max(gains) < 1e-12 and errors <= 1e-8 * error  # what changes is rounding
+            if done or idle:
+                self._refuse_flat(s)
+                gained = float(s.gradient @ step - 0.5 * step @ s.hessian @ step)
+                s = s._replace(log_likelihood=s.log_likelihood + gained)
+                return Maximum(theta + step, s, covariance, iteration), self._off_centre(s)
+            here = _objective(theta, s, penalty)
+            theta, s = self._uphill(theta, s, step, penalty)
+            gains = [*gains[-2:], abs(_objective(theta, s, penalty) - here) / (1.0 + abs(here))]
+            if iteration % LOOK == 0 and (off := self._off_centre(s)).any():
+                return Maximum(theta, s, covariance, iteration), off
+        raise FitError(
+            f"the regression of {self.at.child.name!r} did not converge in {self.max_iter} iterations; rescale its parents, or "
+            f"give a ridge: {self._ridged()}"
+        )
+
+    @property
+    def _endless(self) -> bool:
+        """Whether the likelihood may have no maximum."""
+        return not self.family.dispersed and not self.family.ridge
+
+    def _refuse_flat(self, s: Sums) -> None:
+        """Refuse a log-likelihood that is flat in some direction: what parts the values of the child has gone far that way."""
+        if self._endless and collinear(s.hessian, self.at.child.name) is not None:
+            scale = np.sqrt(np.maximum(np.diag(s.hessian), 1e-300))
+            flat = np.linalg.eigh(s.hessian / scale[:, None] / scale)[1][:, 0]
+            raise self._separated(np.abs(flat / scale * self._sizes(s)))
+
+    def _off_centre(self, s: Sums) -> Array:
+        """Whether columns need another centre: numbers far out may have dragged it off, whose rows then cease to matter."""
+        numbers = are_numbers(self.at.parents)
+        return self.layout.off_centre(s.hessian, numbers) if self.movable else np.zeros(len(numbers))
+
+    def _sizes(self, s: Sums) -> Array:
+        return self.layout.sizes(s.hessian, are_numbers(self.at.parents))
+
+    def _uphill(self, theta: Array, s: Sums, step: Array, penalty: Array) -> tuple[Array, Sums]:
+        """θ after a step that does not lower the objective, half of it, and so on; and the sums there."""
+        here, fraction = _objective(theta, s, penalty), 1.0
+        while fraction > 1e-10:
+            ahead = theta + fraction * step
+            there = self.measure(ahead)
+            if _objective(ahead, there, penalty) >= here - 1e-12 * (1.0 + abs(here)):
+                return ahead, there
+            fraction *= 0.5
+        self._refuse_flat(s)
+        raise FitError(
+            f"the regression of {self.at.child.name!r} finds no step that raises its likelihood: its columns may be nearly "
+            f"collinear or of very different size; rescale them, or give a ridge: {self._ridged()}"
+        )
+
+    def _refuse_collinear(self, A: Array) -> None:
+        lost = collinear(A, self.at.child.name)
+        place = 0 if lost is None else int(self.layout.places[lost])
+        if lost is None or place == 0:
+            return
+        (variable, state), term = list(expanded(self.at.parents))[place - 1], self.at.terms[place - 1]
+        if state and not A[lost, lost] > 0:
+            raise FitError(
+                f"{self.at.child.name!r} cannot be fitted: no row has {term}; leave the state out, or use {self._ridged()}"
+            )
+        before = listed(self.at.terms[: place - 1])
+        of = f"a linear combination of {before} or constant" if before else "constant"
+        raise FitError(
+            f"{self.at.child.name!r} cannot be fitted: the column {term!r} of its parent {variable.name!r} is {of}; leave the "
+            f"parent out, or use {self._ridged()}"
+        )
+
+    def _separated(self, moved: Array) -> FitError:
+        by_term = np.zeros(1 + len(self.at.terms))
+        np.maximum.at(by_term, self.layout.places, moved)
+        grows = [n for n, m in zip(("the intercept", *self.at.terms), by_term, strict=True) if m > 0.1 * by_term.max()]
+        by = [n for n in grows if n != "the intercept"] or grows
+        part = "separates" if len(by) == 1 else "together separate"
+        return FitError(
+            f"the coefficients of {self.at.child.name!r} grow without end: {listed(by)} {part} its values in the data, and there "
+            f"is no estimate of largest likelihood; leave a parent out, or use {self._ridged()}"
+        )
+
+    def _ridged(self) -> str:
+        trials = f", trials={self.family.trials!r}" if self.family.trials else ""
+        return f"{type(self.family).__name__}(ridge=1{trials})"
+
+
+def fitted(
+    child: Variable, parents: Sequence[Variable], rows: Data, family: Any, *, max_iter: int = 100, threads: int | None = None
+) -> Any:
+    """The regression of `child` on `parents` of largest likelihood (less the ridge), from complete rows.
+
+    >>> from suffice import scan
+    >>> from suffice import Logistic
+    >>> data = scan({"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "b", "a", "b"]})
+    >>> fitted(data.schema["y"], [data.schema["x"]], data, Logistic()).coefficients.round(4)
+    array([[0.9082]])
+    """
+    family.check(child, parents)
+    names = [v.name for v in (*parents, child)]
+    rows.require_complete(names)
+    if all(isinstance(v, Finite) for v in (child, *parents)):
+        table = rows.gather([Request(tuple(names))], threads=threads).counts(names)
+        return maximised(child, parents, DistinctRows(table), family, max_iter=max_iter)
+    return maximised(child, parents, rows.take(names), family, max_iter=max_iter, threads=threads)
+
+
+def maximised(
+    child: Variable,
+    parents: Sequence[Variable],
+    chosen: Any,
+    family: Any,
+    *,
+    max_iter: int = 100,
+    threads: int | None = None,
+    sample: bool = True,
+) -> Any:
+    """The same from rows that are known to be complete, or from `DistinctRows`; without `sample` all that is asked of rows is
+    `n_rows` and `fold`."""
+    what = f"the regression of {child.name!r}"
+    summary = chosen.fold(Pass(family.summary, (child, tuple(parents))), threads=threads, what=what)
+    family.refuse(child, parents, summary)
+    own = family.regressors(parents)
+    numbers = are_numbers(own)
+    at = Regressors(child, own, np.where(numbers, summary.columns / summary.weight, 0.0))
+    count = float(np.sqrt(min(1.0, summary.weight / chosen.n_rows)))  # where weights add up to 1, a row is less than a count
+    ascent = Ascent(family, at, chosen, max_iter, count, threads, what)
+    first = ascent.layout.of_levels(family.first_levels(summary))
+    theta = first if family.linear or not sample else _sampled(ascent, first)  # a parabola needs no start
+    ascent, climb = _centred(ascent, theta, first)
+    if family.profiled:
+        return _profiled(ascent, parents, summary, climb.theta)
+    return family.finished(ascent.at, parents, ascent.expected(climb), summary)
+
+
+def _centred(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent, Maximum]:
+    """The θ of largest objective, and the columns centred among the rows that matter there."""
+    for _ in range(20):
+        try:
+            found, off = ascent.climbed(theta, CONVERGED)
+        except Nowhere:
+            if theta is first:
+                raise
+            theta = first
+            continue
+        if not off.any():
+            return ascent, found
+        at = ascent.at._replace(centre=ascent.at.centre + off)
+        ascent, theta = replace(ascent, at=at), ascent.layout.shifted(found.theta, off)
+    ascent = replace(ascent, movable=False)
+    return ascent, ascent.climbed(theta, CONVERGED)[0]
+
+
+def _profiled(ascent: Ascent, parents: Sequence[Variable], summary: Summary, theta: Array) -> Any:
+    """Coefficients and a shape in turn, each the best given the other, until neither moves."""
+    family, shape, iterations = ascent.family, 1.0, 0
+    for _ in range(200):
+        climb, _ = replace(ascent, movable=False, options={"dispersion": 1.0 / shape}).climbed(theta, CONVERGED)
+        theta, before = climb.theta, shape
+        shape = _better_shape(ascent, theta, shape)
+        iterations += climb.iterations + 1
+        if abs(np.log(shape / before)) < 1e-10:
+            break
+    climb = replace(ascent, options={"dispersion": 1.0 / shape}).expected(climb)._replace(iterations=iterations + 1)
+    total = ascent.rows.fold(Pass(family.of_shape, (family.log_likelihood_of, ascent.at, theta, shape)))
+    cpd = family.finished(ascent.at, parents, climb, summary, 1.0 / shape)
+    return replace(cpd, fitted=replace(cpd.fitted, log_likelihood=float(total)))
+
+
+def _better_shape(ascent: Ascent, theta: Array, shape: float) -> float:
+    """The shape after a Newton step in its logarithm, given θ."""
+    slope, curve = ascent.rows.fold(Pass(ascent.family.of_shape, (ascent.family.spread, ascent.at, theta, shape)))
+    step = float(np.clip(-slope / curve if curve < 0 else np.sign(slope), -2.0, 2.0))
+    if shape * np.exp(step) > 1e7:
+        raise FitError(
+            f"{ascent.at.child.name!r} has no more spread in the data than a Poisson count, and its negative binomial shape "
+            f"grows without end: use {Remedy('PoissonLog()', '--family NAME=poisson')}"
+        )
+    return shape * float(np.exp(step))
+
+
+def _sampled(ascent: Ascent, theta: Array) -> Array:
+    """A start near the end, from some of many rows; where they alone have no estimate, the start that was given."""
+    rows = ascent.rows
+    if isinstance(rows, DistinctRows) or rows.n_rows < MANY or 50 * theta.size > SAMPLE:
+        return theta
+    some = rows.stretches(min(max(SAMPLE, rows.n_rows // 16), 4 * SAMPLE))
+    if not some.weights.sum() > 0:
+        return theta
+    try:
+        return replace(ascent, rows=rows.of_rows(some), max_iter=30, what=None).climbed(theta, 1e-3)[0].theta
+    except FitError:
+        return theta
+
+
+def _objective(theta: Array, s: Sums, penalty: Array) -> float:
+    value = s.log_likelihood - 0.5 * float(theta @ penalty @ theta)
+    return value if np.isfinite(value) else -np.inf
+
+
+def collinear(A: Array, name: str) -> int | None:
+    """The first column that is a combination of those before it."""
+    lost = np.setdiff1d(np.arange(len(A)), independent(A, name))
+    return int(lost[0]) if len(lost) else None
+
+
+def solved(A: Array, b: Array) -> tuple[Array, Array]:
+    """A⁻¹ b and A⁻¹ for a positive definite A, scaled to unit diagonal."""
+    scale = np.sqrt(np.maximum(np.diag(A), 1e-300))
+    R = A / scale[:, None] / scale
+    try:
+        inverse = np.linalg.inv(R)
+        inverse = 0.5 * (inverse + inverse.T)
+        x = np.linalg.solve(R, b / scale)
+    except np.linalg.LinAlgError:  # a curvature that has vanished in some direction: the smallest step that solves the rest
+        inverse = np.linalg.pinv(R, hermitian=True)
+        x = inverse @ (b / scale)
+    return np.asarray(x / scale), np.asarray(inverse / scale[:, None] / scale)

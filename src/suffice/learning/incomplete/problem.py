@@ -1,0 +1,484 @@
+"""Incomplete data of one graph, reduced once to what iterations need: what `em`, `gradient` and the observed information work on.
+
+E-step   expected(θ)     the statistics that the data is expected to have under θ, and ln p(observed | θ)
+M-step   maximised(s)    the parameters that statistics and prior give: as in `fit`; of tables
+                         θ = (N + α − m) / Σ (N + α − m),  α imagined counts, m = 1 for modes and else 0
+objective                ln p(observed | θ) + log_prior(θ), which no iteration lowers
+
+Parameters are a `Theta`: all tables in one array, and the distributions of other nodes, of columns that are centred and scaled
+(`suffice.incomplete.numbers.units`). Nodes that share parameters add what is expected of them before the M-step; fixed ones stay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from suffice.engines.engine import added
+from suffice.engines.gather import Groups
+from suffice.errors import FitError, note
+from suffice.families.categorical import Table
+from suffice.families.protocol.family import Cpd, Mode
+from suffice.families.regressions.glm_steps import between
+from suffice.incomplete.components import (
+    Array,
+    Components,
+    FlatTables,
+    NodeFamily,
+    Theta,
+    log_likelihood,
+    nodes_of,
+    refuse_unanswerable,
+)
+from suffice.incomplete.folded import finite_components
+from suffice.incomplete.gauss_hermite import error_of
+from suffice.incomplete.numbers.hidden_units import with_hidden
+from suffice.incomplete.numbers.mixed import MixedComponents, scaled_moments
+from suffice.incomplete.numbers.units import Units, moments_by_column, no_groups, observed_cells, observed_sums
+from suffice.learning.incomplete.held import ratios
+from suffice.learning.incomplete.hidden_numbers import Conventions, refuse_unlinked, standard_moments
+from suffice.learning.incomplete.objective import VANISHED, common_line_of, normal_of
+from suffice.learning.incomplete.reduced_task import ReducedTask
+from suffice.learning.incomplete.said import imagined_by, refuse_constants, with_known
+from suffice.learning.incomplete.starts import Starts
+from suffice.learning.incomplete.task import Task, task_of
+from suffice.models.bayes_net import BayesNet
+from suffice.models.estimates.hidden_numbers import hidden_numbers
+from suffice.models.estimates.sharing import linked
+from suffice.remedies import BY_MEAN, PARTIAL, POOLED, SEPARATE, argument
+from suffice.statistics import Counts, Moments, Statistics
+from suffice.statistics.configurations import sizes
+from suffice.variables import Finite
+
+
+class Statistic(NamedTuple):
+    """What the data is expected to count, as in `Expectation`, and the parameters under which it was expected."""
+
+    theta: Theta
+    cells: Array
+    moments: dict[str, Groups]
+    steps: dict[str, Any]
+
+
+class EStep(NamedTuple):
+    """The result of an E-step: what is expected, in the form of the problem, and ln p(observed | θ)."""
+
+    statistic: Any
+    log_likelihood: float
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterProblem(ReducedTask):
+    """The parameters of a graph from incomplete rows: a task, whose rows are reduced.
+
+    >>> problem = problem_of("x -> y", {"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 3.0, 4.0, None]})
+    >>> theta = problem.first()
+    >>> for _ in range(50):
+    ...     theta = problem.maximised(problem.expected(theta).statistic)
+    >>> problem.cpds(theta)["y"].coefficients.round(6)
+    array([1.5])
+    """
+
+    @classmethod
+    def of(cls, task: Task) -> ParameterProblem:
+        """The rows of a task, reduced; with numbers they are passed over twice, first for the units of the columns."""
+        numbers = hidden_numbers(task.dag, task.variables, task.hidden)
+        refuse_unlinked(task.dag, task.variables, numbers)
+        nodes = nodes_of(task.dag, task.variables, task.families)
+        finite = [v for v in task.variables.values() if isinstance(v, Finite)]
+        tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
+        seen = {n: v for n, v in task.variables.items() if n not in task.hidden}
+        reals = tuple(n for n, v in seen.items() if not isinstance(v, Finite))
+        spread = observed_cells(task.rows, reals, task.threads)
+        observed = Units.of(spread, seen).alike(linked(task.ties))
+        units = with_hidden(observed, dict.fromkeys(numbers))
+        components: Components
+        if len(tables.families) == len(nodes):
+            components = finite_components(task.rows, tables, task.threads)
+        else:
+            refuse_unanswerable({**task.rows.missing, **dict.fromkeys(numbers, 1)}, task.dag, nodes)
+            components = MixedComponents.of(task.rows, nodes, tables, units, task.threads)
+        shown = components.shown
+        counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
+        known = Statistics([*counts, *_moments(task, spread, seen), *standard_moments(numbers)], shown.weight, seen.values())
+        prior = None if task.prior is None else task.prior.bind(task.variables, known)
+        said = imagined_by(nodes, prior, task.estimate)
+        refuse_constants(nodes, observed, spread, said, task.ties)
+        if shown.n_empty:
+            note(f"{shown.n_empty:,} rows have no observed cell: they say nothing, and are kept")
+        own = {"nodes": nodes, "tables": tables, "units": units, "components": components, "said": said, "shown": units}
+        return cls(**{**vars(task), **own, "prior": prior})
+
+    @property
+    def weight(self) -> float:
+        """The weight of all rows together."""
+        return self.components.shown.weight
+
+    @property
+    def missing_share(self) -> float:
+        """The share of the cells that is missing."""
+        return sum(self.rows.missing.values()) / max(1, self.rows.n_rows * len(self.rows.columns))
+
+    @property
+    def amount(self) -> str:
+        """How much data there is, in words."""
+        return f"{self.weight:,.10g} rows"
+
+    @cached_property
+    def scaled(self) -> ParameterProblem:
+        """The same problem, whose distributions and statistics are of scaled columns: for derivatives, which need all digits."""
+        return replace(self, shown=self.units.plain)
+
+    def expected(self, theta: Theta) -> EStep:
+        """One E-step."""
+        e = self.components.expected(theta)
+        return EStep(Statistic(theta, e.cells, e.moments, e.steps), e.log_likelihood)
+
+    def maximised(self, statistic: Statistic) -> Theta:
+        """One M-step."""
+        s = self._pooled(statistic)
+        weights = s.cells + self._more
+        if self.estimate.less and weights.min(initial=0.0) < 0.0:
+            cell = int(np.argmin(weights))
+            raise FitError(
+                f"the posterior has no mode: count and prior at {self.tables.described(cell)} make {weights[cell] + 1.0:g}, "
+                f"below 1; use {BY_MEAN} or a stronger prior"
+            )
+        others = {node.name: self._estimate(node, s) for node in self.others}
+        cells = self.tables.normalised(weights)
+        for name, belief in self._beliefs.items():
+            cells[self.tables.cells(name)] = belief.probs(self._named(self.nodes[name], s), Mode()).reshape(-1)
+        theta = Theta(self.tables, cells, others)
+        return self._held(self.conventions.standardise(theta, s.moments))
+
+    @cached_property
+    def conventions(self) -> Conventions:
+        """What is fixed of hidden numbers."""
+        return Conventions.of(self, hidden_numbers(self.dag, self.variables, self.hidden))
+
+    @property
+    def still(self) -> tuple[str, ...]:
+        """The nodes whose distributions stay as they are: known ones, and hidden numbers that are standard normal."""
+        return (*self.fixed, *self.conventions.fixed)
+
+    def to_convention(self, theta: Theta) -> Theta:
+        """The same distribution of what is observed, hidden numbers by convention."""
+        settled = self.conventions.settle(theta)
+        if self.conventions.with_parents:
+            settled = self.conventions.standardise(settled, self.expected(settled).statistic.moments)
+        return settled if np.isclose(self.log_prior(settled), self.log_prior(theta), rtol=1e-12, atol=1e-9) else theta
+
+    def shorter(self, before: Theta, after: Theta) -> Theta | None:
+        """Half of the way of the regressions whose steps may be too long; None where there are none."""
+        long = [node.name for node in self.others if node.iterative and not node.family.sure]
+        own = {n: between(before.others[n], after.others[n]) for n in long}
+        return replace(after, others={**after.others, **own}) if own else None
+
+    def log_prior(self, theta: Theta) -> float:
+        """What the prior adds to the objective: 0 without one; Σ α ln θ for means, Σ (α − 1) ln θ for modes of tables; of a
+        Gaussian the logarithm that its estimate maximises (see `suffice.learning.incomplete.objective`). A tie counts once."""
+        more, said = self._more_once
+        with np.errstate(divide="ignore"):
+            total = float(more[said] @ np.log(theta.cells[said])) if len(said) else 0.0
+        again = {node for tie in self.ties for node in tie.nodes[1:]}
+        beliefs = {n: belief for n, belief in self._beliefs.items() if n not in again}
+        total += float(sum(belief.log_prior(theta.cells[self.tables.cells(n)]) for n, belief in beliefs.items()))
+        return total + sum(self._log_prior(node, theta.others[node.name]) for node in self.others if node.name not in again)
+
+    def first(self) -> Theta:
+        """Where to start without hidden variables: what the cells that are there say, smoothed."""
+        return self._held(self._tied(self._starts.first()))
+
+    def random(self, rng: np.random.Generator) -> Theta:
+        """A random start: families with hidden variables, or cells that are often missing, are drawn."""
+        return self._held(self._tied(self._starts.random(rng)))
+
+    @cached_property
+    def _starts(self) -> Starts:
+        return Starts(self, self.conventions)
+
+    def parts(self, n: int) -> list[ParameterProblem]:
+        """The same rows in n parts, for incremental EM."""
+        if self.fixed or self.entries:
+            raise FitError(f"batches= cannot be used with {argument('fixed')}: leave one of them out")
+        if self.conventions.loose:
+            raise FitError("batches= cannot be used with hidden numbers, whose scale moves with each M-step: leave it out")
+        if any(node.iterative for node in self.others):
+            raise FitError("batches= cannot be used here: a family takes steps of its own; leave it out")
+        return [replace(self, components=part) for part in self.components.parts(n)]
+
+    def joined(self, statistics: Sequence[Statistic]) -> Statistic:
+        """The statistics of all parts together."""
+        cells, moments, steps = reduce(added, [(s.cells, s.moments, s.steps) for s in statistics])
+        return Statistic(statistics[-1].theta, cells, moments, steps)
+
+    def free_energy(self, statistic: Statistic, theta: Theta) -> float:
+        """What ln p of the completed rows is expected to be, up to what does not change."""
+        total = log_likelihood(statistic.cells, theta.cells)
+        for node in self.others:
+            if groups := statistic.moments.get(node.name):
+                seen = scaled_moments(node, groups) if node.normal else self._named(node, statistic)
+                total += theta.others[node.name].log_likelihood(seen)
+        return total
+
+    def rounding(self, theta: Theta) -> float:
+        """By how much ln p may be off since a residual variance is a difference of numbers near 1: N δv/(2v), δv some 1e-15.
+
+        So it is where parents all but determine a child, as when tied columns lie a million deviations apart.
+        """
+        variances = (line.variance for line in theta.lines.values())
+        least = (float(np.min(v, where=v > 0, initial=np.inf)) for v in variances)
+        return 1e-15 * self.weight * sum(1.0 / v for v in least) + self._integration * self.weight
+
+    @cached_property
+    def _integration(self) -> float:
+        """By how much ln p of a row may be off where missing numbers are integrated over points; 0 where none are."""
+        by_rows = (v for node in self.others if node.by_rows for v in node.parents if not isinstance(v, Finite))
+        return error_of(len({v.name for v in by_rows if self.rows.missing.get(v.name)}))
+
+    def vector(self, theta: Theta) -> Array:
+        """Coordinates to extrapolate in: of tables roots, since logarithms of vanishing probabilities run away."""
+        return np.concatenate([np.sqrt(theta.cells), *(p.reshape(-1) for c in theta.others.values() for p in c.free_parts())])
+
+    def from_vector(self, vector: Array) -> Theta:
+        """Back from them; roots may have been led below 0, and rows are divided by their sums."""
+        cells, vector = np.split(vector, [self.tables.n_cells])
+        others: dict[str, Cpd] = {}
+        for name, cpd in self._shapes.items():
+            shapes = [part.shape for part in cpd.free_parts()]
+            *parts, vector = np.split(vector, np.cumsum([math.prod(shape) for shape in shapes]))
+            others[name] = cpd.with_parts([p.reshape(shape) for p, shape in zip(parts, shapes, strict=True)])
+        return self._held(Theta(self.tables, self.tables.normalised(cells**2), others))
+
+    @cached_property
+    def _shapes(self) -> Mapping[str, Cpd]:
+        return self._starts.first().others if self.others else {}
+
+    def cpds(self, theta: Theta) -> dict[str, Cpd]:
+        """The parameters as distributions by node."""
+        tables = self.tables.cut(theta.cells)
+        return {
+            n: Table(node.child, node.parents, tables[n]) if node.by_table else self._outward(node, theta.others[n])  # type: ignore[arg-type]
+            for n, node in self.nodes.items()
+        }
+
+    def parameters(self, cpds: Mapping[str, Cpd]) -> Theta:
+        """The parameters of these distributions; where tied nodes differ, one step on from them."""
+
+        def scaled(node: NodeFamily, cpd: Any) -> Cpd:
+            if node.normal and node.regression:
+                cpd = node.family.opened(cpd).closed()
+            return self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
+
+        theta = with_known(self.nodes, self.imagined, Theta.of(self.nodes, self.tables, cpds, scaled))
+        theta = self.conventions.standardise_roots(theta)
+        return theta if self._shares(theta) else self._tied(theta)
+
+    def with_nodes(self, theta: Theta, other: Theta, names: Iterable[str]) -> Theta:
+        """The parameters, those of some nodes taken from others."""
+        cells, others = theta.cells.copy(), dict(theta.others)
+        for name in names:
+            if name in others:
+                others[name] = other.others[name]
+            else:
+                cells[self.tables.cells(name)] = other.cells[self.tables.cells(name)]
+        return Theta(self.tables, cells, others)
+
+    def imagined_of(self, name: str) -> Any:
+        """What the prior imagines of a node; None if it says nothing."""
+        return self.said[name] if self.shown is self.units else self.imagined[name]
+
+    @cached_property
+    def imagined(self) -> dict[str, Any]:
+        """What the prior imagines of scaled columns."""
+        normal = {n: s for n, s in self.said.items() if self.nodes[n].normal and s is not None}
+        return {**self.said, **{n: self.units.inward_said(n, s) for n, s in normal.items()}}
+
+    def outward_map(self, cpd: Cpd) -> Array | None:
+        """∂ parameters of the columns / ∂ parameters as shown, where they differ."""
+        return self.units.outward_map(cpd) if cpd.is_line and self.shown is not self.units else None
+
+    def statistics(self, statistic: Statistic) -> Statistics:
+        """EStep counts and moments by name; of regressions the counts of the child."""
+        plain = [self._named(node, statistic) for node in self.nodes.values() if not node.iterative]
+        steps = {self.nodes[n].child: s for n, s in statistic.steps.items()}
+        return Statistics([*plain, *(Counts((v,), s.counts) for v, s in steps.items() if isinstance(v, Finite))], self.weight)
+
+    def scored(self, statistic: Statistic) -> Statistics:
+        """The statistics from which the gradient of the objective follows."""
+        return self.statistics(statistic)
+
+    def network(self, theta: Theta, statistic: Statistic, info: str) -> BayesNet:
+        """The network of these parameters, which were estimated from this expected statistic."""
+        seen, cpds = self._pooled(statistic), replace(self, shown=self.units).cpds(theta)
+        return BayesNet.of(
+            self.dag,
+            self.variables,
+            {n: self._fitted(node, cpds[n], seen) for n, node in self.nodes.items()},
+            prior=self.prior,
+            estimate=self.estimate,
+            fit_info=info,
+            incomplete=True,
+            hidden=self.hidden,
+            ties=self.ties,
+        )
+
+    def _fitted(self, node: NodeFamily, cpd: Any, statistic: Statistic) -> Cpd:
+        """The distribution with what was expected of it; as in `fit`, a configuration that no row can have has no parameters.
+
+        What is only expected makes no posterior: its intervals would be too narrow.
+        """
+        if node.regression:
+            return cpd  # type: ignore[no-any-return]
+        if not node.normal and not node.by_table:
+            return replace(cpd, imagined=None) if cpd.imagined is not None else cpd  # type: ignore[no-any-return]
+        cpd = replace(cpd, imagined=self.said[node.name] if self._is_seen(node) else None)
+        if node.by_table:
+            return replace(cpd, seen=self._named(node, statistic))  # type: ignore[no-any-return]
+        seen = self._named(node, statistic, self.units)
+        assert isinstance(seen, Moments)
+        lost = seen.at(np.arange(cpd.variance.size)).count.reshape(cpd.variance.shape) <= 0
+        if self.said[node.name] is not None or not lost.any():
+            return replace(cpd, seen=seen)  # type: ignore[no-any-return]
+        a, b, v = np.where(lost, np.nan, cpd.intercept), np.where(lost[..., None], np.nan, cpd.coefficients), cpd.variance
+        return replace(cpd, intercept=a, coefficients=b, variance=np.where(lost, np.nan, v), seen=seen)  # type: ignore[no-any-return]
+
+    def _is_seen(self, node: NodeFamily) -> bool:
+        """Whether rows show all of a family, and it has parameters of its own that were estimated from them."""
+        missing = self.rows.missing
+        held = {*self.fixed, *self.entries, *(name for tie in self.ties for name in tie.nodes)}
+        return node.name not in held and all(v.name in missing and not missing[v.name] for v in node.members)
+
+    def _outward(self, node: NodeFamily, cpd: Any) -> Cpd:
+        own: Cpd = self.shown.outward_cpd(cpd) if node.normal else cpd
+        return node.family.opened(own) if node.normal and node.regression else own
+
+    def _named(self, node: NodeFamily, statistic: Statistic, units: Units | None = None) -> Counts | Moments:
+        if node.by_table:
+            return Counts(node.finite, statistic.cells[self.tables.cells(node.name)].reshape(sizes(node.finite)))
+        groups = statistic.moments.get(node.name) or no_groups(len(node.reals), len(node.derived))
+        return (units or self.shown).outward_moments(node.finite, node.reals, groups, node.derived)
+
+    @cached_property
+    def _more(self) -> Array:
+        """What is added to counts: imagined ones, less 1 for modes."""
+        return self._imagined_cells(self.estimate.less)
+
+    @cached_property
+    def _more_once(self) -> tuple[Array, Any]:
+        """The same, but that of tied nodes only the first has it, and the cells where there is any."""
+        more = self._more.copy()
+        for node in (node for tie in self.ties for node in tie.nodes[1:] if self.nodes[node].by_table):
+            more[self.tables.cells(node)] = 0.0
+        return more, np.flatnonzero(more)
+
+    def _estimate(self, node: NodeFamily, s: Statistic) -> Cpd:
+        old: Any = s.theta.others[node.name]
+        imagined, how = self.imagined[node.name], self.estimate
+        groups = s.moments.get(node.name)
+        if node.iterative:
+            cpd: Cpd = node.family.advance(old, s.steps[node.name]) if node.name in s.steps else old
+            return cpd
+        if node.normal:
+            if node.name in self.entries:
+                start: Any = None if self.start is None else self.start.others[node.name]
+                held, variance = self.entries[node.name], self.units.variance[node.name]
+                return held.estimate(node, groups, old, start, ratios(node, self.units), variance)
+            if node.regression:
+                return common_line_of(node, groups, old, self.offset_slopes(node), self.units.variance[node.name])
+            return normal_of(node, groups, old, imagined, how, self.units.variance[node.name], self.conventions.floor(node))
+        new: Cpd = node.family.estimate(node.child, node.parents, self._named(node, s), imagined, how)
+        weight = np.zeros(node.n_cells)
+        if groups is not None:
+            weight[groups.keys] = groups.spread.weight
+        return new.kept(old, weight >= VANISHED)
+
+    def _log_prior(self, node: NodeFamily, cpd: Cpd) -> float:
+        imagined, how = self.imagined[node.name], self.estimate
+        if node.iterative:
+            return float(node.family.log_prior(cpd))
+        if imagined is None:
+            return 0.0
+        return cpd.log_prior(imagined, how, float(np.log(self.units.scale[node.name])))
+
+    def _pooled(self, s: Statistic) -> Statistic:
+        """The statistic in which each tied node has the counts or moments of its whole tie, whose columns have the same units."""
+        if not self.ties:
+            return s
+        cells, moments, old, steps = s.cells.copy(), dict(s.moments), dict(s.theta.others), dict(s.steps)
+        for tie in self.ties:
+            if self.nodes[tie.nodes[0]].by_table:
+                total = sum(s.cells[self.tables.cells(node)] for node in tie.nodes)
+                for node in tie.nodes:
+                    cells[self.tables.cells(node)] = total
+                continue
+            # what has no weight keeps its parameters: they must be shared, too
+            old |= {node: old[node].like(old[tie.nodes[0]]) for node in tie.nodes[1:]}
+            for seen in (moments, steps):
+                own = [seen[node] for node in tie.nodes if node in seen]
+                seen |= dict.fromkeys(tie.nodes, reduce(added, own)) if own else {}
+        return s._replace(theta=replace(s.theta, others=old), cells=cells, moments=moments, steps=steps)
+
+    def _shares(self, theta: Theta) -> bool:
+        """Whether tied nodes have the same parameters."""
+
+        def numbers(name: str) -> list[Array]:
+            by_table = self.nodes[name].by_table
+            return [theta.cells[self.tables.cells(name)]] if by_table else theta.others[name].free_parts()
+
+        pairs = ((numbers(tie.nodes[0]), numbers(node)) for tie in self.ties for node in tie.nodes[1:])
+        return all(np.array_equal(x, y, equal_nan=True) for a, b in pairs for x, y in zip(a, b, strict=True))
+
+    def _tied(self, theta: Theta) -> Theta:
+        """A step of EM leads from any parameters to shared ones; nodes that share none stay where they are."""
+        if not self.ties:
+            return theta
+        # sums of regressions add only where they are taken at the same parameters
+        first = {node: tie.nodes[0] for tie in self.ties for node in tie.nodes if self.nodes[node].iterative}
+        theta = replace(theta, others={**theta.others, **{n: theta.others[n].like(theta.others[m]) for n, m in first.items()}})
+        shared = self.maximised(self.expected(theta).statistic)
+        return self.with_nodes(theta, shared, [node for tie in self.ties for node in tie.nodes])
+
+    def _held(self, theta: Theta) -> Theta:
+        theta = with_known(self.nodes, self.imagined, self.conventions.put(theta))
+        if self.start is None:
+            return theta
+        theta = self.with_nodes(theta, self.start, self.fixed)
+        old: Mapping[str, Any] = self.start.others
+        put = {
+            n: held.put(theta.others[n], old[n], ratios(self.nodes[n], self.units))  # type: ignore[arg-type]
+            for n, held in self.entries.items()
+        }
+        return replace(theta, others={**theta.others, **put}) if put else theta
+
+
+def _moments(task: Task, spread: Any, seen: Mapping[str, Any]) -> list[Moments]:
+    """What a prior takes its defaults from, of each column of numbers."""
+    sums = {} if task.prior is None else observed_sums(task.rows, seen, task.threads)
+    return moments_by_column(spread, seen, sums)
+
+
+def problem_of(dag: Any, data: Any, **options: Any) -> ParameterProblem:
+    """The problem of fitting this graph to this data, with the options of `task_of`; what is wrong with them is said here."""
+    if getattr(dag, "pools", ()):
+        raise FitError(
+            f"{PARTIAL} learns from complete rows how much groups differ, and some cells are missing, or variables hidden; use "
+            f"{SEPARATE} or {POOLED}, or fill the cells in before"
+        )
+    return problem_of_task(task_of(dag, data, **options))
+
+
+def problem_of_task(task: Task) -> ParameterProblem:
+    """The same of a task that was checked before."""
+    for name, family in task.families.items():
+        if family.iterative and family.dispersed and family.ridge:
+            raise FitError(
+                f"{name!r} has a dispersion, and the ridge of {type(family).__name__} is in its units: EM would have no one "
+                f"objective to climb; leave the ridge out, {type(family).__name__}(), or fit it to complete rows"
+            )
+    return ParameterProblem.of(task)

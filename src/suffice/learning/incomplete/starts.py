@@ -1,0 +1,265 @@
+"""Where iterations start: from what the observed cells say, from rows drawn at random, or from a network.
+
+Tables begin at the counts of complete rows and one row more in each cell, or are drawn around them. Each configuration of another
+node is given the complete rows it has and one imagined row: in the middle of the data for the plain start, at a drawn row for a
+random one. Nodes with hidden parents have no complete rows, so each state of a hidden class begins at a row of its own, drawn far
+from those of the other states (as k-means++ draws them), with the variances of the whole data.
+
+Of hidden variables: states that cannot be told apart at a start, states that lost all rows, labels that changed places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations, permutations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.gather import Groups
+from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.design import expanded
+from suffice.families.protocol.family import Cpd, Mean
+from suffice.families.regressions.glm_sums import Summary
+from suffice.graphs import Dag
+from suffice.incomplete.components import Array, NodeFamily, Theta
+from suffice.incomplete.numbers.units import Units
+from suffice.learning.incomplete.hidden_numbers import Conventions
+from suffice.learning.incomplete.number_starts import drawn_line
+from suffice.learning.incomplete.objective import common_line_of, normal_of
+from suffice.learning.incomplete.reduced_task import ReducedTask
+from suffice.statistics import Statistics
+from suffice.statistics.chan import Spread
+from suffice.statistics.configurations import n_configurations, projected, sizes
+from suffice.variables import Finite, Variable
+
+SAMPLE = 2048
+"""Rows among which a random start draws."""
+ALIKE = 1e-9
+"""Numbers that differ by a smaller share of them are the same, for this."""
+FEW = 0.5
+"""A hidden state that expects fewer rows than this has collapsed."""
+FEW_STATES = 5
+"""Up to so many states all ways to pair them are compared; loading an algorithm for more takes as long as a small EM."""
+
+
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """Starts of one problem."""
+
+    problem: ReducedTask
+    conventions: Conventions
+
+    def first(self) -> Theta:
+        """Counts + 1, and regressions on complete rows and one row in the middle."""
+        middle = {node: np.array([[self.units.mean[r] for r in node.reals]]) for node in self.problem.others}
+        return self._theta(self._weights, {node.name: self._cpd(node, centre) for node, centre in middle.items()})
+
+    def random(self, rng: np.random.Generator) -> Theta:
+        """Tables drawn around what is known of them, regressions on complete rows and one drawn row."""
+        weights = self._weights
+        for node in self.problem.nodes.values():
+            if node.by_table and self._hidden(node):
+                # around the states that the child shows
+                own = self.problem.components.shown.states.get(node.name, np.zeros(node.finite[-1].n_states)) + 1.0
+                own = np.ones_like(own) if node.name in self.problem.hidden_names else own
+                weights[self.problem.tables.cells(node.name)] = np.tile(
+                    0.5 + len(own) * own / own.sum(), node.n_cells // len(own)
+                )
+        cells = np.maximum(rng.standard_gamma(weights), 1e-12)
+        chosen: dict[tuple[str, ...], Any] = {}
+        others: dict[str, Cpd] = {}
+        for node in self.problem.others:
+            if node.iterative and self._hidden(node):
+                others[node.name] = node.family.random(node.child, node.parents, rng, self._known(node))
+                continue
+            hidden = tuple(v.name for v in node.finite if v.name in self.problem.hidden_names)
+            if node.normal and any(r in self.problem.hidden_names for r in node.reals):
+                line = drawn_line(node, self.problem.hidden_names, self.problem.base, self.units, rng)
+                if not hidden or node.name not in self.conventions.below:
+                    others[node.name] = line
+                    continue
+            else:
+                line = None
+            if node.reals and hidden not in chosen:
+                chosen[hidden] = np.array(self._far_apart(n_configurations(v for v in node.finite if v.name in hidden), rng))
+            if line is not None:  # each class begins at a row of its own, as without hidden numbers
+                values = self._sample[node.name][chosen[hidden][projected(np.arange(node.n_cells), node.finite, hidden)]]
+                at = values.reshape(line.intercept.shape)
+                others[node.name] = replace(line, intercept=np.where(np.isnan(at), line.intercept, at))
+                continue
+            others[node.name] = self._cpd(node, self._at_rows(node, hidden, chosen.get(hidden), rng))
+        return self._theta(cells, others)
+
+    def _theta(self, weights: Array, others: dict[str, Cpd]) -> Theta:
+        tables = self.problem.tables
+        return Theta(tables, tables.normalised(weights), others)
+
+    @property
+    def _weights(self) -> Array:
+        return self.problem.components.shown.counts + self.problem.alpha + 1.0
+
+    @property
+    def units(self) -> Units:
+        return self.problem.units
+
+    def _hidden(self, node: NodeFamily) -> bool:
+        return any(v.name in self.problem.hidden_names for v in node.members)
+
+    def filled(self, node: NodeFamily, cpd: Cpd) -> Cpd:
+        """A distribution whose configurations without parameters start in the middle of the data."""
+        return cpd.filled(self.units.mean[node.name], self._variances(node)[-1]) if cpd.undefined.any() else cpd
+
+    def _cpd(self, node: NodeFamily, centres: Array) -> Cpd:
+        """A distribution from complete rows and one imagined row for each configuration."""
+        if node.iterative:
+            cpd: Cpd = node.family.start(node.child, node.parents, self._known(node))
+            return cpd
+        groups = self._imagined(node, centres)
+        if (seen := self.problem.components.shown.moments.get(node.name)) is not None:
+            groups += replace(seen, sums=np.zeros((len(seen.keys), 0)))
+        if node.normal:
+            q = sizes(node.finite)
+            blank = ConditionalGaussian(node.child, node.parents, np.zeros(q), np.zeros((*q, len(node.reals) - 1)), np.ones(q))
+            if node.regression:
+                return common_line_of(node, groups, blank, self.problem.offset_slopes(node), 0.0)
+            return normal_of(node, groups, blank, None, Mean(), 0.0)
+        moments = self.problem.units.outward_moments(node.finite, node.reals, groups)
+        other: Cpd = node.family.from_moments(node.child, node.parents, moments)
+        return other
+
+    def _known(self, node: NodeFamily) -> Summary:
+        """What the observed cells say of a regression: the means of its columns, and the states of a finite child, one row more
+        of each."""
+        own: Any = node.family
+        mean = {n: float(self.units.outward(n, np.array(m))) for n, m in self.units.mean.items()}
+        columns = [0.0 if state is not None else mean[v.name] for v, state in expanded(own.regressors(node.parents))]
+        if isinstance(node.child, Finite):
+            shown = self.problem.components.shown.states.get(node.name, np.zeros(node.child.n_states)) + 1.0
+            child = shown / shown.sum()
+        else:
+            child = np.array([mean[node.name]])
+        return Summary(1.0, np.array(columns), child, mean.get(own.offset, 0.0), mean.get(own.trials, 1.0), 0.0)
+
+    def _imagined(self, node: NodeFamily, centres: Array) -> Groups:
+        """One row for each configuration, at these centres, with the variances of the whole columns and no correlation."""
+        q, k = node.n_cells, len(node.reals)
+        scatter = np.tile(np.diag(self._variances(node)), (q, 1, 1))
+        where = np.broadcast_to(centres, (q, k)) if len(centres) == 1 else centres
+        return Groups(np.arange(q), Spread(np.ones(q), np.array(where), np.zeros((q, k)), scatter), np.zeros((q, 0)))
+
+    def _variances(self, node: NodeFamily) -> list[float]:
+        return [self.units.variance[r] or 1.0 for r in node.reals]
+
+    def _at_rows(self, node: NodeFamily, hidden: tuple[str, ...], chosen: Any, rng: np.random.Generator) -> Array:
+        """The numbers of a node in the row chosen for each of its configurations; a missing one is drawn."""
+        if not node.reals:
+            return np.zeros((0, 0))
+        rows = chosen[projected(np.arange(node.n_cells), node.finite, hidden)]
+        columns = []
+        for name, variance in zip(node.reals, self._variances(node), strict=True):
+            values, mean = self._sample[name][rows], self.units.mean[name]
+            if name in self.units.not_normal:
+                # half way to the mean: a rate of zero would stay zero
+                columns.append(np.where(np.isnan(values), rng.uniform(0.5, 1.5) * mean, 0.5 * (values + mean)))
+                continue
+            drawn = mean + np.sqrt(variance) * rng.standard_normal(len(chosen))
+            spare = drawn[projected(np.arange(node.n_cells), node.finite, hidden)]
+            columns.append(np.where(np.isnan(values), spare, values))
+        return np.array(columns).T
+
+    def _far_apart(self, n: int, rng: np.random.Generator) -> list[int]:
+        """Rows of the sample that lie far apart."""
+        names = [r for r in self.units.variance if r in self._sample]
+        x = np.array([(self._sample[r] - self.units.mean[r]) / np.sqrt(self.units.variance[r] or 1.0) for r in names])
+        return far_apart(np.nan_to_num(x.T), None, n, int(rng.integers(x.shape[1])), rng)
+
+    @cached_property
+    def _sample(self) -> dict[str, npt.NDArray[Any]]:
+        """Some rows of the data, the same for every start: codes, and numbers in their units."""
+        units, few = self.units, self.problem.rows.sample(SAMPLE, 0)
+        return {n: units.inward(n, c) if n in units.variance else c for n, c in few.columns.items()}
+
+
+def far_apart(points: Array, weight: Array | None, n: int, first: int, rng: np.random.Generator) -> list[int]:
+    """Numbers of n points: after the first each with a probability in proportion to its squared distance from the nearest one
+    before (Arthur & Vassilvitskii 2007, SODA, p. 1029), times its weight.
+
+    >>> far_apart(np.array([[0.0], [0.0], [9.0]]), np.array([1.0, 0.0, 1.0]), 2, 0, np.random.default_rng(0))
+    [0, 2]
+    """
+    chosen, nearest = [first], np.full(len(points), np.inf)
+    while len(chosen) < n:
+        nearest = np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
+        odds = nearest if weight is None else weight * nearest
+        odds = odds if odds.sum() > 0.0 else weight  # fewer distinct points than are asked for
+        chosen.append(int(rng.choice(len(points), p=None if odds is None else odds / odds.sum())))
+    return chosen
+
+
+def alike(dag: Dag, variables: Mapping[str, Variable], hidden: str, cpds: Mapping[str, Cpd]) -> list[tuple[str, str]]:
+    """Pairs of states of a hidden variable that give every child the same distribution: no iteration tells them apart.
+
+    >>> from suffice import Finite
+    >>> from suffice.families.categorical import Table
+    >>> h, x = Finite("h", ["a", "b"]), Finite("x", ["u", "v"])
+    >>> cpds = {"h": Table(h, (), [0.5, 0.5]), "x": Table(x, (h,), [[0.3, 0.7], [0.3, 0.7]])}
+    >>> alike(Dag("h -> x"), {"h": h, "x": x}, "h", cpds)
+    [('a', 'b')]
+    """
+    variable = variables[hidden]
+    assert isinstance(variable, Finite)
+    profile = profiles(dag, hidden, cpds)
+    if profile is None:
+        return []
+    pairs = combinations(range(variable.n_states), 2)
+    size = np.abs(profile)
+    return [
+        (variable.states[i], variable.states[j])
+        for i, j in pairs
+        if (np.abs(profile[i] - profile[j]) <= ALIKE * np.maximum(size[i], size[j])).all()
+    ]
+
+
+def profiles(dag: Dag, hidden: str, cpds: Mapping[str, Cpd]) -> Array | None:
+    """What each state of a hidden variable says about its children, one line of numbers a state; None without children."""
+    parts = []
+    for child in dag.children(hidden):
+        parts += [numbers.reshape(len(numbers), -1) for numbers in cpds[child].by_states(hidden)]
+    return np.concatenate(parts, axis=1) if parts else None
+
+
+def broken(dag: Dag, hidden: str, cpds: Mapping[str, Cpd], rng: np.random.Generator) -> dict[str, Cpd]:
+    """The same distributions, those of the children of a hidden variable moved apart a little, at random."""
+    return {**cpds, **{child: cpds[child].moved(hidden, rng) for child in dag.children(hidden)}}
+
+
+def collapsed(hidden: Finite, statistics: Statistics) -> list[str]:
+    """The states of a hidden variable that expect almost no rows."""
+    counts = statistics.counts([hidden.name]).dense()
+    return [s for s, n in zip(hidden.states, counts, strict=True) if n < FEW]
+
+
+def relabelled(dag: Dag, hidden: str, best: Mapping[str, Cpd], other: Mapping[str, Cpd]) -> Array | None:
+    """Which state of another optimum each state of the best one is, by what they say about the children; None without any."""
+    mine, theirs = profiles(dag, hidden, best), profiles(dag, hidden, other)
+    if mine is None or theirs is None:
+        return None
+    return nearest_pairs(np.abs(mine[:, None, :] - theirs[None, :, :]).sum(axis=2))
+
+
+def nearest_pairs(distance: Array) -> Array:
+    """The column of each row so that the distances of all pairs add up to least.
+
+    >>> nearest_pairs(np.array([[3.0, 1.0], [1.0, 2.0]]))
+    array([1, 0])
+    """
+    k = len(distance)
+    if k <= FEW_STATES:
+        return np.array(min(permutations(range(k)), key=lambda columns: distance[range(k), columns].sum()))
+    from scipy.optimize import linear_sum_assignment
+
+    return np.asarray(linear_sum_assignment(distance)[1])

@@ -1,0 +1,158 @@
+"""The door of learning from incomplete data: graph, rows, hidden variables and prior, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from suffice.engines.data import Data
+from suffice.engines.scan import scan
+from suffice.errors import DataError, FitError, ModelError, listed, nearest
+from suffice.families.named_families import as_families, check_family, distributed, typed
+from suffice.families.priors.priors import Prior, as_prior
+from suffice.families.protocol.family import Estimate, checked_estimate, regressions_among
+from suffice.graphs import Dag
+from suffice.models.bayes_net import BayesNet
+from suffice.models.estimates.sharing import Tie, alike, check_families, shared_in, shared_of, tied_prior
+from suffice.remedies import FAMILY, argument, as_regression, hidden_variable, hidden_with_states
+from suffice.statistics import Statistics
+from suffice.variables import Finite, Real, Variable
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be learned, as every kind of problem takes it. `rows` has the columns of the graph that are not hidden."""
+
+    dag: Dag
+    rows: Data
+    variables: Mapping[str, Variable]
+    hidden: tuple[str, ...]
+    prior: Prior | None
+    estimate: Estimate
+    families: Mapping[str, Any]
+    threads: int | None = None
+    ties: tuple[Tie, ...] = ()
+
+
+def task_of(
+    dag: Any,
+    data: Any,
+    *,
+    hidden: Any = (),
+    prior: Any = None,
+    estimate: Estimate | None = None,
+    families: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    shared: Any = (),
+    start: BayesNet | None = None,
+) -> Task:
+    """Graph, rows, hidden variables and prior, checked. Where nothing is declared hidden, the variables of a start are that are
+    nodes of the graph but not columns of the data."""
+    how = checked_estimate(estimate)
+    if isinstance(data, Statistics):
+        raise DataError("statistics are of complete rows: fit(dag, statistics) needs no iterations; em needs the rows")
+    graph, known = (dag.dag, dict(dag.variables)) if isinstance(dag, BayesNet) else (Dag(dag), {})
+    graph, ties = shared_in(graph, shared_of(dag, shared))
+    rows = scan(data).with_numbers(numbers_of(families, graph))
+    if start is not None and not isinstance(start, BayesNet):
+        raise ModelError(f"a start is a network, not {type(start).__name__}")
+    if start is not None:
+        rows = rows.with_numbers(n for n, v in start.variables.items() if not isinstance(v, Finite))
+    if start is not None and hidden == ():
+        others = (v for n, v in start.variables.items() if n in graph and n not in rows.columns)
+        hidden = [v for v in others if isinstance(v, (Finite, Real))]
+    unseen: dict[str, Any] = declared_hidden(hidden, numbers=True)
+    for name in unseen:
+        if name not in graph:
+            raise FitError(f"the hidden variable {name!r} is not in the graph{nearest(name, graph.nodes)}")
+    rows = rows.with_numbers(c for n, v in unseen.items() if isinstance(v, Real) for c in graph.children(n))
+    if known:
+        rows = rows.with_variables({n: v for n, v in known.items() if n in rows.columns and n not in unseen})
+    lacking = [n for n in graph.nodes if n not in rows.columns and n not in unseen]
+    if lacking:
+        raise DataError(
+            f"the graph names {lacking[0]!r}, which is not a column of the data{nearest(lacking[0], rows.columns)}; "
+            f"if no row shows it, declare it: {hidden_variable(lacking[0])}"
+        )
+    _refuse_values(unseen, rows)
+    rows = rows.select([n for n in graph.nodes if n not in unseen])
+    if not rows.columns:
+        raise DataError("every node of the graph is hidden: there is nothing to learn from")
+    _refuse_empty(rows)
+    for v in unseen.values():
+        if isinstance(v, Finite) and v.n_states > rows.n_rows:
+            raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} rows")
+    families = as_families(families)
+    rows = typed(rows, families if isinstance(families, Mapping) else {})
+    schema = rows.schema
+    variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
+    wider = alike((*ties, *getattr(dag, "alike", ())), variables)
+    rows, variables = rows.with_variables({n: v for n, v in wider.items() if n not in unseen}), {**variables, **wider}
+    checked_families(families, graph, variables)
+    check_families(ties, families)
+    asked = as_prior(prior)
+    own = None if asked is None else tied_prior(asked, ties)
+    return Task(graph, rows, variables, tuple(unseen), own, how, dict(families or {}), threads, ties)
+
+
+def numbers_of(families: Any, graph: Any) -> list[str]:
+    """The columns that are numbers, if they may be, however few values they have: parents of a regression, and children that are
+    no states."""
+    if not isinstance(families, Mapping):
+        return []
+    regressions = regressions_among(families)
+    parents = [p for n in regressions if n in graph for p in graph.parents(n)]
+    children = [n for n, f in regressions.items() if f.kind is not Finite]
+    return list(dict.fromkeys((*parents, *children, *distributed(families))))
+
+
+def checked_families(families: Any, graph: Dag, variables: Mapping[str, Variable]) -> None:
+    """Refuse families of nodes that are not there, and those that a node cannot have."""
+    if not isinstance(families or {}, Mapping):
+        raise FitError(f"families are given by node, {as_regression('y')}, not as {families!r}")
+    for name, family in (families or {}).items():
+        if name not in graph:
+            raise FitError(f"{FAMILY} speaks of {name!r}, which is not in the graph{nearest(str(name), graph.nodes)}")
+        check_family(name, family, variables[name], [variables[p] for p in graph.parents(name)])
+
+
+def declared_hidden(hidden: Any, *, numbers: bool = False) -> dict[str, Any]:
+    """Hidden variables by name, from a list of `Finite`, one of them, or {name: states}; with `numbers` also `Real`."""
+    kinds = (Finite, Real) if numbers else (Finite,)
+    if isinstance(hidden, kinds):
+        hidden = [hidden]
+    if isinstance(hidden, Mapping):
+        hidden = [v if isinstance(v, kinds) else Finite(n, v) for n, v in hidden.items()]
+    if isinstance(hidden, str) or not isinstance(hidden, Iterable):
+        raise FitError(f"hidden variables are declared with their states: hidden=[Finite('class', ['a', 'b'])], not {hidden!r}")
+    result: dict[str, Any] = {}
+    for v in hidden:
+        if not isinstance(v, kinds):
+            also = ", or a Real('level')" if numbers else ""
+            raise FitError(f"a hidden variable is a Finite with its states: Finite('class', ['a', 'b']){also}, not {v!r}")
+        if v.name in result:
+            raise FitError(f"the hidden variable {v.name!r} is declared twice")
+        result[v.name] = v
+    return result
+
+
+def _refuse_values(hidden: Mapping[str, Finite], rows: Data) -> None:
+    """A hidden variable may be a column of the data only if no cell of it has a value."""
+    both = [n for n in hidden if n in rows.columns]
+    missing = rows.select(both).missing if both else {}
+    for name in both:
+        if missing[name] < rows.n_rows:
+            raise DataError(
+                f"the hidden variable {name!r} is also a column of the data, with values in {rows.n_rows - missing[name]:,} "
+                f"rows; a column that is partly missing needs no declaration: leave it out of {argument('hidden')}"
+            )
+
+
+def _refuse_empty(rows: Data) -> None:
+    empty = [n for n, m in rows.missing.items() if m == rows.n_rows]
+    if empty:
+        raise DataError(
+            f"every cell of {listed(empty)} is missing; if it is never observed, declare its states: "
+            f"{hidden_with_states(empty[0])}, or leave it out of the graph"
+        )

@@ -1,0 +1,260 @@
+"""Chains: sequences whose steps repeat a template, p(x) = Π_t Π_i p(x_i,t | parents), fitted or written down.
+
+Each variable has one distribution that all steps share. Where lags do not exist yet, a variable has one of its own, named after
+its step, `state[0]`; or the first slices follow from the others (`Stationary`), or begin anywhere (`Diffuse`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from suffice.display import Rows, Tabular
+from suffice.engines.sequences.lagged import renamed
+from suffice.errors import FitError, ModelError, counted, nearest
+from suffice.families.by_hand import ByHand
+from suffice.families.priors.priors import Prior
+from suffice.families.protocol.family import Cpd, Estimate, Mean
+from suffice.graphs.lagged import relative_name, unrolled_name
+from suffice.graphs.template import Template
+from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Stationary, checked_first
+from suffice.models.estimates.provenance import ASKED_OF_ROWS, Provenance
+from suffice.models.estimates.written import written_cpd
+from suffice.models.questions.answers import and_more
+from suffice.remedies import FIRST_DIFFUSE
+from suffice.statistics import Statistics
+from suffice.variables import Finite, Real, Variable, by_name
+
+
+class ChainParts(Provenance, Tabular):
+    """What a chain is: a template, its variables, the distributions of all steps and of the first slices, and where they come
+    from. `Chain` asks questions of it."""
+
+    file_kind: ClassVar[str] = "chain"
+    _elsewhere: ClassVar[Mapping[str, str]] = ASKED_OF_ROWS
+
+    def __init__(
+        self,
+        template: Any,
+        cpds: Mapping[str, Any],
+        variables: Mapping[str, Variable] | Iterable[Variable] = (),
+        first: Any = None,
+    ) -> None:
+        graph, how = Template(template), checked_first(first)
+        if not isinstance(cpds, Mapping):
+            raise ModelError(f"the distributions are given by node: {{'x': [0.5, 0.5], ...}}, not as {type(cpds).__name__}")
+        declared: Any = variables
+        if isinstance(variables, Mapping):
+            declared = {n: Finite(n, v) if isinstance(v, (list, tuple)) else v for n, v in variables.items()}
+        known = by_name(declared)
+        if isinstance(how, Given):
+            cpds = {**cpds, **nodes_given(how, graph)}
+        wanted = parameter_names(graph, how, cpds)
+        for name in [*cpds, *known]:
+            if name not in wanted and name not in graph.nodes:
+                raise ModelError(f"the template has no node {name!r}{nearest(name, wanted)}")
+        lacking = [n for n in wanted if n not in cpds]
+        if lacking:
+            raise ModelError(f"there is no distribution for the node {lacking[0]!r}")
+        bound: dict[str, Cpd] = {}
+        for name in (n for n in graph.topological_order if n not in known):  # a Gaussian is Real without saying, and so on
+            present = {**known, **{p: known[p] for p in graph.slice.parents(name) if p in known}}
+            own = next((k for k in wanted if k != name and k.startswith(f"{name}[")), name)
+            _declare(name, cpds[own if own in cpds else name], present)
+            known[name] = present[name]
+        for name in (n for n, t in graph.first_nodes if isinstance(how, Diffuse) and unrolled_name(n, t) not in wanted):
+            if not isinstance(known[name], Real):
+                raise ModelError(f"{FIRST_DIFFUSE} is of real numbers, and {name!r} is none: give {{'{name}[0]': ...}}, too")
+        every = {
+            relative_name(n, k): renamed(v, relative_name(n, k)) for n, v in known.items() for k in (0, *graph.lags.get(n, ()))
+        }
+        for name, (base, parents) in wanted.items():
+            spoken = {**every, name: renamed(known[base], name)}
+            bound[name] = written_cpd(name, cpds[name], parents, spoken)
+        self._set(graph, {n: known[n] for n in graph.nodes}, bound, first_slices=how)
+
+    def _set(
+        self,
+        template: Template,
+        variables: Mapping[str, Variable],
+        cpds: Mapping[str, Cpd],
+        statistics: Statistics | None = None,
+        prior: Prior | None = None,
+        estimate: Estimate | None = None,
+        fit_info: str = "given by hand",
+        incomplete: bool = False,
+        hidden: Iterable[str] = (),
+        first_slices: First | None = None,
+        fixed: Mapping[str, bool | tuple[str, ...]] | None = None,
+    ) -> None:
+        self._template, self._variables = template, {n: variables[n] for n in template.nodes}
+        begin = first_slices or Free()
+        self._cpds = {n: cpds[n] for n in parameter_names(template, begin, cpds)}
+        given = {n: cpd for n, cpd in self._cpds.items() if n not in self._variables} if isinstance(begin, Given) else {}
+        self._first = Given(given) if isinstance(begin, Given) else begin
+        self._statistics, self._prior, self._estimate, self._fit_info = statistics, prior, estimate or Mean(), fit_info
+        self._incomplete, self._hidden = incomplete, tuple(hidden)
+        self._fixed = {**(fixed or {}), **dict.fromkeys(given, True)}
+
+    @classmethod
+    def of(cls, template: Template, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> Self:
+        """A chain from finished distributions; the way in for learners and readers of files."""
+        chain = cls.__new__(cls)
+        chain._set(template, variables, cpds, **fitted)
+        return chain
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "first"}  # made again when it is asked for
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({"_fixed": {}, **state})  # older pickles lack it
+
+    @property
+    def template(self) -> Template:
+        return self._template
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        """The variables of a slice by name."""
+        return MappingProxyType(self._variables)
+
+    @property
+    def order(self) -> int:
+        """The largest lag."""
+        return self._template.order
+
+    @property
+    def first_slices(self) -> First:
+        """How sequences begin: `Free()`, `Stationary()`, `Diffuse()` or `Given(...)`."""
+        return self._first
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The variables that were hidden when it was fitted: sequences need not have them."""
+        return self._hidden
+
+    @property
+    def fixed(self) -> Mapping[str, bool | tuple[str, ...]]:
+        """What was known when it was fitted, and stayed, as `em` takes it: nodes, `True`, or some of their entries by name."""
+        return MappingProxyType(self._fixed)
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of free parameters: those of what was fixed, or given as the first slices, are none."""
+        return sum(map(self._n_free, self._cpds))
+
+    def _n_free(self, node: str) -> int:
+        cpd, known = self._cpds[node], self._fixed.get(node, ())
+        return 0 if known is True else cpd.n_parameters - sum(cpd.entries[name] for name in known or ())
+
+    @cached_property
+    def first(self) -> tuple[Mapping[str, Any], ...]:
+        """The distributions of each of the first slices, one for each step until all lags exist, by variable; a number that
+        begins anywhere has none."""
+        if isinstance(self._first, Stationary):
+            return (MappingProxyType(self._settled()),)
+        keys = [{n: self._template.parameter_name(n, t) for n in self._template.nodes} for t in range(self.order)]
+        return tuple(MappingProxyType({n: self._cpds[key] for n, key in own.items() if key in self._cpds}) for own in keys)
+
+    def _settled(self) -> dict[str, Any]:
+        """The first slice of a chain that has always been running, where one variable carries it on."""
+        from suffice.families.categorical import Table
+        from suffice.families.conditional_gaussian import ConditionalGaussian
+
+        own = [n for n in self._template.nodes if self._template.own_at(n, 0)]
+        if len(own) != 1:
+            raise ModelError(f"the first slice of {', '.join(own)} together is stationary(), an array over their joint states")
+        variable: Any = self._variables[own[0]]
+        if not isinstance(variable, Finite):
+            settled = self.stationary()
+            if len(settled.names) > 1:
+                raise ModelError(f"the first slice of {settled.names} together is stationary(): their mean and covariance")
+            line = ConditionalGaussian(variable, (), settled.mean[0], np.zeros(0), settled.covariance[0, 0])
+            return {**{n: self._cpds[n] for n in self._template.nodes}, own[0]: line}
+        return {**{n: self._cpds[n] for n in self._template.nodes}, own[0]: Table(variable, (), self.stationary())}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._cpds:
+            raise ModelError(f"the chain has no node {name!r}{nearest(str(name), self._cpds)}")
+        return self._cpds[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cpds)
+
+    def __len__(self) -> int:
+        return len(self._cpds)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._cpds
+
+    def __eq__(self, other: object) -> bool:
+        """Same template, same variables, same parameters, same way to begin."""
+        if not isinstance(other, ChainParts):
+            return NotImplemented
+        mine, theirs = ((c._template, c._variables, type(c._first)) for c in (self, other))
+        return mine == theirs and all(type(self[n]) is type(other[n]) and self[n].same(other[n]) for n in self)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def stationary(self) -> Any:
+        """What the transition settles to, as `Chain` finds it."""
+        raise NotImplementedError
+
+    def _headline(self) -> str:
+        n = counted(self.n_parameters, "parameter")
+        begin = "" if isinstance(self._first, Free) else f", first={self._first}"
+        return f"Chain {self._template}{begin}: {n}; {self._fit_info}"
+
+    _lines, _indent = 40, "  "
+
+    def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
+        facts = []
+        for name, cpd in list(self._cpds.items())[:limit]:
+            v = cpd.child
+            kind = counted(v.n_states, "state") if isinstance(v, Finite) else v.word
+            base = name if name in self._variables else name.rpartition("[")[0]
+            mark = " (hidden)" if base in self._hidden else ""
+            free = self._n_free(name)
+            held = f" ({cpd.n_parameters - free:,} fixed)" if free < cpd.n_parameters else ""
+            facts.append((name, kind + mark, ", ".join(cpd.parents), f"{free:,}{held}"))
+        return [(["node", "type", "parents", "parameters"], facts)], and_more(len(self) - limit, "node")
+
+
+def parameter_names(template: Template, first: First, given: Container[str] = ()) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """The nodes that have parameters: variable and parents of each, those of all steps first. With `Diffuse()` those of the first
+    slices are among them that are `given`; the others begin anywhere."""
+    names = {n: (n, template.parents(n)) for n in template.nodes}
+    if isinstance(first, Stationary):
+        return names
+    own = {unrolled_name(n, t): (n, template.parents_at(n, t)) for n, t in template.first_nodes}
+    return names | {key: node for key, node in own.items() if not isinstance(first, Diffuse) or key in given}
+
+
+def nodes_given(first: Given, template: Template) -> dict[str, Any]:
+    """What is given of each node of the first slices, by its own name; each must be there. That of step 0 may go by the name of
+    its variable."""
+    source, result = first.cpds, {}
+    if not isinstance(source, (ChainParts, Mapping)):
+        raise FitError(f"first=Given(...) takes a chain, or distributions by node, {{'state': [0.5, 0.5]}}, not {source!r}")
+    for name, t in template.first_nodes:
+        key = template.parameter_name(name, t)
+        found = source[key] if key in source else source[name] if t == 0 and name in source else None
+        if found is None:
+            raise FitError(f"first=Given(...) has no distribution of {key!r}: give {{{key!r}: ...}}")
+        result[key] = found
+    return result
+
+
+def _declare(name: str, given: Any, known: dict[str, Variable]) -> None:
+    """What a variable is that only its distribution declares."""
+    if isinstance(given, Cpd):
+        known[name] = renamed(given.child, name)
+        return
+    kind = given.kind if isinstance(given, ByHand) else None
+    if kind is None:
+        raise ModelError(f"the states of {name!r} are not known: variables=[Finite({name!r}, [...])]")
+    known[name] = kind(name)

@@ -1,0 +1,159 @@
+"""Sequences as a chain reads them: its variables, its parameters, and which cells of them are unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.engine import Block
+from suffice.engines.sequences.sequences import Sequences
+from suffice.errors import DataError, ModelError, listed, nearest, note
+from suffice.incomplete.chains.chain_layout import ChainLayout
+from suffice.incomplete.chains.chain_states import Phase, StateSpace, parameter_nodes, phases_of, refuse_regressions, unknowns
+from suffice.incomplete.chains.linear_states import LinearSpace, linear_space
+from suffice.incomplete.components import FlatTables, Theta
+from suffice.incomplete.first_slices import Diffuse, Stationary
+from suffice.incomplete.numbers.units import Units
+from suffice.models.chains.chain_parts import ChainParts
+from suffice.remedies import FIRST_DIFFUSE, SEQUENCES
+from suffice.variables import Finite, Variable
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class ChainReading:
+    """Sequences and the chain that is asked about them. `states` and `numbers` are the unknown variables that bear on other cells
+    of a sequence; `open` are all that some step does not show."""
+
+    chain: ChainParts
+    sequences: Sequences
+    states: tuple[str, ...]
+    numbers: tuple[str, ...]
+    open: tuple[str, ...]
+    space: LinearSpace | None = None
+    """That of the numbers, if there are any."""
+    blank: tuple[str, ...] = ()
+    """Numbers that no step shows and no later step needs: columns of which every cell is missing."""
+
+    @classmethod
+    def of(
+        cls, chain: ChainParts, x: Any, ahead: Sequence[str] = (), steps_ahead: int = 0, hidden: Collection[str] = ()
+    ) -> ChainReading:
+        """Sequences read with the variables of a chain. One that is not a column is hidden; but where a column that the chain
+        does not know has nearly its name, it is taken for a slip. `ahead` are variables that so many more steps do not show,
+        `hidden` are columns that other steps than these may not show."""
+        if not isinstance(x, Sequences):
+            raise DataError(
+                f"a chain is asked about sequences, not {type(x).__name__}: {SEQUENCES} says "
+                "which rows belong together and in which order"
+            )
+        spare = [n for n in x.columns if n not in chain.variables]
+        for name in (n for n in chain.variables if n not in x.columns and n not in chain.hidden):
+            if meant := nearest(name, spare):
+                raise DataError(f"the sequences have no column {name!r}, which the chain names{meant}")
+            if spare:
+                note(f"the sequences have no column {name!r}: it is taken to be hidden; the chain does not use {listed(spare)}")
+        shown = [n for n in chain.variables if n in x.columns]
+        if not shown:
+            raise DataError("the sequences have none of the chain's columns")
+        rows = x.select(shown).with_variables({n: chain.variables[n] for n in shown})
+        gaps = {n for n, m in rows.missing.items() if m}
+        absent = {n for n in chain.variables if n not in shown}
+        lacking = absent | set(hidden)
+        finite = {n for n in lacking if isinstance(chain.variables[n], Finite)}
+        # what only the very last step does not show bears on no other
+        last = {n for n in ahead if not isinstance(chain.variables[n], Finite)} if steps_ahead == 1 else set()
+        partly = gaps | (lacking - finite)
+        incomplete = partly | set(ahead)
+        phases = chain_phases(chain)
+        states, numbers = unknowns(phases, partly | (set(ahead) - last), finite)
+        space = linear_space(phases, chain.first_slices, states, numbers, incomplete, anywhere=_anywhere(chain))
+        refuse_regressions(phases, incomplete, last - partly)
+        if space is not None:
+            numbers = list(space.unknown)
+        elif isinstance(chain.first_slices, Stationary):
+            states = sorted({*states, *(n for n in chain.template.nodes if chain.template.own_at(n, 0))})
+        unseen = tuple(n for n in chain.variables if n in incomplete | lacking)
+        blank = tuple(n for n in chain.variables if n in absent - finite and n not in numbers)
+        return cls(chain, rows, tuple(states), tuple(numbers), unseen, space, blank)
+
+    @cached_property
+    def layout(self) -> ChainLayout:
+        """The chain's nodes as steps of these sequences need them."""
+        phases, first = chain_phases(self.chain), isinstance(self.chain.first_slices, Stationary)
+        nodes = parameter_nodes(phases[-1:] if first else phases)
+        finite = [v for node in nodes.values() for v in node.members if isinstance(v, Finite)]
+        tables = FlatTables.of(
+            list({v.name: v for v in finite}.values()),
+            [node.finite for name, node in nodes.items() if node.by_table and name in self.chain],
+        )
+        shown = (*self.sequences.columns, *self.blank)
+        return ChainLayout(StateSpace.of(phases, self.states), tables, plain_units(nodes), shown, frozenset(), stationary=first)
+
+    @cached_property
+    def theta(self) -> Theta:
+        """The chain's parameters as they are in expectations."""
+        nodes = {n: node for n, node in self.layout.nodes.items() if n in self.chain}
+        return Theta.of(nodes, self.layout.tables, {n: self.chain[n] for n in self.chain}, lambda _, cpd: cpd)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels with the steps of a reading: how blocks are read, without the sequences themselves."""
+        return {**self.__dict__, "layout": self.layout, "theta": self.theta, "sequences": None}
+
+    def map(self, step: Callable[[Block], T], what: str) -> Iterator[T]:
+        """What a step makes of each block of whole sequences."""
+        return self.sequences.data.map(BlankColumns(self.blank, step) if self.blank else step, what=what)
+
+    def in_order(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Values of steps (last axis) in the order of the rows as they were given, without steps that were put in for gaps."""
+        return self.sequences.in_order(values)
+
+
+@dataclass(frozen=True, eq=False)
+class BlankColumns:
+    """A step that is called with more columns, of numbers that are all missing."""
+
+    names: tuple[str, ...]
+    step: Callable[[Block], Any]
+
+    def __call__(self, block: Block) -> Any:
+        blank = {n: np.full(block.n_rows, np.nan) for n in self.names}
+        return self.step(replace(block, columns={**block.columns, **blank}))
+
+
+def chain_phases(chain: ChainParts) -> tuple[Phase, ...]:
+    families = {n: chain[n].family for n in chain.template.nodes if chain[n].is_regression}
+    return phases_of(chain.template, chain.variables, families)
+
+
+def _anywhere(chain: ChainParts) -> dict[str, str]:
+    """The nodes of first slices that begin anywhere, with their variables."""
+    if not isinstance(chain.first_slices, Diffuse):
+        return {}
+    own = {chain.template.parameter_name(n, t): n for n, t in chain.template.first_nodes}
+    return {key: name for key, name in own.items() if key not in chain}
+
+
+def plain_units(nodes: Any) -> Units:
+    """Columns as they are."""
+    members: dict[str, Variable] = {v.name: v for node in nodes.values() for v in node.members}
+    reals = [n for n, v in members.items() if not isinstance(v, Finite)]
+    zero, one = dict.fromkeys(reals, 0.0), dict.fromkeys(reals, 1.0)
+    return Units(zero, one, zero, one, zero, {})
+
+
+def missing_in(dtype: np.dtype[Any]) -> float | int:
+    """A missing cell in a column of this type: NaN, or of codes the largest number."""
+    return np.nan if dtype.kind == "f" else int(np.iinfo(dtype).max)
+
+
+def refuse_diffuse(chain: ChainParts, what: str) -> None:
+    """Refuse what needs a proper first slice."""
+    if isinstance(chain.first_slices, Diffuse):
+        raise ModelError(f"a chain with {FIRST_DIFFUSE} cannot {what}: its hidden numbers begin anywhere")

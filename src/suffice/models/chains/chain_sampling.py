@@ -1,0 +1,216 @@
+"""Sequences drawn from a chain, step by step; and the unknown cells of sequences, drawn given what is seen, or filled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.engine import Block, is_missing
+from suffice.engines.scan import rows_of
+from suffice.errors import ModelError, TooLarge, bytes_in_words, note
+from suffice.families.protocol.family import Array
+from suffice.graphs.lagged import relative_name, variable_and_lag
+from suffice.incomplete.chains.chain_batches import Match
+from suffice.incomplete.chains.chain_children import child_numbers, child_states
+from suffice.incomplete.chains.chain_found import ShownPart
+from suffice.incomplete.first_slices import Stationary
+from suffice.inference.sampling.sampling import checked_seed, whole_number
+from suffice.libraries import pa
+from suffice.models.chains.chain_answers import answers, most_probable, refuse_impossible
+from suffice.models.chains.chain_cells import StepNumbers
+from suffice.models.chains.chain_parts import ChainParts
+from suffice.models.chains.chain_reading import ChainReading, refuse_diffuse
+from suffice.models.estimates.sampling import MAX_BYTES, arrow_columns
+from suffice.models.rows.frames import Fill, code_table, filled, is_held, new_table
+from suffice.variables import Count, Finite
+
+Column = npt.NDArray[Any]
+
+
+def sample(chain: ChainParts, n: Any, length: Any, seed: int | None) -> Any:
+    """n sequences of so many steps, as an Arrow table."""
+    refuse_diffuse(chain, "be sampled from")
+    n = whole_number("the number of sequences to draw is", n, 1)
+    if length is None:
+        raise ModelError("sample needs the number of steps of a sequence: sample(n, length=100)")
+    length = whole_number("the length of a sequence is", length, 1)
+    size = 8 * n * length * (len(chain.variables) + 2)
+    if size > MAX_BYTES:
+        raise TooLarge(f"{n:,} sequences of {length:,} steps need {bytes_in_words(size)}; draw them in parts with several seeds")
+    rng = np.random.default_rng(None if seed is None else checked_seed(seed))
+    drawn = {name: np.empty((n, length), np.int64 if isinstance(v, Finite) else float) for name, v in chain.variables.items()}
+    for t in range(length):
+        _draw_step(chain, t, drawn, rng)
+    columns = {name: cells.reshape(-1) for name, cells in drawn.items()}
+    numbers = {"sequence": np.repeat(np.arange(1, n + 1), length), "step": np.tile(np.arange(1, length + 1), n)}
+    return pa.table({**{k: pa.array(v) for k, v in numbers.items()}, **arrow_columns(chain.variables, columns)})
+
+
+def _draw_step(chain: ChainParts, t: int, drawn: dict[str, Column], rng: np.random.Generator) -> None:
+    """Step t of all sequences."""
+    n = len(next(iter(drawn.values())))
+    begun = _first_states(chain, n, rng) if t == 0 and isinstance(chain.first_slices, Stationary) else {}
+    for name in chain.template.slice_at(t).topological_order:
+        if name in begun:
+            drawn[name][:, 0] = begun[name]
+            continue
+        key = name if isinstance(chain.first_slices, Stationary) else chain.template.parameter_name(name, t)
+        places = (variable_and_lag(p) for p in chain[key].parents)
+        columns = {relative_name(base, k): drawn[base][:, t - k] for base, k in places}
+        drawn[name][:, t] = chain[key].draw(columns, rng, n)
+
+
+def _first_states(chain: ChainParts, n: int, rng: np.random.Generator) -> dict[str, Column]:
+    """The states of the variables that carry a stationary chain on, at the first step."""
+    own = [name for name in chain.template.nodes if chain.template.own_at(name, 0)]
+    variables: list[Any] = [chain.variables[name] for name in own]
+    if not all(isinstance(v, Finite) for v in variables):
+        from suffice.models.chains.linear_following import first_numbers
+
+        numbers: dict[str, Column] = first_numbers(chain, n, rng)
+        return numbers
+    joint = rng.choice(int(np.prod([v.n_states for v in variables])), n, p=chain.stationary())
+    return dict(zip(own, np.unravel_index(joint, [v.n_states for v in variables]), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class DrawCells:
+    """The step that draws the open cells of the sequences of a block, all of a sequence together."""
+
+    reading: ChainReading
+    seed: tuple[int, ...]
+
+    def __call__(self, block: Block) -> dict[str, Column]:
+        reading, rng = self.reading, np.random.default_rng([*self.seed, block.number])
+        if reading.numbers:
+            from suffice.models.chains.linear_answers import draw_numbers
+
+            drawn: dict[str, Column] = draw_numbers(reading, block, rng)
+            return drawn
+        drawn_states, parts = reading.layout.rows(block).drawn(reading.theta, rng)
+        numbers, result = _unknown_numbers(parts, block.n_rows, rng), dict[str, Column]()
+        for name in reading.open:
+            if name in reading.states:
+                result[name] = drawn_states[name]
+                continue
+            own, variable = block.columns[name], reading.chain.variables[name]
+            lost = is_missing(own)
+            if isinstance(variable, Finite):
+                codes = np.where(lost, -1, own.astype(np.int64))
+                uniform = rng.random(block.n_rows)
+                for some, probs in child_states(parts, reading.theta, name):
+                    chosen = (uniform[some] > np.cumsum(probs, axis=0)[:-1]).sum(axis=0)
+                    codes[some] = np.where(probs.sum(axis=0) > 0.5, chosen, -1)
+                result[name] = codes
+                continue
+            values = np.array(own, float)
+            for some, (weight, rates, _) in child_numbers(parts, reading.theta, name) if _counts(variable) else ():
+                values[some] = rng.poisson((weight * rates).sum(axis=0))
+            if name in numbers:
+                values = np.where(lost, numbers[name], values)
+            result[name] = values
+        return result
+
+
+def _counts(variable: Any) -> bool:
+    return isinstance(variable, Count)
+
+
+def _unknown_numbers(parts: Sequence[ShownPart], n: int, rng: np.random.Generator) -> dict[str, Array]:
+    """Missing normal numbers of all n steps, those of a step drawn together given its states."""
+    result: dict[str, Array] = {}
+    for rows, joint, s in ((part.rows, part.joint, s) for part in parts for s in part.scored):
+        if s.joint is None:
+            continue
+        component, at = s.batch.component, s.batch.rows.row
+        index = Match.of(component, rows.layout.space).place[joint[:, at].argmax(axis=0)]
+        group = np.repeat(np.arange(len(s.batch.bounds) - 1), np.diff(s.batch.bounds))
+        mean = s.joint.mean[:, index, np.arange(len(at))]
+        root = np.linalg.cholesky(s.joint.given.covariance[group, index])
+        drawn = mean + np.einsum("nij,jn->in", root, rng.standard_normal(mean.shape))
+        for name, values in zip(component.unknown, drawn, strict=True):
+            result.setdefault(name, np.full(n, np.nan))[at] = values
+    return result
+
+
+def sample_given(chain: ChainParts, sequences: Any, n: Any, seed: int | None) -> list[Any]:
+    """n draws of the open cells, each as a frame of the input's kind."""
+    n = whole_number("the number of draws is", n, 1)
+    seed = int(np.random.SeedSequence().entropy or 0) if seed is None else checked_seed(seed)  # type: ignore[arg-type]
+    reading = ChainReading.of(chain, sequences)
+    if not reading.open:
+        raise ModelError("nothing of these sequences is hidden or missing: there is nothing to draw")
+    refuse_impossible(reading, answers(reading, names=(), smooth=False).log_prob)
+    return [_frame(reading, _drawn(reading, (seed, i))) for i in range(n)]
+
+
+def _drawn(reading: ChainReading, seed: tuple[int, ...]) -> dict[str, Column]:
+    parts = list(reading.map(DrawCells(reading, seed), "drawing paths"))
+    return {name: reading.in_order(np.concatenate([p[name] for p in parts])) for name in parts[0]}
+
+
+def _frame(reading: ChainReading, cells: Mapping[str, Column]) -> Any:
+    states: Any = reading.chain.variables
+    finite = {n: (c, states[n].states) for n, c in cells.items() if isinstance(states[n], Finite)}
+    numbers = {n: c for n, c in cells.items() if n not in finite}
+    source = reading.sequences.source
+    coded = code_table(source, finite)
+    if not numbers:
+        return coded
+    return new_table(source, {n: coded[n] if n in finite else numbers[n] for n in cells})
+
+
+def impute(chain: ChainParts, sequences: Any, draws: Any, seed: int) -> Any:
+    """The rows with their missing cells filled."""
+    reading = ChainReading.of(chain, sequences)
+    rows = _held(reading.sequences.source)
+    if draws is not None:
+        n = whole_number("the number of draws is", draws, 1)
+        refuse_impossible(reading, answers(reading, names=(), smooth=False).log_prob)
+        return [filled(rows, _fills(reading, _drawn(reading, (checked_seed(seed), i)))) for i in range(n)]
+    found = answers(reading, smooth=True)
+    refuse_impossible(reading, found.log_prob, found.impossible)
+    cells = {n: most_probable(c) if not isinstance(c, StepNumbers) else c.mean for n, c in found.cells.items()}
+    return filled(rows, _fills(reading, {n: reading.in_order(c) for n, c in cells.items()}))
+
+
+@dataclass(frozen=True)
+class _MissingCells:
+    names: tuple[str, ...]
+
+    def __call__(self, block: Block) -> dict[str, Column]:
+        return {n: is_missing(block.columns[n]) for n in self.names}
+
+
+def _fills(reading: ChainReading, cells: Mapping[str, Column]) -> dict[str, Fill]:
+    """What goes into the missing cells of the columns that there are."""
+    names = tuple(n for n in reading.open if n in reading.sequences.columns)
+    parts = list(reading.map(_MissingCells(names), ""))
+    result = {}
+    for name in names:
+        lost = np.flatnonzero(reading.in_order(np.concatenate([p[name] for p in parts])))
+        v = reading.chain.variables[name]
+        if isinstance(v, Finite) and v.cuts is not None:
+            note(f"{name!r}: known to the chain in bins only, and a bin is not a number; missing cells there stay missing")
+            continue
+        result[name] = Fill(name, lost, cells[name][lost], v.states if isinstance(v, Finite) else None)
+    return result
+
+
+@dataclass(frozen=True)
+class _Kept:
+    def __call__(self, block: Block) -> dict[str, Any]:
+        return dict(block.kept)
+
+
+def _held(source: Any) -> Any:
+    """The rows as they were given; those of files and relations as an Arrow table."""
+    if is_held(source):
+        return source
+    data = rows_of(source)
+    parts = list(data.map(_Kept(), keep=data.columns))
+    return pa.table({n: pa.chunked_array([p[n] for p in parts]) for n in data.columns})

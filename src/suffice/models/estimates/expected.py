@@ -1,0 +1,218 @@
+"""What a network expects of one row: E_p[T], the statistic that the family of any node under any parents asks for.
+
+It is what the gathered statistics of ever more rows of the network, divided by their number, tend to. So it stands wherever
+data can: maximum likelihood of it is the projection of p onto a graph, and q's log-likelihood of it is E_p[ln q].
+
+Given the finite variables, real nodes are linear in their parents: their means and covariances follow along the graph, and are
+pooled over the configurations of the finite variables. That holds with counts among the parents as well, whose variance is
+their rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import ModelError, TooLarge, listed
+from suffice.families.protocol.family import Cpd
+from suffice.inference.finite.questions import posterior
+from suffice.models.bayes_net import BayesNet
+from suffice.models.questions.regressions import advising, closed, reduced, words
+from suffice.statistics import Counts, Moments, Request
+from suffice.statistics.chan import Spread, pooled
+from suffice.statistics.configurations import described, n_configurations, sizes
+from suffice.statistics.derived import RowFormula
+from suffice.variables import Finite
+
+Array = npt.NDArray[np.float64]
+
+MAX_MIXTURE = 200_000
+"""Moments are pooled over the configurations of the finite variables they depend on; more than this are refused."""
+MAX_NUMBERS = 2**26
+"""Numbers in all covariances together: 512 MiB."""
+SHARED = 2**22
+"""Covariances of all real nodes together that are small enough to be made once and kept."""
+LEAST = 1e-290
+"""A less probable configuration has no weight: its share of a scatter would fall below the smallest double."""
+
+
+def marginal(bn: BayesNet, names: Sequence[str]) -> Array:
+    """The joint distribution of a few finite variables, axes in the order of `names`, by elimination among their ancestors.
+
+    >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
+    >>> marginal(BayesNet("x -> y", {"x": [0.5, 0.5], "y": [[1, 0], [0.5, 0.5]]}, [x, y]), ["y"])
+    array([0.75, 0.25])
+    """
+    for name in names:
+        if name not in bn.compiled.index:
+            raise ModelError(f"{name!r} is real: only finite variables have a joint table")
+    with advising("draw rows instead, bn.sample(100_000), and take them in the place of the network"):
+        compiled = reduced(bn, names).compiled
+    network, targets = compiled.network, [compiled.index[n] for n in names]
+    return posterior(network, targets, network.unobserved(), everywhere=False).probs
+
+
+class Normals(NamedTuple):
+    """Means [g, k] and covariances [g, k, k] of numbers, in each configuration g of some finite variables."""
+
+    finite: tuple[Finite, ...]
+    numbers: tuple[str, ...]
+    means: Array
+    covariances: Array
+
+
+class Expected:
+    """The expected statistics of one row of a network.
+
+    >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
+    >>> p = BayesNet("x -> y", {"x": [0.5, 0.5], "y": [[1, 0], [0.5, 0.5]]}, [x, y])
+    >>> Expected(p).answer(Request(("y", "x"))).values
+    array([[0.5 , 0.25],
+           [0.  , 0.25]])
+    """
+
+    def __init__(self, p: BayesNet) -> None:
+        self.p = p
+
+    def answer(self, request: Request) -> Counts | Moments:
+        """The counts or moments that a family asks for, of weight 1."""
+        return self.moments(request.finite, request.real, request.derived) if request.real else self.counts(request.finite)
+
+    def counts(self, names: Sequence[str]) -> Counts:
+        return Counts(finite_variables(self.p, names), marginal(self.p, names))
+
+    def moments(self, finite: Sequence[str], numbers: Sequence[str], derived: Sequence[RowFormula] = ()) -> Moments:
+        """E[1], E[x] and the centred scatter of numbers in each configuration of finite variables that can be, and E[f(x)] of
+        what is derived from them."""
+        normals = self._normals(numbers)
+        rest = [v.name for v in normals.finite if v.name not in finite]
+        variables = finite_variables(self.p, [*finite, *rest])
+        _check_mixture(variables, len(numbers))
+        weights = marginal(self.p, [v.name for v in variables])
+        codes = np.argwhere(weights > LEAST)
+        w = weights[tuple(codes.T)].reshape(-1)
+        place = {v.name: i for i, v in enumerate(variables)}
+        at = _flat(codes[:, [place[v.name] for v in normals.finite]], normals.finite)
+        keys, group = np.unique(_flat(codes[:, : len(finite)], variables[: len(finite)]), return_inverse=True)
+        columns = np.array([normals.numbers.index(n) for n in numbers])
+        means = normals.means[at[:, None], columns]
+        covariances = normals.covariances[at[:, None, None], columns[:, None], columns]
+        if not (np.isfinite(means).all() and np.isfinite(covariances).all()):
+            raise self._lost(numbers, normals, at)
+        parts = Spread(w, means, np.zeros_like(means), w[:, None, None] * covariances)
+        weight, mean, left, scatter = pooled(parts, group, len(keys))
+        each = [np.bincount(group, w * self._derived(d, codes, place), len(keys)) for d in derived]
+        sums = np.array(each, np.float64).reshape(len(each), len(keys)).T
+        names = variables[: len(finite)], tuple(numbers)
+        return Moments(*names, keys, weight, mean, scatter, weight, None, left, tuple(derived), sums)
+
+    def _derived(self, derived: RowFormula, codes: npt.NDArray[np.intp], place: Mapping[str, int]) -> Array:
+        """E[f(x)] of a column in each of some configurations."""
+        cpd: Any = closed_form(self.p[derived.column])
+        each = cpd.expected(derived)[tuple(codes[:, place[v.name]] for v in cpd.finite_parents)]
+        return np.asarray(np.broadcast_to(each, len(codes)))
+
+    def _normals(self, numbers: Sequence[str]) -> Normals:
+        """The numbers with their ancestors among numbers; all numbers of the network at once, where that is no effort."""
+        if self._all is not None and set(numbers) <= set(self._all.numbers):
+            return self._all
+        needed = set(numbers).union(*(self.p.dag.ancestors(n) for n in numbers))
+        return normals(self.p, [n for n in self._numbers if n in needed])
+
+    @cached_property
+    def _numbers(self) -> tuple[str, ...]:
+        return tuple(n for n in self.p.dag.topological_order if not isinstance(self.p.variables[n], Finite))
+
+    @cached_property
+    def _all(self) -> Normals | None:
+        """All numbers that are linear in their parents; None if there is too much of them."""
+        without = {d for n in self.p.compiled.open for d in (n, *self.p.dag.descendants(n))}
+        linear = [n for n in self._numbers if n not in without]
+        size = n_configurations(_causes(self.p, linear)) * len(linear) ** 2
+        return normals(self.p, linear) if size <= SHARED else None
+
+    def _lost(self, numbers: Sequence[str], found: Normals, at: npt.NDArray[np.intp]) -> ModelError:
+        """Which number has no mean or variance: the first on the way to those that are asked for."""
+        needed = set(numbers).union(*(self.p.dag.ancestors(n) for n in numbers))
+        for k, name in enumerate(found.numbers):
+            means, variances = found.means[at, k], found.covariances[at, k, k]
+            wrong = ~(np.isfinite(means) & np.isfinite(variances))
+            if wrong.any() and name in needed:
+                where = f" at {described(int(at[np.argmax(wrong)]), found.finite)}" if found.finite else ""
+                if self.p[name].undefined.any():
+                    return ModelError(f"{name!r} has no parameters{where}: too few rows had it; fit with a prior")
+                return ModelError(f"the mean or variance of {name!r}{where} is beyond the largest double; rescale the columns")
+        return ModelError(f"the covariances of {listed(numbers)} are beyond the largest double; rescale the columns")
+
+
+def normals(p: BayesNet, numbers: Sequence[str]) -> Normals:
+    """Means and covariances of numbers, in topological order, along the graph: y = a + b·x + noise.
+
+    Parents among numbers that are not listed are taken for constants 0.
+
+    >>> from suffice import Gaussian
+    >>> normals(BayesNet("x -> y", {"x": Gaussian(1.0), "y": Gaussian(0.0, {"x": 2.0})}), ["x", "y"]).covariances[0]
+    array([[1., 2.],
+           [2., 5.]])
+    """
+    finite = _causes(p, numbers)
+    _check_mixture(finite, len(numbers))
+    groups, k = n_configurations(finite), len(numbers)
+    codes = np.indices(sizes(finite)).reshape(len(finite), groups)
+    place = {n: i for i, n in enumerate(numbers)}
+    row = {v.name: codes[i] for i, v in enumerate(finite)}
+    means, covariances = np.zeros((groups, k)), np.zeros((groups, k, k))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i, name in enumerate(numbers):
+            cpd = closed_form(p[name])
+            intercept, coefficients, variance = cpd.as_line()
+            u = tuple(row[v.name] for v in cpd.finite_parents)
+            parents = [(j, place[parent]) for j, parent in enumerate(cpd.real_parents) if parent in place]
+            columns = [at for _, at in parents]
+            b = np.broadcast_to(coefficients[u][..., [j for j, _ in parents]], (groups, len(columns)))
+            across = np.einsum("gj,gji->gi", b, covariances[:, columns, :i])
+            means[:, i] = intercept[u] + np.einsum("gj,gj->g", b, means[:, columns])
+            covariances[:, i, :i] = covariances[:, :i, i] = across
+            covariances[:, i, i] = variance[u] + np.einsum("gj,gj->g", b, across[:, columns])
+    return Normals(finite, tuple(numbers), means, covariances)
+
+
+def closed_form(cpd: Cpd) -> Cpd:
+    """A distribution whose expectations have a formula: as it is, or a regression that is a table, Gaussian or of rates."""
+    if cpd.is_open:
+        raise ModelError(
+            f"{cpd.child.name!r} is a {words(cpd)}, whose expectations have no formula here; draw rows instead, as with "
+            "bn.sample(100_000)"
+        )
+    found: Cpd = closed(cpd)
+    return found
+
+
+def finite_variables(p: BayesNet, names: Sequence[str]) -> tuple[Finite, ...]:
+    """The variables of these names, which must be finite."""
+    return tuple(v for n in names if isinstance(v := p.variables[n], Finite))
+
+
+def _causes(p: BayesNet, numbers: Sequence[str]) -> tuple[Finite, ...]:
+    """The finite parents of numbers, by name."""
+    found = {v.name: v for n in numbers for v in p[n].parent_variables if isinstance(v, Finite)}
+    return tuple(found[n] for n in sorted(found))
+
+
+def _check_mixture(variables: Sequence[Finite], n_numbers: int) -> None:
+    size = n_configurations(variables)
+    if size > MAX_MIXTURE or size * n_numbers**2 > MAX_NUMBERS:
+        raise TooLarge(
+            f"these moments run over {size:,} configurations of {listed([v.name for v in variables])} with {n_numbers:,} numbers "
+            f"in each; the limit is {MAX_MIXTURE:,} configurations, and {MAX_NUMBERS:,} covariances in all"
+        )
+
+
+def _flat(codes: npt.NDArray[np.intp], variables: Sequence[Finite]) -> npt.NDArray[np.intp]:
+    if not variables:
+        return np.zeros(len(codes), np.intp)
+    return np.asarray(np.ravel_multi_index(tuple(codes.T), sizes(variables)), np.intp)

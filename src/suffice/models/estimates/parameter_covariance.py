@@ -1,0 +1,160 @@
+"""How well the parameters of a network are known that were learned from incomplete rows: a normal distribution of coordinates.
+
+    η ~ N(η̂, C)      C the inverse of the observed information at the estimates (`suffice.learning.ascent.information`)
+
+The coordinates are those of `families.charts`: log-odds of tables, level, slopes and ln v of Gaussians. With a prior C is the
+inverse of the curvature of the log posterior, Laplace's approximation. Parameters of families that share no missing cell are
+independent, so C is kept in blocks, 8 n² bytes for one of n parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.blas import one_blas_thread
+from suffice.errors import FitError, ModelError, bytes_in_words, counted, listed
+from suffice.families.charts import Array, Chart
+from suffice.families.parameter_draws import semidefinite_root
+from suffice.remedies import Remedy, argument
+
+if TYPE_CHECKING:
+    from suffice.models.bayes_net import BayesNet
+
+Ints = npt.NDArray[np.int64]
+WITHOUT_INFORMATION = Remedy(
+    "or a pickle without it, learned with information=False, or not by EM of a graph; em(dag, data, start=bn, information=True) "
+    "finds it",
+    "without it; fit it with --information",
+)
+"""Why a network does not have the observed information, and how it gets it."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ParameterCovariance:
+    """The covariance of the coordinates of a network's parameters, by node.
+
+    `charts` has the coordinates of each node, one after another; `places` the coordinates of each block of dependent ones, and
+    `blocks` its covariance. `unidentified` names nodes with parameters that the data does not identify; `posterior` says whether
+    a prior is part of it.
+
+    >>> from suffice import em
+    >>> bn = em("x", {"x": ["a"] * 20 + ["b"] * 80 + [None] * 100}, tol=1e-12).model
+    >>> bn.parameter_covariance
+    ParameterCovariance of 1 parameter in 1 block (8 B): inverse of the observed information
+    >>> bn.parameter_covariance.blocks[0].round(6)  # of the log-odds: 1 / (100 · 0.2 · 0.8)
+    array([[0.0625]])
+    """
+
+    charts: Mapping[str, Chart]
+    places: tuple[Ints, ...]
+    blocks: tuple[Array, ...]
+    unidentified: frozenset[str] = frozenset()
+    posterior: bool = False
+
+    @classmethod
+    def of(
+        cls, charts: Mapping[str, Chart], covariance: Array, unidentified: Iterable[str], posterior: bool
+    ) -> ParameterCovariance:
+        """From one matrix for all coordinates."""
+        places = _apart(covariance)
+        blocks = tuple(covariance[np.ix_(own, own)] for own in places)
+        return cls(dict(charts), places, blocks, frozenset(unidentified), posterior)
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of coordinates."""
+        return sum(map(len, self.places))
+
+    @property
+    def n_bytes(self) -> int:
+        """The memory of the blocks."""
+        return sum(block.nbytes for block in self.blocks)
+
+    @property
+    def n_held(self) -> int:
+        """The parameters that no coordinate moves: on the boundary, of configurations that no row speaks for, or fixed."""
+        return sum(int((~chart.moving).sum()) for chart in self.charts.values())
+
+    @property
+    def how(self) -> str:
+        """Where it comes from, in words."""
+        return "inverse of the curvature of the posterior" if self.posterior else "inverse of the observed information"
+
+    def only(self, names: Collection[str]) -> ParameterCovariance:
+        """That of some nodes."""
+        kept = {n: chart for n, chart in self.charts.items() if n in names}
+        where, wanted = self._where(), np.full(sum(c.size for c in self.charts.values()), -1)
+        wanted[np.concatenate([np.zeros(0, np.int64), *(where[n] for n in kept)])] = np.arange(sum(c.size for c in kept.values()))
+        inside = [(wanted[own] >= 0, wanted[own], block) for own, block in zip(self.places, self.blocks, strict=True)]
+        places = tuple(own[some] for some, own, _ in inside if some.any())
+        blocks = tuple(block[np.ix_(some, some)] for some, _, block in inside if some.any())
+        return ParameterCovariance(kept, places, blocks, self.unidentified & set(kept), self.posterior)
+
+    def check(self, names: Collection[str]) -> None:
+        """Refuse draws of parameters that the data does not identify."""
+        if unknown := [n for n in names if n in self.unidentified]:
+            raise FitError(
+                f"the data does not identify the parameters of {listed(unknown)}: draws of them would run from one end to the "
+                f"other; give a prior, or ask without {argument('interval')}"
+            )
+
+    @one_blas_thread
+    def drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
+        """n draws of the parameters of each node: [n, configurations, parameters of one]."""
+        here = np.concatenate([np.zeros(0), *(chart.vector(chart.cpd) for chart in self.charts.values())])  # type: ignore[arg-type]
+        vectors = np.repeat(here[None], n, axis=0)
+        for own, root in zip(self.places, self._roots, strict=True):
+            vectors[:, own] += rng.standard_normal((n, len(own))) @ root.T
+        return {name: self.charts[name].lines_at(vectors[:, own]) for name, own in self._where().items()}
+
+    @cached_property
+    def _roots(self) -> list[Array]:
+        return [semidefinite_root(block) for block in self.blocks]
+
+    def _where(self) -> dict[str, Ints]:
+        """The coordinates of each node."""
+        ends = np.cumsum([0, *(chart.size for chart in self.charts.values())])
+        return {name: np.arange(a, b) for name, a, b in zip(self.charts, ends[:-1], ends[1:], strict=True)}
+
+    def __repr__(self) -> str:
+        sizes = f"{counted(self.n_parameters, 'parameter')} in {counted(len(self.blocks), 'block')}"
+        unknown = f"; not identified: {listed(sorted(self.unidentified))}" if self.unidentified else ""
+        return f"ParameterCovariance of {sizes} ({bytes_in_words(self.n_bytes)}): {self.how}{unknown}"
+
+
+def drawn_together(bn: BayesNet, names: Iterable[str]) -> ParameterCovariance | None:
+    """The covariance of those of these nodes whose parameters have no posterior of their own, where the network knows it.
+
+    >>> from suffice import BayesNet, Finite
+    >>> drawn_together(BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])]), ["x"]) is None
+    True
+    """
+    lacking = [n for n in names if n not in bn.intervened and not bn[n].has_posterior and not bn[n].is_regression]
+    known = bn.parameter_covariance if lacking else None
+    if lacking and known is None and bn.incomplete:
+        raise ModelError(
+            f"{listed(lacking)}: learned from incomplete rows, and this network does not have the observed information that an "
+            f"interval needs: it was read from a file {WITHOUT_INFORMATION}"
+        )
+    if known is None or not (together := [n for n in lacking if n in known.charts]):
+        return None
+    known.check(together)
+    return known.only(together)
+
+
+def _apart(covariance: Array) -> tuple[Ints, ...]:
+    """The coordinates that hang together, by blocks.
+
+    >>> [own.tolist() for own in _apart(np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]]))]
+    [[0, 2], [1]]
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    n, label = connected_components(covariance != 0.0, directed=False) if len(covariance) else (0, np.zeros(0, np.int64))
+    return tuple(np.flatnonzero(label == i) for i in range(n))

@@ -1,0 +1,58 @@
+"""A network after more rows: what was seen and what is new add up; of regressions without a finite statistic, posteriors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import ModelError, listed, note
+from suffice.families.protocol.family import Cpd
+from suffice.families.regressions.distinct_rows import DistinctRows
+from suffice.families.regressions.fitted import needs_rows
+from suffice.families.regressions.laplace_update import after_more_rows, refitted
+from suffice.families.regressions.linear_moments import fitted_line
+from suffice.models.estimates.estimated import estimated
+from suffice.statistics import Statistics
+from suffice.variables import Finite
+
+if TYPE_CHECKING:
+    from suffice.models.bayes_net import BayesNet
+
+
+def with_more_rows(bn: BayesNet, seen: Statistics, more: Any) -> BayesNet:
+    """A network with regressions after more rows. Those of states on states, and linear ones, are fitted again to what all rows
+    counted; for the others the Laplace posterior of the old rows is the prior of the new ones, and a note says so."""
+    names = [n for n in bn if bn[n].is_regression]
+    for group in bn.shared:
+        if shared := [n for n in names if n in group]:
+            raise ModelError(
+                f"{listed(shared)} share the parameters of a regression, which needs all rows at once: call fit(bn, all_rows), "
+                "with the old rows and the new"
+            )
+    rows = None if isinstance(more, Statistics) else bn.rows(more)
+    if rows is not None:
+        rows.require_complete(list(bn))
+    all_of_them = seen + bn.summary(more if rows is None else rows)
+    approximate = [n for n in names if not exact(bn[n])]
+    if approximate and rows is None:
+        raise needs_rows(bn[approximate[0]].child)
+    ready: dict[str, Cpd] = {n: _again(bn[n], all_of_them) for n in names if n not in approximate}
+    ready |= {n: after_more_rows(bn[n], rows.take([*bn[n].parents, n])) for n in approximate}  # type: ignore[union-attr]
+    if approximate:
+        note(
+            f"the rows that {listed(approximate)} were fitted to are known by their normal approximation only (Laplace): it is "
+            "the prior of the new rows; fit(bn, all_rows) is exact"
+        )
+    return estimated(bn.dag, all_of_them, bn.prior, bn.estimate, bound=True, ready=ready, shared=bn.shared)
+
+
+def exact(cpd: Cpd) -> bool:
+    """Whether a statistic says all about a regression: a linear one, or one of states on states."""
+    return bool(cpd.family.normal) or all(isinstance(v, Finite) for v in (cpd.child, *cpd.parent_variables))
+
+
+def _again(cpd: Any, seen: Statistics) -> Cpd:
+    if cpd.family.normal:
+        line: Cpd = fitted_line(cpd.family, cpd.child, cpd.parent_variables, seen.answer(cpd.needs))
+        return line
+    table: Cpd = refitted(cpd, DistinctRows(seen.counts([*cpd.parents, cpd.child.name])))
+    return table

@@ -1,0 +1,105 @@
+"""CPDs that a user writes down: arrays, frames, Gaussians and rates, bound to a node and its parents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from suffice.errors import ModelError, listed
+from suffice.families.by_hand import ByHand
+from suffice.families.categorical import Table
+from suffice.families.protocol.family import Cpd, as_numbers
+from suffice.libraries import nw
+from suffice.remedies import Remedy, declaration
+from suffice.statistics.configurations import checked_cells, sizes
+from suffice.variables import Count, Finite, Real, Variable
+
+
+def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
+    """The CPD of one node. A node that `known` lacks is added: a Gaussian is Real, rates are of a Count, a frame names states, a
+    regression is of what its family is for."""
+    if isinstance(given, Cpd):
+        return _fitting(name, given, parents, known)
+    if isinstance(given, ByHand):
+        if name not in known and given.kind is None:
+            raise _no_states(name)
+        child = known[name] if given.kind is None else known.setdefault(name, given.kind(name))
+        if given.words and given.kind is not None and not isinstance(child, given.kind):
+            raise ModelError(f"{name!r} is {_NEEDED[type(child)]}, not {given.words}")
+        return given.bound(child, [known[p] for p in parents])
+    columns = _columns(given)
+    if name not in known and columns is not None and name in columns:
+        known[name] = Finite(name, dict.fromkeys(columns[name]))
+    if name not in known:
+        raise _no_states(name)
+    child = known[name]
+    if not isinstance(child, Finite):
+        raise ModelError(f"{name!r} is {_NEEDED[type(child)]}, not a table")
+    family = [known[p] for p in parents]
+    finite = tuple(p for p in family if isinstance(p, Finite))
+    if len(finite) != len(family):
+        number = next(p.name for p in family if not isinstance(p, Finite))
+        raise ModelError(f"the table of {name!r} cannot have the real parent {number!r}")
+    checked_cells((*finite, child), f"the table of {name!r}")
+    if columns is None:
+        refusal = f"the table of {name!r} must be numbers in the shape of its parents and states"
+        return Table(child, finite, as_numbers(given, refusal))
+    return Table(child, finite, _from_cells(child, finite, columns))
+
+
+_NEEDED: dict[type, str] = {
+    Finite: "finite and needs a table",
+    Real: "Real and needs a Gaussian",
+    Count: "a Count and needs Rates",
+}
+
+
+def _no_states(name: str) -> ModelError:
+    given = Remedy(f"variables=[Finite({name!r}, [...]), ...]", declaration(name, "[...]").option)
+    return ModelError(f"the states of {name!r} are not known: give {given}")
+
+
+def _fitting(name: str, given: Cpd, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
+    """A CPD of another network, which must be of this node, these parents, and the same states."""
+    if given.child.name != name or set(given.parents) != set(parents):
+        is_of = f"p({given.child.name} | {', '.join(given.parents)})"
+        raise ModelError(
+            f"the distribution of {name!r} is {is_of}, and the graph gives it the parents {listed(parents) or '(none)'}"
+        )
+    for variable in (given.child, *given.parent_variables):
+        if known.setdefault(variable.name, variable) != variable:
+            raise ModelError(f"the distribution of {name!r} is over {variable!r}, and the network has {known[variable.name]!r}")
+    return given
+
+
+def _columns(given: Any) -> dict[str, list[Any]] | None:
+    """The columns of a frame, or None if it is not one."""
+    if isinstance(given, (list, tuple, np.ndarray)):
+        return None
+    if isinstance(given, dict):
+        if not all(isinstance(v, (list, tuple, np.ndarray)) for v in given.values()):
+            raise ModelError("a table is an array, or a frame with one row per cell; a dict of single numbers is neither")
+        return {str(k): list(v) for k, v in given.items()}
+    table = nw.from_native(given, eager_only=True, pass_through=True)
+    return {c: table[c].to_list() for c in table.columns} if isinstance(table, nw.DataFrame) else None
+
+
+def _from_cells(child: Finite, parents: tuple[Finite, ...], columns: dict[str, list[Any]]) -> Any:
+    """The table from one row per cell: a column for each parent, one for the child, one of numbers named `probability`."""
+    variables = (*parents, child)
+    lacking = [n for n in [*(v.name for v in variables), "probability"] if n not in columns]
+    if lacking:
+        raise ModelError(f"the frame of {child.name!r} has no column {lacking[0]!r}; it has {listed(columns)}")
+    table = np.full(math.prod(sizes(variables)), np.nan)
+    for i, p in enumerate(columns["probability"]):
+        codes = [v.code(columns[v.name][i]) for v in variables]
+        place = int(np.ravel_multi_index(codes, sizes(variables)))
+        if not math.isnan(table[place]):
+            raise ModelError(f"the frame of {child.name!r} has the cell of row {i + 1} twice")
+        table[place] = float(p)
+    if np.isnan(table).any():
+        raise ModelError(f"the frame of {child.name!r} lacks {int(np.isnan(table).sum())} of its {table.size} cells")
+    return table.reshape(sizes(variables))

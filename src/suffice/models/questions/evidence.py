@@ -1,0 +1,247 @@
+"""What is observed: `given`, as a user writes it, read into numbers and checked."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from numbers import Real as Number
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from suffice.errors import ModelError, listed, nearest
+from suffice.families.protocol.family import as_numbers
+from suffice.inference.finite.network import NONE, Array, Ints
+from suffice.statistics.configurations import frozen
+from suffice.variables import Count, Distributed, Finite, Variable, state_text
+
+if TYPE_CHECKING:
+    from suffice.models.bayes_net import BayesNet
+
+Given = Mapping[str, object] | None
+"""Evidence: a state, likelihoods of the states, or a number, by the name of a variable."""
+
+
+class Known(dict[str, Any]):
+    """What is given, by name, and what was `done` before: set from outside. Answers have both in their words.
+
+    >>> in_words(Known({"xray": "yes"}, {"smoke": "no"})), in_words(Known({}, {}))
+    ('do(smoke=no), xray=yes', '')
+    """
+
+    def __init__(self, given: Mapping[str, Any], done: Mapping[str, Any]) -> None:
+        super().__init__(given)
+        self.done = dict(done)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Known, (dict(self), self.done)
+
+
+class Observed(NamedTuple):
+    """Evidence by the numbers of `bn.compiled`.
+
+    `codes` has the code of each finite variable, −1 where it is not observed; `soft` the likelihoods of the states of some
+    finite variables; `reals` the values of some real ones. `given` is what the user wrote, for the words of answers.
+    """
+
+    codes: Ints
+    soft: dict[int, Array]
+    reals: dict[int, float]
+    given: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return in_words(self.given)
+
+
+def observed(bn: BayesNet, given: Given) -> Observed:
+    """Evidence as numbers; what cannot be evidence is refused with the name of the variable.
+
+    >>> from suffice import BayesNet
+    >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
+    >>> observed(bn, {"x": "b"}).codes, observed(bn, {"x": [1.0, 0.5]}).soft
+    (array([1]), {0: array([1. , 0.5])})
+    """
+    compiled = bn.compiled
+    codes = np.full(len(compiled.finite), NONE, np.int64)
+    soft: dict[int, Array] = {}
+    reals: dict[int, float] = {}
+    if given is None:
+        return Observed(codes, soft, reals, Known({}, bn.interventions))
+    given = as_mapping(given, "what is given")
+    for name, value in given.items():
+        if name not in bn:
+            raise unknown_node(bn, name)
+        if is_missing(value):
+            raise ModelError(f"{name!r} was given as {value}; leave out what is not observed")
+        number = compiled.index.get(name)
+        if number is None:
+            reals[compiled.real_index[name]] = number_of(bn.variables[name], value)
+        elif is_by_state(value):
+            soft[number] = likelihoods(compiled.variables[name], value)
+        else:
+            codes[number] = code_of(compiled.variables[name], value)
+    return Observed(codes, soft, reals, Known(given, bn.interventions))
+
+
+def code_of(variable: Finite, value: Any) -> int:
+    """The code of a state by its name, or of the bin that a number falls into.
+
+    >>> code_of(Finite("age", ["<18", ">=18"], cuts=[18]), 20.5)
+    1
+    """
+    if isinstance(value, str):
+        return variable.code(value)
+    if variable.cuts is None or not _is_number(value):
+        return variable.code(value)
+    return bisect_right(variable.cuts, finite_number(value, variable.name))
+
+
+def number_of(variable: Variable, value: Any) -> float:
+    """The value of a variable without states: a number, which of a count is 0, 1, 2, …"""
+    x = finite_number(value, variable.name)
+    if isinstance(variable, Count) and not (x >= 0 and x.is_integer()):
+        raise ModelError(f"{variable.name!r} is a count, 0, 1, 2, ..., and cannot be {value!r}")
+    if isinstance(variable, Distributed) and variable.family.impossible(np.array([x]))[0]:
+        raise ModelError(f"{variable.name!r} is {variable.family!r}, of {variable.family.support}, and cannot be {value!r}")
+    return x
+
+
+def finite_number(value: Any, name: str) -> float:
+    """The value of a real variable, a number and nothing that only looks like one."""
+    try:
+        x = float(value) if _is_number(value) else math.nan
+    except OverflowError:
+        x = math.inf
+    if not math.isfinite(x):
+        raise ModelError(f"{name!r} is a number and needs a finite one, not {value!r}")
+    return x
+
+
+def likelihoods(variable: Finite, value: Any) -> Array:
+    """Likelihood evidence, p(what was seen | state) up to a factor: one number per state, in their order."""
+    array = numbers_by_state(variable, value, "likelihoods")
+    if not (np.isfinite(array).all() and (array >= 0.0).all()):
+        raise ModelError(f"the likelihoods of {variable.name!r} must be finite numbers from 0 up, not {array.tolist()}")
+    if not array.any():
+        raise ModelError(f"the likelihoods of {variable.name!r} are all zero: no state could have been seen so")
+    return array
+
+
+def is_by_state(value: Any) -> bool:
+    """Whether this is a number for each state, and not one state."""
+    if isinstance(value, (str, np.generic)):
+        return False
+    return isinstance(value, (list, tuple, Mapping, np.ndarray)) or hasattr(value, "__array__")
+
+
+def is_missing(value: Any) -> bool:
+    """Whether this stands for a cell without a value: None, NaN, or one of the marks that pandas has.
+
+    >>> is_missing(None), is_missing(float("nan")), is_missing(0.0)
+    (True, True, False)
+    """
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (Number, np.generic)) and bool(value != value)
+
+
+def numbers_by_state(variable: Finite, value: Any, what: str) -> Array:
+    """One number per state, from a sequence in their order or a mapping that lists every state.
+
+    >>> numbers_by_state(Finite("x", ["a", "b"]), {"b": 0.5, "a": 2}, "likelihoods")
+    array([2. , 0.5])
+    """
+    value = _labelled(variable, value)
+    numbers = _in_order(variable, value, what) if isinstance(value, Mapping) else value
+    array = as_numbers(numbers, f"the {what} of {variable.name!r} must be numbers, not {value!r}")
+    if array.shape != (variable.n_states,):
+        raise ModelError(
+            f"the {what} of {variable.name!r} must be one number for each of its {variable.n_states} states "
+            f"{listed(variable.states)}; got the shape {array.shape}"
+        )
+    return np.asarray(frozen(np.array(array)))
+
+
+def _labelled(variable: Finite, value: Any) -> Any:
+    """A pandas Series as a mapping from its labels, unless these are only positions."""
+    if isinstance(value, Mapping) or not _is_series(value):
+        return value
+    by_label = value.to_dict()
+    if len(by_label) < len(value):
+        raise ModelError(f"the numbers of {variable.name!r} have a label twice: one number for each state")
+    only_positions = list(by_label) == list(range(len(value))) and {str(i) for i in by_label} != set(variable.states)
+    return value if only_positions else by_label
+
+
+def _in_order(variable: Finite, value: Mapping[Any, Any], what: str) -> list[Any]:
+    by_code: dict[int, Any] = {}
+    for state, number in value.items():
+        code = variable.code(state)
+        if code in by_code:
+            raise ModelError(f"the {what} of {variable.name!r} have its state {variable.states[code]!r} twice")
+        by_code[code] = number
+    lacking = [s for i, s in enumerate(variable.states) if i not in by_code]
+    if lacking:
+        raise ModelError(f"the {what} of {variable.name!r} lack its state {lacking[0]!r}; list every state")
+    return [by_code[i] for i in range(variable.n_states)]
+
+
+def unknown_name(name: object, known: Iterable[str]) -> ModelError:
+    return ModelError(f"the network has no node {name!r}{nearest(name, known) if isinstance(name, str) else ''}")
+
+
+def unknown_node(bn: BayesNet, name: object) -> ModelError:
+    """The refusal of a name that is no node; one that `do` took out is known."""
+    if isinstance(name, str) and name in bn.intervened:
+        return ModelError(f"{name!r} was set to a number by do(...) and is no node any more: its children have its value in them")
+    return unknown_name(name, bn)
+
+
+def impossible(evidence: Observed) -> ModelError:
+    """The refusal of evidence that the network gives probability zero."""
+    return ModelError(f"this evidence has probability zero, so nothing can be asked given it: {in_words(evidence.given)}")
+
+
+def in_words(given: Mapping[str, Any]) -> str:
+    """Evidence for a sentence.
+
+    >>> in_words({"smoke": "yes", "age": 40.5, "xray": [0.1, 0.9]})
+    'smoke=yes, age=40.5, xray~(0.1, 0.9)'
+    """
+    words = [f"{name}{_value_in_words(value)}" for name, value in given.items()]
+    done = getattr(given, "done", {})
+    return listed([f"do({in_words(done)})", *words] if done else words, style="str")
+
+
+def _value_in_words(value: Any) -> str:
+    if _is_series(value):
+        value = value.to_dict()
+    if isinstance(value, Mapping):
+        return f"~({listed((f'{s}: {p:g}' for s, p in value.items()), style='str')})"
+    if is_by_state(value):
+        return f"~({listed((f'{p:g}' for p in np.asarray(value)), style='str')})"
+    return f"={state_text(value)}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Number) and not isinstance(value, (bool, np.bool_))
+
+
+def as_mapping(given: Any, what: str) -> Mapping[str, Any]:
+    """What a user wrote as a mapping from names: a mapping, or a row of a frame (a pandas Series)."""
+    if isinstance(given, Mapping):
+        return given
+    if not _is_series(given):
+        name, _, state = given.partition("=") if isinstance(given, str) and len(given) < 80 else ("", "", "")
+        hint = f"{{{name.strip() or 'x'!r}: {state.strip() or 'yes'!r}}}"
+        raise ModelError(f"{what} must be a mapping from names of variables, as in {hint}; not of type {type(given).__name__}")
+    by_name: Mapping[str, Any] = given.to_dict()
+    if len(by_name) < len(given):
+        raise ModelError(f"{what} names a variable twice")
+    return by_name
+
+
+def _is_series(value: Any) -> bool:
+    """Whether this is a mapping in all but name; a frame, which has two axes, is not."""
+    return hasattr(value, "to_dict") and np.ndim(value) == 1

@@ -1,0 +1,193 @@
+"""Exact answers: questions to finite and to conditional Gaussian networks, without regressions.
+
+A question that names only finite variables needs only the finite part of the network: no finite node has a real parent, so real
+nodes without evidence are barren. Each function takes targets as names and evidence as `Observed`, both already checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.blas import one_blas_thread
+from suffice.errors import ModelError, TooLarge, listed
+from suffice.inference.finite.logs import NEVER
+from suffice.inference.finite.questions import posterior
+from suffice.inference.numbers import hybrid
+from suffice.inference.numbers.gaussian import COLLINEAR, OVERFLOW, HiddenCount
+from suffice.inference.numbers.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureMode, Trouble, evidence_factors
+from suffice.models.questions.answers import Distribution, Marginals, MostProbable
+from suffice.models.questions.densities import MixtureParts, NormalParts, PoissonParts
+from suffice.models.questions.distribution_parts import DistributionParts
+from suffice.models.questions.evidence import Observed, impossible
+from suffice.models.questions.mixture import Mixture
+from suffice.models.questions.regressions import NoFormula, no_formula
+from suffice.remedies import BY_WEIGHTING
+from suffice.statistics.configurations import checked_cells
+from suffice.variables import Distributed
+
+if TYPE_CHECKING:
+    from suffice.models.bayes_net import BayesNet
+
+
+def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture:
+    """p(targets | evidence): a mixture where a target is real, of Poisson distributions where it is a count.
+
+    >>> from suffice import Gaussian
+    >>> from suffice import BayesNet
+    >>> from suffice.models.questions.evidence import observed
+    >>> bn = BayesNet("x -> y", {"x": Gaussian(1.0), "y": Gaussian(0.0, {"x": 2.0})})
+    >>> answer = query(bn, ["x"], observed(bn, {"y": 7.0}))
+    >>> round(answer.mean, 6), round(answer.variance, 6)
+    (3.0, 0.2)
+    """
+    compiled = bn.compiled
+    finite = [compiled.index[n] for n in targets if n in compiled.index]
+    variables = tuple(compiled.variables[compiled.finite[v]] for v in finite)
+    reals = [n for n in targets if n in compiled.real_index]
+    count = next((n for n in targets if n in compiled.counts), None)
+    if count is not None and len(targets) > 1:
+        raise ModelError(
+            f"{count!r} is {_kind(bn, count)}, which is asked for alone: {targets[targets[0] == count]!r} is another question"
+        )
+    with _part(bn, reals, evidence) as part:
+        if not reals:
+            probs = posterior(part.network, finite, evidence.codes, evidence_factors(part, evidence), everywhere=False).probs
+            if np.isnan(probs).any():
+                raise impossible(evidence)
+            return Distribution(variables, probs, given=evidence.given)
+        checked_cells(variables, "the answer")
+        found = hybrid.real_posterior(part, [compiled.real_index[n] for n in reals], finite, evidence)
+    _check_possible(found.log_prob, evidence)
+    if not finite:
+        return _mixture(bn, reals, found, evidence)
+    shape = tuple(v.n_states for v in variables)
+    cells = np.ravel_multi_index(tuple(found.codes.T), shape)
+    probs = np.bincount(cells, found.weights, int(np.prod(shape))).astype(np.float64).reshape(shape)
+    finite_part = Distribution(variables, probs, given=evidence.given)
+    return _mixture(bn, reals, found, evidence, cells=cells, finite=finite_part, asked=tuple(targets))
+
+
+def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
+    """p(x | evidence) of every node x. A real node that is observed has all of its probability at its value."""
+    compiled = bn.compiled
+    with _part(bn, compiled.reals, evidence) as part:
+        finite = hybrid.finite_marginals(part, evidence, lambda: compiled.tree)
+        _check_possible(finite.log_prob, evidence)
+        found = hybrid.real_marginals(part, evidence) if part.nodes else {}
+    for m, x in evidence.reals.items():
+        found[m] = Mixed(np.ones(1), np.array([[x]]), np.zeros((1, 1, 1)), np.zeros((1, 0), np.int64), finite.log_prob)
+    reals = {compiled.reals[m]: _mixture(bn, (compiled.reals[m],), found[m], evidence) for m in sorted(found)}
+    return Marginals(
+        compiled.variables, finite.probs, finite.start, finite.log_prob, evidence.given, reals=reals, index=compiled.index
+    )
+
+
+def log_prob_of(bn: BayesNet, evidence: Observed) -> float:
+    """ln p(evidence), a density where it gives reals."""
+    with _part(bn, (), evidence) as part:
+        return posterior(part.network, (), evidence.codes, evidence_factors(part, evidence)).log_prob
+
+
+def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> MostProbable:
+    """Where the joint density of the targets is highest, what is neither target nor observed summed out."""
+    compiled = bn.compiled
+    for count in (n for n in targets if n in compiled.counts):
+        raise ModelError(
+            f"the most probable value of {count!r}, {_kind(bn, count)}, is not searched for; name other targets, and ask for its "
+            f"distribution with query({count!r})"
+        )
+    finite, reals = [n for n in targets if n in compiled.index], [n for n in targets if n in compiled.real_index]
+    with _part(bn, reals, evidence) as part:
+        numbers = [compiled.index[n] for n in finite], [compiled.real_index[n] for n in reals]
+        mode = hybrid.most_probable(part, *numbers, evidence)
+    _check_possible(mode.log_prob, evidence)
+    found = {n: compiled.variables[n].states[c] for n, c in zip(finite, mode.codes.tolist(), strict=True)}
+    values = {**found, **dict(zip(reals, mode.values.tolist(), strict=True))}
+    return MostProbable({n: values[n] for n in targets}, mode.log_joint, mode.log_prob, evidence.given)
+
+
+def _mixture(bn: BayesNet, names: Sequence[str], found: Mixed, evidence: Observed, **more: Any) -> Mixture:
+    """The answer about some numbers, or about one that is not normal: of its own distribution where it is not observed."""
+    known: dict[str, Any] = {"log_prob_of_evidence": found.log_prob, "given": evidence.given, **more}
+    return Mixture(tuple(names), found.weights, _parts(bn, names, found, evidence), **known)
+
+
+def _parts(bn: BayesNet, names: Sequence[str], found: Mixed, evidence: Observed) -> MixtureParts:
+    if names[0] not in bn.compiled.counts - set(evidence.given):
+        return NormalParts(found.means, found.covariances)
+    variable = bn.variables[names[0]]
+    if isinstance(variable, Distributed):
+        return DistributionParts.of_moments(variable, found.means[:, 0], found.covariances[:, 0, 0])
+    return PoissonParts(found.means[:, 0])
+
+
+def _kind(bn: BayesNet, name: str) -> str:
+    variable = bn.variables[name]
+    return f"a number of {variable.family!r}" if isinstance(variable, Distributed) else "a count"
+
+
+def _check_possible(log_prob: float, evidence: Observed) -> None:
+    if log_prob == NEVER:
+        raise impossible(evidence)
+
+
+def _part(bn: BayesNet, reals: Sequence[str], evidence: Observed) -> AbstractContextManager[Hybrid]:
+    """What a question goes through: all of the network, or its finite part, if it neither asks for numbers nor gives some."""
+    return _whole(bn) if reals or evidence.reals else nullcontext(bn.compiled.finite_part)
+
+
+@contextmanager
+def _whole(bn: BayesNet) -> Iterator[Hybrid]:
+    with one_blas_thread, named(bn):
+        yield bn.compiled.hybrid
+
+
+@contextmanager
+def named(bn: BayesNet) -> Iterator[None]:
+    """Refusals in words: what inference knows by number has a name here."""
+    try:
+        yield
+    except Trouble as trouble:
+        raise _in_words(bn, trouble) from None
+    except ManyConfigurations as many:
+        names = listed(bn.compiled.finite[v] for v in many.variables)
+        raise TooLarge(
+            f"an exact answer goes through {many.n:,} configurations of {names}, and the limit is {many.limit:,}: observe some "
+            f"of them, or draw the answer with {BY_WEIGHTING}"
+        ) from None
+    except HiddenCount as hidden:
+        count, child = (bn.compiled.reals[m] for m in (hidden.count, hidden.child))
+        if count not in bn.compiled.counts:
+            raise no_formula(bn[count], dict.fromkeys(bn[count].real_parents, 0.0)) from None
+        raise NoFormula(
+            f"the answer depends on {child!r}, whose parent {count!r} is {_kind(bn, count)} that is not observed: the sum over "
+            "all its values has no formula",
+            [count],
+        ) from None
+    except MixtureMode as mixture:
+        names = listed(bn.compiled.finite[v] for v in mixture.variables)
+        raise ModelError(
+            f"the real targets are a mixture over {names}, whose highest point has no formula: make {names} targets, too, or "
+            "ask for the distribution with query"
+        ) from None
+
+
+def _in_words(bn: BayesNet, trouble: Trouble) -> ModelError:
+    compiled = bn.compiled
+    names = {compiled.finite[v]: code for v, code in trouble.states.items()}
+    where = ", ".join(f"{n}={compiled.variables[n].states[code]!r}" for n, code in names.items())
+    at = f" at {where}" if where else ""
+    seen = listed(compiled.reals[m] for m in trouble.observed)
+    if trouble.reason == COLLINEAR:
+        return ModelError(
+            f"the evidence on {seen} is collinear up to rounding{at}: one of these values follows from the others; leave it out"
+        )
+    if trouble.reason == OVERFLOW:
+        return ModelError(f"means or variances of real nodes grow beyond what a number holds{at}: coefficients are too large")
+    node = compiled.reals[trouble.reason]
+    own = ", ".join(f"{p.name}={p.states[names[p.name]]!r}" for p in bn[node].finite_parents)
+    return ModelError(f"{node!r} has no parameters at {own}: too few rows had it; fit with a prior")

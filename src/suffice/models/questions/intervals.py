@@ -1,0 +1,349 @@
+"""Credible intervals of answers: the parameters are drawn from their posterior, and each draw is asked the question.
+
+The point is the answer at the posterior means of the parameters; the interval's ends are quantiles of the answers at the
+draws. Parameters that cannot change the answer are not drawn, and what the evidence says is cut out of the tables before.
+
+Parameters that were learned from incomplete rows are drawn together, from a normal distribution of their coordinates whose
+covariance is the inverse of the observed information (`parameter_covariance`). The point is at their estimates.
+
+Regressions that were fitted are drawn by the normal approximation of their posterior, N(estimate, covariance), with dispersions
+and the variance of a linear regression held at their estimates (`draws`); the point is at their estimates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.blas import one_blas_thread
+from suffice.errors import FitError, ModelError, TooLarge, counted, listed, note
+from suffice.families.parameter_draws import DRAW, DrawnGaussian, DrawnLinear, DrawnNode, DrawnRegression, DrawnTable
+from suffice.families.protocol.family import Interval, Mean, checked_level
+from suffice.incomplete.rows import posteriors_over_tables
+from suffice.inference.finite.network import NONE, Array, GaussianNode, Ints, Network
+from suffice.inference.numbers.gaussian import Gaussians
+from suffice.inference.sampling.sampling import checked_seed
+from suffice.models.estimates.parameter_covariance import ParameterCovariance, drawn_together
+from suffice.models.questions import question as asking
+from suffice.models.questions.answers import Marginals
+from suffice.models.questions.evidence import Observed, impossible
+from suffice.models.questions.question import Question
+from suffice.models.questions.regressions import NoFormula, words
+from suffice.remedies import argument
+from suffice.statistics.configurations import n_configurations, sizes
+from suffice.variables import Finite, NotNormal
+
+if TYPE_CHECKING:
+    from suffice.models.bayes_net import BayesNet
+
+FEWEST = 1_000
+MAX_NUMBERS = 2**25
+"""Answers times draws: 256 MiB."""
+
+
+@one_blas_thread
+def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float, draws: int = FEWEST, seed: int = 0) -> Any:
+    """p(targets | evidence) at the posterior means, with the equal-tailed interval of each probability, or of each real mean.
+
+    >>> from suffice import Dirichlet
+    >>> from suffice import fit
+    >>> from suffice.models.questions.evidence import observed
+    >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
+    >>> answer = query(bn, ["x"], observed(bn, {"y": "b"}), 0.9)
+    >>> answer.probs.round(2), answer.interval.lower.round(1), answer.interval.upper.round(1)
+    (array([0.31, 0.69]), array([0. , 0.2]), array([0.8, 1. ]))
+    """
+    tail = (1.0 - checked_level(level)) / 2.0
+    question = Question.of(bn, targets, evidence)
+    for name in question.nodes:
+        check_drawable(bn[name], question.observed)
+    size = len(question.reals) or n_configurations(question.finite)
+    check_draws(draws, size)
+    redrawn = Redrawn(question, np.random.SeedSequence(checked_seed(seed)))
+    point: Any = _at_means(bn, question).query(targets, evidence.given)
+    answers = redrawn.answers(draws, size)
+    possible = answers[~np.isnan(answers).any(axis=1)]
+    if not len(possible):
+        raise impossible(evidence)
+    interval, error = _ends(possible, tail)
+    how = _how(question, level, draws, draws - len(possible), error, redrawn.joint)
+    if question.reals:
+        one = len(question.reals) == 1
+        return replace(point, mean_interval=Interval(*(end[0] if one else end for end in interval)), how=how)
+    shape = point.probs.shape
+    return replace(point, interval=Interval(*(end.reshape(shape) for end in interval)), how=how)
+
+
+def marginals(bn: BayesNet, evidence: Observed, level: float, draws: int = FEWEST, seed: int = 0) -> Marginals:
+    """p(x | evidence) of every node, each with the interval that `query` gives it; what is observed has no width.
+
+    A node whose answer can have no interval is told without one, with a note; if none can, the reason is refused.
+    """
+    checked_level(level)
+    found = asking.marginals(bn, evidence)
+    answers, refused = {}, {}
+    for name, answer in found.items():
+        try:
+            seen = asking.is_observed(bn, name, evidence)
+            answers[name] = answer.certain() if seen else query(bn, [name], evidence, level, draws, seed)
+        except (ModelError, FitError) as error:
+            answers[name], refused[name] = answer, error
+    if refused and len(refused) == sum(not asking.is_observed(bn, name, evidence) for name in found):
+        raise next(iter(refused.values()))
+    if refused:
+        note(f"{listed(refused)} told without an interval: {next(iter(refused.values()))}")
+    return found.with_answers(answers)
+
+
+def _ends(answers: Array, tail: float) -> tuple[Interval, float]:
+    """The quantiles tail and 1 − tail of each column, and the largest of their standard errors.
+
+    The error of a quantile q is half the way between the quantiles q ± √(q(1 − q)/n): so far the number of draws below the
+    true one may be off, which is binomial (David & Nagaraja 2003, Order Statistics, 3rd ed., p. 159).
+    """
+    step = math.sqrt(tail * (1.0 - tail) / len(answers))
+    at = [max(0.0, tail - step), tail, tail + step]
+    low = np.quantile(answers, at, axis=0)
+    high = np.quantile(answers, [1.0 - q for q in at], axis=0)
+    error = max(float((low[2] - low[0]).max()), float((high[0] - high[2]).max())) / 2.0
+    return Interval(low[1], high[1]), error
+
+
+def _how(question: Question, level: float, draws: int, lost: int, error: float, joint: ParameterCovariance | None) -> str:
+    bn = question.bn
+    regressions = [bn[n].is_regression for n in question.nodes]
+    if joint is not None or (regressions and all(regressions)):
+        point = "exact at the estimates"
+    else:
+        modes = "" if bn.estimate == Mean() else " (not the modes, which the network has)"
+        point = f"exact at the posterior means{modes}" + (" and the estimates of regressions" if any(regressions) else "")
+    without = f" less {lost:,} that rule the evidence out" if lost else ""
+    normal = "" if joint is None else f" of normal parameters, by the {joint.how}"
+    held = f"; {counted(joint.n_held, 'parameter')} at 0, or that no row speaks for, held" if joint and joint.n_held else ""
+    drawn = f"{draws:,} draws{normal}{without}{held}"
+    return f"{point}; {100 * level:.10g} % interval from {drawn} (Monte-Carlo error of its ends {error:.2g})"
+
+
+def _at_means(bn: BayesNet, question: Question) -> BayesNet:
+    """The network with the posterior means of the families that matter as their point values."""
+    from suffice.models.bayes_net import BayesNet
+
+    if bn.estimate == Mean():
+        return bn
+    cpds = {n: bn[n] for n in bn}
+    for n in question.nodes:
+        cpd = cpds[n]
+        if cpd.imagined is not None:
+            cpds[n] = cpd.family.estimate(cpd.child, cpd.parent_variables, cpd.seen, cpd.imagined, Mean())
+    return BayesNet.of(bn.dag, bn.variables, cpds, interventions=bn.interventions)
+
+
+def check_draws(draws: object, size: int) -> None:
+    """Refuse too few draws, and more numbers than may be held."""
+    if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < FEWEST:
+        raise ModelError(f"the ends of an interval need at least {FEWEST:,} draws of the parameters, not {draws!r}")
+    if draws * size > MAX_NUMBERS:
+        raise TooLarge(f"{draws:,} draws of an answer of {size:,} numbers are {draws * size:,}; the limit is {MAX_NUMBERS:,}")
+
+
+def check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
+    """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula."""
+    name, without = cpd.child.name, f"ask without {argument('interval')}"
+    if isinstance(cpd.child, NotNormal) and not cpd.is_regression:
+        what = "count" if cpd.child.whole else "number"
+        raise ModelError(f"an interval cannot be found for answers that depend on the {what} {name!r}; {without}")
+    if not cpd.is_regression:
+        return
+    about = f"the answer depends on {name!r}, a {words(cpd)}"
+    if cpd.fitted is None:
+        raise FitError(
+            f"{about} that was not fitted to complete rows by itself (it was given by hand, learned by EM, or has a number that "
+            f"do(...) set): its coefficients have no covariance to draw them by; {without}, or fit it to complete rows"
+        )
+    if not np.isfinite(cpd.fitted.covariance).all():
+        raise FitError(f"{about} whose coefficients have no finite covariance to draw them by; {without}")
+    if cpd.family.linear:
+        return
+    if lacking := [p for p in cpd.real_parents if p not in known]:
+        raise NoFormula(
+            f"{about} on numbers of which {listed(lacking)} is not observed: there is no formula for the integral",
+            lacking,
+            f"observe {listed(lacking)}: an interval needs exact answers",
+        )
+    if not isinstance(cpd.child, Finite) and name not in known:
+        raise ModelError(
+            f"{about}: intervals are known of probabilities and of means of Gaussian numbers, not of its mean; {without}"
+        )
+
+
+NUMBERS = 2**22
+"""A block of draws takes about this many numbers, some times over."""
+
+MAX_CONFIGURATIONS = 2**18
+"""Real nodes that hang together are conditioned once for each configuration of their finite parents; more are refused."""
+
+
+PIECE, MAX_PIECES = 600.0, 100
+"""ln of the ratio that one factor may hold, and factors that are made of one at most: below e^−60,000 a number may be 0."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Real nodes that hang together when what is observed is taken out, and their finite parents that are not observed."""
+
+    members: tuple[int, ...]
+    targets: tuple[int, ...]
+    scope: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def n_configurations(self) -> int:
+        return math.prod(self.sizes)
+
+
+class Redrawn:
+    """The families that matter, each with a generator of its own.
+
+    Variables are numbered anew, finite and real apart, those that are not observed first. Evidence is cut out of the tables, so
+    a factor is over free variables alone. Groups of real nodes add one factor each, the density of what is observed of them.
+
+    >>> from suffice import Dirichlet
+    >>> from suffice import fit
+    >>> from suffice.models.questions.evidence import observed
+    >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
+    >>> asked = Question.of(bn, ["y"], observed(bn, {"x": "b"}))
+    >>> answers = Redrawn(asked, np.random.SeedSequence(0)).answers(10_000, size=2)
+    >>> answers.shape, answers.mean(axis=0).round(1)
+    ((10000, 2), array([0.5, 0.5]))
+    """
+
+    def __init__(self, question: Question, seeds: np.random.SeedSequence) -> None:
+        bn, known = question.bn, question.observed
+        finite = [n for n in (*question.free, *known) if isinstance(bn.variables[n], Finite)]
+        self._number = {n: i for i, n in enumerate(finite)}
+        factors = [n for n in question.nodes if bn[n].is_regression and not bn[n].family.linear]
+        real_nodes = [n for n in question.nodes if not isinstance(bn.variables[n], Finite) and n not in factors]
+        others = [n for n in known if n not in self._number and n not in real_nodes]
+        self._real_number = {n: i for i, n in enumerate([*real_nodes, *others])}
+        self._question = question
+        together = {node: tie.nodes[0] for tie in bn.ties for node in tie.nodes}
+        cpds: dict[str, Any] = {n: bn[n] for n in question.nodes}
+        self.joint = drawn_together(bn, question.nodes)
+        joined = () if self.joint is None else self.joint.charts
+        table_nodes = [n for n in question.nodes if n in self._number and n not in factors]
+        self._tables: list[Any] = [
+            DrawnTable(cpds[n], self._number, known, n in bn.intervened or n in joined, n in together or n in joined)
+            for n in table_nodes
+        ]
+        self._tables += [DrawnRegression(cpds[n], self._number, known) for n in factors]
+        kinds = {n: DrawnLinear if bn[n].is_regression else DrawnNode if n in joined else DrawnGaussian for n in real_nodes}
+        self._gaussians: list[Any] = [kind(cpds[n], self._number, self._real_number) for n, kind in kinds.items()]
+        self._groups = self._grouped(real_nodes)
+        names = [*table_nodes, *factors, *real_nodes]
+        own = dict(zip(names, seeds.spawn(len(names)), strict=True))
+        first = {together.get(n, n): n for n in reversed(names)}  # of the nodes that share their parameters, one gives the seed
+        self._rngs = {n: np.random.default_rng(own[first[together.get(n, n)]]) for n in names}
+        self._joint_rng = np.random.default_rng(seeds.spawn(1)[0])
+        self._likelihoods = [((self._number[n],), NONE, likelihood) for n, likelihood in question.soft.items()]
+        self._network = self._as_network([1] * len(self._groups))
+
+    def _as_network(self, pieces: Sequence[int]) -> Network:
+        """The factors with their scopes, groups' in pieces; but for likelihood evidence their numbers come with each draw."""
+        variables = [self._question.bn.variables[n] for n in self._number if n not in self._question.observed]
+        sizes = [v.n_states for v in variables if isinstance(v, Finite)]
+        factors = [(t.scope, t.child, np.ones(t.shape)) for t in self._tables]
+        factors += [(g.scope, NONE, np.ones(g.sizes)) for g, k in zip(self._groups, pieces, strict=True) for _ in range(k)]
+        return Network.of(sizes, [*factors, *self._likelihoods])
+
+    def _grouped(self, real_nodes: Sequence[str]) -> list[Group]:
+        bn, known = self._question.bn, self._question.observed
+        label: dict[str, int] = {}
+        for i, name in enumerate(real_nodes):
+            joined = {label[p] for p in bn[name].real_parents if p not in known}
+            label = {n: i if at in joined else at for n, at in label.items()} if joined else label
+            label[name] = i
+        return [self._group([n for n in real_nodes if label[n] == at]) for at in sorted(set(label.values()))]
+
+    def _group(self, members: Sequence[str]) -> Group:
+        bn, known = self._question.bn, self._question.observed
+        parents = {v.name: v for n in members for v in bn[n].finite_parents if v.name not in known}
+        numbers = {n: self._real_number[n] for n in members}
+        targets = tuple(i for n, i in numbers.items() if n in self._question.reals)
+        group = Group(tuple(numbers.values()), targets, tuple(self._number[n] for n in parents), sizes(parents.values()))
+        if group.n_configurations > MAX_CONFIGURATIONS:
+            raise TooLarge(
+                f"an interval of this answer runs over {group.n_configurations:,} configurations of {listed(parents)} in each "
+                f"draw; the limit is {MAX_CONFIGURATIONS:,}"
+            )
+        return group
+
+    def answers(self, n: int, size: int) -> Array:
+        """The answer at each of n draws: [n, size]. A draw to which the evidence is impossible answers NaN."""
+        result = np.empty((n, size))
+        numbers = self._network.tables.size + sum(t.n_spare for t in self._tables) + sum(g.n_numbers for g in self._gaussians)
+        numbers += sum(g.n_configurations * len(g.members) for g in self._groups)
+        step = max(1, min(n, NUMBERS // max(1, numbers, size)))
+        for start in range(0, n, step):
+            part = result[start : start + step]
+            part[:] = self._answered(len(part))
+        return result
+
+    def _answered(self, n: int) -> Array:
+        joint = {} if self.joint is None else self.joint.drawn(n, self._joint_rng)
+        families = zip([*self._tables, *self._gaussians], self._rngs.items(), strict=True)
+        every = [family.cut(joint[name]) if name in joint else family.draw(n, rng) for family, (name, rng) in families]
+        drawn, nodes = every[: len(self._tables)], every[len(self._tables) :]
+        means: dict[int, Array] = {}
+        pieces = []
+        for group in self._groups:
+            densities, of_targets = self._conditioned(group, nodes, n)
+            drawn += densities
+            pieces.append(len(densities))
+            means |= dict(zip(group.targets, of_targets, strict=True))
+        network = self._network if max(pieces, default=1) == 1 else self._as_network(pieces)
+        drawn += [np.repeat(likelihood[None], n, axis=0) for _, _, likelihood in self._likelihoods]
+        tables = np.concatenate(drawn, axis=1) if drawn else np.zeros((n, 0))
+        if not self._question.reals:
+            return _posteriors(network, [self._number[v.name] for v in self._question.finite], tables)
+        averaged = {}
+        for group in self._groups:
+            weights = _posteriors(network, group.scope, tables) if group.scope and group.targets else np.ones((n, 1))
+            for t in group.targets:
+                averaged[t] = np.where(weights == 0.0, 0.0, weights * means[t]).sum(axis=1)
+        return np.column_stack([averaged[self._real_number[r]] for r in self._question.reals])
+
+    def _conditioned(self, group: Group, nodes: Sequence[GaussianNode], n: int) -> tuple[list[Array], list[Array]]:
+        """For each draw and configuration the density of what is observed, up to a factor, and the means of the targets.
+
+        Densities may differ by more than floats can hold: then they come as factors, equal ones, whose product they are.
+        """
+        known, C = self._question.observed, group.n_configurations
+        codes = np.unravel_index(np.arange(C), group.sizes) if group.scope else ()
+        configurations: dict[int, int | Ints] = {i: known[name] for name, i in self._number.items() if name in known}
+        configurations |= {v: np.tile(c.astype(np.int64), n) for v, c in zip(group.scope, codes, strict=True)}
+        configurations[DRAW] = np.repeat(np.arange(n), C)
+        values = {i: np.array([known[name]]) for name, i in self._real_number.items() if name in known}
+        answer = Gaussians(nodes).condition(group.members, group.targets, values, configurations, n * C, joint=False)
+        log_density = answer.log_density.reshape(n, C)
+        with np.errstate(invalid="ignore"):
+            below = log_density - log_density.max(axis=1, keepdims=True)
+        return in_pieces(below), [answer.mean[:, 0, j].reshape(n, C) for j in range(len(group.targets))]
+
+
+def _posteriors(network: Network, targets: Sequence[int], tables: Array) -> Array:
+    return posteriors_over_tables(network, list(targets), network.unobserved(), tables)
+
+
+def in_pieces(logs: Array) -> list[Array]:
+    """Numbers up to 1 by their logs; where they differ by more than floats hold, as equal factors whose product they are.
+
+    >>> [p.tolist() for p in in_pieces(np.array([0.0, -np.inf]))], len(in_pieces(np.array([0.0, -1000.0])))
+    ([[1.0, 0.0]], 2)
+    """
+    span = -float(np.min(logs, where=np.isfinite(logs), initial=0.0))
+    k = min(MAX_PIECES, max(1, math.ceil(span / PIECE)))
+    return [np.exp(logs / k)] * k

@@ -1,0 +1,233 @@
+"""A question to a network by names: which families its answer depends on, and what may be special about it.
+
+`requisite` nodes are those whose families matter. Regressions become tables, Gaussians or densities before a question is
+answered; an answer may not depend on those that have no formula, or be such a regression itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import ModelError, listed, note
+from suffice.families.design import configurations
+from suffice.graphs import Dag
+from suffice.inference.finite.logs import NEVER
+from suffice.inference.finite.network import Array
+from suffice.models.questions import hybrid
+from suffice.models.questions.answers import Distribution, Marginals
+from suffice.models.questions.densities import ResponseParts
+from suffice.models.questions.evidence import Observed, impossible, observed, unknown_node
+from suffice.models.questions.mixture import Mixture
+from suffice.models.questions.regressions import NoFormula, answerable, no_formula, reduced, words
+from suffice.remedies import BY_DRAWS, Remedy
+from suffice.variables import Finite, Variable
+
+if TYPE_CHECKING:
+    from suffice.models.bayes_net import BayesNet
+
+
+def requisite(dag: Dag, targets: Iterable[str], observed: Collection[str], soft: Collection[str] = ()) -> tuple[str, ...]:
+    """The nodes whose p(x | parents) can change p(targets | evidence), parents before children.
+
+    `observed` have a value, `soft` only likelihoods. All other families may be left out: those of barren nodes, and those that
+    the evidence cuts off. The parents of a node in the answer are in it, too, or observed. Shachter 1998, UAI 14, p. 480.
+
+    >>> dag = Dag("a -> b -> c -> d; e -> c")
+    >>> requisite(dag, ["c"], []), requisite(dag, ["c"], ["b"]), requisite(dag, ["b"], ["c"])
+    (('a', 'b', 'e', 'c'), ('e', 'c'), ('a', 'b', 'e', 'c'))
+    >>> requisite(dag, ["a"], []), requisite(dag, ["a"], [], soft=["b"])
+    (('a',), ('a', 'b'))
+    """
+    above: set[str] = set()  # visited on the way up: the family counts
+    below: set[str] = set()  # visited on the way down
+    stack = [(x, True) for x in targets]
+    while stack:
+        x, from_child = stack.pop()
+        seen = x in observed
+        if x not in above and (seen is not from_child or x in soft):
+            above.add(x)
+            stack += [(parent, True) for parent in dag.parents(x)]
+        if not seen and x not in below:
+            below.add(x)
+            stack += [(child, False) for child in dag.children(x)]
+    return tuple(x for x in dag.topological_order if x in above)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A question by names: `nodes` are those whose families matter; `observed` and `soft` is known of them or their parents.
+
+    >>> from suffice import BayesNet
+    >>> from suffice.models.questions.evidence import observed
+    >>> a, b, c = (Finite(name, ["no", "yes"]) for name in "abc")
+    >>> bn = BayesNet("a -> b -> c", {"a": [0.5, 0.5], "b": [[1, 0], [0, 1]], "c": [[1, 0], [0, 1]]}, [a, b, c])
+    >>> asked = Question.of(bn, ["c"], observed(bn, {"b": "yes"}))
+    >>> asked.nodes, asked.observed
+    (('c',), {'b': 1})
+    """
+
+    bn: BayesNet
+    targets: tuple[Variable, ...]
+    evidence: Observed
+    nodes: tuple[str, ...]
+    observed: Mapping[str, Any]
+    soft: Mapping[str, Array]
+
+    @classmethod
+    def of(cls, bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Question:
+        compiled = bn.compiled
+        observed: dict[str, Any] = {compiled.finite[i]: int(evidence.codes[i]) for i in np.flatnonzero(evidence.codes >= 0)}
+        observed |= {compiled.reals[i]: value for i, value in evidence.reals.items()}
+        soft = {compiled.finite[i]: likelihood for i, likelihood in evidence.soft.items()}
+        nodes = requisite(bn.dag, targets, observed, soft)
+        near = {*nodes, *(p for n in nodes for p in bn.dag.parents(n))}
+        values, likelihoods = ({n: v for n, v in known.items() if n in near} for known in (observed, soft))
+        return cls(bn, tuple(bn.variables[t] for t in targets), evidence, nodes, values, likelihoods)
+
+    @property
+    def finite(self) -> tuple[Finite, ...]:
+        """The targets that have states."""
+        return tuple(t for t in self.targets if isinstance(t, Finite))
+
+    @property
+    def reals(self) -> tuple[str, ...]:
+        """The targets that are numbers."""
+        return tuple(t.name for t in self.targets if not isinstance(t, Finite))
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """What matters and is not observed."""
+        return tuple(n for n in self.nodes if n not in self.observed)
+
+
+def query_of_relevant(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> Any:
+    """The answer from the distributions that matter to it, where the evidence needs an integral without a formula on which the
+    answer may not depend; the probability of all evidence is not known then."""
+    question = Question.of(bn, names, evidence)
+    kept = {n: value for n, value in evidence.given.items() if n in question.observed or n in question.soft}
+    small = reduced(bn, names, _observed_in(bn, observed(bn, kept))[0], needed=question.nodes)
+    answer = replace(hybrid.query(small, names, observed(small, kept)), given=evidence.given)
+    return answer if isinstance(answer, Distribution) else replace(answer, log_prob_of_evidence=float("nan"))
+
+
+def is_number_without_rates(bn: BayesNet, name: str) -> bool:
+    """Whether a node is a regression of a number that is neither Gaussian nor Poisson, whatever is observed."""
+    return bn[name].is_regression and not bn[name].family.closes
+
+
+def regressed(bn: BayesNet, name: str, evidence: Observed) -> Mixture:
+    """A regression of a number whose numbers are given: mixed over its finite parents that are not, if nothing below is seen."""
+    cpd: Any = bn[name]
+    numbers = _observed_in(bn, evidence)[0]
+    below = [n for n in evidence.given if name in bn.dag.ancestors(n)]
+    if below:
+        fact = f"{name!r} is a {words(cpd)}, whose distribution given {listed(below)} below it has no formula"
+        raise NoFormula(fact, [], f"leave {listed(below)} out, or draw the answer with {BY_DRAWS}")
+    if any(p not in numbers for p in cpd.real_parents):
+        raise no_formula(cpd, numbers)
+    hidden = [v for v in cpd.finite_parents if not is_observed(bn, v.name, evidence)]
+    asked: Any = bn.query([v.name for v in hidden], evidence.given) if hidden else None
+    probs = np.ones(1) if asked is None else asked.probs.reshape(-1)
+    seen = {v.name: evidence.codes[bn.compiled.index[v.name]] for v in cpd.finite_parents}
+    columns, _ = configurations(hidden, seen | {p: numbers[p] for p in cpd.real_parents})
+    some = {n: column[probs > 0] for n, column in columns.items()}
+    weights = probs[probs > 0]
+    parts, log_prob = ResponseParts(cpd, some, len(weights)), _known_log_prob(bn, evidence)
+    return Mixture((name,), weights, parts, log_prob_of_evidence=log_prob, given=evidence.given)
+
+
+def _known_log_prob(bn: BayesNet, evidence: Observed) -> float:
+    """ln p(evidence), NaN where it has no formula; evidence that cannot be is refused."""
+    try:
+        found = bn.log_prob_of(evidence.given)
+    except NoFormula:
+        return float("nan")
+    if found == NEVER:
+        raise impossible(evidence)
+    return found
+
+
+def without_regressions(bn: BayesNet, names: Iterable[str], evidence: Observed) -> tuple[BayesNet, Observed]:
+    """The network and the evidence of a question that has no open regressions any more."""
+    if not bn.compiled.open:
+        return bn, evidence
+    small = reduced(bn, names, *_observed_in(bn, evidence))
+    return small, observed(small, evidence.given)
+
+
+def _observed_in(bn: BayesNet, evidence: Observed) -> tuple[dict[str, float], list[str]]:
+    """The numbers that are observed, and the finite variables of which there is evidence."""
+    numbers = {bn.compiled.reals[m]: x for m, x in evidence.reals.items()}
+    return numbers, [n for n in evidence.given if n not in numbers]
+
+
+def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
+    """Those of the nodes that have a formula; the others are left out, with a note."""
+    if not bn.compiled.open:
+        found = hybrid.marginals(bn, evidence)
+        return found.of_nodes(bn.variables) if bn.compiled.reals else found
+    names = answerable(bn, *_observed_in(bn, evidence))
+    small, known = without_regressions(bn, names, evidence)
+    numbers = {n: answer for n in bn if n not in names and (answer := _regressed_or_none(bn, n, evidence)) is not None}
+    left_out = [n for n in bn if n not in names and n not in numbers]
+    if left_out:
+        name = left_out[0]
+        python = f"it with query({name!r}, ..., method=LikelihoodWeighting())"
+        note(
+            f"{listed(left_out)} left out: regressions on numbers that are not observed, and nodes below them, have no exact "
+            f"distribution; draw {Remedy(python, f'that of {name!r} with --method lw:10000')}"
+        )
+    return hybrid.marginals(small, known).of_nodes((n for n in bn if n in names or n in numbers), numbers)
+
+
+def _regressed_or_none(bn: BayesNet, name: str, evidence: Observed) -> Mixture | None:
+    try:
+        return regressed(bn, name, evidence) if is_number_without_rates(bn, name) else None
+    except NoFormula:
+        return None
+
+
+def share_of_draws(refused: NoFormula, evidence: Observed) -> str:
+    """How the probability of states can be drawn; a density cannot be."""
+    observe = f"observe {listed(refused.lacking)}, too"
+    if evidence.reals or evidence.soft:
+        return f"{observe}: the density of numbers cannot be drawn"
+    names, states = list(evidence.given), tuple(evidence.given.values())
+    asked = (repr(names[0]), repr(states[0])) if len(names) == 1 else (repr(names), repr(states))
+    drawn = Remedy(f"query({asked[0]}, method=LikelihoodWeighting())[{asked[1]}]", "suffice query --method lw:10000")
+    return f"{observe}, or draw p(given) as {drawn}"
+
+
+def checked_targets(bn: BayesNet, targets: str | Sequence[str]) -> tuple[str, ...]:
+    """The names that are asked for: at least one, each once, all known."""
+    if isinstance(targets, str):
+        names: tuple[str, ...] = (targets,)
+    elif isinstance(targets, (set, frozenset)) or not isinstance(targets, Iterable):
+        raise ModelError(f"targets are a name or a list of names, whose order is that of the axes; not {targets!r}")
+    else:
+        names = tuple(targets)
+    if not names:
+        raise ModelError("there is no target: name at least one variable")
+    for name in names:
+        if not isinstance(name, str) or name not in bn:
+            raise unknown_node(bn, name)
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise ModelError(f"the target {twice!r} is named twice")
+    return names
+
+
+def check_not_observed(bn: BayesNet, names: Iterable[str], evidence: Observed) -> None:
+    """Refuse targets whose value is given."""
+    known = [n for n in names if is_observed(bn, n, evidence)]
+    if known:
+        raise ModelError(f"{listed(known)} is asked for and given at once; ask for what is not observed")
+
+
+def is_observed(bn: BayesNet, name: str, evidence: Observed) -> bool:
+    """Whether its value is given. Likelihood evidence does not make it known: it is weighed in."""
+    return name in evidence.given and bn.compiled.index.get(name) not in evidence.soft

@@ -1,0 +1,75 @@
+"""Questions to a Markov network that is too large for a tree, where what is given cuts off all but a small part of it.
+
+Given hard evidence, what is far is independent of the targets: factors are taken at the states observed, and of what is left only
+the parts that hang together with a target matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.engines.scan import scan
+from suffice.models.undirected.factor import Factor
+
+if TYPE_CHECKING:
+    from suffice.models.markov_net import MarkovNet
+
+
+def near_net(net: MarkovNet, targets: Iterable[str], given: Mapping[str, Any]) -> tuple[MarkovNet, dict[str, Any]]:
+    """The network of all that hangs together with targets, given the states of others; and what else is given of it.
+
+    >>> from suffice import MarkovNet
+    >>> from suffice import Finite
+    >>> v = {n: Finite(n, ["no", "yes"]) for n in "abc"}
+    >>> chain = MarkovNet({("a", "b"): np.eye(2), ("b", "c"): np.eye(2)}, v)
+    >>> near_net(chain, ["a"], {"b": "yes"})[0].factors[0].log
+    array([0., 1.])
+    """
+    from suffice.models.markov_net import MarkovNet
+
+    seen = {n: net.variables[n].code(s) for n, s in given.items() if n in net.variables and _is_state(s)}
+    touching: dict[str, list[int]] = {n: [] for n in net.variables}
+    for k, f in enumerate(net.factors):
+        for name in f.names:
+            touching[name].append(k)
+    inside: set[str] = set()
+    used: set[int] = set()
+    waiting = [t for t in targets if t not in seen]
+    while waiting:
+        name = waiting.pop()
+        if name in inside:
+            continue
+        inside.add(name)
+        for k in set(touching[name]) - used:
+            used.add(k)
+            waiting += [n for n in net.factors[k].names if n not in seen]
+    factors = [_sliced(net.factors[k], seen) for k in sorted(used)]
+    rest = {n: s for n, s in given.items() if n not in seen and n in inside}
+    return MarkovNet.of({n: v for n, v in net.variables.items() if n in inside}, factors), rest
+
+
+def _is_state(value: Any) -> bool:
+    """Whether a value names a state; likelihoods are numbers for all states."""
+    return isinstance(value, (str, bool, int, float, np.generic))
+
+
+def _sliced(factor: Factor, seen: Mapping[str, int]) -> Factor:
+    """A factor with the states of some of its variables known."""
+    at = tuple(seen.get(n, slice(None)) for n in factor.names)
+    return Factor(tuple(v for v in factor.variables if v.name not in seen), factor.log[at])
+
+
+def blanket_net(net: MarkovNet, target: str, rows: Any) -> MarkovNet | None:
+    """The network of a target and its neighbours by the factors that it is in: enough for rows that show all neighbours."""
+    from suffice.models.markov_net import MarkovNet
+
+    own = [f for f in net.factors if target in f.names]
+    names = dict.fromkeys([target, *(n for f in own for n in f.names)])
+    data = scan(rows)
+    around = [n for n in names if n != target]
+    if not set(around) <= set(data.columns) or any(data.take(around).missing.values()):
+        return None
+    return MarkovNet.of({n: net.variables[n] for n in names}, own)

@@ -1,0 +1,133 @@
+"""What all undirected models can be asked, by a directed twin.
+
+A distribution whose graph has a triangulation of small cliques is also a Bayesian network on it: nodes are eliminated one by one,
+and each is given those that are left of its neighbours. So there is no second inference: questions go to that network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from suffice.errors import ModelError
+from suffice.graphs import Graph
+from suffice.variables import Variable
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from suffice.inference.finite.junction_tree import JunctionTree
+    from suffice.models.bayes_net import BayesNet
+    from suffice.models.questions.answers import Marginals, MostProbable
+    from suffice.models.questions.evidence import Given
+
+    Array = npt.NDArray[np.float64]
+
+
+class Undirected:
+    """What a `MarkovNet` can be asked. A subclass has `graph`, `variables` and `_directed`, which makes the network that answers.
+
+    `given` is that of `BayesNet.query`: a finite variable has a state or likelihoods, a real one a number.
+    """
+
+    file_kind: ClassVar[str]
+    """What its files call it."""
+
+    @property
+    def graph(self) -> Graph:
+        """Which variables interact."""
+        raise NotImplementedError
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        """The variables by name."""
+        raise NotImplementedError
+
+    def _directed(self) -> BayesNet:
+        """The same distribution as a Bayesian network on a triangulation; refused with its size where that is too large."""
+        raise NotImplementedError
+
+    @cached_property
+    def directed(self) -> BayesNet:
+        """The same distribution as a Bayesian network, on a triangulation of the graph; made when it is first needed.
+
+        Its arrows are an order of elimination, not causes.
+        """
+        return self._directed()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "directed"}
+
+    def to_bayes_net(self) -> BayesNet:
+        """The same distribution as a Bayesian network with the same independences, which only a decomposable graph has."""
+        if not self.graph.is_decomposable:
+            raise ModelError(
+                "no Bayesian network has the independences of this graph, which is not decomposable: a cycle has no chord; "
+                ".directed is the same distribution on a triangulated graph"
+            )
+        return self.directed
+
+    def separated(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
+        """Whether the graph says that a and b, names or sets of names, are independent given others."""
+        return self.graph.separated(a, b, given)
+
+    def query(self, targets: str | Sequence[str], given: Given = None, **how: Any) -> Any:
+        """p(targets | given), as `BayesNet.query`."""
+        return self.directed.query(targets, given, **how)
+
+    def marginals(self, given: Given = None) -> Marginals:
+        """p(x | given) of every node x, all at once."""
+        return self.directed.marginals(given)
+
+    def log_prob_of(self, given: Given) -> float:
+        """ln p(given), a density where it gives reals; −inf for what cannot be."""
+        return self.directed.log_prob_of(given)
+
+    def most_probable(self, given: Given = None, targets: str | Sequence[str] | None = None) -> MostProbable:
+        """The most probable states of all that is not observed, or of the targets with the rest summed out."""
+        return self.directed.most_probable(given, targets)
+
+    def predict_proba(self, rows: Any, target: str, **how: Any) -> Any:
+        """p(target | the other cells of a row), for each row, as `BayesNet.predict_proba`."""
+        return self.directed.predict_proba(rows, target, **how)
+
+    def predict(self, rows: Any, target: str, **how: Any) -> Any:
+        """The most probable state of the target in each row given its other cells (a real target: its mean), as one column."""
+        return self.directed.predict(rows, target, **how)
+
+    def impute(self, rows: Any, **how: Any) -> Any:
+        """The rows with each missing cell filled, as `BayesNet.impute`."""
+        return self.directed.impute(rows, **how)
+
+    def log_prob(self, rows: Any) -> Array:
+        """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there)."""
+        return self.directed.log_prob(rows)
+
+    def log_likelihood(self, data: Any) -> float:
+        """Σ ln p(row) over the data."""
+        return self.directed.log_likelihood(data)
+
+    def entropy(self) -> float:
+        """H(p) in nats."""
+        return self.directed.entropy()
+
+    def sample(self, n: int, seed: int | None = None) -> pa.Table:
+        """n independent rows drawn from the model as an Arrow table, finite columns dictionary-encoded."""
+        return self.directed.sample(n, seed)
+
+    def to_dot(self) -> str:
+        """The graph in the language of Graphviz."""
+        return self.graph.to_dot()
+
+    @property
+    def junction_tree(self) -> JunctionTree:
+        """What exact answers cost: the tree of the finite nodes, its largest product and its memory."""
+        return self.directed.junction_tree
+
+    @property
+    def treewidth(self) -> int:
+        """The size of the largest clique of the junction tree, less one: an upper bound, as found."""
+        return self.junction_tree.treewidth

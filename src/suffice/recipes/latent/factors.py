@@ -1,0 +1,286 @@
+"""Factor analysis and probabilistic PCA: hidden numbers that explain real columns, and how many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.blas import one_blas_thread
+from suffice.engines.data import Data
+from suffice.engines.scan import scan
+from suffice.errors import DataError, FitError, listed, note
+from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.graphs import Dag
+from suffice.iteration import Progress, checked_seconds
+from suffice.learning.ascent.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
+from suffice.learning.em import EmRun, checked_numbers, run_of
+from suffice.learning.incomplete.beginnings import beginnings
+from suffice.learning.incomplete.hidden_numbers import FLOOR
+from suffice.learning.incomplete.task import task_of
+from suffice.learning.latent.factor_analysis import FactorMoments, FactorWay
+from suffice.learning.latent.factor_problem import FactorProblem, with_common_noise
+from suffice.learning.latent.mixture_setup import Diagonal, Spherical
+from suffice.models.bayes_net import BayesNet
+from suffice.models.estimates.hidden_numbers import conventions_in_words, rotations
+from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
+from suffice.recipes.latent.choices import Optimum, best_of, checked_judge, checked_sizes
+from suffice.recipes.latent.factors_run import FactorsRun
+from suffice.statistics import Statistics
+from suffice.structure.undirected.selection import HeldOut
+from suffice.variables import Real, Variable
+
+if TYPE_CHECKING:
+    from suffice.argument_types import RowsLike, SizesLike
+    from suffice.scores import Penalised
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What was asked, checked."""
+
+    spherical: bool
+    name: str
+    columns: tuple[str, ...]
+    starts: int
+    start: Any
+    seed: int
+    tol: float
+    max_iter: int
+    threads: int | None
+    watch: Progress[Any]
+
+    def names(self, k: int) -> tuple[str, ...]:
+        """The factors."""
+        return tuple(f"{self.name}{i + 1}" for i in range(k)) if k > 1 else (self.name,)
+
+
+@one_blas_thread
+def factors(
+    data: RowsLike | Statistics,
+    k: SizesLike = 1,
+    *,
+    noise: Diagonal | Spherical | None = None,
+    name: str = "factor",
+    starts: int = 3,
+    start: Mapping[str, float] | Sequence[float] | Array | None = None,
+    seed: int = 0,
+    tol: float = 1e-6,
+    max_iter: int = 500,
+    choose: Penalised | HeldOut | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+    time_limit: float | None = None,
+) -> FactorsRun:
+    """`k` hidden numbers that explain the real columns of the data: x = mean + loadings · factors + noise, by maximum likelihood.
+
+    The noise of each column is its own, `Diagonal()` (factor analysis, the default), or that of all, `Spherical()` (probabilistic
+    PCA). Complete rows need one scan: their means and covariances, or `Statistics` that hold them, are all that is needed.
+    Missing cells are summed out by EM; no row is left out.
+
+    `k` may be several numbers, `range(1, 6)`: then `choose` takes the best, by `BIC()` (the default), `AIC()` or
+    `HeldOut(folds=5)`, and `run.choices` tells how they compare.
+
+    The climb begins at `starts` places, and the best end is kept; or at `start`, the noise of each column, {column: variance} or
+    in the order of the columns. Noise that falls to zero (a Heywood case) stops at a millionth of the column's variance, and is
+    reported. Other graphs, priors, finite columns beside: `em(dag, data, hidden=[Real("ability")])`.
+
+    >>> rows = {"a": [1.0, 2.5, 3.0, 5.0, 3.0, 2.5], "b": [1.1, 3.0, 2.0, 4.0, 3.5, 2.5], "c": [2.0, 2.5, 2.0, 4.0, 3.5, 3.5]}
+    >>> run = factors(rows)
+    >>> run.loadings.round(2).tolist(), round(run.log_likelihood, 4)
+    ([[1.0], [0.96], [0.65]], -17.5793)
+    >>> run.model.dag
+    Dag('factor -> a; factor -> b; factor -> c')
+    """
+    spherical = isinstance(_checked_noise(noise), Spherical)
+    rows = data if isinstance(data, Statistics) else _numbers(scan(data))
+    variables = _columns(rows, name)
+    tol, max_iter, seed, _, _ = checked_numbers(tol, max_iter, seed, starts, None)
+    weight = rows.weight if isinstance(rows, Statistics) else rows.n_rows
+    sizes, judge = checked_sizes(k, max(1, int(weight)), "factors", "rows"), checked_judge(choose, "factors", classes=False)
+    if isinstance(judge, HeldOut) and isinstance(rows, Statistics):
+        raise DataError("HeldOut() needs rows, and statistics have none: choose by BIC() or AIC()")
+    watch: Progress[Any] = Progress("factors", checked_seconds(time_limit), progress)
+    asked = _Asked(spherical, name, tuple(variables), starts, start, seed, tol, max_iter, threads, watch)
+    try:
+        given = _covariances(rows, asked)
+        if isinstance(k, (int, np.integer)):
+            return _best(rows, given, sizes[0], asked)[0]
+        run, choices = best_of(sizes, lambda n: _best(rows, given, n, asked), lambda r: _value(judge, r, rows, asked), "factors")
+        return replace(run, choices=choices)
+    finally:
+        watch.close()
+
+
+def _numbers(rows: Data) -> Data:
+    """The rows with columns taken as numbers wherever they can be: few different values are no states here."""
+    return rows.with_numbers(rows.columns)
+
+
+def _checked_noise(noise: Any) -> Diagonal | Spherical:
+    if not isinstance(noise, (Diagonal, Spherical, type(None))):
+        raise FitError(f"the noise of columns is Diagonal() or Spherical(), not {noise!r}")
+    return noise or Diagonal()
+
+
+def _columns(rows: Data | Statistics, name: str) -> dict[str, Variable]:
+    if isinstance(rows, Statistics):
+        return {n: v for n, v in rows.variables.items() if isinstance(v, Real)}
+    if name in rows.columns or any(c.startswith(name) and c[len(name) :].isdecimal() for c in rows.columns):
+        raise DataError(f"the data has a column that is called like a factor, {name!r}: give these another name, name='f'")
+    refuse_other_kinds(list(rows.schema.values()), "factors", "leave it out, or em(dag, data, hidden=[Real('factor')])")
+    return dict(rows.schema)
+
+
+def _refuse_many(k: int, asked: _Asked) -> None:
+    """Refuse more factors than covariances can tell: Ledermann's bound."""
+    p = len(asked.columns)
+    most = p - 1 if asked.spherical else max((m for m in range(p) if (p - m) ** 2 >= p + m), default=0)
+    if k > most:
+        raise FitError(
+            f"{k} factor{'s' if k > 1 else ''} of {p} columns have more loadings than covariances could tell: at most {most} "
+            "can be learned; give more columns"
+        )
+
+
+def _covariances(rows: Data | Statistics, asked: _Asked) -> Covariances | None:
+    """All that complete rows say, in one scan; None where cells are missing."""
+    if isinstance(rows, Data) and any(rows.missing.values()):
+        return None
+    on = "covariance" if asked.spherical else "correlation"
+    return Covariances.of(rows, asked.columns, on=on, threads=asked.threads)
+
+
+def _best(rows: Any, given: Covariances | None, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
+    """The best factors, and whether the search was stopped before its end."""
+    _refuse_many(k, asked)
+    if given is None:
+        return _by_em(rows, k, asked)
+    moments = FactorMoments(given, k)
+    ways, stopped = _ways(moments, asked)
+    ordered = best_first(ways, len(ways))
+    if stopped:
+        note("factors were stopped before the end; these are the best so far")
+    return _run(moments, ordered, asked), stopped
+
+
+def _ways(moments: FactorMoments, asked: _Asked) -> tuple[list[FactorWay], bool]:
+    """Newton's method from every start; with the same noise everywhere the best is known at once."""
+    if asked.spherical:
+        way = FactorWay.at(moments, moments.spherical().logs)
+        way.record()
+        way.converged = True
+        return [way], False
+    n = 1 if asked.start is not None else asked.starts
+
+    def places() -> Iterator[Array]:
+        if asked.start is not None:
+            yield moments.clip(np.log(_noise_at(asked.start, asked.columns) / moments.given.scale**2))
+            return
+        for i, seed in enumerate(np.random.SeedSequence(asked.seed).spawn(n)):
+            yield moments.random(np.random.default_rng(seed)) if i else moments.first()
+
+    def climb(i: int, way: FactorWay) -> None:
+        way.climb(asked.max_iter, asked.tol, lambda: asked.watch.check(f"{moments.k} factors, start {i + 1}"))
+
+    return from_starts(places(), n, asked.watch, lambda logs: FactorWay.at(moments, logs), climb)
+
+
+def _noise_at(start: Any, columns: Sequence[str]) -> Array:
+    """The noise to begin with, in the order of the columns."""
+    given = [start.get(c, np.nan) for c in columns] if isinstance(start, Mapping) else start
+    try:
+        noise = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        noise = np.zeros(0)
+    if noise.shape != (len(columns),) or not (np.isfinite(noise) & (noise > 0.0)).all():
+        raise FitError(f"a start is the noise of each column, {len(columns)} variances above 0, not {start!r}")
+    return noise
+
+
+def _run(moments: FactorMoments, ways: list[FactorWay], asked: _Asked) -> FactorsRun:
+    best, given = ways[0], moments.given
+    point = best.point.parameters
+    loadings, noise, names = moments.loadings(point), moments.noise(point), asked.names(moments.k)
+    first = np.argmax(np.abs(loadings) > 0.0, axis=0)
+    loadings = loadings * np.where(loadings[first, np.arange(moments.k)] < 0.0, -1.0, 1.0)
+    _say_small([c for c, log in zip(given.names, point.logs, strict=True) if not asked.spherical and log <= np.log(FLOOR)])
+    hidden = tuple(Real(n) for n in names)
+    cpds: dict[str, Any] = {h.name: ConditionalGaussian(h, (), np.zeros(()), np.zeros(0), np.ones(())) for h in hidden}
+    for column, mean, own, v in zip(given.names, given.mean, loadings, noise, strict=True):
+        cpd = ConditionalGaussian(Real(column), hidden, np.asarray(mean), own, np.asarray(v))
+        cpds[column] = with_common_noise(cpd, first=column == given.names[0]) if asked.spherical else cpd
+    model = _network(cpds, given.weight, names, asked)
+    optima = tuple(Optimum(w.point.objective, len(w.trace), w.converged, None) for w in ways)
+    facts = (optima, None, given.weight, names, asked.columns, asked.spherical)
+    return FactorsRun(model, tuple(best.trace), best.converged, *facts)
+
+
+def _network(cpds: dict[str, Any], weight: float, names: tuple[str, ...], asked: _Asked) -> BayesNet:
+    dag = Dag({n: list(cpd.parents) for n, cpd in cpds.items()})
+    variables: dict[str, Variable] = {n: cpd.child for n, cpd in cpds.items()}
+    what = "probabilistic PCA" if asked.spherical else "factor analysis"
+    info = f"{what} of {weight:,.10g} rows, maximum likelihood{conventions_in_words(names, rotations(dag, variables, names))}"
+    return BayesNet.of(dag, variables, cpds, fit_info=info, incomplete=True, hidden=names)
+
+
+def _say_small(columns: list[str]) -> None:
+    if columns:
+        note(
+            f"the noise of {listed(columns)} fell to its least value, a millionth of the column's variance: factors all but "
+            "determine it (a Heywood case); use fewer factors"
+        )
+
+
+def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
+    """The factors of rows with missing cells."""
+    if asked.start is not None:
+        raise FitError("start= is of complete rows; where cells are missing, em(dag, data, hidden=..., start=bn) takes a network")
+    names = asked.names(k)
+    dag = Dag({**{n: [] for n in names}, **{c: list(names) for c in asked.columns}})
+    task = task_of(dag, rows, hidden=[Real(n) for n in names], threads=asked.threads)
+    task = replace(task, variables={n: task.variables[n] for n in (*names, *asked.columns)})
+    problem: FactorProblem = FactorProblem.of(task)  # type: ignore[assignment]
+    problem = replace(problem, spherical=asked.columns if asked.spherical else ())
+
+    def climb(i: int, way: Climb) -> None:
+        def watch(_: Climb) -> None:
+            asked.watch.check(f"{k} factors, start {i + 1}, iteration {len(way.trace)}: {way.point.objective:,.3f}")
+
+        way.run(steps_of(problem, way.point, Squarem()), asked.tol, asked.max_iter, watch)
+
+    thetas = beginnings(problem, None, asked.starts, asked.seed)
+    climbs, stopped = from_starts(
+        thetas, asked.starts, asked.watch, lambda theta: Climb(problem, evaluated(problem, theta)), climb
+    )
+    return _of_em(run_of(problem, climbs, asked.starts, stopped, asked.tol), problem.weight, names, asked), stopped
+
+
+def _of_em(run: EmRun, weight: float, names: tuple[str, ...], asked: _Asked) -> FactorsRun:
+    optima = tuple(Optimum(o.objective, o.iterations, o.converged, o.stopped or None) for o in run.optima)
+    return FactorsRun(run.model, run.trace, run.converged, optima, None, weight, names, asked.columns, asked.spherical)
+
+
+def _value(judge: Any, run: FactorsRun, rows: Data | Statistics, asked: _Asked) -> float:
+    """What a number of factors is judged by; of held-out rows, ln p under what the rows outside their fold teach."""
+    if not isinstance(judge, HeldOut):
+        return run.log_likelihood - float(judge.price(run.n_rows)) * run.n_parameters
+    assert isinstance(rows, Data)
+    return sum(_log_likelihood_outside(*pair, run.k, asked) for pair in rows.split(judge.folds, asked.seed))
+
+
+def _log_likelihood_outside(train: Data, test: Data, k: int, asked: _Asked) -> float:
+    """ln p of rows that were not learned from: by their moments where no cell is missing."""
+    run = _best(train, _covariances(train, asked), k, asked)[0]
+    if any(test.missing.values()):
+        return run.model.log_likelihood(test)
+    other = Covariances.of(test, asked.columns, on="covariance", checked=False, threads=asked.threads)
+    own = replace(other, mean=run.mean, scale=np.ones(len(run.mean)))
+    S, covariance = own.of_others(other), run.covariance
+    square = float(np.trace(np.linalg.solve(covariance, S)))
+    return -0.5 * other.weight * (len(S) * float(np.log(2.0 * np.pi)) + float(np.linalg.slogdet(covariance)[1]) + square)

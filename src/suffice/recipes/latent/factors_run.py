@@ -1,0 +1,131 @@
+"""What `factors` returns: the network, its loadings and noise as arrays, and the factors of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.blas import one_blas_thread
+from suffice.display import OneTable
+from suffice.iteration import Run
+from suffice.models.bayes_net import BayesNet
+from suffice.recipes.latent.choices import Choices, Optimum
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FactorsRun(OneTable, Run[BayesNet]):
+    """Factors and how they were found. They are standard normal and independent; which rotation of them is meant is fixed by
+    convention: Λᵀ Ψ⁻¹ Λ is diagonal and falls, and the first loading of each is above 0.
+
+    >>> from suffice import factors
+    >>> rows = {"a": [1.0, 2.5, 3.0, 5.0, 3.0, 2.5], "b": [1.1, 3.0, 2.0, 4.0, 3.5, 2.5], "c": [2.0, 2.5, 2.0, 4.0, 3.5, 3.5]}
+    >>> run = factors(rows, 1)
+    >>> run.loadings.round(3).tolist(), run.noise.round(3).tolist(), run.n_parameters
+    ([[1.0], [0.955], [0.653]], [0.389, 0.005, 0.192], 9)
+    >>> run.scores({"a": [5.0], "b": [4.0], "c": [None]}).round(3)
+    array([[1.382]])
+    """
+
+    optima: tuple[Optimum, ...]
+    """The end of every start, the best first."""
+    choices: Choices | None
+    """The numbers of factors that were tried, if there were several."""
+    n_rows: float
+    """The rows that were learned from: their number, or their weight."""
+    names: tuple[str, ...]
+    """The factors: the columns of `loadings`."""
+    columns: tuple[str, ...]
+    """The columns of the data: the rows of `loadings`."""
+    spherical: bool = field(default=False, repr=False)
+    """Whether all columns have the same noise: probabilistic PCA."""
+
+    @property
+    def k(self) -> int:
+        """The number of factors."""
+        return len(self.names)
+
+    @property
+    def loadings(self) -> Array:
+        """Λ: how much of each factor there is in each column: column × factor."""
+        return np.array([self.model[c].coefficients[self._places(c)] for c in self.columns])
+
+    def _places(self, column: str) -> list[int]:
+        parents: Sequence[str] = self.model[column].real_parents
+        return [parents.index(n) for n in self.names]
+
+    @property
+    def noise(self) -> Array:
+        """Ψ: the variance of each column that factors do not explain."""
+        return np.array([float(self.model[c].variance) for c in self.columns])
+
+    @property
+    def mean(self) -> Array:
+        """The mean of each column."""
+        return np.array([float(self.model[c].intercept) for c in self.columns])
+
+    @property
+    def covariance(self) -> Array:
+        """Λ Λᵀ + Ψ: the covariance of the columns."""
+        loadings = self.loadings
+        return np.asarray(loadings @ loadings.T + np.diag(self.noise))
+
+    @property
+    def communalities(self) -> Array:
+        """The share of the variance of each column that factors explain."""
+        return np.asarray(1.0 - self.noise / np.diag(self.covariance))
+
+    @property
+    def n_parameters(self) -> int:
+        """The free parameters: means, loadings and noise, without the k(k − 1)/2 that only a rotation tells apart."""
+        return self.model.n_parameters
+
+    @property
+    def bic(self) -> float:
+        """log-likelihood − ½ k ln N: higher is better."""
+        return self.log_likelihood - 0.5 * self.n_parameters * float(np.log(self.n_rows))
+
+    @property
+    def aic(self) -> float:
+        """log-likelihood − k: higher is better."""
+        return self.log_likelihood - self.n_parameters
+
+    @property
+    def icl(self) -> float:
+        """Not a number: factors are no classes, which could overlap."""
+        return float("nan")
+
+    @one_blas_thread
+    def scores(self, rows: Any) -> Array:
+        """E[factors | row] of each row, new rows or old: row × factor. Missing cells are summed out."""
+        return np.stack([np.asarray(self.model.predict(rows, name), np.float64) for name in self.names], axis=1)
+
+    def log_prob(self, rows: Any) -> Array:
+        """ln p(row) of each row, factors and missing cells summed out."""
+        return self.model.log_prob(rows)
+
+    def _headline(self) -> str:
+        end = "converged" if self.converged else "not converged"
+        same = sum(self.objective - o.objective <= 1e-3 for o in self.optima)
+        starts = f"; best of {len(self.optima)} starts, {same} of which reached it" if len(self.optima) > 1 else ""
+        noise = ", the same noise in all columns" if self.spherical else ""
+        number = "1 factor" if self.k == 1 else f"{self.k} factors"
+        return (
+            f"{number} of {len(self.columns)} columns{noise}, {self.n_parameters:,} parameters, {self.n_rows:,.10g} rows; "
+            f"log-likelihood {self.log_likelihood:.10g}, BIC {self.bic:.10g}; {end} in {self.n_iterations} iterations{starts}"
+        )
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        header = ["column", *self.names, "noise", "explained"]
+        parts = zip(self.columns, self.loadings.tolist(), self.noise.tolist(), self.communalities.tolist(), strict=True)
+        return header, [[name, *own, noise, share] for name, own, noise, share in parts]
+
+    def _below(self) -> str:
+        turned = "; only a rotation tells factors apart, and it is fixed, too" if self.k > 1 else ""
+        words = f"\nBy convention factors have mean 0, variance 1 and a first loading above 0{turned}."
+        return words + (f"\n\n{self.choices!r}" if self.choices else "")

@@ -1,0 +1,265 @@
+"""Mixtures: networks with a hidden class, learned by EM, and the number of their classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.blas import one_blas_thread
+from suffice.checkpoints.journal import checkpoint_of
+from suffice.engines.data import Data
+from suffice.engines.scan import scan
+from suffice.errors import DataError, FitError, listed, note
+from suffice.families.priors.priors import Prior, as_prior
+from suffice.families.protocol.family import Estimate, checked_estimate
+from suffice.graphs import Dag
+from suffice.incomplete.classes import ClassParameters
+from suffice.iteration import Packed, Progress
+from suffice.learning.ascent.climb import Climb, Point, evaluated, from_starts, steps_of
+from suffice.learning.em import checked_numbers
+from suffice.learning.latent.mixture_parts import CollapsedClass
+from suffice.learning.latent.mixture_setup import Mixture, Table
+from suffice.learning.latent.mixture_start import Starts, given_start, start_at
+from suffice.models.bayes_net import BayesNet
+from suffice.recipes.latent.choices import ICL, Optimum, best_of, checked_judge, checked_sizes
+from suffice.recipes.latent.mixture_run import MixtureRun
+from suffice.remedies import in_python
+from suffice.statistics import Statistics
+from suffice.structure.undirected.selection import HeldOut
+from suffice.variables import Finite, Real, Variable
+
+if TYPE_CHECKING:
+    from suffice.argument_types import Path, PriorLike, RowsLike, SizesLike
+    from suffice.learning.latent.mixture_setup import Kind
+    from suffice.scores import Penalised
+
+
+@dataclass(frozen=True, eq=False)
+class _MixtureTask:
+    """What was asked, checked."""
+
+    families: Any
+    name: str
+    prior: Prior | None
+    how: Estimate
+    starts: int
+    start: Any
+    seed: int
+    tol: float
+    max_iter: int
+    threads: int | None
+    watch: Progress[Any]
+
+
+@one_blas_thread
+def mixture(
+    data: RowsLike,
+    k: SizesLike,
+    families: Kind | Mapping[str, Kind] | None = None,
+    *,
+    name: str = "class",
+    prior: PriorLike | None = None,
+    estimate: Estimate | None = None,
+    starts: int = 10,
+    start: object = None,
+    seed: int = 0,
+    tol: float = 1e-6,
+    max_iter: int = 500,
+    choose: Penalised | ICL | HeldOut | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+    time_limit: float | None = None,
+    checkpoint: Path | None = None,
+) -> MixtureRun:
+    """A mixture of `k` classes: the network of a hidden class that explains the columns of the data, learned by EM.
+
+    Given the class, all real columns together are normal, finite columns have a table each, and counts a Poisson rate each.
+    `families` says how real columns vary within a class: `Full()` (the default), `Tied()`, `Diagonal()` or `Spherical()`, or
+    one of them by column; columns of one kind are together. Missing cells are summed out exactly; no row is left out.
+
+    `k` may be several numbers, `range(1, 6)`: then `choose` takes the best, by `BIC()` (the default), `AIC()`, `ICL()` or
+    `HeldOut(folds=5)`, and `run.choices` tells how they compare.
+
+    EM climbs from `starts` starts, drawn by `seed`, and keeps the best; `run.optima` has the end of each. Or `start` is one:
+    responsibilities (row × class), (weights, means, covariances), or another run. A climb ends when an iteration gains no more
+    than `tol` in log-likelihood; `tol=0` makes all `max_iter` iterations. Without a prior a class may collapse onto a point,
+    where the likelihood has no maximum: that start is given up, and reported. `time_limit` (seconds) or Ctrl-C keeps the best
+    so far. Classes are numbered by falling weight, whatever the start. `checkpoint` is a directory in which the run keeps where
+    it is: killed or stopped, the same call goes on from there, as in `em`.
+
+    >>> run = mixture({"x": [1.0, 1.1, 0.9, 1.2, 5.0, 5.2, 4.9]}, 2)
+    >>> run.weights.round(3), run.means.round(2).tolist()
+    (array([0.571, 0.429]), [[1.05], [5.03]])
+    >>> run.predict({"x": [1.5, 4.5]})
+    array([0, 1])
+    >>> run.model.dag
+    Dag('class -> x')
+    """
+    rows = _rows(data, name)
+    sizes = checked_sizes(k, rows.n_rows, "classes", "rows")
+    how, (tol, max_iter, seed, _, _) = checked_estimate(estimate), checked_numbers(tol, max_iter, seed, starts, None)
+    judge = checked_judge(choose, "classes")
+    if len(sizes) > 1 and start is not None:
+        raise FitError("a start has a number of classes of its own: give k as that number")
+    watch: Progress[Any] = Progress("mixture", time_limit, progress)
+    task = _MixtureTask(families, name, as_prior(prior), how, starts, start, seed, tol, max_iter, threads, watch)
+    asked = {
+        "k": sizes,
+        "families": families,
+        "prior": prior,
+        "estimate": estimate,
+        "starts": starts,
+        "start": start,
+        "seed": seed,
+    }
+    asked |= {"tol": tol, "max_iter": max_iter, "choose": judge}
+    try:
+        with checkpoint_of(checkpoint, "mixture", rows, asked) as watch.memory:
+            if isinstance(k, (int, np.integer)):
+                run, _ = _learned(_table(rows, start), sizes[0], task)
+            else:
+                run = _chosen(rows, sizes, judge, task)
+            watch.memory.finish()
+            return run
+    finally:
+        watch.close()
+
+
+def _rows(data: Any, name: str) -> Data:
+    if isinstance(data, Statistics):
+        raise DataError("a mixture is learned from rows, and statistics have none; give the data itself")
+    rows = scan(data)
+    if name in rows.columns:
+        raise DataError(f"the data has a column {name!r}, too: give the hidden class another name, name='group'")
+    return rows
+
+
+def _table(rows: Data, start: Any = None) -> Table:
+    """The rows, equal ones merged where there are no real numbers; responsibilities are of the rows as they are."""
+    numbers = any(isinstance(v, Real) for v in rows.schema.values())
+    return Table.of(rows, merge=not numbers and (start is None or isinstance(start, MixtureRun)))
+
+
+def _learned(table: Table, k: int, task: _MixtureTask) -> tuple[MixtureRun, bool]:
+    """The best mixture of k classes, and whether it was stopped before its end."""
+    hidden = Finite(task.name, [str(c) for c in range(k)])
+    made = table.mixture(hidden, task.families, task.prior, task.how)
+    mixture = replace(made, components=replace(made.components, threads=task.threads))
+    try:
+        climbs, stopped = _climbs(mixture, task)
+    except CollapsedClass as collapse:
+        raise _all_collapsed(1, str(collapse), mixture) from None
+    fallen = [c.stopped for c in climbs if c.stopped]
+    if len(fallen) == len(climbs):
+        raise _all_collapsed(len(climbs), fallen[0], mixture)
+    if stopped:
+        note(f"stopped in start {len(climbs)} of {task.starts}: the mixture is the best so far")
+    if fallen:
+        note(f"{len(fallen)} of {len(climbs)} starts collapsed and were given up: {fallen[0]}")
+    climbs.sort(key=lambda c: (bool(c.stopped), -c.point.objective))
+    return _run(climbs, mixture, task), stopped
+
+
+class _Drawn(Climb):
+    """A climb whose start is drawn when it begins."""
+
+    def restore(self, packed: Packed) -> None:
+        if self.point.statistic is None and packed[0]["cuts"][1:]:
+            self.point = self.point._replace(parameters=self.point.parameters())
+        super().restore(packed)
+
+
+def _climbs(mixture: Mixture, task: _MixtureTask) -> tuple[list[Climb], bool]:
+    """EM from every start, and whether it was stopped before the end."""
+    k = mixture.hidden.n_states
+    n = 1 if task.start is not None or k == 1 else task.starts  # one class has one optimum
+
+    def climb(i: int, way: Climb) -> None:
+        def watch(_: Climb) -> None:
+            where = f"start {i + 1}, iteration {len(way.trace)}"
+            task.watch.check(f"{k} classes, {where}: {way.point.objective:,.3f}")
+
+        way.point = evaluated(mixture, way.point.parameters())
+        way.resume()
+        way.run(steps_of(mixture, way.point), task.tol, task.max_iter, watch)
+
+    def begin(drawn: Callable[[], ClassParameters]) -> Climb:
+        return _Drawn(mixture, Point(drawn, None, -np.inf, -np.inf))
+
+    climbs, stopped = from_starts(_starts(mixture, task, n), n, task.watch, begin, climb, CollapsedClass)
+    return [c for c in climbs if c.trace or c.stopped], stopped
+
+
+def _starts(mixture: Mixture, task: _MixtureTask, n: int) -> Iterator[Callable[[], ClassParameters]]:
+    if task.start is not None:
+        yield partial(_start_at if isinstance(task.start, MixtureRun) else given_start, task.start, mixture)
+        return
+    starts = Starts(mixture, task.seed)
+    for i, seed in enumerate(np.random.SeedSequence(task.seed).spawn(n)):
+        yield partial(starts.draw, np.random.default_rng(seed), i % 2 == 0)
+
+
+def _start_at(run: MixtureRun, mixture: Mixture) -> ClassParameters:
+    if run.k != mixture.hidden.n_states or dict(run._variables) != dict(mixture.variables):
+        words = f"{run.k} classes and the columns {listed(run._variables)}"
+        raise FitError(f"the run to start from has {words}; they must agree")
+    return start_at(mixture, run.weights, run.columns, run.means, run.covariances, {**run.probs, **run.rates})
+
+
+def _all_collapsed(n: int, why: str, mixture: Mixture) -> FitError:
+    names = [name for part in mixture.parts for name in part.names]
+    return FitError(
+        f"all {n} starts of a mixture of {mixture.hidden.n_states} classes of {listed(names)} collapsed: {why}; "
+        "use fewer classes, a prior, for instance (Dirichlet(1), NormalInverseGamma()), or a covariance that all classes share, "
+        "Tied()"
+    )
+
+
+def _order(parameters: ClassParameters) -> list[int]:
+    """The classes by falling weight, and then by their parameters."""
+    w, numbers = parameters.weights, [getattr(part, a) for part in parameters.parts for a in part.arrays]
+    return sorted(range(len(w)), key=lambda c: (-round(float(w[c]), 9), *(x for a in numbers for x in a[c].ravel().tolist())))
+
+
+def _run(climbs: list[Climb], mixture: Mixture, task: _MixtureTask) -> MixtureRun:
+    """The mixture, its classes in order: class → every column, and among columns that are normal together from each to those
+    after it."""
+    best, hidden = climbs[0], mixture.hidden
+    order, sums = _order(best.point.parameters), best.point.statistic.sums
+    parameters = best.point.parameters.permuted(order)
+    cpds = mixture.cpds(parameters, sums.counts[order])
+    variables: dict[str, Variable] = {hidden.name: hidden, **mixture.variables}
+    by = "maximum likelihood" if task.prior is None else f"posterior {type(task.how).__name__.lower()}"
+    model = BayesNet.of(
+        Dag({n: list(cpds[n].parents) for n in variables}),
+        variables,
+        cpds,
+        prior=task.prior,
+        estimate=task.how,
+        fit_info=f"a mixture of {hidden.n_states} classes by EM from {mixture.weight:,.10g} rows, {by}",
+        incomplete=True,
+        hidden=[hidden.name],
+    )
+    ends = (c.trace[-1].objective if c.trace else -np.inf for c in climbs)
+    optima = [Optimum(end, len(c.trace), c.converged, in_python(c.stopped) or None) for end, c in zip(ends, climbs, strict=True)]
+    facts = (tuple(optima), None, mixture.weight, hidden.name, parameters, sums.hard, dict(mixture.variables))
+    return MixtureRun(model, tuple(best.trace), best.converged, *facts)
+
+
+def _chosen(rows: Data, sizes: list[int], judge: Any, task: _MixtureTask) -> MixtureRun:
+    """The best of several numbers of classes; one at which all starts collapse is out."""
+    table = _table(rows)
+    best, choices = best_of(sizes, lambda k: _learned(table, k, task), lambda run: _value(judge, run, rows, task), "classes")
+    return replace(best, choices=choices)
+
+
+def _value(judge: Any, run: MixtureRun, rows: Data, task: _MixtureTask) -> float:
+    """What a number of classes is judged by; of held-out rows, ln p under what the rows outside their fold teach."""
+    if isinstance(judge, HeldOut):
+        pairs = rows.split(judge.folds, task.seed)
+        return sum(_learned(_table(train.hold()), run.k, task)[0]._held_out(test) for train, test in pairs)
+    return run.icl if isinstance(judge, ICL) else run.log_likelihood - float(judge.price(run.n_rows)) * run.n_parameters

@@ -1,0 +1,192 @@
+"""What `mixture` returns: the network, its parameters as arrays, and the classes of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.blas import one_blas_thread
+from suffice.display import OneTable
+from suffice.engines.data import Data
+from suffice.engines.scan import scan
+from suffice.errors import DataError, nearest
+from suffice.families.protocol.family import Array
+from suffice.incomplete.classes import (
+    ClassLogLikelihood,
+    ClassNormals,
+    ClassParameters,
+    ClassPosterior,
+    ImpossibleRow,
+    ScoredClasses,
+)
+from suffice.iteration import Run
+from suffice.models.bayes_net import BayesNet
+from suffice.recipes.latent.choices import Choices, Optimum
+from suffice.statistics.configurations import frozen
+from suffice.variables import Count, Finite, Variable
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MixtureRun(OneTable, Run[BayesNet]):
+    """A mixture and how it was found. The classes are ordered by falling weight, those of equal weight by their first
+    parameter, so that their numbers do not depend on the start.
+
+    >>> from suffice import mixture
+    >>> run = mixture({"x": [1.0, 1.1, 0.9, 1.2, 5.0, 5.2, 4.9], "f": ["u", "u", "v", "u", "v", "v", "v"]}, 2)
+    >>> run.probs["f"].round(2).tolist(), run.n_parameters
+    ([[0.75, 0.25], [0.0, 1.0]], 7)
+    >>> run.responsibilities({"x": [1.0, None], "f": ["u", "v"]}).round(2)
+    array([[1.  , 0.  ],
+           [0.25, 0.75]])
+    """
+
+    optima: tuple[Optimum, ...]
+    """The end of every start, the best first, those that collapsed last."""
+    choices: Choices | None
+    """The numbers of classes that were tried, if there were several."""
+    n_rows: float
+    """The rows that were learned from: their number, or their weight."""
+    name: str
+    """The hidden class."""
+    _parameters: ClassParameters = field(repr=False)
+    _hard: float = field(repr=False)
+    """Σ ln r, r the responsibility of each row's most probable class."""
+    _variables: Mapping[str, Variable] = field(repr=False)
+
+    @property
+    def k(self) -> int:
+        """The number of classes."""
+        return len(self._parameters.weights)
+
+    @property
+    def weights(self) -> Array:
+        """p(class)."""
+        return np.asarray(self.model[self.name].probs)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The real columns: the axes of `means` and `covariances`."""
+        return tuple(n for n, v in self._variables.items() if not isinstance(v, (Finite, Count)))
+
+    @property
+    def means(self) -> Array:
+        """The mean of each real column in each class: class × column."""
+        return self._moments[0]
+
+    @property
+    def covariances(self) -> Array:
+        """The covariance of the real columns in each class, whatever its kind: class × column × column."""
+        return self._moments[1]
+
+    @cached_property
+    def _moments(self) -> tuple[Array, Array]:
+        k, d = self.k, len(self.columns)
+        means, covariances = np.zeros((k, d)), np.zeros((k, d, d))
+        for theta in self._parameters.parts:
+            if isinstance(theta, ClassNormals):
+                at = [self.columns.index(n) for n in theta.names]
+                means[:, at], covariances[np.ix_(range(k), at, at)] = theta.moments
+        return np.asarray(frozen(means)), np.asarray(frozen(covariances))
+
+    @property
+    def probs(self) -> Mapping[str, Array]:
+        """p(state | class) of each finite column: class × state."""
+        return MappingProxyType({n: self.model[n].probs for n, v in self._variables.items() if isinstance(v, Finite)})
+
+    @property
+    def rates(self) -> Mapping[str, Array]:
+        """The Poisson rate of each count in each class."""
+        return MappingProxyType({n: self.model[n].rates for n, v in self._variables.items() if isinstance(v, Count)})
+
+    @property
+    def n_parameters(self) -> int:
+        """The free parameters. A covariance that classes share counts once, though the network writes it out in each class."""
+        return self.k - 1 + int(sum(part.n_parameters for part in self._parameters.parts))
+
+    @property
+    def bic(self) -> float:
+        """log-likelihood − ½ k ln N: higher is better (half of what mclust prints)."""
+        return self.log_likelihood - 0.5 * self.n_parameters * float(np.log(self.n_rows))
+
+    @property
+    def aic(self) -> float:
+        """log-likelihood − k: higher is better."""
+        return self.log_likelihood - self.n_parameters
+
+    @property
+    def icl(self) -> float:
+        """BIC + Σ ln r, r the responsibility of each row's most probable class: classes that overlap cost (Biernacki, Celeux &
+        Govaert 2000, IEEE PAMI 22, p. 719; half of what mclust prints)."""
+        return self.bic + self._hard
+
+    @one_blas_thread
+    def responsibilities(self, rows: Any) -> Array:
+        """p(class | row) of each row, new rows or old: row × class. Missing cells are summed out."""
+        data = self._read(rows)
+        try:
+            return np.concatenate([np.zeros((0, self.k)), *(r for r, _ in data.map(self._posterior(refuse=True)))])
+        except ImpossibleRow as error:
+            raise error.named(data) from None
+
+    predict_proba = responsibilities
+
+    @one_blas_thread
+    def log_prob(self, rows: Any) -> Array:
+        """ln p(row) of each row, the class and missing cells summed out; −inf where a row is impossible."""
+        return np.concatenate([np.zeros(0), *(log_p for _, log_p in self._read(rows).map(self._posterior()))])
+
+    def predict(self, rows: Any) -> npt.NDArray[np.int64]:
+        """The number of the most probable class of each row, from 0."""
+        return np.asarray(self.responsibilities(rows).argmax(axis=1), dtype=np.int64)
+
+    def _held_out(self, rows: Data) -> float:
+        """Σ ln p(row) of rows that were not learned from, of the same columns."""
+        return rows.fold(ClassLogLikelihood(self._posterior()))
+
+    def _posterior(self, refuse: bool = False) -> ClassPosterior:
+        return ClassPosterior(ScoredClasses.of(self._parameters), tuple(self.rates), refuse)
+
+    def _read(self, rows: Any) -> Data:
+        data = scan(rows)
+        for name in self._variables:
+            if name not in data.columns:
+                raise DataError(f"the data has no column {name!r}, which the mixture names{nearest(name, data.columns)}")
+        return data.with_variables(dict(self._variables)).select(list(self._variables))
+
+    def _headline(self) -> str:
+        end = "converged" if self.converged else "not converged"
+        good = sum(o.collapsed is None for o in self.optima)
+        same = sum(o.collapsed is None and self.objective - o.objective <= 1e-3 for o in self.optima)
+        starts = f"; best of {good} starts, {same} of which reached it" if len(self.optima) > 1 else ""
+        lost = len(self.optima) - good
+        fallen = f", {lost} more collapsed" if lost else ""
+        return (
+            f"mixture of {self.k} classes, {self.n_parameters:,} parameters, {self.n_rows:,.10g} rows; log-likelihood "
+            f"{self.log_likelihood:.10g}, BIC {self.bic:.10g}, ICL {self.icl:.10g}; {end} in {self.n_iterations} iterations"
+            f"{starts}{fallen}"
+        )
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        header, columns = [self.name, "weight"], [self.weights.tolist()]
+        for j, name in enumerate(self.columns[:8]):
+            header += [name, "sd"]
+            columns += [self.means[:, j].tolist(), np.sqrt(self.covariances[:, j, j]).tolist()]
+        for name, rates in list(self.rates.items())[:8]:
+            header, columns = [*header, f"rate of {name}"], [*columns, rates.tolist()]
+        for name, p in list(self.probs.items())[:8]:
+            v = self._variables[name]
+            assert isinstance(v, Finite)
+            header, columns = (
+                [*header, name],
+                [*columns, [f"{v.states[i]} {q[i]:.3g}" for q, i in zip(p, p.argmax(1), strict=True)]],
+            )
+        return header, [[str(c), *(column[c] for column in columns)] for c in range(self.k)]
+
+    def _below(self) -> str:
+        return f"\n\n{self.choices!r}" if self.choices else ""

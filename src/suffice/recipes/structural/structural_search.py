@@ -1,0 +1,487 @@
+"""The rounds of structural EM: what is expected, a search on it, and the parameters of the graph that was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from suffice.errors import FitError, TooLarge, listed, nearest, note
+from suffice.families.gathering.gathering import requests
+from suffice.families.priors.priors import as_prior
+from suffice.families.protocol.family import Mean
+from suffice.graphs import Dag
+from suffice.incomplete.expected.expectations import IncompleteRows
+from suffice.iteration import OutOfTime, Progress
+from suffice.learning.ascent.climb import Climb, plain
+from suffice.learning.ascent.em_run import finding_covariance
+from suffice.learning.incomplete.objective import NoEstimate
+from suffice.learning.incomplete.problem import ParameterProblem, problem_of_task
+from suffice.learning.incomplete.task import Task
+from suffice.models.bayes_net import BayesNet
+from suffice.models.estimates.estimated import estimated
+from suffice.recipes.structural.structural_regressions import log_likelihood_of, regressions_of
+from suffice.scores import Evidence, score_of_data
+from suffice.statistics import Statistics
+from suffice.structure.methods.chow_liu import TAN, ChowLiu
+from suffice.structure.methods.hill_climb import HillClimb
+from suffice.structure.problem import Method, Problem
+from suffice.structure.results.found import Found
+from suffice.structure.scoring.barring import Barring
+from suffice.structure.scoring.local_scores import FamilyScores
+from suffice.structure.scoring.parent_sets import TIE
+from suffice.structure.search import outcome_of
+from suffice.variables import Finite
+
+TRIES = 50
+"""Searches of a round, each of which leaves out one more family that EM came to no network with."""
+
+SHOWN = 8
+"""Families that a note names."""
+
+SHAPED = (ChowLiu, TAN)
+"""Methods whose graphs have a shape of their own."""
+
+
+class Round(NamedTuple):
+    """One graph on the way: its observed score, the log-likelihood of what was observed, and the seconds since the start."""
+
+    dag: Dag
+    score: float
+    log_likelihood: float
+    seconds: float
+
+
+class SearchOptions(NamedTuple):
+    method: Method
+    rounds: int
+    tol: float
+    max_iter: int
+    prior: Any
+    start: Any
+    starts: int
+
+
+@dataclass(eq=False)
+class _RoundState:
+    """A network, with what it expects; that is found when it is asked for, since a run may end before."""
+
+    model: BayesNet
+    log_likelihood: float
+    score: float = -np.inf
+    expected: Any = None
+    """What the rows are expected to be under the network,"""
+    problem: Problem | None = None
+    """the search on it,"""
+    known: dict[tuple[int, tuple[int, ...]], float] = field(default_factory=dict)
+    """and the scores of families that such searches know."""
+
+
+@dataclass
+class _Within(Progress[Any]):
+    """The clock of one search within the run: what it does is shown on the line of the whole, whose limit it has."""
+
+    tell: Callable[[str], None] = lambda what: None
+
+    def check(self, what: str = "") -> None:
+        self.tell(what or f"searching, {len(self.trace):,} graphs")
+
+
+class StructuralSearch:
+    """Structural EM under way: the best network so far, the graphs of each start, and the families that are left out."""
+
+    def __init__(self, task: Task, rows: IncompleteRows, problem: Problem, options: SearchOptions) -> None:
+        self.task, self.rows, self.problem, self.options = task, rows, problem, options
+        self.clock: Progress[Any] = problem.progress
+        score = problem.score
+        self.penalised = hasattr(score, "price")
+        plain = score_of_data(score)
+        own = plain.prior if isinstance(plain, Evidence) else None
+        self.prior = None if own is None or own.needs_data else own
+        self.graphs: list[list[Round]] = []
+        self.best: _RoundState | None = None
+        self.of_best, self.converged = 0, False
+        self.barred: dict[tuple[int, frozenset[int]], None] = {}
+        self.left_out: dict[tuple[str, frozenset[str]], None] = {}
+        self._begun: Climb | None = None
+        self._where = ""
+        rows.watch = self._tell
+
+    def run(self) -> bool:
+        """Whether it came to its end."""
+        finished, trouble = True, None
+        try:
+            for k in range(self.options.starts):
+                self.graphs.append([])
+                try:
+                    self._climb(k)
+                except (FitError, TooLarge) as error:
+                    trouble = error
+        except (OutOfTime, KeyboardInterrupt) as stop:
+            finished = False
+            self._take_begun()
+            if self.best is None:
+                if isinstance(stop, KeyboardInterrupt):
+                    raise
+                raise FitError(f"the time limit of {self.clock.time_limit:g} s was over before any network was found") from None
+        finally:
+            self.clock.close()
+        if trouble is not None:
+            if self.best is None:
+                raise trouble
+            note(f"the best network so far is kept where structural EM could not go on: {trouble}")
+        if self.left_out:
+            note(f"families that have no estimate, {self._why()}, are left out: {self._left_out()}")
+        self.clock.time_limit = None  # what follows is short, and must come to its end
+        return finished
+
+    def explained(self, dag: Dag, finished: bool) -> Found:
+        """The best graph among others, by the statistics that the rows are expected to have under its network."""
+        state = self.best
+        assert state is not None
+        if state.expected is None:
+            state.expected = self.rows.under({n: state.model[n] for n in state.model})
+        problem = self._search_on(state.expected, state.known)
+        return Found.at(problem, self.options.method, dag, problem.scores.total(self._numbered(dag)), finished=finished)
+
+    def _why(self) -> str:
+        regressions = any(child in self.problem.families for child, _ in self.left_out)
+        return "since EM leads to a variance of zero" + (", or to coefficients without end" if regressions else "")
+
+    def _left_out(self) -> str:
+        """The families that were barred, but for those that have more parents than others."""
+        least = [(c, s) for c, s in self.left_out if not any(c == d and t < s for d, t in self.left_out)]
+        more = f" and {len(least) - SHOWN} more" if len(least) > SHOWN else ""
+        return "; ".join(f"{c} | {', '.join(sorted(s))}" for c, s in least[:SHOWN]) + more
+
+    def _tell(self, what: str) -> None:
+        """Look at the clock, and show what is being done."""
+        self.clock.check(f"{self._where}{what}")
+
+    def _climb(self, k: int) -> None:
+        """The rounds from the k-th start."""
+        start = f"start {k + 1} of {self.options.starts}, " if self.options.starts > 1 else ""
+        self._where = f"{start}first graph: "
+        unseen = {self.problem.names.index(n) for n in self.task.hidden}
+        # What a hidden variable means differs from start to start, and so does what collapses with it.
+        self.barred = {f: None for f in self.barred if not unseen & {f[0], *f[1]}}
+        state = self._start(k)
+        seen = {state.model.dag}
+        if self._allowed(state.model.dag):
+            self._take(k, state)
+        else:
+            state.score = -np.inf
+        for number in range(self.options.rounds):
+            self._where = f"{start}round {number + 1}, {len(state.model.dag.edges)} edges: "
+            new = self._next(state, seen)
+            if new is None:
+                break
+            seen.add(new.model.dag)
+            if self.penalised and not _above(new.score, state.score):
+                break
+            state = new
+            self._take(k, state)
+        else:
+            return
+        if k == self.of_best:  # the best network so far is where this start came to
+            self.converged = True
+
+    def _next(self, state: _RoundState, seen: set[Dag]) -> _RoundState | None:
+        """The network of the graph that scores best on what is expected, None if there is none that is new.
+
+        Where EM comes to no network, a family of the graph is barred, or fewer parents are allowed, and the search is done again.
+        """
+        trouble: FitError | TooLarge
+        for _ in range(TRIES):
+            dag = self._found(state)
+            if dag is None or (dag := self._without_idle(dag)) in seen:
+                return None
+            try:
+                return self._fitted(dag, state)
+            except FitError as error:
+                trouble = error
+                self._bar(error, dag, state)
+            except TooLarge as error:
+                trouble = error
+                self._allow_fewer_parents(error, dag)
+        raise trouble
+
+    def _bar(self, error: FitError, dag: Dag, state: _RoundState | None) -> None:
+        """Leave a family out from now on, and with it those that have more parents, since these leave less variance still."""
+        names, child = self.problem.names, self._culprit(error, dag, state)
+        if child is None or not (above := dag.parents(child)):
+            raise error
+        family = names.index(child), frozenset(names.index(p) for p in above)
+        if all(self.problem.rules.required[family[0], p] for p in family[1]):
+            raise error
+        self.barred[family] = None
+        two_numbers = len(above) == 1 and not isinstance(self.task.variables[above[0]], Finite)
+        if two_numbers and child not in self.problem.families:  # they determine each other
+            self.barred[next(iter(family[1])), frozenset({family[0]})] = None
+        self.left_out[child, frozenset(above)] = None
+
+    def _culprit(self, error: FitError, dag: Dag, state: _RoundState | None) -> str | None:
+        """The node that has collapsed; where that is not said, the new one that gained most, as one without variance does."""
+        if isinstance(error, NoEstimate):
+            return error.node
+        if state is None or state.problem is None:
+            return None
+        new = [n for n in dag.nodes if set(dag.parents(n)) - set(state.model.dag.parents(n))]
+        parents, scores = dict(zip(self.problem.names, self._numbered(dag), strict=True)), state.problem.scores
+        gain = {n: scores.family(i := self.problem.names.index(n), parents[n]) - scores.family(i, ()) for n in new}
+        return max(gain, key=lambda n: gain[n], default=None)
+
+    def _allow_fewer_parents(self, error: TooLarge, dag: Dag) -> None:
+        rules, most = self.problem.rules, max(len(dag.parents(n)) for n in dag.nodes) - 1
+        if most < max(1, int(rules.required.sum(1).max(initial=0))):
+            raise error
+        note(f"from here on at most {most} parents are allowed: {error.said}")
+        self.problem = replace(self.problem, rules=rules.capped(most))
+
+    def _take(self, k: int, state: _RoundState) -> None:
+        dag = state.model.dag
+        self.graphs[k].append(Round(dag, state.score, state.log_likelihood, self.clock.seconds))
+        if self.best is None or _above(state.score, self.best.score):
+            self.best, self.of_best, self.converged = state, k, False
+            self.clock.better(f"start {k + 1}, {len(dag.edges)} edges", state.score, state)
+        else:
+            self._tell("scored")
+
+    def _take_begun(self) -> None:
+        """Where a run is stopped before its first network has all its iterations of EM: that network as it is."""
+        if self.best is not None or self._begun is None or not self._allowed(self._begun.problem.dag):
+            return
+        self.clock.time_limit = None
+        self._take(len(self.graphs) - 1, self._state(self._begun))
+
+    def _start(self, k: int) -> _RoundState:
+        """The k-th network to begin with; families that collapse are left out of it."""
+        trouble: FitError
+        for _ in range(TRIES):
+            dag = self._start_graph(self.options.start, k)
+            try:
+                return self._started(dag, k)
+            except FitError as error:
+                trouble = error
+                self._bar(error, dag, None)
+        raise trouble
+
+    def _started(self, dag: Dag, k: int) -> _RoundState:
+        given = self.options.start
+        problem = self._parameters(dag, self.prior)
+        if isinstance(given, BayesNet) and k == 0 and dag == self._completed(given.dag):
+            begin = problem.parameters({n: given[n] for n in given})
+        elif self.task.hidden:
+            begin = problem.random(np.random.default_rng([self.problem.seed, k]))
+        else:
+            begin = problem.first()
+        return self._state(self._climbed(problem, begin))
+
+    def _start_graph(self, given: Any, k: int) -> Dag:
+        names = self.problem.names
+        if given is not None:
+            dag = given.dag if isinstance(given, BayesNet) else Dag(given)
+            for name in dag.nodes:
+                if name not in names:
+                    raise FitError(f"the start names {name!r}, which is not a variable here{nearest(name, names)}")
+            if isinstance(given, BayesNet) and len(dag) < len(names):
+                raise FitError(
+                    f"the start lacks {listed(sorted(set(names) - set(dag.nodes)))}: give a graph, or a network of all variables"
+                )
+            return self._unbarred(self._completed(dag))
+        if not self.task.hidden:
+            return self._first_graph()
+        return self._unbarred(self.problem.dag(_linked(self.problem, self.task.hidden, k)))
+
+    def _completed(self, dag: Dag) -> Dag:
+        """The graph with all variables."""
+        return Dag({n: dag.parents(n) if n in dag else () for n in self.problem.names})
+
+    def _unbarred(self, dag: Dag) -> Dag:
+        """The graph without the parents in families that are barred, but for required ones."""
+        parents, required = self._numbered(dag), self.problem.rules.required
+        for child, some in self.barred:
+            if some <= set(parents[child]):
+                parents[child] = tuple(p for p in parents[child] if p not in some or required[child, p])
+        return self.problem.dag(parents)
+
+    def _first_graph(self) -> Dag:
+        """The best forest on what rows show of pairs; of numbers the method's graph on the moments of all; else no edge."""
+        if self._begun is None:  # so that a run that is stopped has something to give
+            empty = self._parameters(self.problem.dag(self.problem.rules.start()), self.prior)
+            self._begun = Climb.at(empty, empty.first())
+        first = self.rows.first()
+        if first is None:
+            return self.problem.dag(self.problem.rules.start())
+        problem = self._search_on(first, {})
+        method = self.options.method
+        if not isinstance(self.problem.variables[0], Finite) or isinstance(method, SHAPED):
+            return self._searched(problem, method).dag
+        most = max(1, int(problem.rules.required.sum(1).max(initial=0)))
+        dag = self._searched(problem, HillClimb(max_parents=None if self._beyond_edges() else most)).dag
+        # Single variables and pairs are seen in different rows, so that equivalent forests do not score alike.
+        return dag.cpdag().to_dag() if self.problem.constraints is None else dag
+
+    def _search_on(self, expected: Any, known: dict[Any, float]) -> Problem:
+        """The search on what is expected, without the families that are barred."""
+        problem = replace(self.problem, data=expected, progress=self._watch())
+        if self.barred or type(problem.scores) is FamilyScores:
+            problem.__dict__["scores"] = Barring(problem.scores, self.barred, known)
+        return problem
+
+    def _found(self, state: _RoundState) -> Dag | None:
+        """The graph that scores best on what is expected; None if the method finds nothing better than the current one."""
+        if state.expected is None:
+            state.expected = self.rows.under({n: state.model[n] for n in state.model})
+        problem = state.problem = self._search_on(state.expected, state.known)
+        now = self._numbered(state.model.dag)
+        here = problem.scores.total(now) if self._allowed(state.model.dag) else -np.inf
+        methods, possible = [self.options.method], np.isfinite(here) and problem.rules.permits(now)
+        if hasattr(methods[0], "start") and possible and not self._beyond_edges():
+            methods.append(replace(methods[0], start=state.model.dag))  # type: ignore[type-var]  # a climb also goes on from here
+        found = [self._searched(_scored_as(problem, self._watch()), m) for m in methods]
+        best = max(found, key=lambda f: -np.inf if f.score is None else f.score)
+        return best.dag if best.score is not None and _above(best.score, here) else None
+
+    def _allowed(self, dag: Dag) -> bool:
+        """Whether a graph keeps the constraints and has the method's own shape; one to start with need not."""
+        kept = self.problem.constraints is None or not self.problem.constraints.check(dag)
+        return kept and _of_shape(self.options.method, dag)
+
+    def _without_idle(self, dag: Dag) -> Dag:
+        """The graph without the links of hidden variables that have a single one.
+
+        Such a link explains nothing, but what is expected under a network that has it upholds it.
+        """
+        names, rules = self.problem.names, self.problem.rules
+        links = {h: [e for e in dag.edges if h in e] for h in self.task.hidden}
+        idle = {edges[0] for edges in links.values() if len(edges) == 1}
+        kept = [(a, b) for a, b in dag.edges if (a, b) not in idle or rules.required[names.index(b), names.index(a)]]
+        return dag if self._beyond_edges() or isinstance(self.options.method, SHAPED) else Dag(kept, nodes=names)
+
+    def _searched(self, problem: Problem, method: Any) -> Found:
+        try:
+            outcome = outcome_of(method, problem)
+            if not outcome.finished:
+                raise OutOfTime if problem.progress.left <= 0 else KeyboardInterrupt
+            return Found.of(problem, method, outcome, finished=True)
+        finally:
+            problem.progress.close()
+
+    def _beyond_edges(self) -> bool:
+        """Whether there are constraints that are not about single edges."""
+        constraints = self.problem.constraints
+        return constraints is not None and bool(constraints.adjacent or constraints.not_ancestor)
+
+    def _watch(self) -> Progress[Any]:
+        """The clock of one search: it may take the time that is left."""
+        limit = None if self.clock.time_limit is None else max(self.clock.left, 1e-3)
+        return _Within("structural EM", limit, False, memory=self.clock.memory, tell=self._tell)
+
+    def _fitted(self, dag: Dag, state: _RoundState) -> _RoundState:
+        """The parameters of a new graph, by EM from those that the expected statistics give."""
+        self._tell("expected statistics of the new graph")
+        ready = regressions_of(dag, self.task, state.expected)
+        warm = estimated(dag, self._gathered(dag, state), None, Mean(), ready=ready)
+        problem = self._parameters(dag, self.prior)
+        return self._state(self._climbed(problem, problem.parameters({n: warm[n] for n in warm})))
+
+    def _gathered(self, dag: Dag, state: _RoundState) -> Statistics:
+        """What is expected of the families of a graph."""
+        wanted = requests(dag, self.task.variables, self.problem.families)
+        statistics: Statistics = state.expected.gather(wanted, threads=self.problem.threads)
+        return statistics
+
+    def _parameters(self, dag: Dag, prior: Any) -> ParameterProblem:
+        variables = {n: self.task.variables[n] for n in dag.nodes}
+        return problem_of_task(replace(self.task, dag=dag, variables=variables, prior=as_prior(prior)))
+
+    def _climbed(self, problem: ParameterProblem, parameters: Any, iterations: int | None = None) -> Climb:
+        """EM, until it gains no more than `tol`."""
+        climb = self._begun = Climb.at(problem, parameters)
+        climb.memory = self.clock.memory
+        self._watch_climb(climb)
+
+        def run() -> None:
+            climb.resume()
+            climb.run(plain(problem, climb.point), self.options.tol, iterations or self.options.max_iter, self._watch_climb)
+
+        asked = ["EM", *(list(edge) for edge in problem.dag.edges)]
+        climb.memory.answer(asked, run, lambda _: climb.packed(), climb.restore)
+        return climb
+
+    def _watch_climb(self, climb: Climb) -> None:
+        edges, log_likelihood = len(climb.problem.dag.edges), climb.point.log_likelihood
+        self._tell(f"iteration {len(climb.trace) + 1} of EM, {edges} edges, log-likelihood {log_likelihood:,.3f}")
+
+    def _model(self, climb: Climb) -> BayesNet:
+        model: BayesNet = climb.problem.network(climb.point.parameters, climb.point.statistic, self._info())
+        return finding_covariance(model, climb.problem, climb.point.parameters)
+
+    def _state(self, climb: Climb) -> _RoundState:
+        state = _RoundState(self._model(climb), climb.point.log_likelihood)
+        state.score = self._score(state)
+        return state
+
+    def _score(self, state: _RoundState) -> float:
+        """The observed score: exact for penalised likelihoods, else by Cheeseman & Stutz, which needs what is expected."""
+        model, weight = state.model, self.task.rows.weight
+        if self.penalised:
+            return state.log_likelihood - float(self.problem.score.price(weight)) * model.n_parameters
+        state.expected = self.rows.under({n: model[n] for n in model})
+        state.problem = self._search_on(state.expected, state.known)
+        total = state.problem.scores.total(self._numbered(model.dag))
+        return total + state.log_likelihood - log_likelihood_of(model, self._gathered(model.dag, state), state.expected)
+
+    def _numbered(self, dag: Dag) -> list[tuple[int, ...]]:
+        number = {name: i for i, name in enumerate(self.problem.names)}
+        return [tuple(sorted(number[p] for p in dag.parents(name))) for name in self.problem.names]
+
+    def _info(self) -> str:
+        by = "maximum likelihood" if self.prior is None else "posterior mean"
+        return f"structural EM from {self.task.rows.weight:,.10g} rows, {self.problem.score!r}; parameters by EM, {by}"
+
+    def with_prior(self, model: BayesNet, finished: bool) -> BayesNet:
+        """The same graph with the parameters that the user's prior gives; of a run that was stopped, after one iteration."""
+        if self.options.prior is None:
+            return model
+        self.prior, self._where = self.options.prior, "the prior: "
+        problem = self._parameters(model.dag, self.prior)
+        return self._model(self._climbed(problem, problem.parameters({n: model[n] for n in model}), None if finished else 1))
+
+
+def _of_shape(method: Any, dag: Dag) -> bool:
+    """Whether a graph is one that the method can find, where that is a matter of shape."""
+    others = [n for n in dag.nodes if n != getattr(method, "target", None)]
+    if isinstance(method, TAN):
+        below = all(method.target in dag.parents(n) and len(dag.parents(n)) <= 2 for n in others)
+        return below and not dag.parents(method.target)
+    if isinstance(method, ChowLiu):
+        return all(len(dag.parents(n)) <= (n != method.root) for n in others)
+    return True
+
+
+def _above(score: float, other: float) -> bool:
+    """Whether a score is higher by more than rounding."""
+    return score > other + (TIE * (1.0 + abs(other)) if np.isfinite(other) else 0.0)
+
+
+def _scored_as(problem: Problem, progress: Progress[Any]) -> Problem:
+    """The same problem under another clock, with what its scores know already."""
+    problem.scores.watch = lambda what="scoring parent sets": progress.check(what)
+    return problem.under(progress=progress)
+
+
+def _linked(problem: Problem, hidden: Sequence[str], k: int) -> list[tuple[int, ...]]:
+    """Links from hidden to observed variables: in the first start each observed one has a hidden parent, then half of them do."""
+    rng = np.random.default_rng([problem.seed, k, 1])
+    top = [problem.names.index(n) for n in hidden]
+    parents = problem.rules.start()
+    for i in range(problem.n):
+        h = int(rng.choice(top))
+        room = len(parents[i]) < problem.rules.max_parents[i] and problem.rules.allowed[i, h]
+        if i not in top and h not in parents[i] and room and (k == 0 or rng.random() < 0.5):
+            parents[i] = tuple(sorted((*parents[i], h)))
+    return parents

@@ -1,0 +1,171 @@
+"""Exact search: the best graph of all, and the proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from math import comb
+from time import perf_counter
+from typing import Any
+
+from suffice.engines.steps.parallel import available_memory
+from suffice.errors import FitError
+from suffice.iteration import OutOfTime, Progress
+from suffice.remedies import Remedy, name_of
+from suffice.structure.constraints.rules import Parents
+from suffice.structure.methods.branch_and_cut import BranchAndCut
+from suffice.structure.methods.hill_climb import check_number, climbed
+from suffice.structure.methods.orders import AT_ONCE, MOST, Orders, best_of_all
+from suffice.structure.problem import Outcome, Problem
+from suffice.structure.scoring.parent_sets import ParentSets
+
+FEW = 8
+"""Variables up to which any number of parents is allowed unless something else is said."""
+
+AT_MOST = 100_000_000
+"""Families that are scored at most: past that the table of parent sets alone takes hours."""
+
+A_SUBSET = 8e-9
+"""Seconds for each subset and each of its variables, one thread."""
+
+AHEAD = 0.9
+"""The share of the time left that dynamic programming may be seen to take; else branch and cut gets the rest."""
+
+SEEN = 0.3
+"""Seconds after which its pace is believed."""
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The best graph of all, proved, with at most `max_parents` parents; by default any number up to 8 variables, else 3.
+
+    Up to 27 variables, and while 8 · 2^n bytes are at hand, by dynamic programming over all subsets of the variables (Silander &
+    Myllymäki 2006, UAI, pp. 445–452). With more, or where the time is too short for that, by branch and cut on HiGHS (Bartlett &
+    Cussens 2017, Artificial Intelligence 244, pp. 258–271), which begins with what `Orders` finds, and stops as soon as no graph
+    can score more than `gap` of the score above the best. When the time is over, or on Ctrl-C, the best graph so far comes with
+    the bound so far: `found.gap`.
+
+    >>> from suffice import search
+    >>> rows = {"rain": list("nnnnyyyy") * 9, "wet": list("nnnnyynn") * 9, "moon": list("nf") * 36}
+    >>> found = search(rows, method=Exact())
+    >>> found.dag, found.proved
+    (Dag('moon; rain -> wet'), True)
+    """
+
+    max_parents: int | None = None
+    gap: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("max_parents", self.max_parents, 0, optional=True)
+        if not isinstance(self.gap, (int, float)) or isinstance(self.gap, bool) or not 0 <= self.gap < 1:
+            raise FitError(f"gap is a share of the score, from 0 to below 1, not {self.gap!r}")
+
+    def most_parents(self, n: int) -> int:
+        """The parents that a variable may have when there are n variables.
+
+        >>> Exact().most_parents(8), Exact().most_parents(9), Exact(max_parents=2).most_parents(8)
+        (7, 3, 2)
+        """
+        if self.max_parents is not None:
+            return self.max_parents
+        return max(n - 1, 0) if n <= FEW else 3
+
+    def run(self, problem: Problem) -> Outcome:
+        """Score every parent set that the rules allow, then search among them."""
+        rules = problem.rules.capped(self.most_parents(problem.n))
+        if rules.n_families > AT_MOST:
+            raise FitError(
+                f"an exact search would have to score {rules.n_families:,} families; allow fewer parents "
+                f"({name_of('max_parents')}) or give each variable a list of candidates, or use "
+                f"{Remedy('Orders()', '--method orders')}"
+            )
+        # something to return, should time be short
+        problem.progress.better("start", problem.scores.total(rules.start()), rules.start())
+        problem.scores.survey(rules)
+        if rules.n_families >= problem.scores.quick:
+            climbed(problem, rules)
+        sets = problem.scores.parent_sets(rules)
+        try:
+            try:
+                return _by_subsets(problem, sets) if _countable(problem) else _by_branches(problem, sets, self.gap)
+            except TooSlow:  # stopped half-way, dynamic programming has no bound: branch and cut has one from its first steps on
+                return _by_branches(problem, sets, self.gap)
+        except (OutOfTime, KeyboardInterrupt):
+            if problem.progress.best is None:
+                raise
+            return Outcome(problem.progress.best, sets.bound, finished=False)
+
+
+def _countable(problem: Problem) -> bool:
+    """Whether there is room and time for all subsets."""
+    free = available_memory() / 2 if problem.memory_limit is None else problem.memory_limit
+    n = problem.n_open
+    return n <= MOST and 8 * 2.0**n <= free and A_SUBSET * n * 2.0**n < problem.progress.left
+
+
+class TooSlow(Exception):
+    """Dynamic programming would not come to its end in time."""
+
+
+class Pace:
+    """Looks ahead from how long the subsets so far took: there is no use in a part of them.
+
+    >>> Pace(Progress("searching", 60.0), 14).work
+    [12, 38, 52]
+    """
+
+    def __init__(self, progress: Progress[Any], n: int) -> None:
+        from suffice.kernels.search.subsets import LOW
+
+        self.progress, self.start, self.calls = progress, perf_counter(), 0
+        self.most = AHEAD * progress.left
+        low = min(n, LOW)
+        sizes = [comb(n - low, k) for k in range(n - low + 1)]
+        # a block is as much work as there are variables that vary within it, or are in all of its subsets
+        parts = [(low + k) * min(AT_ONCE, m - j) for k, m in enumerate(sizes) for j in range(0, m, AT_ONCE)]
+        self.work = list(accumulate(parts))
+
+    def check(self) -> None:
+        """Called after each part; raises `TooSlow` once the end is seen to come too late."""
+        self.progress.check("all subsets")
+        self.calls += 1
+        spent = perf_counter() - self.start
+        if spent > SEEN and spent * self.work[-1] / self.work[self.calls - 1] > self.most:
+            raise TooSlow
+
+
+def _by_subsets(problem: Problem, sets: ParentSets) -> Outcome:
+    """Dynamic programming. Stopped half-way it knows nothing, so with many variables a good graph is found first."""
+    if problem.n_open > 20:
+        Orders().ordered(problem, sets, problem.rules)
+    tie = problem.scores.tie(sets.bound) / 4
+    pace = Pace(problem.progress, problem.n_open)
+    parents = best_of_all(sets, problem.given, tie=tie, threads=problem.threads, check=pace.check)
+    score = problem.scores.total(parents)
+    _report(problem, "all subsets", score, parents)
+    return Outcome(parents, score)
+
+
+def _by_branches(problem: Problem, sets: ParentSets, gap: float) -> Outcome:
+    """Branch and cut from the best of a search over orders."""
+
+    def left() -> float:
+        problem.progress.check(f"{tree.n_nodes} nodes, at most {tree.bound - tree.score:,.3f} more")
+        return problem.progress.left
+
+    start = Orders().ordered(problem, sets, problem.rules)
+    tie, better = problem.scores.tie(problem.scores.total(start)), partial(_report, problem, "branch and cut")
+    tree = BranchAndCut(sets, start, tie=tie, gap=gap, left=left, better=better)
+    finished = True
+    try:
+        tree.run()
+    except (OutOfTime, KeyboardInterrupt):
+        finished = False
+    score = problem.scores.total(tree.parents)
+    return Outcome(tree.parents, score if tree.proved else max(tree.bound, score), finished=finished)
+
+
+def _report(problem: Problem, what: str, score: float, parents: list[Parents]) -> None:
+    if score > problem.progress.score:
+        problem.progress.better(what, score, parents)

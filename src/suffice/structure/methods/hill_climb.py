@@ -1,0 +1,323 @@
+"""Hill climbing and tabu search: walks from graph to graph, one edge at a time.
+
+A matrix holds the gain of putting in or taking out each parent of each child. A step changes the parents of one child (two when
+an edge is reversed), and only its row is scored again; so a step costs one batch of scores whatever the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import FitError
+from suffice.graphs import Dag
+from suffice.structure.constraints.rules import Parents, Rules, toggled
+from suffice.structure.problem import Outcome, Problem
+
+ADD, DELETE, REVERSE = 0, 1, 2
+KINDS = ("add", "delete", "reverse")
+
+REMEMBERED = 2**23
+"""Scores of rows that are remembered, for walks that come back to where they were."""
+
+NOWHERE = np.empty(0, np.uint64)
+"""Graphs not to go to: a climb has none, since it never goes down."""
+
+
+@dataclass(frozen=True)
+class HillClimb:
+    """Add, delete or reverse the edge that gains most until nothing gains (Heckerman, Geiger & Chickering 1995, section 7).
+
+    The climb begins at `start` (anything that `Dag` takes), or else with the required edges only. With `restarts` it goes on: the
+    best graph so far is changed by `perturbations` random moves (by default half as many as variables, at least 8), and climbed
+    from again. Of moves that gain alike, the first by (child, parent) is made, names in order, and an edge is rather deleted than
+    reversed.
+
+    >>> from suffice import search
+    >>> rows = {"rain": list("nnnnyyyy") * 9, "wet": list("nnnnyynn") * 9, "moon": list("nf") * 36}
+    >>> found = search(rows, method=HillClimb())
+    >>> found.dag
+    Dag('moon; rain -> wet')
+    >>> [step.what for step in found.trace]
+    ['start', 'add wet -> rain']
+    """
+
+    max_parents: int | None = None
+    restarts: int = 0
+    start: Any = None
+    perturbations: int | None = None
+
+    def __post_init__(self) -> None:
+        check_number("max_parents", self.max_parents, 0, optional=True)
+        check_number("restarts", self.restarts, 0)
+        check_number("perturbations", self.perturbations, 1, optional=True)
+        object.__setattr__(self, "start", self.start if self.start is None else Dag(self.start))
+
+    def run(self, problem: Problem) -> Outcome:
+        """Climb, and climb again from each perturbed best graph."""
+        walk = begun(problem, self.max_parents, self.start)
+        climb(problem, walk)
+        best = walk.copy()
+        for k in range(self.restarts):
+            top = walk.total
+            perturb(walk, self.perturbations or max(8, problem.n // 2), np.random.default_rng([problem.seed, k]))
+            climb(problem, walk, above=top)
+            if walk.total > top + walk.scores.tie(top):
+                best = walk.copy()
+                if walk.total > problem.progress.score:  # the random moves alone have led there
+                    problem.progress.better(f"restart {k + 1}", walk.total, list(walk.parents))
+            else:
+                walk.restore(best)
+        return Outcome(list(walk.parents))
+
+
+@dataclass(frozen=True)
+class Tabu:
+    """Hill climbing that takes the best step even where it loses, to a graph that it has not just left (Glover 1989, 1990).
+
+    The last `length` graphs are not gone back to. The search ends after `patience` steps in a row without a new best graph, and
+    gives the best graph of its way. `start` and ties are as in `HillClimb`.
+
+    >>> from suffice import search
+    >>> rows = {"rain": list("nnnnyyyy") * 9, "wet": list("nnnnyynn") * 9, "moon": list("nf") * 36}
+    >>> search(rows, method=Tabu()).dag
+    Dag('moon; rain -> wet')
+    """
+
+    max_parents: int | None = None
+    length: int = 100
+    patience: int = 100
+    start: Any = None
+
+    def __post_init__(self) -> None:
+        check_number("max_parents", self.max_parents, 0, optional=True)
+        check_number("length", self.length, 1)
+        check_number("patience", self.patience, 1)
+        object.__setattr__(self, "start", self.start if self.start is None else Dag(self.start))
+
+    def run(self, problem: Problem) -> Outcome:
+        """Walk on until patience ends."""
+        walk, progress = begun(problem, self.max_parents, self.start), problem.progress
+        best, top, idle = list(walk.parents), walk.total, 0
+        visited = np.zeros(self.length, np.uint64)
+        step = 0
+        while idle < self.patience:
+            visited[step % self.length] = walk.graph
+            step += 1
+            move = walk.best(least=-np.inf, visited=visited[:step])
+            if move is None:
+                break
+            walk.take(move)
+            if walk.total > top + walk.scores.tie(top):
+                best, top, idle = list(walk.parents), walk.total, 0
+                progress.better(walk.words(move), top, best)
+            else:
+                idle += 1
+                progress.check()
+        return Outcome(best)
+
+
+class Move(NamedTuple):
+    """One step: what is done to the edge parent -> child. Moves that gain alike are taken in the order of these numbers."""
+
+    child: int
+    parent: int
+    kind: int
+
+
+class Walk:
+    """Where a walk is: the parents of each node, their scores, and the gain of each step from here.
+
+    Steps keep the rules: an edge that is required is never taken out, a child that has all the parents it may have gets no more.
+    """
+
+    def __init__(self, problem: Problem, rules: Rules, start: Sequence[Parents]) -> None:
+        from suffice.kernels.search.greedy import best_move, toggle_edge
+
+        self._best_move, self._toggle_edge = best_move, toggle_edge
+        n = problem.n
+        self.scores, self.names, self.rules = problem.scores, problem.names, rules
+        self.parents: list[Parents] = [()] * n
+        self.here = np.zeros((n, n), np.uint8)
+        self.above = np.zeros((n, n), np.uint8)
+        self.key = np.random.default_rng(0).integers(1, 2**64 - 1, (n, n), np.uint64)
+        self.graph = 0
+        self._open = [np.flatnonzero(row).tolist() for row in rules.allowed & ~rules.required]
+        self._rows: dict[tuple[int, Parents], npt.NDArray[np.float64]] = {}
+        self._move = np.zeros(3, np.int64)
+        self._start(start)
+
+    def _start(self, start: Sequence[Parents]) -> None:
+        single, pair = self.scores.pairs()
+        self.local = single.copy()
+        self.gain = np.where(self.rules.allowed, pair - single[:, None], -np.inf)
+        self.gain[self.rules.max_parents == 0] = -np.inf
+        self.gain[np.isnan(self.gain)] = -np.inf
+        self.top = self.gain.max(1, initial=-np.inf)
+        grown = [i for i, parents in enumerate(start) if parents]
+        for i in grown:
+            for p in start[i]:
+                self._toggle_edge(self.here, self.above, i, p)
+                self.graph ^= int(self.key[i, p])
+        for i, score in zip(grown, self.scores.families([(i, start[i]) for i in grown]).tolist(), strict=True):
+            if score == -np.inf:
+                raise FitError(f"no search can start with {self.names[i]!r} below {self._named(start[i])}: there is no estimate")
+            self._settle(i, start[i], score)
+
+    def _named(self, nodes: Parents) -> str:
+        return ", ".join(repr(self.names[p]) for p in nodes)
+
+    @property
+    def total(self) -> float:
+        """The score of the graph."""
+        return float(self.local.sum())
+
+    def best(self, *, least: float, visited: npt.NDArray[np.uint64]) -> Move | None:
+        """The move that gains most, if that is more than `least`, to a graph that was not visited."""
+        tie = self.scores.tie(self.total)
+        gain = self._best_move(
+            self.gain, self.top, self.here, self.above, self.key, np.uint64(self.graph), visited, least, tie, self._move
+        )
+        return None if gain == -np.inf else Move(*self._move.tolist())
+
+    def take(self, move: Move) -> None:
+        """Go one step."""
+        child, parent, kind = move
+        if kind == REVERSE:  # two nodes have other parents then: both are scored at once
+            self.scores.ahead([*self._next(child, parent), *self._next(parent, child)])
+        self._toggle(child, parent)
+        if kind == REVERSE:
+            self._toggle(parent, child)
+
+    def words(self, move: Move) -> str:
+        """A move for a trace."""
+        return f"{KINDS[move.kind]} {self.names[move.parent]} -> {self.names[move.child]}"
+
+    def moves(self, kind: int) -> list[Move]:
+        """All moves of one kind, whatever they gain."""
+        if kind == ADD:
+            open_ = (self.gain > -np.inf) & (self.here == 0) & (self.above.T == 0)
+            return [Move(i, j, ADD) for i, j in np.argwhere(open_).tolist()]
+        edges = [(i, j) for i, j in np.argwhere(self.here).tolist() if self.gain[i, j] > -np.inf]
+        if kind == DELETE:
+            return [Move(i, j, DELETE) for i, j in edges]
+        turned = [(i, j) for i, j in edges if self.gain[j, i] > -np.inf]
+        return [Move(i, j, REVERSE) for i, j in turned if not self.above[list(self.parents[i]), j].any()]
+
+    def copy(self) -> dict[str, Any]:
+        """All that a step changes, to come back to."""
+        names = ("parents", "here", "above", "graph", "local", "gain", "top")
+        return {name: value if isinstance(value := getattr(self, name), int) else value.copy() for name in names}
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Go back to where `copy` was taken."""
+        for name, value in kept.items():
+            setattr(self, name, value if isinstance(value, int) else value.copy())
+
+    def _toggle(self, child: int, parent: int) -> None:
+        score = self.local[child] + self.gain[child, parent]
+        self._toggle_edge(self.here, self.above, child, parent)
+        self.graph ^= int(self.key[child, parent])
+        self._settle(child, toggled(self.parents[child], parent), score)
+
+    def _settle(self, child: int, parents: Parents, score: float) -> None:
+        """The child has these parents now: what would each further step gain?"""
+        self.parents[child], self.local[child] = parents, score
+        row = self.gain[child]
+        row[:] = self._row(child, parents)
+        row -= score
+        self.top[child] = row.max()
+
+    def _row(self, child: int, parents: Parents) -> npt.NDArray[np.float64]:
+        known = self._rows.get((child, parents))
+        if known is not None:
+            return known
+        row = self.scores.toggles(child, parents, self._candidates(child, parents))
+        row[np.isnan(row)] = -np.inf
+        if len(self._rows) * len(row) >= REMEMBERED:
+            self._rows.clear()
+        self._rows[child, parents] = row
+        return row
+
+    def _candidates(self, child: int, parents: Parents) -> list[int]:
+        """Who may come to the parents of a child, or go."""
+        if len(parents) < self.rules.max_parents[child]:
+            return self._open[child]
+        return [p for p in parents if not self.rules.required[child, p]]
+
+    def _next(self, child: int, parent: int) -> list[tuple[int, Parents]]:
+        """The families that are scored once an edge is put in, or taken out."""
+        parents = toggled(self.parents[child], parent)
+        if (child, parents) in self._rows:
+            return []
+        return [(child, toggled(parents, c)) for c in self._candidates(child, parents) if c != child]
+
+
+def begun(problem: Problem, max_parents: int | None, start: Dag | None) -> Walk:
+    """A walk from the edges that are required, or from a graph of the user's that keeps the rules."""
+    rules = problem.rules.capped(max_parents)
+    parents = rules.start()
+    if start is not None:
+        parents = problem.parents(Dag(start, nodes=problem.names))
+        _check(problem, rules, parents)
+    problem.progress.better("start", problem.scores.total(parents), list(parents))  # something to return, should time be short
+    return Walk(problem, rules, parents)
+
+
+def _check(problem: Problem, rules: Rules, parents: list[Parents]) -> None:
+    names = problem.names
+    for i, chosen in enumerate(parents):
+        for p in chosen:
+            if not rules.allowed[i, p]:
+                raise FitError(f"the start has the edge {names[p]!r} -> {names[i]!r}, which is not allowed")
+        if len(chosen) > rules.max_parents[i]:
+            raise FitError(f"{names[i]!r} has {len(chosen)} parents in the start, and may have at most {rules.max_parents[i]}")
+        for p in np.flatnonzero(rules.required[i]).tolist():
+            if p not in chosen:
+                raise FitError(f"the start lacks the edge {names[p]!r} -> {names[i]!r}, which is required")
+
+
+def climb(problem: Problem, walk: Walk, above: float = -np.inf) -> None:
+    """Walk to a graph that no move betters; only steps to a score above `above` are news."""
+    while True:
+        total = walk.total
+        tie = walk.scores.tie(total)
+        move = walk.best(least=tie, visited=NOWHERE)
+        if move is None:
+            return
+        walk.take(move)
+        total = walk.total
+        if total > above + (tie if above > -np.inf else 0.0):
+            problem.progress.better(walk.words(move), total, list(walk.parents))
+        else:
+            problem.progress.check()
+
+
+def climbed(problem: Problem, rules: Rules, start: list[Parents] | None = None) -> list[Parents]:
+    """The parents in the graph that a climb within these rules ends at."""
+    walk = Walk(problem, rules, rules.start() if start is None else start)
+    best = problem.progress.score
+    if best == -np.inf:
+        problem.progress.better("start", walk.total, list(walk.parents))
+    climb(problem, walk, above=best)
+    return list(walk.parents)
+
+
+def perturb(walk: Walk, n_moves: int, rng: np.random.Generator) -> None:
+    """Make random moves: first the kind is drawn, then one of the moves of that kind."""
+    for _ in range(n_moves):
+        open_: list[Move] = walk.moves(int(rng.integers(3)))
+        if open_:
+            walk.take(open_[int(rng.integers(len(open_)))])
+
+
+def check_number(name: str, value: object, least: int, *, optional: bool = False) -> None:
+    """Refuse an option that is no whole number of at least so much, nor None where it may be left open."""
+    if optional and value is None:
+        return
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise FitError(f"{name} must be a whole number of at least {least}, not {value!r}")

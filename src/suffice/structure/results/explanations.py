@@ -1,0 +1,284 @@
+"""What an explanation holds: the facts about a node or an edge as values, which print as sentences."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any
+
+from suffice.graphs.text import written
+from suffice.structure.results.directions import COMPELLED, CONSTRAINED, DISTINCT, EITHER, MODEL, TIME
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """Facts about a node or an edge."""
+
+    def title(self) -> str:
+        raise NotImplementedError
+
+    def lines(self) -> Iterable[tuple[str, str]]:
+        """Each fact in words: (which, what)."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts by name, for JSON: a score of −inf (there is no estimate) is None."""
+        facts: dict[str, Any] = _finite(asdict(self))
+        return facts
+
+    def __repr__(self) -> str:
+        facts = list(self.lines())
+        width = max((len(which) for which, _ in facts), default=0)
+        return "\n".join([self.title(), *(f"  {which.ljust(width)}  {what}".rstrip() for which, what in facts)])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+@dataclass(frozen=True)
+class Change:
+    """Other parents for one or two nodes: their families' scores, what the graph gains, and why it may not be so.
+
+    `likelihood` and `penalty` split the gain where the score is a penalised likelihood: gain = likelihood − penalty.
+    """
+
+    parents: dict[str, tuple[str, ...]]
+    scores: dict[str, float]
+    gain: float | None
+    refused: str | None = None
+    likelihood: float | None = None
+    penalty: float | None = None
+
+    @property
+    def loss(self) -> float | None:
+        return None if self.gain is None else -self.gain
+
+    def families(self) -> str:
+        return "; ".join(f"{family(x, ps)} {self.scores[x]:,.3f}" for x, ps in self.parents.items() if x in self.scores)
+
+    def why(self) -> str:
+        """The gain in words."""
+        if self.gain is None:
+            return ""
+        if self.likelihood is None or not self.penalty or self.gain == -float("inf"):
+            return _gains(self.gain)
+        more = len(self.parents) == 1 and self.penalty > 0
+        parts = f"explains {self.likelihood:,.3f} nats, costs {self.penalty:,.3f}" if more else ""
+        return f"{parts}: {_gains(self.gain)}" if parts else _gains(self.gain)
+
+
+@dataclass(frozen=True, repr=False)
+class EdgePresent(Explanation):
+    """An edge of the graph, and what would be without it."""
+
+    parent: str
+    child: str
+    loss: float
+    required: bool
+    reversible: bool
+    """Whether an equivalent graph has the edge the other way round."""
+    removed: Change
+    reversed: Change
+    equivalent: Change | None
+    """For a reversible edge: the nodes that change in the equivalent graph that has it the other way round."""
+    replaced: Change | None
+    """The best other parents of the child without this one."""
+    n_sets: int
+    """How many parent sets were looked at for that."""
+    why: str = ""
+    """Why it leads this way, as `found.directions` says."""
+    number: str | None = None
+    """The end of it that is a number, if one is."""
+
+    def title(self) -> str:
+        return f"{spelled(self.parent)} -> {spelled(self.child)} is in the graph" + (
+            "; the constraints require it" if self.required else ""
+        )
+
+    def lines(self) -> Iterable[tuple[str, str]]:
+        yield "without it", self.removed.why()
+        yield "the other way", _change_in_words(self.reversed)
+        yield "direction", self._direction()
+        if self.replaced is None:
+            yield "other parents", "none: it is required" if self.required else "there are none that it could have"
+        else:
+            shown = family(self.child, self.replaced.parents[self.child])
+            yield (
+                "best other parents",
+                f"{shown}: {_gains(self.replaced.gain)} (of {self.n_sets:,} set{'s' * (self.n_sets != 1)})",
+            )
+
+    def _direction(self) -> str:
+        if self.why == TIME:
+            return "fixed by time: the past comes before the present"
+        if self.why == COMPELLED:
+            return "compelled: every equivalent graph has it this way"
+        if self.why == MODEL:
+            bins = f"variables={{{self.number!r}: Bins(5)}}" if self.number else "variables={name: Bins(5)}"
+            word = "PoissonLog" if self.number == self.parent else "Logistic"
+            ask = f"let {self.parent!r} be a regression, families={{{self.parent!r}: {word}()}}, or " if self.number else ""
+            return (
+                f"{MODEL}: a state cannot have a number for a parent (conditional Gaussian), so that the data was not asked; "
+                f"to ask it, {ask}cut numbers into intervals: {bins}"
+            )
+        if self.why == DISTINCT:
+            return f"{DISTINCT}: with a regression at one end they are different distributions, and the score tells them apart"
+        if self.why == CONSTRAINED:
+            return f"{CONSTRAINED}: without them, the data could not tell the direction"
+        gain = None if self.equivalent is None else self.equivalent.gain
+        if gain is None or abs(gain) > 1e-6 * (1 + abs(self.loss)):
+            return f"{EITHER}: a graph of the same independences has it the other way"
+        along = " (other edges turn with it)" if self.equivalent is not None and len(self.equivalent.parents) > 2 else ""
+        return f"{EITHER}: the data cannot tell the direction{along}"
+
+
+@dataclass(frozen=True, repr=False)
+class EdgeAbsent(Explanation):
+    """Two nodes without an edge, and what each would do."""
+
+    parent: str
+    child: str
+    forward: Change
+    backward: Change
+    swap: Change | None
+    """When the child has as many parents as it may: the best graph with this parent in the place of another."""
+
+    def title(self) -> str:
+        return f"there is no edge between {spelled(self.parent)} and {spelled(self.child)}"
+
+    def lines(self) -> Iterable[tuple[str, str]]:
+        for (a, b), change in (((self.parent, self.child), self.forward), ((self.child, self.parent), self.backward)):
+            yield f"{spelled(a)} -> {spelled(b)}", _change_in_words(change)
+        if self.swap is not None:
+            parents = self.swap.parents[self.child]
+            yield "in a parent's place", f"{family(self.child, parents)}: {_gains(self.swap.gain)}"
+
+
+@dataclass(frozen=True, repr=False)
+class NodeExplained(Explanation):
+    """A node: what each parent is worth, which other parents come next, and what it is worth to its children."""
+
+    node: str
+    parents: tuple[str, ...]
+    score: float
+    losses: dict[str, float]
+    runners_up: tuple[Change, ...]
+    n_sets: int
+    complete: bool
+    children: dict[str, float]
+    past: bool = False
+    """Whether it lies in the past, and so has no parents here."""
+
+    def title(self) -> str:
+        if self.past:
+            return f"{spelled(self.node)} lies in the past: it may be a parent, and has none"
+        return f"{family(self.node, self.parents)}: score {self.score:,.3f}"
+
+    def lines(self) -> Iterable[tuple[str, str]]:
+        for p, loss in sorted(self.losses.items(), key=lambda x: (-x[1], x[0])):
+            yield f"without {spelled(p)}", _gains(-loss)
+        for i, change in enumerate(self.runners_up):
+            what = f"{family(self.node, change.parents[self.node])}: {_gains(change.gain)}"
+            yield ("next best parents" if not i else ""), what
+        looked = "all" if self.complete else "the nearest"
+        if not self.past:
+            yield "", f"({looked} {self.n_sets:,} other parent sets that keep the rest of the graph were looked at)"
+        for c, loss in sorted(self.children.items(), key=lambda x: (-x[1], x[0])):
+            yield f"child {spelled(c)}", f"without this parent it {_gains(-loss)}"
+
+
+@dataclass(frozen=True, repr=False)
+class PairTested(Explanation):
+    """Two nodes as independence tests see them."""
+
+    parent: str
+    child: str
+    adjacent: bool
+    direction: str
+    given: tuple[str, ...] | None
+    """The set given which they are independent; None when there is none, or it was not recorded."""
+    p_value: float | None
+
+    def title(self) -> str:
+        between = "an edge" if self.adjacent else "no edge"
+        return f"there is {between} between {spelled(self.parent)} and {spelled(self.child)}"
+
+    def lines(self) -> Iterable[tuple[str, str]]:
+        p = "" if self.p_value is None else f" (p = {self.p_value:.4g})"
+        if self.adjacent:
+            yield "tests", f"no set was found given which they are independent{p.replace('p =', 'the largest p =')}"
+            yield "direction", self.direction
+        elif self.given is None:
+            yield "tests", f"they were found independent{p}"
+        else:
+            yield "tests", f"independent given {', '.join(map(spelled, self.given)) or 'nothing'}{p}"
+
+
+@dataclass(frozen=True, repr=False)
+class NodeTested(Explanation):
+    """A node and its edges, found by independence tests."""
+
+    node: str
+    edges: tuple[PairTested, ...]
+
+    def title(self) -> str:
+        return f"{spelled(self.node)} has {len(self.edges)} edge{'s' * (len(self.edges) != 1)}"
+
+    def lines(self) -> Iterable[tuple[str, str]]:
+        for e in self.edges:
+            other = e.child if e.parent == self.node else e.parent
+            p = "" if e.p_value is None else f" (the largest p = {e.p_value:.4g})"
+            yield spelled(other), f"{e.direction}{p}"
+
+
+def spelled(name: str) -> str:
+    """A name in a sentence: that of a column in the past needs no quotes.
+
+    >>> spelled("x[-1]"), spelled("heart rate")
+    ('x[-1]', '"heart rate"')
+    """
+    variable, bracket, lag = name.partition("[-")
+    return name if bracket and lag.endswith("]") and lag[:-1].isdigit() and written(variable) == variable else written(name)
+
+
+def _finite(facts: Any) -> Any:
+    if isinstance(facts, dict):
+        return {k: _finite(v) for k, v in facts.items()}
+    if isinstance(facts, (list, tuple)):
+        return [_finite(v) for v in facts]
+    return None if isinstance(facts, float) and not isfinite(facts) else facts
+
+
+def _change_in_words(change: Change) -> str:
+    if change.gain is None:
+        return f"not possible: {change.refused}"
+    families = f" ({change.families()})" if len(change.parents) > 1 else ""
+    if change.refused:
+        would = f"; else it {_would(change.gain)}{families}"
+        return f"not possible: {change.refused}{would}"
+    kept = ": the search did not come to it" if change.gain > 5e-4 else ""
+    return f"{change.why()}{kept}{families}"
+
+
+def family(child: str, parents: Sequence[str]) -> str:
+    """A family for a sentence.
+
+    >>> family("xray", ("lung", "tub"))
+    'xray | lung, tub'
+    """
+    return f"{spelled(child)} | {', '.join(map(spelled, parents))}" if parents else f"{spelled(child)} | nothing"
+
+
+def _gains(gain: float | None) -> str:
+    if gain is None or gain == -float("inf"):
+        return "has no score"
+    if abs(gain) < 5e-4:
+        return "scores the same"
+    return f"gains {gain:,.3f}" if gain > 0 else f"loses {-gain:,.3f}"
+
+
+def _would(gain: float) -> str:
+    verb, rest = _gains(gain).split(" ", 1)
+    return f"would {'have' if verb == 'has' else verb.removesuffix('s')} {rest}"

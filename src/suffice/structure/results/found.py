@@ -1,0 +1,403 @@
+"""What a search found: the graph, its score, how sure that is, and what else would have done as well."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from suffice.display import html_table, text_table
+from suffice.errors import FitError, GraphError
+from suffice.graphs import Cpdag, Dag, Graph, Template
+from suffice.graphs.text import Edge
+from suffice.iteration import Step
+from suffice.remedies import in_python
+from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.problem import Outcome, Problem
+from suffice.structure.results.directions import directions
+from suffice.structure.results.explain import Neighbourhood, explain
+from suffice.structure.results.explanations import Explanation, spelled
+from suffice.structure.results.plan import Plan, in_words
+
+N_SHOWN = 60
+"""Edges that a printed result lists."""
+
+
+TELLING = 0.1
+"""A gap above this says no more than that nothing is proved."""
+
+
+class ScoreTie(NamedTuple):
+    """Other parents of one node that score the same, though the data would then have other independences."""
+
+    child: str
+    parents: tuple[str, ...]
+    instead_of: tuple[str, ...]
+    difference: float
+
+    def __str__(self) -> str:
+        return f"{_family(self.child, self.parents)} scores as {_family(self.child, self.instead_of)} does"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Found:
+    """The result of `search`. It prints as a table: each edge with what the score loses without it.
+
+    >>> from suffice import search
+    >>> from suffice import HillClimb
+    >>> found = search({"x": ["a", "b"] * 20, "y": ["u", "v"] * 20, "z": ["p", "p", "q", "q"] * 10}, method=HillClimb())
+    >>> found.dag, found.cpdag.undirected
+    (Dag('x -> y; z'), (('x', 'y'),))
+    >>> round(found.score, 3), round(found.losses["x", "y"], 3)
+    (-62.83, 25.881)
+    """
+
+    names: tuple[str, ...]
+    """The variables, sorted."""
+    cpdag: Cpdag
+    """The equivalence class: what the data can say. Edges from a real to a finite variable do not exist, and so direct others;
+    those of regressions have their direction, for the other way they are another model."""
+    score: float | None
+    """The score of the graph; None when the method does not use one."""
+    trace: tuple[Step, ...]
+    """Each improvement: what, its gain, the score after it, the seconds since the start."""
+    bound: float | None
+    """No graph that keeps the constraints and the method's maximum of parents scores more; None when nothing is known."""
+    finished: bool
+    """False when a limit or Ctrl-C stopped the search: then this is the best so far, and may differ from run to run."""
+    method: Any
+    seconds: float
+    details: Any = None
+    """What the method tells besides: the tests of PC."""
+    lags: Mapping[str, int] | None = None
+    """Of a search in sequences: the variables, and how far back each was looked at. The other names are these in the past."""
+    first: tuple[Found | None, ...] = ()
+    """What was found at each of the first steps, which lack a lag; None where parents before the start are just left out."""
+    _parents: tuple[Parents, ...] | None = None
+    _problem: Problem | None = field(default=None)
+
+    @staticmethod
+    def of(problem: Problem, method: Any, outcome: Outcome, finished: bool) -> Found:
+        """What a method returned, its graph replaced by the member of its class that stands for the class."""
+        parents, score, cpdag = None, None, outcome.cpdag
+        if cpdag is None:
+            parents, score = canonical(problem, problem.rules_of(method), outcome.parents, roots_of(method))
+            cpdag = class_of(problem, parents)
+        return Found(
+            names=problem.names,
+            cpdag=cpdag,
+            score=score,
+            trace=tuple(problem.progress.trace),
+            bound=outcome.bound,
+            finished=finished,
+            method=method,
+            seconds=problem.progress.seconds,
+            details=getattr(outcome, "details", None),
+            lags=problem.lags,
+            _parents=parents,
+            _problem=problem,
+        )
+
+    @staticmethod
+    def at(problem: Problem, method: Any, dag: Dag, score: float, *, finished: bool) -> Found:
+        """A graph that was found otherwise, here to be asked why it is as it is; it stands for itself, not for its class."""
+        parents = tuple(problem.parents(dag))
+        seconds = problem.progress.seconds
+        return Found(problem.names, class_of(problem, parents), score, (), None, finished, method, seconds, None, problem.lags,
+                     _parents=parents, _problem=problem)  # fmt: skip
+
+    @cached_property
+    def dag(self) -> Dag:
+        """The graph: of an equivalence class always the same member.
+
+        A method without a score (PC) finds a class; then this is a member of it, or an error that says why it has none.
+        """
+        if self._parents is None:
+            try:
+                return self.cpdag.to_dag()
+            except GraphError as error:
+                raise GraphError(
+                    f"what {in_words(self.method)} found is not the class of a graph; see found.cpdag: {error.said}"
+                ) from None
+        return Dag({self.names[i]: [self.names[p] for p in ps] for i, ps in enumerate(self._parents)})
+
+    @property
+    def graph(self) -> Graph:
+        """The edges without their directions: of `ChowLiu` the undirected tree.
+
+        >>> from suffice import ChowLiu
+        >>> from suffice import search
+        >>> search({"x": ["a", "b"] * 20, "y": ["u", "v"] * 20}, method=ChowLiu()).graph
+        Graph('x -- y')
+        """
+        return self.cpdag.skeleton()
+
+    @cached_property
+    def template(self) -> Template:
+        """The graph of a search in sequences: the parents of each variable at the present step, and in the first steps.
+
+        >>> from suffice import sequences
+        >>> from suffice import search
+        >>> found = search(sequences({"x": list("uuuuuuvvvvvv") * 9, "y": list("aaaaaabbbbbb") * 9}))
+        >>> found.template
+        Template('x[-1] -> x; x -> y')
+        """
+        if self.lags is None:
+            raise FitError(
+                "a template is found in sequences: search(sequences(data, by, order), lags=1); this is a graph of rows"
+            )
+        own = Template(self._window(self.dag))
+        given = zip(own.first, self.first, strict=False)
+        found = [there if here is None else self._window(here.dag) for there, here in given]
+        return Template(own, first=[*found, *own.first[len(found) :]])
+
+    def _window(self, dag: Dag) -> dict[str, tuple[str, ...]]:
+        return {x: dag.parents(x) for x in sorted(self.lags or ())}
+
+    @property
+    def past(self) -> frozenset[str]:
+        """Of a search in sequences: the names of variables in the past, which may be parents only."""
+        return frozenset() if self.lags is None else frozenset(self.names) - set(self.lags)
+
+    @property
+    def gap(self) -> float | None:
+        """How much more another graph could score, relative to this score; None where nothing is known."""
+        if self.bound is None or self.score is None:
+            return None
+        return max(0.0, self.bound - self.score) / max(1.0, abs(self.score))
+
+    @property
+    def proved(self) -> bool:
+        """Whether it is proved that no graph that keeps the constraints and the method's maximum of parents scores more."""
+        return self.gap is not None and self.gap <= 1e-9
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What the search was estimated to cost."""
+        return Plan.of(self.problem, self.method)
+
+    @property
+    def problem(self) -> Problem:
+        """The data, the score and the rules of the search."""
+        if self._problem is None:
+            raise FitError("this result was unpickled, and its data is not with it; search again to ask for more")
+        return self._problem
+
+    @cached_property
+    def neighbourhood(self) -> Neighbourhood:
+        """The graph among those that one change makes of it."""
+        if self._parents is None:
+            raise FitError(f"{in_words(self.method)} uses no score, so that graphs cannot be compared by it")
+        return Neighbourhood(self.problem, self.problem.rules_of(self.method), self._parents)
+
+    @cached_property
+    def _scores(self) -> dict[str, float]:
+        if self._parents is None:
+            return {}
+        return dict(zip(self.names, self.problem.scores.families(enumerate(self._parents)).tolist(), strict=True))
+
+    def scores_by_node(self) -> dict[str, float]:
+        """What each node adds to the score."""
+        return {name: score for name, score in self._scores.items() if name not in self.past}
+
+    @cached_property
+    def losses(self) -> dict[Edge, float]:
+        """What the score loses without each edge (parent, child); empty when the method uses no score."""
+        if self._parents is None:
+            return {}
+        edges = sorted((p, child) for child, chosen in enumerate(self._parents) for p in chosen)
+        without = self.problem.scores.families([(c, tuple(q for q in self._parents[c] if q != p)) for p, c in edges])
+        named = [(self.names[p], self.names[c]) for p, c in edges]
+        return {e: self._scores[e[1]] - float(w) for e, w in zip(named, without, strict=True)}
+
+    @cached_property
+    def directions(self) -> dict[Edge, str]:
+        """Why each edge (parent, child) leads this way: "compelled" (every equivalent graph has it so), "either way" (the data
+        cannot tell), "fixed by constraints", "fixed by the kind of model" (from a number to a state there is no edge), "the other
+        way is another model" (of regressions), in sequences also "by time"; empty when the method uses no score."""
+        if self._parents is None:
+            return {}
+        return directions(self.problem, self.problem.rules_of(self.method), self._parents, roots_of(self.method))
+
+    @property
+    def remarks(self) -> list[str]:
+        """What its scores have to say of the graph: regressions that have a supremum of the likelihood, but no estimate."""
+        return [in_python(text) for text in self.remarks_with_remedies]
+
+    @property
+    def remarks_with_remedies(self) -> list[str]:
+        """The same with their ways out in both words, to be noted."""
+        return [] if self._parents is None else self.problem.scores.remarks(self._parents)
+
+    @cached_property
+    def n_parameters(self) -> int:
+        """How many parameters a network of this graph has."""
+        return sum(self.problem.n_parameters(*family) for family in enumerate(self.problem.parents(self.dag)))
+
+    @cached_property
+    def ties(self) -> tuple[ScoreTie, ...]:
+        """Graphs of other classes that score the same: one node's parents with one more, one less or one swapped.
+
+        Two columns that are copies of each other are the usual reason.
+        """
+        if self._parents is None or self.score is None:
+            return ()
+        around, tie = self.neighbourhood, self.problem.scores.tie(self.score)
+        families = [(child, s) for child in range(len(self.names)) for s in around.one_change(child)]
+        own = np.array([self._scores[self.names[child]] for child, _ in families])
+        differences = self.problem.scores.families(families) - own
+        alike = [(f, float(d)) for f, d in zip(families, differences, strict=True) if abs(d) <= tie]
+        kept = [(c, s, d) for (c, s), d in alike if around.keeps(c, s)]
+        return tuple(ScoreTie(self.names[c], self._named(s), self._named(self._parents[c]), d) for c, s, d in kept)
+
+    def explain(self, what: str | Sequence[str]) -> Explanation:
+        """Why a node has its parents, or why an edge is in the graph or is not.
+
+        `what` is the name of a node, a pair (parent, child), or text such as "a -> b".
+        """
+        return explain(self, what)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts, for JSON."""
+        return {
+            "method": repr(self.method),
+            "variables": list(self.names),
+            "edges": [list(e) for e in self._graph_edges],
+            "directed": [list(e) for e in self.cpdag.directed],
+            "undirected": [list(e) for e in self.cpdag.undirected],
+            "losses": [[*e, loss] for e, loss in self.losses.items()],
+            "directions": [[*e, why] for e, why in self.directions.items()],
+            "score": self.score,
+            "bound": self.bound,
+            "gap": self.gap,
+            "proved": self.proved,
+            "finished": self.finished,
+            "seconds": self.seconds,
+            "trace": [s._asdict() for s in self.trace],
+            **self._in_sequences(),
+        }
+
+    def _in_sequences(self) -> dict[str, Any]:
+        if self.lags is None:
+            return {}
+        first = [None if here is None else here.to_dict() for here in self.first]
+        return {"lags": dict(self.lags), "template": [list(e) for e in self._graph_edges], "first": first}
+
+    def _named(self, parents: Parents) -> tuple[str, ...]:
+        return tuple(self.names[p] for p in parents)
+
+    @property
+    def _graph_edges(self) -> tuple[Edge, ...]:
+        """The edges of the graph; where a class has no member, none."""
+        try:
+            return self.dag.edges
+        except GraphError:
+            return ()
+
+    @property
+    def _sure(self) -> str:
+        if self.score is None:
+            return "an equivalence class, without a score"
+        most = getattr(self.method, "max_parents", None)
+        within = f" with at most {most} parent{'s' * (most != 1)}" if isinstance(most, int) else ""
+        if self.proved:
+            return f"proved to be the best{within}"
+        if self.gap is not None and self.gap < TELLING:
+            return f"no graph{within} scores more than {self.bound:,.3f} (gap {self.gap:.2%})"
+        return "not proved to be the best"
+
+    def summary(self) -> str:
+        """The graph's size and score, how sure that is, and how it was found, in two lines."""
+        n = len(self.cpdag.directed) + len(self.cpdag.undirected)
+        score = "" if self.score is None else f"{self._score_word} {self.score:,.3f}, "
+        stopped = "" if self.finished else "; stopped before its end: the best so far"
+        return (
+            f"{_many(len(self.names) - len(self.past), 'variable')}{self._looked_back}, {_many(n, 'edge')}; {score}{self._sure}\n"
+            f"found by {in_words(self.method)} in {self.seconds:.3g} s{stopped}"
+        )
+
+    @property
+    def _looked_back(self) -> str:
+        most = max((self.lags or {"": 0}).values())
+        return f", lags up to {most}" if most else ""
+
+    @cached_property
+    def _score_word(self) -> str:
+        return repr(self.problem.score)
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        if self._parents is None:
+            rows: list[list[object]] = [[f"{spelled(a)} -> {spelled(b)}"] for a, b in self.cpdag.directed]
+            return ["edge"], rows + [[f"{spelled(a)} - {spelled(b)}"] for a, b in self.cpdag.undirected]
+        ways = self.directions
+        rows = [[f"{spelled(a)} -> {spelled(b)}", f"{loss:,.3f}", ways[a, b]] for (a, b), loss in self.losses.items()]
+        return ["edge", "loss without it", "direction"], rows
+
+    def __repr__(self) -> str:
+        header, rows = self._table()
+        more = f"\n... and {_many(len(rows) - N_SHOWN, 'more edge')}" if len(rows) > N_SHOWN else ""
+        table = f"\n\n{text_table(header, rows[:N_SHOWN])}" if rows else ""
+        return f"Found: {self.summary()}{table}{more}"
+
+    def _repr_html_(self) -> str:
+        lines = "<br>".join(html.escape(line) for line in self.summary().splitlines())
+        return f"<p>{lines}</p>{html_table(*self._table())}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All that needs no data. The data stays behind: it may be larger than memory."""
+        if self._problem is not None:
+            _ = self._scores, self.losses, self.plan, self._score_word, self.directions
+            if self._parents is not None:
+                _ = self.n_parameters
+        own = {f.name for f in fields(self)} | {"_scores", "losses", "plan", "_score_word", "n_parameters", "ties", "directions"}
+        return {k: v for k, v in vars(self).items() if k in own} | {"_problem": None}
+
+
+def class_of(problem: Problem, parents: Sequence[Parents]) -> Cpdag:
+    """The equivalence class of a graph; an edge whose reverse has no family keeps its direction."""
+    edges = [(p, c) for c, ps in enumerate(parents) for p in ps]
+    one_way = [(problem.names[c], problem.names[p]) for p, c in edges if problem.is_one_way(p, c)]
+    return problem.dag(list(parents)).cpdag(one_way)
+
+
+def roots_of(method: Any) -> set[object]:
+    """The nodes that a method was told to begin with."""
+    return {getattr(method, option, None) for option in ("root", "target")}
+
+
+def canonical(
+    problem: Problem, rules: Rules, parents: Sequence[Parents], roots: Collection[object] = ()
+) -> tuple[tuple[Parents, ...], float]:
+    """The graph that stands for the class, and its score: always the same one, whichever member a search arrived at.
+
+    Of the members whose edges the rules allow, the extension by Dor & Tarsi (1992); `roots`, which a method was told to begin
+    with, stay on top. The graph found is kept when that member scores less (K2 is not score equivalent) or has more parents
+    somewhere than the rules allow.
+    """
+    score, names = problem.scores.total(parents), problem.names
+    edges = [(p, c) for c, ps in enumerate(parents) for p in ps]
+    one_way = rules.required | ~rules.allowed.T | np.array([name in roots for name in names], bool)
+    fixed = [(names[c], names[p]) for p, c in edges if one_way[c, p] or not problem.regressions.keys().isdisjoint((p, c))]
+    try:
+        member = problem.dag(list(parents)).cpdag(forbidden=fixed).to_dag()
+    except GraphError:  # two arrows that the rules fix may leave Meek's rules a class without an extension
+        return tuple(parents), score
+    other = tuple(problem.parents(member))
+    other_score = problem.scores.total(other)
+    constraints = getattr(problem, "constraints", None)
+    kept = rules.permits(other) and (constraints is None or not constraints.check(member))
+    if other_score < score - problem.scores.tie(score) or not kept:
+        return tuple(parents), score
+    return other, other_score
+
+
+def _many(n: int, what: str) -> str:
+    return f"{n:,} {what}{'s' * (n != 1)}"
+
+
+def _family(child: str, parents: Sequence[str]) -> str:
+    return f"{child} | {', '.join(parents)}" if parents else child

@@ -1,0 +1,121 @@
+"""Scores of finite rows that are not all at hand: what is asked for is counted in as few passes over the rows as there can be.
+
+Rows at hand are scored as `FiniteScores` does. Of others, a batch of families of any sizes is one pass, as long as its tables fit
+into memory, and all parent sets that some rules allow are one, too. Nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from suffice.engines.steps.bits import BitStep
+from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.scoring.finite_scores import DENSE, Array, FiniteScores
+from suffice.structure.scoring.local_scores import Family, ScoreSource, families_in, in_memory
+from suffice.structure.scoring.parent_sets import Ints, Level, Sets, by_size, lattice
+
+
+class DistantScores(FiniteScores):
+    """The same scores, and memory of those that were counted: by family, or by level of a lattice of sets."""
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        self._surveyed: dict[int, tuple[Ints, Array]] = {}
+
+    def ahead(self, families: Iterable[Family]) -> None:
+        if not self.bitmaps.at_hand:
+            self.families(families)
+
+    def survey(self, rules: Rules) -> None:
+        if not self.bitmaps.at_hand:
+            self._scored(rules.without_parents(self.given), prune=False)
+
+    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+        if self.bitmaps.at_hand:
+            return super()._toggles(child, parents, candidates)
+        return ScoreSource._toggles(self, child, parents, candidates)
+
+    def _of_sets(self, sets: Sets, axis: Ints) -> Array:
+        return super()._of_sets(sets, axis) if self.bitmaps.at_hand else self.families(families_in(sets, axis))
+
+    def _fresh(self, families: Sequence[Family]) -> Iterator[float]:
+        if self.bitmaps.at_hand:
+            yield from super()._fresh(families)
+            return
+        if not self._surveyed and self.n > 1:
+            self._scored(Rules.free(self.n, 1), prune=False)  # singles are not asked for without pairs
+        for some in in_memory(families, self._cells, self.room):
+            yield from self._in_one_pass(some)
+
+    def _in_one_pass(self, families: Sequence[Family]) -> list[float]:
+        """The scores of families whose tables fit into memory together."""
+        scores = np.full(len(families), np.nan)
+        for order, sets, axis in by_size(families):
+            if (known := self._known(sets)) is not None:
+                scores[order] = known[np.arange(len(sets)), axis]
+        new = np.flatnonzero(np.isnan(scores))
+        groups = by_size([families[i] for i in new.tolist()])
+        small = [sets[self.bitmaps.cells(sets) <= DENSE] for _, sets, _ in groups]
+        self.bitmaps.ahead(step for sets in small if len(sets) for step in self.bitmaps.full_steps(sets))
+        for order, sets, axis in groups:
+            self.watch()
+            scores[new[order]] = super()._of_sets(sets, axis)
+        return scores.tolist()
+
+    def _cells(self, family: Family) -> float:
+        return float(np.prod(self.sizes[[family[0], *family[1]]].astype(float)).clip(0, DENSE))
+
+    def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
+        """Without leaving out what its price forbids: that would take the singles' pass first, and a climb asks for all."""
+        if self.bitmaps.at_hand:
+            return super()._scored(rules, prune=prune)
+        levels = lattice(rules)
+        known = [self._known(level.sets) for level in levels]
+        if all(scores is not None for scores in known):
+            return levels, [scores for scores in known if scores is not None]
+        if sum(map(self._cells_of, levels)) <= self.room:
+            self.bitmaps.ahead(step for level in levels for step in self._steps(level))
+        levels, scores = super()._scored(rules, prune=False)
+        for level, of_level in zip(levels, scores, strict=True):
+            if len(level) >= len(self._surveyed.get(level.size, ((),))[0]):
+                self._surveyed[level.size] = self._keys(level.sets), of_level
+        return levels, [s.copy() for s in scores]
+
+    def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
+        if not self.bitmaps.at_hand and self._cells_of(level) <= self.room:
+            self.bitmaps.ahead(self._steps(level))
+        return super()._level(level, tables, offsets, last=last)
+
+    def _cells_of(self, level: Level) -> int:
+        return int(self.bitmaps.cells(level.sets).clip(0, DENSE).sum())
+
+    def _steps(self, level: Level) -> Iterator[BitStep]:
+        """What is counted for a level."""
+        if level.size == 1:
+            yield from self.bitmaps.full_steps(level.sets)
+            return
+        by_rows = self.bitmaps.by_rows(level.sets)
+        for g in self._pieces(level.sets):
+            if not by_rows[g[0]]:
+                yield self.bitmaps.core_step(level.sets[g])
+            elif (small := level.sets[g][self.bitmaps.cells(level.sets[g]) <= DENSE]).size:
+                yield self.bitmaps.scan_step(small)
+
+    def _known(self, sets: Sets) -> Array | None:
+        """The scores [set, child] of sets that were all scored before; None if some were not."""
+        keys, scores = self._surveyed.get(sets.shape[1], (np.zeros(0, np.int64), np.zeros((0, 0))))
+        if not len(keys):
+            return None
+        wanted = self._keys(sets)
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return scores[place] if (keys[place] == wanted).all() else None
+
+    def _keys(self, sets: Sets) -> Ints:
+        """A number for each set of one size, in the order of their members."""
+        keys = np.zeros(len(sets), np.int64)
+        for column in sets.T:
+            keys = keys * self.n + column
+        return keys

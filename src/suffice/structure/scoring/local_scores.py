@@ -1,0 +1,340 @@
+"""Local scores: (child, parents) → score, in batches, each computed once.
+
+Variables are numbered in the order of their names, parents are sorted numbers. Where the statistics come from (a scan of the
+rows, bitmaps in memory, one matrix of moments, statistics that were saved, or that incomplete rows are expected to have) is the
+business of a kind of `ScoreSource`, which `score_sources.py` chooses once. `FamilyScores` serves any variables, any score and any
+engine, by the statistics of single families, `ExpectedScores` takes them from tables of any numbers; the others are in files of
+their own.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.data import Data
+from suffice.errors import FitError, note
+from suffice.families import family_of, has_family
+from suffice.iteration import NOTHING, Memory
+from suffice.scores import Evidence, Penalised, local_score
+from suffice.statistics import Request, Statistics
+from suffice.structure.constraints.rules import Parents, Rules, toggled
+from suffice.structure.scoring.parent_sets import TIE, Ints, Level, ParentSets, Sets, by_size, chosen, lattice
+from suffice.variables import Finite, Variable
+
+if TYPE_CHECKING:
+    from suffice.incomplete.expected.expectations import ExpectedStatistics
+
+Array = npt.NDArray[np.float64]
+Family = tuple[int, Parents]
+T = TypeVar("T")
+
+CELLS = 2**24
+"""Cells of tables that are asked for in one scan,"""
+
+FAMILIES = 2**12
+"""and families."""
+
+DENSE = 2**20
+"""Cells up to which an expected table is scored as a whole."""
+
+SLOW = 30_000
+"""Families that are scored within some seconds where each has statistics of its own."""
+
+
+def in_memory(items: Iterable[T], size: Callable[[T], float], most: float, most_items: float = math.inf) -> Iterator[list[T]]:
+    """The items in parts that are not larger than `most` together, unless one is by itself.
+
+    >>> list(in_memory([3, 1, 2, 9], float, 5))
+    [[3, 1], [2], [9]]
+    """
+    part: list[T] = []
+    total = 0.0
+    for item in items:
+        here = size(item)
+        if part and (total + here > most or len(part) == most_items):
+            yield part
+            part, total = [], 0.0
+        part.append(item)
+        total += here
+    if part:
+        yield part
+
+
+class ScoreSource:
+    """The scores of families over some data, from a source of some kind. A family that cannot be estimated has −inf.
+
+    A kind says what families of one size score, in `_of_sets`; all questions come down to that. `watch` is called between parts
+    of long work; it may raise to stop it. Variables that are `given` may be parents, but are not modelled: they score nothing.
+    """
+
+    most_families: float = math.inf
+    """How many families are scored within some seconds."""
+    quick: float = 20_000
+    """How many families are scored within a fraction of a second: for more, a hill climb is made first."""
+    weight: float
+    """The number of rows, or their weight."""
+
+    def __init__(
+        self,
+        data: Data | Statistics | ExpectedStatistics,
+        variables: Sequence[Variable],
+        score: Any,
+        *,
+        threads: int | None = None,
+        memory_limit: float | None = None,
+        watch: Callable[..., None] = lambda: None,
+        given: Collection[int] = (),
+        memory: Memory = NOTHING,
+    ) -> None:
+        self.memory = memory
+        self.data, self.score, self.threads, self.memory_limit, self.watch = data, score, threads, memory_limit, watch
+        self.variables = tuple(sorted(variables, key=lambda v: v.name))
+        self.names = tuple(v.name for v in self.variables)
+        self.weight = data.weight
+        self.given = sorted(given)
+        self.known: dict[Family, float] = {(i, ()): 0.0 for i in self.given}
+        self._told = False
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make ready what all answers need."""
+
+    @property
+    def n(self) -> int:
+        return len(self.variables)
+
+    def families(self, families: Iterable[Family]) -> Array:
+        """The scores of these families; those not yet known are computed in one batch."""
+        wanted = list(families)
+        new = [f for f in dict.fromkeys(wanted) if f not in self.known]
+        if new:
+            fresh = self.memory.array(["families", *about(new)], lambda: np.array(list(self._fresh(new)), float))
+            self.known.update(zip(new, fresh.tolist(), strict=True))
+        return np.array([self.known[f] for f in wanted])
+
+    def family(self, child: int, parents: Parents) -> float:
+        """The score of one family."""
+        return float(self.families([(child, parents)])[0])
+
+    def total(self, parents: Sequence[Parents]) -> float:
+        """The score of a graph."""
+        return float(self.families(enumerate(parents)).sum())
+
+    def tie(self, score: float) -> float:
+        """The difference below which gains at this score are equal."""
+        return TIE * (1.0 + abs(score))
+
+    def remarks(self, parents: Sequence[Parents]) -> list[str]:
+        """What is to be said of a graph that was found."""
+        return []
+
+    def toggles(self, child: int, parents: Parents, candidates: Sequence[int] | None = None) -> Array:
+        """The child's score with each variable put in or taken out of its parents; NaN for the child, and for no candidates."""
+        chosen = [i for i in (range(self.n) if candidates is None else candidates) if i != child]
+        result = np.full(self.n, np.nan)
+        asked = ["toggles", child, *parents, -1, len(chosen), *chosen[:1], *chosen[-1:]]
+        result[chosen] = self.memory.array(asked, lambda: self._toggles(child, parents, chosen))
+        return result
+
+    def ahead(self, families: Iterable[Family]) -> None:
+        """Score what will be asked for next, where that saves passes over the rows."""
+
+    def survey(self, rules: Rules) -> None:
+        """Score all that the rules allow, where that saves passes over the rows: a climb asks for some of it first."""
+
+    def pairs(self) -> tuple[Array, Array]:
+        """The score of each variable alone, and [child, parent] of each with one parent (−inf where it has none)."""
+        single, pair = self.memory.arrays(["pairs"], self._pairs)
+        return single, pair
+
+    def _pairs(self) -> tuple[Array, Array]:
+        n = self.n
+        single, pair = np.empty(n), np.full((n, n), -np.inf)
+        levels, scores = self._scored(Rules.free(n, 1).without_parents(self.given), prune=False)
+        single[levels[0].sets[:, 0]] = scores[0][:, 0]
+        if len(levels) > 1:
+            a, b = levels[1].sets.T
+            pair[a, b], pair[b, a] = scores[1].T
+        single[self.given], pair[self.given] = 0.0, -np.inf
+        return single, pair
+
+    def parent_sets(self, rules: Rules, *, prune: bool = True) -> ParentSets:
+        """All parent sets that the rules allow; with `prune`, those that are better than each of their subsets."""
+
+        def make() -> ParentSets:
+            levels, scores = self._scored(rules.without_parents(self.given), prune=prune)
+            scores[0][self.given] = 0.0
+            return chosen(rules, levels, scores, prune=prune)
+
+        asked = ["parent sets", prune, rules.n_families, *rules.digests]
+        return self.memory.answer(asked, make, ParentSets.packed, ParentSets.unpacked)
+
+    def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
+        """The lattice and the score of each member of each set given the others, −inf where it needs no score."""
+        levels, scores = lattice(rules), []
+        for level in levels:
+            self.watch()
+            axis, which = np.nonzero(level.families(rules).T)
+            scores.append(np.full(level.sets.shape, -np.inf))
+            asked, sets = ["sets", level.size, len(axis)], level.sets[which]
+            scores[-1][which, axis] = self.memory.array(asked, partial(self._of_sets, sets, axis))
+        return levels, scores
+
+    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+        """The scores of the child when each candidate is put into the parents, or taken out if it is one of them."""
+        return self.families([(child, toggled(parents, c)) for c in candidates])
+
+    def _fresh(self, families: Sequence[Family]) -> Iterable[float]:
+        """The scores of families that were not asked for before."""
+        result = np.empty(len(families))
+        for order, sets, axis in by_size(families):
+            result[order] = self._of_sets(sets, axis)
+        return iter(result)
+
+    def _of_sets(self, sets: Sets, axis: Ints) -> Array:
+        """The scores of the families whose child stands at place axis[g] of sets[g]."""
+        return self.families(families_in(sets, axis))
+
+
+def about(families: Sequence[Family]) -> list[int]:
+    """Which families these are, in a few numbers: how many, a sum of the first ones, and the last.
+
+    >>> about([(0, ()), (2, (0, 1))])
+    [2, 2490138884, 2, 0, 1]
+    """
+    return [len(families), zlib.crc32(repr(list(families[:100])).encode()), families[-1][0], *families[-1][1]]
+
+
+def families_in(sets: Sets, axis: Ints) -> list[Family]:
+    """The families whose child stands at place axis[g] of sets[g].
+
+    >>> families_in(np.array([[2, 5, 7]]), np.array([1]))
+    [(5, (2, 7))]
+    """
+    return [(members.pop(place), tuple(members)) for members, place in zip(sets.tolist(), axis.tolist(), strict=True)]
+
+
+def form_of(score: Any, weight: float) -> tuple[int, float, float] | None:
+    """A score of tables as the kernels know it: kind, imagined rows, price of a parameter; None for any other."""
+    if isinstance(score, Penalised):
+        return 0, 0.0, score.price(weight)
+    form = score.prior.table_form() if type(score) is Evidence else None
+    return None if form is None else (*form, 0.0)
+
+
+class FamilyScores(ScoreSource):
+    """Asks the data for each family's table or moments, and the score for its value; each family once."""
+
+    most_families = SLOW
+
+    def _prepare(self) -> None:
+        by_name = {v.name: v for v in self.variables}
+        self.score = self.score.bind(
+            by_name, self.data.gather([self._request(i, ()) for i in range(self.n)], threads=self.threads)
+        )
+
+    def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
+        """Families of all sizes are asked for at once: what counts is how often the rows are read."""
+        asked: list[Family] = []
+        for level in lattice(rules):
+            which, axis = np.nonzero(level.families(rules))
+            asked += families_in(level.sets[which], axis)
+        self.families(asked)
+        return super()._scored(rules, prune=prune)
+
+    def _fresh(self, families: Sequence[Family]) -> Iterator[float]:
+        """In as few scans as there is memory for."""
+        for batch in in_memory(families, self._size, CELLS, FAMILIES):
+            self.watch()
+            yield from self.memory.array(["batch", *about(batch)], partial(self._of_batch, batch)).tolist()
+
+    def _of_batch(self, families: Sequence[Family]) -> Array:
+        return np.array(list(self._batch(families)), float)
+
+    def _batch(self, families: Sequence[Family]) -> Iterator[float]:
+        """The scores of families from one scan."""
+        possible = {f for f in families if has_family(*self._members(*f))}
+        statistics = self.data.gather([self._request(*f) for f in families if f in possible], threads=self.threads)
+        for k, f in enumerate(families):
+            if k % 256 == 255:
+                self.watch()
+            yield self._local(*f, statistics) if f in possible else -np.inf
+
+    def _members(self, child: int, parents: Parents) -> tuple[Variable, list[Variable]]:
+        return self.variables[child], [self.variables[p] for p in parents]
+
+    def _request(self, child: int, parents: Parents) -> Request:
+        members = self._members(child, parents)
+        return family_of(*members).needs(*members)
+
+    def _local(self, child: int, parents: Parents, statistics: Statistics) -> float:
+        try:
+            return local_score(self.score, *self._members(child, parents), statistics)
+        except FitError as error:
+            if not parents:
+                raise
+            if not self._told:
+                note(f"parent sets that cannot be estimated are left out of the search; the first: {error.said}")
+                self._told = True
+            return -np.inf
+
+    def _size(self, family: Family) -> float:
+        members = [self.variables[v] for v in (family[0], *family[1])]
+        cells = float(np.prod([v.n_states for v in members if isinstance(v, Finite)], dtype=float))
+        return cells * (sum(not isinstance(v, Finite) for v in members) ** 2 + 1)
+
+
+class ExpectedScores(FamilyScores):
+    """Scores of tables that are expected, or of rows with weights of any kind; one table serves all families on its variables.
+
+    The score is a kind, a strength and a price per parameter, as in `FiniteScores`; counts need not be whole.
+    """
+
+    def _prepare(self) -> None:
+        form = form_of(self.score, self.weight)
+        assert form is not None
+        self.kind, self.alpha, self.price = form
+        self._n_states = [v.n_states for v in self.variables if isinstance(v, Finite)]
+        super()._prepare()
+
+    def _batch(self, families: Sequence[Family]) -> Iterator[float]:
+        small = [f for f in families if self._cells(f) <= DENSE]
+        huge = [f for f in families if self._cells(f) > DENSE]
+        scores = dict(zip(small, self._dense(small).tolist(), strict=True))
+        if huge:
+            scores.update(zip(huge, super()._batch(huge), strict=True))
+        return map(scores.__getitem__, families)
+
+    def _cells(self, family: Family) -> int:
+        return math.prod(self._n_states[v] for v in (family[0], *family[1]))
+
+    def _dense(self, families: Sequence[Family]) -> Array:
+        from suffice.kernels.inference.expectations import table_scores
+
+        sets = [tuple(sorted((child, *parents))) for child, parents in families]
+        place = {s: k for k, s in enumerate(dict.fromkeys(sets))}
+        tables, at = self._tables([tuple(self.variables[v].name for v in s) for s in place])
+        shape = np.ones((3, len(families)), np.int64)
+        for g, ((child, _), members) in enumerate(zip(families, sets, strict=True)):
+            for v in members:
+                shape[(v >= child) + (v > child), g] *= self._n_states[v]
+        scores = np.empty(len(families))
+        table_scores(tables, at[[place[s] for s in sets]], *shape, self.kind, self.alpha, scores)
+        return np.asarray(scores - self.price * (shape[0] * (shape[1] - 1.0) * shape[2]))
+
+    def _tables(self, sets: Sequence[tuple[str, ...]]) -> tuple[Array, Ints]:
+        """The tables of sets of variables one after the other, and where each begins; what is expected makes them at once."""
+        expected: Any = self.data
+        if hasattr(expected, "tables"):
+            tables, at = expected.tables(sets, threads=self.threads)
+            return tables, at
+        statistics = self.data.gather([Request(s) for s in sets], threads=self.threads)
+        each = [statistics.counts(s).values.ravel() for s in sets]
+        return np.concatenate([np.zeros(0), *each]), np.cumsum([0, *map(len, each)])

@@ -1,0 +1,273 @@
+"""Parent sets: for each child the sets worth having, best first, as bit masks; and the lattice of sets of variables behind them.
+
+A set is dropped when one of its subsets scores as much: whatever the graph, the subset does as well (Teyssier & Koller 2005).
+
+In the lattice each set of variables is once, whoever is the child in it. A family is a set and the place of its child in it. Its
+parents are the set without the child, so that the terms of all sets give the scores of all families.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import TooLarge
+from suffice.iteration import Packed
+from suffice.structure.constraints.rules import Parents, Rules
+
+Sets = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+
+TIE = 1e-9
+"""Scores within TIE · (1 + |score|) are equal."""
+
+MOST = 40_000_000
+"""Sets of one size that are worked on at once; more would take many gigabytes."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """The sets of one size in the order of their members; sub[g, j] is the place of set g without member j one level below."""
+
+    sets: Sets
+    sub: Ints
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    @property
+    def size(self) -> int:
+        return int(self.sets.shape[1])
+
+    def families(self, rules: Rules) -> npt.NDArray[np.bool_]:
+        """Which members of which sets may be the child of all the others."""
+        child = self.sets
+        result = np.asarray(rules.max_parents[child] >= self.size - 1)
+        if rules.allowed.sum() == rules.n * (rules.n - 1) and not rules.required.any():
+            return result
+        pair = child[:, :, None], child[:, None, :]
+        result &= (rules.allowed[pair] | np.eye(self.size, dtype=bool)).all(2)
+        if rules.required.any():
+            result &= rules.required[pair].sum(2) == rules.required.sum(1)[child]
+        return result
+
+
+def by_size(families: Sequence[tuple[int, Parents]]) -> list[tuple[Ints, Sets, Ints]]:
+    """Families of each number of parents: their places, their members in the order of sets, and the place of the child there.
+
+    >>> by_size([(5, (2, 7))])
+    [(array([0]), array([[2, 5, 7]], dtype=int32), array([1]))]
+    """
+    places: dict[int, list[int]] = {}
+    for i, (_, parents) in enumerate(families):
+        places.setdefault(len(parents), []).append(i)
+    result = []
+    for which in places.values():
+        rows = sorted(((*sorted((*parents, child)), i) for i in which for child, parents in [families[i]]))
+        members, order = np.array([r[:-1] for r in rows], np.int32), np.array([r[-1] for r in rows])
+        children = np.array([families[i][0] for i in order])
+        result.append((order, members, np.argmax(members == children[:, None], axis=1)))
+    return result
+
+
+def lattice(rules: Rules) -> list[Level]:
+    """The sets of every family that the rules allow (whatever they require), and all subsets of these; level m at place m − 1."""
+    n = rules.n
+    top = min(int(rules.max_parents.max(initial=0)) + 1, n)
+    everything = rules.allowed.sum() == n * (n - 1) and (rules.max_parents >= top - 1).all()
+    levels = [Level(np.arange(n, dtype=np.int32)[:, None], np.zeros((n, 1), np.int64))]
+    below = np.arange(n, dtype=np.int64)
+    for size in range(2, top + 1):
+        sets = _longer(levels[-1].sets, n) if everything else _needed(rules, size)
+        if not len(sets):
+            break
+        keys = _keys(sets, n)
+        sub = np.empty(sets.shape, np.int64)
+        for j in range(size):
+            sub[:, j] = np.searchsorted(below, _keys(np.delete(sets, j, axis=1), n))
+        levels.append(Level(sets, sub))
+        below = keys
+    return levels
+
+
+def _longer(sets: Sets, n: int) -> Sets:
+    """All sets of one member more, in order."""
+    more = n - 1 - sets[:, -1].astype(np.int64)
+    total = int(more.sum())
+    if total > MOST:
+        raise _too_many(total, sets.shape[1] + 1)
+    which = np.repeat(np.arange(len(sets)), more)
+    new = np.arange(total) - np.repeat(np.cumsum(more) - more, more) + sets[which, -1] + 1
+    return np.column_stack([sets[which], new]).astype(np.int32)
+
+
+def _needed(rules: Rules, size: int) -> Sets:
+    """The sets of this size that are a family's, or a family's parents."""
+    n, keys = rules.n, []
+    total = 0
+    for child in range(n):
+        candidates = np.flatnonzero(rules.allowed[child]).astype(np.int32)
+        most = min(int(rules.max_parents[child]), len(candidates))
+        if size - 1 <= most:
+            parents = _chosen(candidates, size - 1)
+            family = np.sort(np.column_stack([parents, np.full(len(parents), child, np.int32)]), axis=1)
+            keys.append(_keys(family, n))
+        if size <= most:
+            keys.append(_keys(_chosen(candidates, size), n))
+        total += sum(len(k) for k in keys[-2:])
+        if total > 4 * MOST:
+            raise _too_many(total, size)
+    every = np.unique(np.concatenate(keys)) if keys else np.zeros(0, np.int64)
+    sets = np.empty((len(every), size), np.int32)
+    for j in range(size - 1, -1, -1):
+        every, sets[:, j] = np.divmod(every, n)
+    return sets
+
+
+def _chosen(candidates: Sets, size: int) -> Sets:
+    """All subsets of so many candidates, each in order."""
+    if size > len(candidates):
+        return np.zeros((0, size), np.int32)
+    sets = np.arange(len(candidates), dtype=np.int32)[:, None]
+    for _ in range(size - 1):
+        sets = _longer(sets, len(candidates))
+    return candidates[sets]
+
+
+def _keys(sets: Sets, n: int) -> Ints:
+    """One number for each set, in the order of the sets."""
+    size = sets.shape[1]
+    if float(n) ** size >= 2.0**63:
+        raise TooLarge(f"sets of {size} of {n} variables are too many to be numbered; lower max_parents, or give candidates")
+    key = np.zeros(len(sets), np.int64)
+    for j in range(size):
+        key *= n
+        key += sets[:, j]
+    return key
+
+
+def _too_many(total: int, size: int) -> TooLarge:
+    return TooLarge(
+        f"{total:,} sets of {size} variables would have to be scored; lower max_parents, or restrict the candidate parents "
+        "(Candidates, Tiers, Forbid)"
+    )
+
+
+@dataclass(frozen=True)
+class ParentSets:
+    """The sets of child i are rows first[i]:first[i+1], best first; `masks[row]` has the bit of each parent, 64 in a word.
+
+    Every child has at least one set. Of sets that score alike the smaller comes first, then the earlier by name.
+
+    >>> sets = ParentSets.of(2, [(0, (), -3.0), (0, (1,), -1.0), (1, (), -2.0)])
+    >>> sets.of_child(0)
+    [((1,), -1.0), ((), -3.0)]
+    """
+
+    first: npt.NDArray[np.int64]
+    score: npt.NDArray[np.float64]
+    masks: npt.NDArray[np.uint64]
+
+    @staticmethod
+    def of(n: int, families: Sequence[tuple[int, Parents, float]]) -> ParentSets:
+        """From (child, parents, score)."""
+        return _collected(n, [(np.array([c]), np.array([s]), np.array([parents], np.int32)) for c, parents, s in families])
+
+    def packed(self) -> Packed:
+        """These sets for a checkpoint."""
+        return None, (self.first, self.score, self.masks)
+
+    @staticmethod
+    def unpacked(packed: Packed) -> ParentSets:
+        """Those of a checkpoint."""
+        return ParentSets(*packed[1])
+
+    @property
+    def n(self) -> int:
+        return len(self.first) - 1
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def flags(self, rows: Any = slice(None)) -> npt.NDArray[np.bool_]:
+        """[set, variable]: which variables some of the sets have."""
+        words = np.ascontiguousarray(self.masks[rows])
+        return np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little").view(bool)[..., : self.n]
+
+    @cached_property
+    def parents(self) -> list[Parents]:
+        """The members of each set."""
+        return [tuple(map(int, np.flatnonzero(row))) for row in self.flags()]
+
+    def members(self, row: int) -> Parents:
+        """The members of one set."""
+        return tuple(np.flatnonzero(self.flags(row)).tolist())
+
+    def below(self, roots: Collection[int]) -> tuple[ParentSets, Ints]:
+        """The sets of the other children without these parents, in the same order, and the row of each here.
+
+        >>> sets, rows = ParentSets.of(2, [(0, (), 0.0), (1, (0,), -1.0), (1, (), -2.0)]).below([0])
+        >>> sets.of_child(0), rows
+        ([((), -1.0), ((), -2.0)], array([1, 2]))
+        """
+        if not roots:
+            return self, np.arange(len(self))
+        others = np.array([i for i in range(self.n) if i not in roots], np.int64)
+        sizes = np.diff(self.first)[others]
+        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        rows = np.repeat(self.first[others] - first[:-1], sizes) + np.arange(first[-1])
+        kept = np.packbits(self.flags(rows)[:, others], axis=1, bitorder="little")
+        masks = np.zeros((len(rows), 8 * max(1, -(-len(others) // 64))), np.uint8)
+        masks[:, : kept.shape[1]] = kept
+        return ParentSets(first, self.score[rows], masks.view(np.uint64)), rows
+
+    @property
+    def bound(self) -> float:
+        """The score when each child has its best set, cycles or not: no graph has more."""
+        return float(self.score[self.first[:-1]].sum())
+
+    def of_child(self, child: int) -> list[tuple[Parents, float]]:
+        """The sets of one child with their scores, best first."""
+        rows = range(self.first[child], self.first[child + 1])
+        return [(self.parents[r], float(self.score[r])) for r in rows]
+
+
+def chosen(rules: Rules, levels: Sequence[Level], scores: Sequence[npt.NDArray[np.float64]], *, prune: bool = True) -> ParentSets:
+    """Those of a whole lattice: scores[m][g, j] is that of the j-th member of the g-th set given the others."""
+    from suffice.kernels.counting.local_scores import prune as beats
+
+    best: npt.NDArray[np.float64] = np.zeros((1, 1))
+    parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int32]]] = []
+    for level, score in zip(levels, scores, strict=True):
+        allowed = np.ascontiguousarray(level.families(rules))
+        keep = allowed & (score > -np.inf)
+        reached = np.where(allowed, score, -np.inf)
+        if prune and level.size > 1:
+            beats(level.sets, level.sub, reached, allowed, best, keep)
+        best = reached
+        for j in range(level.size):
+            g = np.flatnonzero(keep[:, j])
+            parts.append((level.sets[g, j].astype(np.int64), score[g, j], np.delete(level.sets[g], j, axis=1)))
+    return _collected(rules.n, parts)
+
+
+def _collected(n: int, parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int32]]]) -> ParentSets:
+    """The families of all sizes, per child, best first, of equals the smaller and then the earlier."""
+    top = max(p[2].shape[1] for p in parts)
+    child = np.concatenate([p[0] for p in parts])
+    score = np.concatenate([p[1] for p in parts])
+    size = np.concatenate([np.full(len(p[0]), p[2].shape[1]) for p in parts])
+    members = np.concatenate([np.pad(p[2], ((0, 0), (0, top - p[2].shape[1])), constant_values=-1) for p in parts])
+    order = np.lexsort((*members.T[::-1], size, -score, child))
+    masks = np.zeros((len(order), max(1, -(-n // 64))), np.uint64)
+    for j in range(top):
+        m = members[order, j]
+        rows = np.flatnonzero(m >= 0)
+        masks[rows, m[rows] // 64] |= np.uint64(1) << (m[rows] % 64).astype(np.uint64)
+    first = np.searchsorted(child[order], np.arange(n + 1)).astype(np.int64)
+    return ParentSets(first, score[order], masks)

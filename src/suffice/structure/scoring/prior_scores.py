@@ -1,0 +1,59 @@
+"""Any local scores, and what a structure prior believes of each node's parents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from suffice.structure.constraints.rules import Parents, Rules, toggled
+from suffice.structure.scoring.local_scores import Array, Family, ScoreSource
+from suffice.structure.scoring.parent_sets import Ints, Level, Sets
+
+
+class PriorScores(ScoreSource):
+    """ln p(graph | data) family by family: the scores of the data, as `of_data` makes them, and the prior of
+    the parents."""
+
+    def __init__(self, of_data: Callable[..., ScoreSource], *data: Any, **options: Any) -> None:
+        self._of_data = of_data
+        super().__init__(*data, **options)
+
+    def _prepare(self) -> None:
+        self.prior = self.score.prior
+        self.prior.check(self.names)
+        options: Any = {"threads": self.threads, "memory_limit": self.memory_limit, "watch": lambda: self.watch()}
+        options["memory"] = self.memory
+        self.of_data = self._of_data(self.data, self.variables, self.score.score, given=self.given, **options)
+        self.most_families = self.of_data.most_families
+
+    def ahead(self, families: Iterable[Family]) -> None:
+        self.of_data.ahead(families)
+
+    def survey(self, rules: Rules) -> None:
+        self.of_data.survey(rules)
+
+    def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
+        """Nothing is left out for the price of its parameters where the prior may make up for it."""
+        levels, scores = self.of_data._scored(rules, prune=prune and not self.prior.favours_edges(self.names))
+        return levels, [self._with_prior(level, score) for level, score in zip(levels, scores, strict=True)]
+
+    def _with_prior(self, level: Level, scores: Array) -> Array:
+        for place in range(level.size):
+            axis = np.full(len(level), place, np.int64)
+            scores[:, place] += self.prior.of_sets(self.names, level.sets, axis)
+        return scores
+
+    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+        scores = np.array(self.of_data._toggles(child, parents, candidates))
+        larger = np.array([c not in parents for c in candidates])
+        for which in (larger, ~larger):
+            families = [tuple(sorted((child, *toggled(parents, c)))) for c in np.array(candidates)[which].tolist()]
+            if families:
+                sets = np.array(families, np.int32)
+                scores[which] += self.prior.of_sets(self.names, sets, np.argmax(sets == child, axis=1))
+        return scores
+
+    def _of_sets(self, sets: Sets, axis: Ints) -> Array:
+        return np.asarray(self.of_data._of_sets(sets, axis) + self.prior.of_sets(self.names, sets, axis))

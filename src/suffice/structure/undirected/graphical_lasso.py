@@ -1,0 +1,178 @@
+"""`GraphicalLasso`: the undirected graph of real columns whose precision, penalised, is most likely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import FitError, note, whole
+from suffice.graphs import Graph
+from suffice.graphs.text import Edge
+from suffice.inference.numbers.sparse_precision import GAP
+from suffice.models.gaussian_markov_net import partial_correlations, unscaled
+from suffice.models.undirected.covariance_selection import selected_precision
+from suffice.models.undirected.covariances import Covariances, read_only, refuse_other_kinds
+from suffice.remedies import Remedy
+from suffice.structure.constraints.rules import Rules
+from suffice.structure.problem import Problem
+from suffice.structure.results.found_graph import GraphOutcome, PathEntry, PenaltyPath
+from suffice.structure.results.plan import Work
+from suffice.structure.undirected.graph_method import GraphMethod
+from suffice.structure.undirected.lasso_path import LassoFit, LassoPath
+from suffice.structure.undirected.penalties import Penalties, checked_penalty, columns_of, only
+from suffice.structure.undirected.selection import EBIC, Judgement, checked_selection, judged, tell_of_the_end
+
+Array = npt.NDArray[np.float64]
+
+PER_FLOP = 1e-9
+"""Seconds for each of the p³ flops of a Newton step, of which a penalty takes some ten."""
+
+WORTH_TELLING = 1e-4
+"""A duality gap, relative to the objective, that the user should know of."""
+
+
+class LassoStep(NamedTuple):
+    """A Newton step on one component of a penalty: the size of the component, its objective and its duality gap (NaN while it is
+    far from being small), the seconds since the start of this penalty."""
+
+    penalty: float
+    size: int
+    step: int
+    objective: float
+    gap: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class GraphicalLasso(GraphMethod):
+    """The graph of the precision Θ that minimises −log det Θ + tr(S Θ) + λ Σ_{i≠j} |θ_ij| (Friedman, Hastie & Tibshirani 2008).
+
+    S is the correlation matrix of the columns, or with `on="covariance"` their covariance; columns must be real. `penalty` is λ,
+    or a matrix of one for each pair in the order of the columns (∞ keeps two apart), or {("a", "b"): 0.2, None: 0.1} with None
+    for all other pairs. Without one, `select` chooses among `n_penalties`, from the largest |s_ij| down to a tenth of it. `EBIC`
+    needs nothing but the moments, so that files, merged statistics and more columns than rows are as good as any; `StARS` and
+    `HeldOut` draw from the rows. `diagonal=True` penalises θ_ii, too. A pair that is required is not penalised.
+
+    The result's `precision` and `covariance` are inverses of each other, on the scale of S; `model` is in the units of the data;
+    `strengths` are partial correlations. With `refit=True` the graph keeps its edges and the penalty is dropped: the precision is
+    the maximum likelihood estimate of the graph. Newton steps end when the duality `gap`, by which the objective is above its
+    minimum at most, is as small as asked for.
+
+    >>> import numpy as np
+    >>> from suffice import search
+    >>> x = np.random.default_rng(0).normal(size=(200, 3))
+    >>> found = search({"a": x[:, 0], "b": x[:, 0] + x[:, 1], "c": x[:, 2]}, method=GraphicalLasso(penalty=0.2))
+    >>> found.graph.edges, bool(np.allclose(found.precision @ found.covariance, np.eye(3), atol=1e-8))
+    ((('a', 'b'),), True)
+    """
+
+    penalty: Any = None
+    select: Any = EBIC()  # noqa: RUF009 - a frozen value
+    n_penalties: int = 20
+    on: str = "correlation"
+    diagonal: bool = False
+    refit: bool = False
+    gap: float = GAP
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "penalty", checked_penalty(self.penalty))
+        checked_selection(self.select)
+        whole(self.n_penalties, "the number of penalties", 1)
+        if self.on not in ("correlation", "covariance"):
+            raise FitError(f"a graphical lasso works on='correlation' or on='covariance', not {self.on!r}")
+        if isinstance(self.gap, bool) or not isinstance(self.gap, (int, float)) or not self.gap > 0.0:
+            raise FitError(f"the duality gap at which to stop is a number above 0, not {self.gap!r}")
+
+    def run(self, problem: Problem) -> GraphOutcome:
+        refuse_other_kinds(
+            problem.variables,
+            str(Remedy("GraphicalLasso", "--method glasso")),
+            f"{Remedy('Neighbourhoods()', '--method neighbourhoods')} finds the graph of finite and mixed columns",
+        )
+        seen = Covariances.of(problem.data, problem.names, on=self.on, threads=problem.threads)
+        order = columns_of(problem)
+        penalties = Penalties.of(self.penalty, self.n_penalties, seen.matrix, problem.rules, order, diagonal=self.diagonal)
+        path = LassoPath(only(problem), seen, penalties, self.on, self.gap, problem.seed, problem.threads, problem.progress.check)
+        judgement, finished = judged(self.select, path, path.solve())
+        tell_of_the_end(judgement, penalties.multiples, finished)
+        return self._outcome(problem, path, judgement, finished)
+
+    def work(self, problem: Problem, rules: Rules) -> Work:
+        n, penalties = float(problem.n), self.n_penalties * self.select.n_paths if self.penalty is None else 1
+        return Work(0.0, {2: n * (n + 1) / 2}, bytes=64 * n * n, seconds=penalties * 10 * PER_FLOP * n**3)
+
+    def _outcome(self, problem: Problem, path: LassoPath, judgement: Judgement, finished: bool) -> GraphOutcome:
+        best = path.fits[judgement.best]
+        _tell(best)
+        edges = [(problem.names[i], problem.names[j]) for i, j in np.argwhere(np.triu(best.joined)).tolist()]
+        graph = Graph(edges, nodes=problem.names)
+        solution = selected_precision(graph, path.seen) if self.refit else best.solution
+        partial = partial_correlations(solution.precision)
+        penalty = path.penalties.multiples[judgement.best]
+        info = f"graphical lasso of {path.weight:,.10g} rows, penalty {penalty:.6g}{', refitted without' * self.refit}"
+        entries = zip(path.penalties.multiples, path.fits, judgement.criteria.tolist(), strict=False)
+        return GraphOutcome(
+            graph,
+            judgement.score,
+            {(a, b): float(partial[problem.number[a], problem.number[b]]) for a, b in edges},
+            "partial correlation",
+            PenaltyPath(PathEntry(x, f.n_parameters, c, f.solution.objective, f.solution.gap) for x, f, c in entries),
+            tuple(_steps(path)),
+            read_only(solution.precision),
+            read_only(solution.covariance),
+            unscaled(graph, path.seen, solution, info, None if self.refit else penalty),
+            details=LassoDetails.of(path, judgement),
+            finished=finished,
+            score_name=judgement.score_name,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LassoDetails:
+    """What a graphical lasso tells of pairs of variables."""
+
+    names: tuple[str, ...]
+    best: float
+    """The penalty that was chosen."""
+    seen: Array
+    """The matrix S."""
+    entered: Array
+    """The largest penalty of the path at which each pair is joined; NaN for those that never are."""
+    frequency: Array | None
+    """Of StARS: how often each pair was joined in the subsamples, at the penalty that was chosen."""
+
+    @staticmethod
+    def of(path: LassoPath, judgement: Judgement) -> LassoDetails:
+        entered = np.full_like(path.seen.matrix, np.nan)
+        for penalty, fit in zip(path.penalties.multiples, path.fits, strict=False):
+            entered[fit.joined & np.isnan(entered)] = penalty
+        chosen = path.penalties.multiples[judgement.best]
+        return LassoDetails(path.seen.names, chosen, path.seen.matrix, entered, judgement.frequency)
+
+    def facts(self, a: str, b: str) -> Iterator[Edge]:
+        """What there is to say of two variables."""
+        i, j = self.names.index(a), self.names.index(b)
+        yield "correlation", f"{self.seen[i, j] / np.sqrt(self.seen[i, i] * self.seen[j, j]):.6g}"
+        yield "penalty", f"{self.best:.6g}"
+        first = self.entered[i, j]
+        yield "joined", "at no penalty of the path" if np.isnan(first) else f"from a penalty of {first:.6g} down"
+        if self.frequency is not None:
+            yield "in subsamples", f"{self.frequency[i, j]:.0%}"
+
+
+def _steps(path: LassoPath) -> Iterator[LassoStep]:
+    for penalty, fit in zip(path.penalties.multiples, path.fits, strict=False):
+        yield from (LassoStep(penalty, *step) for step in fit.solution.steps)
+
+
+def _tell(fit: LassoFit) -> None:
+    solution = fit.solution
+    if not solution.converged and not solution.gap <= WORTH_TELLING * max(1.0, abs(solution.objective)):
+        note(
+            f"the graphical lasso ended at a duality gap of {solution.gap:.3g}, of an objective of {solution.objective:.6g}: "
+            "the columns are nearly functions of each other; a larger penalty is easier"
+        )

@@ -1,0 +1,233 @@
+"""`Neighbourhoods`: a graph from one penalised regression for each variable on all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.data import Data
+from suffice.errors import FitError, listed, whole
+from suffice.graphs import Graph
+from suffice.graphs.text import Edge
+from suffice.iteration import OutOfTime
+from suffice.statistics import Statistics
+from suffice.structure.problem import Problem
+from suffice.structure.results.found_graph import GraphOutcome, PathEntry, PenaltyPath
+from suffice.structure.undirected.coded_nodes import CodedNodes
+from suffice.structure.undirected.graph_method import GraphMethod
+from suffice.structure.undirected.node_regressions import GaussianNodes, NodeFit, NodeRegressions
+from suffice.structure.undirected.penalties import Penalties, checked_penalty, columns_of, only
+from suffice.structure.undirected.selection import EBIC, Judgement, checked_selection, judged, tell_of_the_end
+from suffice.variables import Finite, Real
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class And:
+    """Two variables are joined if each is among the neighbours that the other's regression finds.
+
+    >>> And().joined(np.array([[False, True], [False, False]]))
+    array([[False, False],
+           [False, False]])
+    """
+
+    def joined(self, there: Mask) -> Mask:
+        return there & there.T
+
+
+@dataclass(frozen=True)
+class Or:
+    """Two variables are joined if one of them is among the neighbours that the other's regression finds.
+
+    >>> Or().joined(np.array([[False, True], [False, False]]))
+    array([[False,  True],
+           [ True, False]])
+    """
+
+    def joined(self, there: Mask) -> Mask:
+        return there | there.T
+
+
+@dataclass(frozen=True)
+class Neighbourhoods(GraphMethod):
+    """The graph in which a variable is joined to those that a lasso of it on all others keeps (Meinshausen & Bühlmann 2006).
+
+    Of real columns, from their moments alone: each column, scaled, is regressed on all others with a penalty λ on the absolute
+    values of the coefficients: ½ E(x_i − Σ_j b_ij x_j)² + λ Σ_j |b_ij|. Of finite columns, and of finite and real ones together,
+    by passes over the rows: −E ln p(x_i | rest) + λ Σ_j √((K_i − 1)(K_j − 1)) ‖Θ_ij‖, logistic or multinomial, where K are the
+    numbers of states and the norm is over all numbers of a pair. Of two states, coded 0 and 1, Θ_ij is the log odds ratio given
+    the rest (4 J_ij of an `Ising` model); a real column counts as one of two states, in units of two standard deviations.
+
+    `rule=And()` joins two variables that keep each other, `Or()` those of which one keeps the other. `penalty`, `select` and
+    `n_penalties` are those of `GraphicalLasso`; one penalty holds for all variables, and what it is chosen by is summed over them
+    (EBIC: 2 γ log p for each neighbour, Chen & Chen 2008).
+
+    `strengths` has the mean of both coefficients; `found.details.strengths` keeps them apart: of (a, b) it is that of b in the
+    regression of a.
+
+    >>> from suffice import search
+    >>> x = np.random.default_rng(0).normal(size=(200, 3))
+    >>> found = search({"a": x[:, 0], "b": x[:, 0] + x[:, 1], "c": x[:, 2]}, method=Neighbourhoods(penalty=0.2))
+    >>> found.graph.edges
+    (('a', 'b'),)
+    """
+
+    penalty: Any = None
+    select: Any = EBIC()  # noqa: RUF009 - a frozen value
+    n_penalties: int = 20
+    rule: Any = And()
+
+    kinds: ClassVar[Sequence[type[NodeRegressions]]] = (GaussianNodes, CodedNodes)
+    """The regressions for each kind of columns; the first that takes them is used."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "penalty", checked_penalty(self.penalty))
+        checked_selection(self.select)
+        whole(self.n_penalties, "the number of penalties", 1)
+        if isinstance(self.rule, type) or not hasattr(self.rule, "joined"):
+            raise FitError(f"the rule by which neighbours are joined is And() or Or(), not {self.rule!r}")
+
+    def run(self, problem: Problem) -> GraphOutcome:
+        kind = next((kind for kind in self.kinds if kind.takes(problem.variables)), None)
+        if kind is None:
+            other = [v.name for v in problem.variables if not isinstance(v, Finite | Real)]
+            raise FitError(f"Neighbourhoods takes finite and real columns, and {listed(other)} is of another kind: declare it so")
+        nodes = kind.of(problem.data, problem.variables, threads=problem.threads)
+        nodes.check()
+        penalties = Penalties.of(self.penalty, self.n_penalties, nodes.association, problem.rules, columns_of(problem))
+        path = NeighbourhoodPath(problem, self.rule, nodes, penalties)
+        judgement, finished = judged(self.select, path, path.solve())
+        tell_of_the_end(judgement, penalties.multiples, finished)
+        return _outcome(problem, path, judgement, finished)
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourhoodFit:
+    """What the regressions of one penalty keep, as a graph that can be judged."""
+
+    node: NodeFit
+    joined: Mask
+
+    @property
+    def deviance(self) -> float:
+        return self.node.deviance
+
+    @property
+    def n_parameters(self) -> int:
+        return self.node.n_parameters
+
+    @property
+    def n_pairs(self) -> float:
+        """Half the number of neighbours, since each pair of them is chosen twice."""
+        return int(np.count_nonzero(self.node.strengths)) / 2.0
+
+    @property
+    def n_edges(self) -> int:
+        return int(np.count_nonzero(self.joined)) // 2
+
+
+@dataclass(eq=False)
+class NeighbourhoodPath:
+    """The fits of all regressions for each penalty, on some rows and on others."""
+
+    problem: Problem
+    rule: Any
+    nodes: NodeRegressions
+    penalties: Penalties
+    fits: list[NeighbourhoodFit] = field(default_factory=list)
+
+    @property
+    def data(self) -> Data | Statistics:
+        return only(self.problem)
+
+    @property
+    def seed(self) -> int:
+        return self.problem.seed
+
+    @property
+    def threads(self) -> int | None:
+        return self.problem.threads
+
+    @property
+    def weight(self) -> float:
+        return self.nodes.weight
+
+    @property
+    def n_variables(self) -> int:
+        return self.problem.n
+
+    def solve(self) -> bool:
+        """Fit each penalty; whether the time, or the user, allowed it for all of them."""
+        try:
+            for fit in self._fits(self.nodes):
+                self.fits.append(fit)
+                self.problem.progress.check(f"penalty {len(self.fits)} of {len(self.penalties.multiples)}")
+        except (OutOfTime, KeyboardInterrupt):
+            if not self.fits:
+                raise
+            return False
+        return True
+
+    def again(self, data: Data) -> Sequence[NeighbourhoodFit]:
+        return list(self._fits(self._nodes(data)))
+
+    def held_out(self, train: Data, test: Data) -> Array:
+        nodes = self._nodes(train)
+        return nodes.held_out([fit.node for fit in self._fits(nodes)], test)
+
+    def _nodes(self, data: Data) -> NodeRegressions:
+        return type(self.nodes).of(data, self.problem.variables, threads=1)
+
+    def _fits(self, nodes: NodeRegressions) -> Iterator[NeighbourhoodFit]:
+        start: NodeFit | None = None
+        for k in range(len(self.penalties.multiples)):
+            start = nodes.fit(self.penalties.at(k), start)
+            there = self.rule.joined(start.strengths != 0.0)
+            yield NeighbourhoodFit(start, (there & self.problem.rules.allowed) | self.problem.rules.required)
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourhoodDetails:
+    """What the regressions tell of pairs of variables."""
+
+    strengths: dict[Edge, float]
+    """For each variable a and each neighbour b that the regression of a keeps: how strong b is in it."""
+    penalty: float
+    objective: float
+    coefficients: Any = None
+    """All that the regressions of this kind have found."""
+
+    def facts(self, a: str, b: str) -> Iterator[Edge]:
+        """What there is to say of two variables."""
+        for child, other in ((a, b), (b, a)):
+            yield f"in the regression of {child}", f"{self.strengths.get((child, other), 0.0):.6g}"
+        yield "penalty", f"{self.penalty:.6g}"
+
+
+def _outcome(problem: Problem, path: NeighbourhoodPath, judgement: Judgement, finished: bool) -> GraphOutcome:
+    best = path.fits[judgement.best]
+    names, strengths = problem.names, best.node.strengths
+    edges = [(names[i], names[j]) for i, j in np.argwhere(np.triu(best.joined)).tolist()]
+    directed = {(names[i], names[j]): float(strengths[i, j]) for i, j in np.argwhere(strengths).tolist()}
+    entries = zip(path.penalties.multiples, path.fits, judgement.criteria.tolist(), strict=False)
+    graph = Graph(edges, nodes=names)
+    return GraphOutcome(
+        graph,
+        judgement.score,
+        {(a, b): (directed.get((a, b), 0.0) + directed.get((b, a), 0.0)) / 2.0 for a, b in edges},
+        "mean strength",
+        PenaltyPath(PathEntry(x, f.n_edges, c, f.node.objective, f.node.gap) for x, f, c in entries),
+        model=partial(path.nodes.model, graph),
+        details=NeighbourhoodDetails(
+            directed, path.penalties.multiples[judgement.best], best.node.objective, best.node.coefficients
+        ),
+        finished=finished,
+        score_name=judgement.score_name,
+    )

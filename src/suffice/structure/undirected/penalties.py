@@ -1,0 +1,161 @@
+"""The penalties of the pairs of variables: one number, one for each pair, or a path of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.data import Data
+from suffice.errors import FitError, nearest
+from suffice.graphs.text import Edge
+from suffice.remedies import Remedy
+from suffice.statistics import Statistics
+from suffice.structure.constraints.rules import Rules
+from suffice.structure.problem import Problem
+
+Array = npt.NDArray[np.float64]
+
+SMALLEST = 0.1
+"""The smallest penalty of a path, relative to the largest."""
+
+
+@dataclass(frozen=True, eq=False)
+class Penalties:
+    """Some multiples, from the largest down, of a matrix of weights: 1 where nothing else is said, ∞ for a pair that may not be
+    joined, 0 for one that is to be, 0 on the diagonal."""
+
+    multiples: tuple[float, ...]
+    weights: Array
+
+    def at(self, k: int) -> Array:
+        """The penalty of each pair."""
+        with np.errstate(invalid="ignore"):
+            return np.ascontiguousarray(self.multiples[k] * self.weights)
+
+    @staticmethod
+    def of(
+        asked: Any, n_penalties: int, matrix: Array, rules: Rules, order: Sequence[str], *, diagonal: bool = False
+    ) -> Penalties:
+        """What was asked for: None is a path down from where the first pair of `matrix` is joined.
+
+        `order` is that of the columns, by which a matrix of penalties goes; `rules.names` is that of the variables here.
+
+        >>> from dataclasses import replace
+        >>> rules = replace(Rules.free(2), names=("a", "b"))
+        >>> [round(x, 3) for x in Penalties.of(None, 3, np.array([[1.0, 0.5], [0.5, 1.0]]), rules, ("a", "b")).multiples]
+        [0.5, 0.158, 0.05]
+        """
+        names, multiples = rules.names, (1.0,)
+        if asked is None:
+            weights = np.ones_like(matrix)
+            free = rules.allowed & ~rules.required
+            top = float(np.abs(matrix[free]).max(initial=0.0)) or 1.0
+            multiples = tuple(np.geomspace(top, SMALLEST * top, n_penalties).tolist()) if n_penalties > 1 else (top,)
+        elif isinstance(asked, (int, float)):
+            weights, multiples = np.ones_like(matrix), (float(asked),)
+        elif isinstance(asked, Mapping):
+            weights = _by_pair(asked, names)
+        else:
+            number = {name: i for i, name in enumerate(order)}
+            chosen = [number[name] for name in names]
+            weights = asked.values.copy()
+            if weights.shape != (len(order), len(order)):
+                raise FitError(
+                    f"the penalties of {len(order)} columns are a matrix of {len(order)} by {len(order)}, not {weights.shape}"
+                )
+            weights = weights[np.ix_(chosen, chosen)]
+        if not diagonal:
+            np.fill_diagonal(weights, 0.0)
+        weights = np.where(rules.required, 0.0, np.where(rules.allowed | np.eye(len(names), dtype=bool), weights, np.inf))
+        return Penalties(multiples, weights)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PenaltyMatrix:
+    """A penalty for each pair, in the order of the columns of the data."""
+
+    values: Array
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PenaltyMatrix) and np.array_equal(self.values, other.values)
+
+    def __hash__(self) -> int:
+        return hash(self.values.tobytes())
+
+    def __repr__(self) -> str:
+        return f"<{len(self.values)} by {len(self.values)} penalties>"
+
+
+WITHOUT_PENALTY = Remedy(
+    "without one, fit(graph, data) estimates a given graph", "suffice fit estimates a given graph without one"
+)
+
+
+def checked_penalty(asked: Any) -> Any:
+    """A penalty as it may be asked for: positive, a matrix off its diagonal and symmetric; ∞ keeps two variables apart."""
+    if asked is None or isinstance(asked, PenaltyMatrix):
+        return asked
+    if isinstance(asked, Mapping):
+        for pair, x in asked.items():
+            if pair is not None and not (isinstance(pair, tuple) and len(pair) == 2 and pair[0] != pair[1]):
+                raise FitError(
+                    f"penalties by pair are {{('a', 'b'): 0.2, None: 0.1}}, None for all other pairs; {pair!r} is no pair"
+                )
+            _positive(x, "the penalty of " + ("other pairs" if pair is None else f"{pair[0]!r} and {pair[1]!r}"), math.inf)
+        return dict(asked)
+    if np.ndim(asked) == 0:
+        return _positive(asked, "a penalty")
+    matrix = np.array(asked, np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise FitError(f"a matrix of penalties is square, not of shape {matrix.shape}")
+    if not np.array_equal(matrix, matrix.T):
+        raise FitError("a matrix of penalties is symmetric: a pair has one")
+    off = matrix[~np.eye(len(matrix), dtype=bool)]
+    if not (off > 0).all():
+        raise FitError(f"the penalty of each pair is larger than 0, and the smallest of this matrix is {off.min():g}")
+    matrix.setflags(write=False)
+    return PenaltyMatrix(matrix)
+
+
+def _positive(x: Any, what: str, most: float = 1e300) -> float:
+    if isinstance(x, (bool, np.bool_)) or not isinstance(x, (int, float, np.integer, np.floating)) or not 0.0 < float(x) <= most:
+        raise FitError(f"{what} is a number above 0, not {x!r}; {WITHOUT_PENALTY}")
+    return float(x)
+
+
+def _by_pair(asked: Mapping[Edge | None, float], names: Sequence[str]) -> Array:
+    """The penalties of named pairs; those of the others are under None."""
+    number = {name: i for i, name in enumerate(names)}
+    weights = np.full((len(names), len(names)), asked.get(None, np.nan))
+    for pair, x in asked.items():
+        if pair is None:
+            continue
+        for name in pair:
+            if name not in number:
+                raise FitError(f"there is a penalty for {name!r}, which is not among the variables{nearest(str(name), names)}")
+        a, b = number[pair[0]], number[pair[1]]
+        weights[a, b] = weights[b, a] = x
+    np.fill_diagonal(weights, asked.get(None, 0.0))
+    lacking = np.argwhere(np.triu(np.isnan(weights), 1))
+    if len(lacking):
+        a, b = names[lacking[0][0]], names[lacking[0][1]]
+        raise FitError(
+            f"{len(lacking)} pairs have no penalty, {a!r} and {b!r} first: give that of all others as {{..., None: 0.1}}"
+        )
+    return weights
+
+
+def columns_of(problem: Problem) -> tuple[str, ...]:
+    """The variables in the order of the columns: that of a matrix which a user gives."""
+    known = problem.data.columns if hasattr(problem.data, "columns") else tuple(problem.data.variables)
+    return tuple(name for name in known if name in problem.number)
+
+
+def only(problem: Problem) -> Data | Statistics:
+    """The data of the variables that are searched, without columns that were left out."""
+    return problem.data if isinstance(problem.data, Statistics) else problem.data.take(problem.names)

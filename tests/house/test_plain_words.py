@@ -1,0 +1,126 @@
+"""What is printed is in plain words: singulars, no names of Python objects on the command line, no quaint words."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import suffice as sf
+from suffice.cli.inputs import missing_words
+from suffice.iteration import Progress
+from suffice.status import in_notebook, patience
+
+SOURCES = [p for p in Path(sf.__file__).parent.rglob("*.py") if "kernels" not in p.parts]
+QUAINT = ("foretold", "foretell", "its ends ±", "hangs a little", ", worth {", "written down;")
+
+
+def printed(path: Path) -> list[str]:
+    """The texts of a module that are no docstrings."""
+    tree = ast.parse(path.read_text("utf-8"))
+    docs = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    docs |= {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
+    return [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in docs]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.stem)
+def test_no_quaint_words_are_printed(path: Path) -> None:
+    for text in printed(path):
+        assert not [word for word in QUAINT if word in text], text
+
+
+def test_missing_words_split_like_the_other_lists(run: Any) -> None:
+    assert missing_words(["NA,?", "-"]) == ("NA", "?", "-")
+    Path("rows.csv").write_text("x,y\n" + "1.5,a\nNA,b\n2.5,?\n3.5,a\n" * 5)
+    for words in (["--missing", "NA,?"], ["--missing", "NA", "--missing", "?"]):
+        code, out, _ = run("schema", "rows.csv", *words)
+        assert code == 0
+        assert [line.split()[-1] for line in out.splitlines()[4:]] == ["5", "5"], out
+    hint = run("schema", "rows.csv")[2]
+    assert "--missing NA" in hint
+    assert "--missing '?'" in hint
+
+
+def test_the_command_line_names_no_python_objects(run: Any) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, (300, 30))
+    x[:, 1:] ^= x[:, :-1] & (rng.random((300, 29)) < 0.9)
+    Path("rows.csv").write_text(",".join(f"v{i}" for i in range(30)) + "\n" + "\n".join(",".join(map(str, r)) for r in x))
+    for words in (["--method", "hill-climb"], ["--method", "pc"], ["--dry-run"]):
+        _, out, err = run("learn", "rows.csv", *words)
+        assert not re.search(r"\bfound\.|\bsf\.|\bbn\.", out + err), (out, err)
+
+
+def test_one_is_a_singular(run: Any) -> None:
+    code, _, err = run("sample", "asia", "-n", 1, "-o", "one.csv")
+    assert code == 0
+    assert err.startswith("1 row of 8 columns written")
+    assert "fitted from 1 row," in sf.fit("x", {"x": ["a"]}).fit_info
+    assert "1 edge;" in sf.search({"x": ["a", "b"] * 20, "y": ["u", "v"] * 20}).summary()
+
+
+def test_a_dry_run_says_what_the_process_needs_in_all() -> None:
+    plan = sf.search(sf.load("asia").sample(500, seed=0), dry_run=True)
+    assert "beside the data" in str(plan)
+    assert re.search(r"process +[\d.]+ [MG]iB in all", str(plan))
+    assert plan.process_bytes > plan.bytes
+
+
+def test_nodes_and_edges_of_a_network() -> None:
+    asia = sf.load("asia")
+    assert asia.nodes == asia.dag.nodes
+    assert asia.edges == asia.dag.edges
+
+
+def test_a_notebook_shows_progress_after_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = types.SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    assert in_notebook()
+    said = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", said)
+    progress: Progress[str] = Progress("searching")
+    progress.start -= 1.5
+    progress.better("start", -10.0, "graph")
+    assert said.getvalue() == ""
+    progress.start -= patience()
+    progress.check("climbing")
+    assert said.getvalue().startswith("\rsearching: climbing; best so far -10.000; ")
+    progress.close()
+    assert said.getvalue().endswith(" \r")
+    quiet: Progress[str] = Progress("searching", show=False)
+    quiet.start -= 10
+    before = said.getvalue()
+    quiet.check()
+    assert said.getvalue() == before
+
+
+def test_the_demonstration_prints_no_times_of_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    from contextlib import nullcontext
+
+    from suffice.cli.demos.demo import run as demonstrate
+
+    demonstrate(2_000, 0, lambda _: nullcontext())
+    out = capsys.readouterr().out
+    timed = [line for line in out.splitlines() if re.search(r"\d m?s\b", line)]
+    assert [line for line in timed if not line.startswith("found by ")] == []
+
+
+@pytest.mark.parametrize("name", [n for n in sf.__all__ if n not in ("errors",)])
+def test_examples_of_public_names_import_from_suffice_alone(name: str) -> None:
+    public = getattr(sf, name)
+    texts = [getattr(public, "__doc__", None) or ""]
+    if isinstance(public, type):
+        texts += [m.__doc__ or "" for k, m in vars(public).items() if not k.startswith("_") and callable(m)]
+    for line in re.findall(r">>> ((?:from|import) suffice.*)", "\n".join(texts)):
+        assert re.match(r"(from suffice import|import suffice as sf|from suffice\.exponential import)", line), line

@@ -1,0 +1,134 @@
+"""What a user's own type checker sees: no `Any` in an ordinary script, nor in what public functions take and return.
+(Arrays of numpy have one in their shapes.)"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import suffice
+
+SCRIPT = """
+import suffice as sf
+
+bn = sf.load("asia")
+nodes, edges = bn.nodes, bn.edges
+answer = bn.query("lung", given={"xray": "yes"})
+how: str = answer.how
+done = bn.do({"smoke": "yes"}).query("lung")
+cpd = bn["lung"]
+parents: tuple[str, ...] = cpd.parents
+data = sf.scan("visits.csv", {"age": sf.Real, "ill": ["no", "yes"], "dose": sf.Bins(5)}, weights="n")
+rows: int = data.n_rows
+found = sf.search(data, sf.BIC(), sf.HillClimb())
+directions = found.directions
+dag = found.dag
+names = sf.networks()
+penguins = sf.table("penguins").schema
+
+table = {"smoke": ["no", "yes", "yes"], "lung": ["no", "no", "yes"]}
+fitted: sf.BayesNet = sf.fit("smoke -> lung", table, prior=sf.BDeu(1), estimate=sf.Mode())
+again: sf.BayesNet = sf.fit(dag, sf.gather(data, dag), prior={"lung": [[9, 1], [1, 1]], "smoke": sf.BDeu(10)})
+more: sf.BayesNet = sf.fit({"lung": ["smoke"]}, data, prior=(sf.BDeu(1), sf.NormalInverseGamma()))
+pairs: sf.BayesNet = sf.fit([("smoke", "lung")], data, prior=1, families={"lung": sf.Logistic()}, shared=[("a", "b")])
+same: sf.BayesNet = sf.fit(bn, "visits.parquet", objective=sf.Conditional("lung"), penalty=sf.L2(0.1))
+plate: sf.BayesNet = sf.fit(sf.Plate("smoke -> lung", group="hospital"), data)
+predicted = fitted.predict(table, "lung")
+statistics: sf.Statistics = sf.gather(data, max_parents=2) + sf.gather(data, max_parents=2)
+points: float = sf.score("smoke -> lung", table, sf.Evidence(sf.BDeu(1)))
+parts: dict[str, float] = sf.score("smoke -> lung", table, by_node=True)
+prior = sf.by_evidence("smoke -> lung", table, sf.BDeu())
+
+steps = sf.sequences(data, by="patient", order="day")
+chain: sf.Chain = sf.fit("ill[-1] -> ill", steps, first=sf.Stationary())
+template: sf.Chain = sf.fit(sf.Template("ill[-1] -> ill"), steps)
+tagger: sf.Crf = sf.fit(sf.LinearChain("tag", "word"), steps, objective=sf.Conditional("tag"), penalty=sf.L1(0.1) + sf.L2(0.1))
+markov: sf.MarkovNet = sf.fit(sf.LogLinear([("a", "b")]), data, objective=sf.PseudoLikelihood(), penalty=sf.L1(0.1))
+undirected: sf.MarkovNet | sf.GaussianMarkovNet = sf.fit(sf.Graph("a -- b"), data)
+lines: sf.MarkovNet = sf.fit("a -- b", data, method=sf.IPF())
+
+learned: sf.BayesNet = sf.learn(data)
+tabu: sf.BayesNet = sf.learn(table, sf.BIC(), sf.Tabu(), prior=None, constraints=sf.Forbid(("lung", "smoke")))
+by_steps: sf.Chain = sf.learn(steps, lags=2)
+joined: sf.MarkovNet | sf.GaussianMarkovNet = sf.learn(data, method=sf.Decomposable())
+lasso: sf.FoundGraph = sf.search(data, method=sf.GraphicalLasso())
+cost = sf.search(data, dry_run=True)
+
+run = sf.em("ill -> a; ill -> b", data, hidden=[sf.Finite("ill", ["no", "cold", "flu"])], starts=3, prior=sf.BDeu(1))
+model: sf.BayesNet = run.model
+converged: bool = run.converged
+states: sf.Chain = sf.em("s[-1] -> s -> y", steps, hidden={"s": ["u", "v"]}).model
+climbed: sf.BayesNet = sf.gradient("a -> b", data).model
+graph: sf.Dag = sf.structural_em(data, hidden=[sf.Finite("ill", ["no", "yes"])], score=sf.BIC(), method=sf.HillClimb()).dag
+classes: sf.BayesNet = sf.mixture(data, 3, sf.Tied()).model
+several = sf.mixture(data, range(1, 6), choose=sf.ICL()).choices
+regimes: sf.Chain = sf.hmm(steps, 3, covariance={"x": sf.Diagonal()}, sticky=1.0).model
+loadings: sf.BayesNet = sf.factors(data, 2, noise=sf.Spherical()).model
+
+strength: float = sf.bootstrap(data, sf.HillClimb(), n=50).strength("smoke", "lung")
+mean: float = sf.cross_validate(data, "smoke -> lung", folds=5).mean
+searched: float = sf.cross_validate(data, sf.HillClimb(), score=sf.AIC()).mean
+compared = sf.cross_validate(data, "lung -> smoke", objective=[sf.Likelihood(), sf.Conditional("lung")])
+accuracy: float = compared["Likelihood()"].accuracy
+posterior: float = sf.order_mcmc(data, samples=100).adjacent("smoke", "lung")
+p_value: float = sf.independence_test(data, "smoke", "lung").p_value
+report: str = str(sf.missingness(data))
+classifier: sf.BayesNet = sf.naive_bayes(data, "ill")
+distance: float = sf.kl(data, bn) + sf.entropy(bn)
+projected: sf.BayesNet = sf.project(bn, "smoke -> lung").model
+stored = sf.read("net.json")
+if isinstance(stored, sf.BayesNet):
+    sf.write(stored, "net.bif")
+"""
+
+WITH_ANY: dict[str, str] = {}
+"""Public functions whose annotations have an `Any`, each with the reason."""
+
+
+def checked(script: str, place: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """What mypy says of a script that uses the package."""
+    pytest.importorskip("mypy")
+    root = Path(__file__).parents[2]
+    (place / "script.py").write_text(script)
+    own = [*options, "--follow-imports", "silent", "--cache-dir", str(root / ".mypy_cache")]
+    call = [sys.executable, "-m", "mypy", "--config-file", str(root / "pyproject.toml"), *own, "script.py"]
+    environment = {"MYPYPATH": str(root / "src"), "PATH": "", "PYTHONPATH": ""}
+    return subprocess.run(call, cwd=place, env=environment, capture_output=True, text=True, check=False)
+
+
+def public_functions() -> Iterator[tuple[str, Callable[..., object]]]:
+    for name in suffice.__all__:
+        value = inspect.unwrap(getattr(suffice, name))
+        if inspect.isfunction(value):
+            yield name, value
+
+
+def test_a_script_has_no_untyped_expressions(tmp_path: Path) -> None:
+    ran = checked(SCRIPT, tmp_path, "--disallow-any-expr")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_what_functions_refuse_a_type_checker_refuses(tmp_path: Path) -> None:
+    wrong = [
+        'sf.fit("a -> b", {"a": []}, prior="BDeu")',
+        'sf.fit("a -> b", {"a": []}, first=sf.Free())',
+        "sf.fit(3, {})",
+        "sf.scan(3)",
+        'sf.search("a.csv", "BIC")',
+        'sf.mixture({"x": []}, "two")',
+        'sf.em("a -> b", {}, hidden="a")',
+    ]
+    ran = checked("import suffice as sf\n" + "\n".join(wrong), tmp_path)
+    for line, call in enumerate(wrong, start=2):
+        assert f"script.py:{line}: error" in ran.stdout, call
+
+
+def test_no_public_function_takes_or_returns_any() -> None:
+    found = {name for name, f in public_functions() if "Any" in re.findall(r"\w+", str(f.__annotations__))}
+    assert found == set(WITH_ANY)

@@ -1,0 +1,160 @@
+"""What a new user waits for: little work compiles nothing, and what is compiled in the background leaves nothing behind."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import suffice.kernels as package
+from suffice.errors import SufficeError
+from suffice.kernels.compiler import compiling
+from suffice.kernels.compiler.background import Helper
+
+ASIA = "import suffice as sf; bn = sf.load('asia'); rows = bn.sample(2_000, seed=1)"
+LITTLE = {
+    "query": "print(bn.query('lung', {'xray': 'yes'}).probs.tolist())",
+    "marginals": "print(bn.marginals({'xray': 'yes'})['lung'].probs.tolist())",
+    "search": "print(sf.search(rows).dag)",
+    "fit": "print(sf.fit(bn.dag, rows)['lung'].probs.tolist())",
+    "em": "print(sf.em(bn.dag, rows.drop_columns(['either']), hidden=[bn.variables['either']], max_iter=2).log_likelihood)",
+    "PC": "print(sf.search(rows, method=sf.PC()).cpdag)",
+    "predict": "print(bn.predict(rows.slice(0, 50).drop_columns(['lung']), 'lung').to_pylist()[:5])",
+}
+
+
+def printed(code: str, cache: Path, mode: str) -> str:
+    """What some lines print in a process of their own, with its own cache of compiled kernels."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "SUFFICE_COMPILE": mode}
+    return subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("what", LITTLE)
+def test_little_work_compiles_nothing(what: str, tmp_path: Path) -> None:
+    """Nor is the compiler loaded. The result is the compiled one, bit for bit."""
+    settings = "from suffice.kernels.compiler import compiling; compiling.PATIENCE = 1e9"  # a busy machine is slow
+    code = f"{settings}\n{ASIA}\n{LITTLE[what]}\nimport sys; print('numba' in sys.modules)"
+    *result, loaded = printed(code, tmp_path, "background").splitlines()
+    assert loaded == "False"
+    assert not list(tmp_path.rglob("*.nb?"))
+    names = {}
+    exec(f"{ASIA}\n{LITTLE[what]}".replace("print(", "found = str("), names)
+    assert names["found"].splitlines() == result
+
+
+def test_nothing_is_ever_compiled_where_that_is_asked_for(tmp_path: Path) -> None:
+    code = (
+        "import sys, numpy as np; from suffice.kernels.inference.contract import collapse\n"
+        "print(collapse(np.array([2, 2]), np.array([1, 2]), 2, np.zeros(12, np.int64)), 'numba' in sys.modules)"
+    )
+    assert printed(code, tmp_path, "never") == "2 False\n"
+
+
+def test_the_environment_says_when_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiling.mode.cache_clear()
+    monkeypatch.setenv("SUFFICE_COMPILE", "later")
+    with pytest.raises(SufficeError, match="SUFFICE_COMPILE is now, background or never, not 'later'"):
+        compiling.mode()
+    monkeypatch.undo()
+    compiling.mode.cache_clear()
+
+
+BACKGROUND = """
+import time, numpy as np
+from suffice.kernels import compiling
+from suffice.kernels.counting.components import rehash
+compiling.PATIENCE = 0.0
+keys, waited = np.arange(5, dtype=np.uint64) << np.uint64(20), time.monotonic()
+while rehash._ready is None and time.monotonic() - waited < 300:
+    slots = np.full(16, -1)
+    rehash(5, keys, slots)
+    time.sleep(0.01)
+print(rehash._ready is not None, sorted(slots.tolist())[-5:])
+"""
+
+
+def test_what_was_compiled_in_the_background_is_taken_over(tmp_path: Path) -> None:
+    assert printed(BACKGROUND, tmp_path, "background") == "True [0, 1, 2, 3, 4]\n"
+    assert list(tmp_path.rglob("*rehash*.nbc"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, None])
+def test_the_other_process_ends_with_this_one(end: signal.Signals | None, tmp_path: Path) -> None:
+    code = (
+        "import sys; from suffice.kernels.compiler.background import in_background\n"
+        "in_background().ask(['messages.run']); print(in_background()._process.pid, flush=True); sys.stdin.read()"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, text=True, **pipes) as process:
+        other = int(process.stdout.readline())
+        if end is not None:
+            process.send_signal(end)
+        process.stdin.close()
+        process.wait()
+    waited = time.monotonic()
+    while runs(other):
+        assert time.monotonic() - waited < 60
+        time.sleep(0.05)
+
+
+def runs(process: int) -> bool:
+    """Whether a process runs: one that ended may still be listed where nobody waits for it."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_a_helper_that_cannot_start_is_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    helper = Helper(0)
+    helper.ask(["contract.collapse"])
+    assert helper.done("contract.collapse")
+    assert helper.wait("contract.collapse")
+    assert not helper.wait("contract.contract")
+
+
+def test_a_long_compilation_is_said(tmp_path: Path) -> None:
+    code = (
+        "import suffice.kernels as k; from suffice.kernels.inference.contract import collapse\n"
+        "from suffice.kernels.compiler import compiling\n"
+        "k.announce(print); compiling.LONG = 0.0; collapse.compiled; collapse.compiled"
+    )
+    said = printed(code, tmp_path, "background")
+    assert said.startswith("compiling contract.collapse (about ")
+    assert said.count("compiling") == 1
+
+
+def test_kernels_that_kernels_and_python_call_are_known() -> None:
+    """Where one is not in `CALLED`, `warm` leaves it out, and who calls it first waits for it."""
+    folder = Path(package.__path__[0])
+    for path in folder.glob("[!_]*.py"):
+        importlib.import_module(f"suffice.kernels.{path.stem}")
+    used = {n for path in folder.parent.rglob("*.py") for n in named(path)}
+    parts = {k.name for each in compiling.kernels.values() for k in each.called()}
+    assert used & parts == set(compiling.CALLED)
+
+
+def named(path: Path) -> Iterator[str]:
+    """The kernels that a module names, but in the bodies of its own kernels."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    own = {n.partition(".")[2]: n for n in compiling.kernels if path.parent.name == "kernels" and n.startswith(f"{path.stem}.")}
+    whence = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("suffice.kernels")]
+    names = own | {a.asname or a.name: f"{str(n.module).rpartition('.')[2]}.{a.name}" for n in whence for a in n.names}
+    outside = [n for n in tree.body if not (isinstance(n, ast.FunctionDef) and n.name in own)]
+    for node in (n for each in outside for n in ast.walk(each)):
+        if isinstance(node, ast.Name):
+            yield names.get(node.id, "")
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield f"{names.get(node.value.id, '').rpartition('.')[2]}.{node.attr}"
