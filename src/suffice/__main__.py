@@ -10,13 +10,19 @@ def run() -> None:
     """The command, interruptible from its first moment, for the imports alone take a tenth of a second, to its last: an interrupt
     that comes when its work is done no longer ends it, and a signal that ends it lets it remove what it has half written."""
     done: list[int] = []
-    signal.signal(signal.SIGINT, lambda *_: None if done else _interrupt())
+    interrupts: list[int] = []
+    signal.signal(signal.SIGINT, lambda *_: None if done else _interrupt(interrupts))
     signal.signal(signal.SIGTERM, _ended)
     try:
-        done.append(_code())
+        code = _code()
+        done.append(130 if code == 1 and interrupts else code)  # what an interrupt broke, and was told as something else
     except KeyboardInterrupt:
         done.append(130)
         print("interrupted", file=sys.stderr)
+    except Exception:
+        if not interrupts:
+            raise
+        done.append(130)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Python would put its own back on its way out
     if done[0] == 0:
         raise SystemExit(0)
@@ -26,7 +32,8 @@ def run() -> None:
     os._exit(done[0])
 
 
-def _interrupt() -> None:
+def _interrupt(interrupts: list[int]) -> None:
+    interrupts.append(1)
     raise KeyboardInterrupt
 
 

@@ -69,7 +69,7 @@ def test_the_environment_says_when_to_compile(monkeypatch: pytest.MonkeyPatch) -
 
 BACKGROUND = """
 import time, numpy as np
-from suffice.kernels import compiling
+from suffice.kernels.compiler import compiling
 from suffice.kernels.counting.components import rehash
 compiling.PATIENCE = 0.0
 keys, waited = np.arange(5, dtype=np.uint64) << np.uint64(20), time.monotonic()
@@ -139,8 +139,8 @@ def test_a_long_compilation_is_said(tmp_path: Path) -> None:
 def test_kernels_that_kernels_and_python_call_are_known() -> None:
     """Where one is not in `CALLED`, `warm` leaves it out, and who calls it first waits for it."""
     folder = Path(package.__path__[0])
-    for path in folder.glob("[!_]*.py"):
-        importlib.import_module(f"suffice.kernels.{path.stem}")
+    for path in folder.glob("[!_]*/[!_]*.py"):
+        importlib.import_module(f"suffice.kernels.{path.parent.name}.{path.stem}")
     used = {n for path in folder.parent.rglob("*.py") for n in named(path)}
     parts = {k.name for each in compiling.kernels.values() for k in each.called()}
     assert used & parts == set(compiling.CALLED)
@@ -149,7 +149,11 @@ def test_kernels_that_kernels_and_python_call_are_known() -> None:
 def named(path: Path) -> Iterator[str]:
     """The kernels that a module names, but in the bodies of its own kernels."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    own = {n.partition(".")[2]: n for n in compiling.kernels if path.parent.name == "kernels" and n.startswith(f"{path.stem}.")}
+    own = {
+        n.partition(".")[2]: n
+        for n in compiling.kernels
+        if path.parent.parent.name == "kernels" and n.startswith(f"{path.stem}.")
+    }
     whence = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("suffice.kernels")]
     names = own | {a.asname or a.name: f"{str(n.module).rpartition('.')[2]}.{a.name}" for n in whence for a in n.names}
     outside = [n for n in tree.body if not (isinstance(n, ast.FunctionDef) and n.name in own)]

@@ -13,8 +13,7 @@ from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.em import em
 from suffice.learning.gradient import LBFGS, Projected, gradient, projected
 from suffice.learning.incomplete.problem import problem_of
-
-from .oracles import random_net, random_rows
+from tests.oracles import random_net, random_rows
 
 
 def holes(columns: dict[str, Any], share: float, seed: int) -> dict[str, list[Any]]:

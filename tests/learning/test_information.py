@@ -16,8 +16,7 @@ from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.ascent.information import observed_information
 from suffice.learning.em import em
 from suffice.learning.incomplete.problem import problem_of
-
-from .test_gradient import CASES, holes, hybrid_problem, latent_classes
+from tests.learning.test_gradient import CASES, holes, hybrid_problem, latent_classes
 
 
 def climbed(problem: Any, iterations: int = 2_000) -> Any:
