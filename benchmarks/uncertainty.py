@@ -32,7 +32,7 @@ def main() -> None:
     line("ASIA, 5,000 rows: 100 replicates of Orders, the default", seconds(lambda: bootstrap(data, n=N), 3), **peers)
     line("ASIA, 5,000 rows: 10-fold cross-validation of Orders", seconds(lambda: cross_validate(data), 3))
     sure = bootstrap(data, n=N)
-    print(f"averaged network of Orders: {sf.compare(sf.load('asia').dag, sure.averaged())!r}")
+    print(f"averaged network of Orders: {sf.graphs.compare(sf.load('asia').dag, sure.averaged())!r}")
     alarm = sf.scan(sf.load("alarm").sample(10_000, seed=0))
     alarm.schema  # noqa: B018
     order_mcmc(alarm, samples=20)

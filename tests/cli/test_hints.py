@@ -307,12 +307,12 @@ def python_cases() -> dict[str, tuple[Any, str, Any]]:
         "gaps": (
             lambda: sf.sequences(table, by="id", order="t"),
             "gaps=Missing()",
-            lambda: sf.sequences(table, by="id", order="t", gaps=sf.Missing()).n_steps,
+            lambda: sf.sequences(table, by="id", order="t", gaps=sf.chains.Missing()).n_steps,
         ),
         "unknown": (
             lambda: sf.load("asia").predict({"smoke": ["perhaps"]}, "lung"),
             "unknown=Missing()",
-            lambda: sf.load("asia").predict({"smoke": ["perhaps"]}, "lung", unknown=sf.Missing()),
+            lambda: sf.load("asia").predict({"smoke": ["perhaps"]}, "lung", unknown=sf.chains.Missing()),
         ),
         "sequences": (
             lambda: sf.fit(sf.Template("ill[-1] -> ill"), table),

@@ -454,7 +454,7 @@ def test_acceleration_of_collapsing_gaussians_does_not_crash() -> None:
             column[rng.random(25) < 0.2] = np.nan
         hidden = [sf.Finite("h", ["0", "1", "2"])]
         try:
-            run = sf.em("h->x; h->y; h->z; x->y; x->z", rows, hidden=hidden, starts=3, accelerate=sf.Squarem())
+            run = sf.em("h->x; h->y; h->z; x->y; x->z", rows, hidden=hidden, starts=3, accelerate=sf.methods.Squarem())
         except sf.SufficeError:  # every start collapsed
             continue
         assert np.isfinite(run.objective)

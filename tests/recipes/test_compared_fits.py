@@ -12,7 +12,7 @@ from suffice.recipes.compared_fits import HeldOutScores
 from tests.learning.test_discriminative import NAIVE, rows
 from tests.learning.test_principles import turns
 
-GOALS = {"plain": sf.Likelihood(), "prior": sf.Bayes(sf.BDeu(1)), "told": sf.Conditional("y"), "wide": sf.Margin("y")}
+GOALS = {"plain": sf.Likelihood(), "prior": sf.objectives.Bayes(sf.BDeu(1)), "told": sf.Conditional("y"), "wide": sf.Margin("y")}
 CHAIN = sf.LinearChain("y", [sf.Window(["a", "b"])])
 
 
@@ -88,7 +88,7 @@ def test_whole_sequences_are_held_out() -> None:
     assert np.isnan(result["crf"].log_likelihood)
     assert result["crf"].right == right
     assert result["crf"].weight == result["chain"].weight == 120
-    several = sf.cross_validate(s, CHAIN, 2, objective=[sf.Conditional("y"), sf.Perceptron("y")], penalty=sf.L2(1.0))
+    several = sf.cross_validate(s, CHAIN, 2, objective=[sf.Conditional("y"), sf.objectives.Perceptron("y")], penalty=sf.L2(1.0))
     assert several["Conditional('y')"].weight == 120
 
 
@@ -99,7 +99,7 @@ def test_whole_sequences_are_held_out() -> None:
         ({"objective": sf.Likelihood(), "target": "z"}, "no column 'z'"),
         ({"objective": sf.Conditional("y"), "prior": sf.BDeu(1)}, r"a prior is an objective, too: Bayes\(prior\)"),
         ({"objective": sf.Conditional("y"), "score": sf.BIC()}, "score= is not for fits that are compared"),
-        ({"objective": sf.Perceptron("y")}, r"fold 1 of 10: Perceptron.* is not for a Bayesian network"),
+        ({"objective": sf.objectives.Perceptron("y")}, r"fold 1 of 10: Perceptron.* is not for a Bayesian network"),
         ({"penalty": sf.L2(1)}, "for principles that are compared"),
         ({"method": {"a": sf.learn, "b": "y -> a"}, "target": "y"}, "'b' is none"),
         ({"method": {"a": lambda d: 3}, "target": "y"}, "gives a int, which does not predict 'y'"),

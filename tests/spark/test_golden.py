@@ -123,12 +123,12 @@ def _as_arrow(table: dict[str, Any]) -> dict[str, Any]:
 
 METHODS: dict[str, Callable[[], Any]] = {
     "HillClimb": sf.HillClimb,
-    "Tabu": sf.Tabu,
-    "GES": sf.GES,
+    "Tabu": sf.methods.Tabu,
+    "GES": sf.methods.GES,
     "Orders": sf.Orders,
     "Exact": sf.Exact,
-    "MMHC": sf.MMHC,
-    "ChowLiu": sf.ChowLiu,
+    "MMHC": sf.methods.MMHC,
+    "ChowLiu": sf.methods.ChowLiu,
     "PC": sf.PC,
 }
 

@@ -43,7 +43,7 @@ def recovered() -> Any:
 
 @pytest.mark.parametrize(
     "method",
-    [None, sf.HillClimb(max_parents=3), sf.Exact(max_parents=3), sf.GES(), sf.Tabu(), sf.MMHC()],
+    [None, sf.HillClimb(max_parents=3), sf.Exact(max_parents=3), sf.methods.GES(), sf.methods.Tabu(), sf.methods.MMHC()],
     ids=lambda m: type(m).__name__,
 )
 def test_template_recovered(recovered: Any, method: Any) -> None:
@@ -64,10 +64,10 @@ def test_proof_and_tests(recovered: Any) -> None:
     assert found.score is None
 
 
-@pytest.mark.parametrize("method", [sf.ChowLiu(), sf.TAN("c")], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("method", [sf.methods.ChowLiu(), sf.methods.TAN("c")], ids=lambda m: type(m).__name__)
 def test_trees(recovered: Any, method: Any) -> None:
     template = sf.search(recovered, method=method, lags=1).template
-    assert all(len(template.parents(x)) <= 1 + isinstance(method, sf.TAN) for x in template.nodes)
+    assert all(len(template.parents(x)) <= 1 + isinstance(method, sf.methods.TAN) for x in template.nodes)
 
 
 def shuffled(rows: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -401,7 +401,7 @@ def test_a_held_fold_can_be_parted_again() -> None:
         (lambda s: sf.search(s, lags={"a": 1.5}), "the lag of 'a' is a whole number"),
         (lambda s: sf.learn(s, hidden=[sf.Finite("z", ["u", "v"])]), "is not attempted"),
         (lambda s: sf.structural_em(s), "is not attempted"),
-        (lambda s: sf.order_mcmc(s), "rows that do not depend on each other"),
+        (lambda s: sf.methods.order_mcmc(s), "rows that do not depend on each other"),
         (lambda s: sf.search(sf.sequences({"x": ["a", None, "b"] * 9})), "is not attempted: 'x' 9, of 27 steps"),
         (lambda s: sf.search(sf.sequences({"x[-1]": list("abab")})), "has a name that means a step of another"),
         (lambda s: sf.search({"x": list("abab") * 9}).template, "a template is found in sequences"),

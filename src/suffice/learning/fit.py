@@ -314,7 +314,7 @@ def with_regressions(
     """Nodes with families of their own are fitted from the rows, the others from statistics, or by EM with these options.
 
     >>> from suffice import Mean
-    >>> from suffice import Linear
+    >>> from suffice.regressions import Linear
     >>> rows = {"x": [0.5, 1.0, 2.0, 3.5], "y": [1.0, 2.1, 3.9, 7.0]}
     >>> with_regressions("x -> y", rows, None, Mean(), {"y": Linear()})["y"].coefficients.round(2)
     array([1.98])

@@ -176,7 +176,7 @@ def search(
 def with_most_parents(method: Method, problem: Problem) -> tuple[Method, Problem]:
     """A maximum of parents that is only the method's default gives way to that of the constraints, of the variables they name.
 
-    >>> from suffice import MaxParents
+    >>> from suffice.constraints import MaxParents
     >>> rows = {name: ["u", "v"] for name in "abcdef"}
     >>> method, problem = with_most_parents(Orders(), problem_of(rows, None, MaxParents(None, {"a": 5})))
     >>> method.max_parents, problem.rules.max_parents.tolist()
