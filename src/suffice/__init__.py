@@ -66,38 +66,11 @@ _NAMES = {
 }
 """The public names of each module."""
 
-_MOVED = {
-    "chains": "Diffuse Free Given Missing Refuse Sequences Stationary lag",
-    "choices": "EBIC HeldOut ICL StARS",
-    "constraints": "Adjacent Candidates MaxParents NotAncestor read_tiers",
-    "formats": "networks tables",
-    "graphs": "compare n_dags",
-    "independence": "ChiSquared FisherZ GSquared IndependenceTest LikelihoodRatio MutualInformation independence_test",
-    "information": "entropy kl observed_information project",
-    "labels": "BIO BIOES Derived Lower Prefix Shape Suffix Transitions read_conll",
-    "latent": "Diagonal Full Spherical Tied discriminant",
-    "methods": "AIS And Backward Both ChowLiu Conservative DevianceTest FirstSepset Forward GES Gibbs IPF LBFGS "
-    "LikelihoodWeighting LocalScores MMHC Majority Or Projected RobbinsMonro Squarem Stepwise TAN Tabu order_mcmc",
-    "objectives": "Bayes Hamming Perceptron",
-    "plates": "Partial Plate Pooled Separate",
-    "priors": "BDs Conjugate EmpiricalBayes Gamma HierarchicalDirichlet KnownVariance LogisticNormal NormalWishart by_evidence",
-    "regressions": "BinomialLogit GammaInverse GammaLog Linear NegativeBinomialLog PoissonLog Probit ProportionalOdds Rates "
-    "Regression lms",
-    "results": "Collapsed Distribution EmRun Factor FactorsRun Found FoundGraph GoodnessOfFit HmmRun Independence "
-    "Information LmsRun LogNormaliser Marginals Missingness Mixture MixtureRun MostProbable NegativeBinomial PoissonRates "
-    "Projection RbmRun RegressionCpd StructuralRun",
-    "scores": "CasteloSiebes GraphPosterior KollerFriedman Penalised Score StructurePrior",
-    "statistics": "Counts Moments Request",
-    "undirected": "Features GaussianMarkovNet RBM rbm",
-}
-"""Names of 0.1 that are in modules by topic now. Until 0.3 they are found here, too, with a note, but not by type checkers."""
-
 _MODULES = (
-    "chains choices constraints estimators exponential formats graphs independence information labels latent methods objectives"
-    " plates priors regressions results scores statistics undirected"
+    "chains choices constraints estimators exponential formats graphs independence information labels latent limits methods"
+    " objectives plates priors regressions results scores statistics undirected"
 )
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
-_TOPIC = {name: topic for topic, names in _MOVED.items() for name in names.split()}
 __all__ = sorted(_HOME)
 
 if TYPE_CHECKING:
@@ -113,6 +86,7 @@ if TYPE_CHECKING:
         information as information,
         labels as labels,
         latent as latent,
+        limits as limits,
         methods as methods,
         objectives as objectives,
         plates as plates,
@@ -194,14 +168,15 @@ else:
     def __getattr__(name: str) -> Any:
         if name in _MODULES.split():
             return import_module(f"suffice.{name}")
-        if name not in _HOME and name not in _TOPIC:
-            raise AttributeError(f"module 'suffice' has no attribute {name!r}")
-        value = getattr(import_module(f"suffice.{_HOME.get(name) or _TOPIC[name]}"), name)
-        if name in _TOPIC:
-            from suffice.errors import note
+        home = _HOME.get(name)
+        if home is None:
+            from suffice.earlier import TOPIC, tell_of_place
 
-            note(f"suffice.{name} is suffice.{_TOPIC[name]}.{name} since 0.2; from 0.3 on it is found there only")
-        globals()[name] = value
+            if name not in TOPIC:
+                raise AttributeError(f"module 'suffice' has no attribute {name!r}")
+            tell_of_place(name)
+            home = TOPIC[name]
+        globals()[name] = value = getattr(import_module(f"suffice.{home}"), name)
         return value
 
 

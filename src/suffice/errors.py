@@ -67,6 +67,10 @@ class SufficeError(Sentence, ValueError):
     """The root of all refusals: catch this one to catch them all. What it says is one printable line."""
 
 
+class ArgumentError(SufficeError, TypeError):
+    """A keyword that a call does not take."""
+
+
 class GraphError(SufficeError):
     """A graph that cannot be: a cycle, a duplicate edge, an unknown name, text that is not a graph."""
 

@@ -313,11 +313,15 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
         lambda d: [row.complete for row in sf.missingness(d, compare="a; b; x").compared.rows],
     ),
     "bins": (some(WHOLE, *REAL), lambda d: sf.scan(d, {"x": sf.Bins(4), "y": sf.Bins(3, method="width")}).schema["x"].cuts),
-    "bootstrap": (some(WHOLE, *FINITE), lambda d: sf.bootstrap(d, sf.HillClimb(), n=5).strength("a", "b") > 0.5),
-    "cross-validation": (some(WHOLE, *FINITE), lambda d: sf.cross_validate(d, "a -> b -> c; l", folds=3).folds[0].n_edges),
+    "bootstrap": (some(WHOLE, *FINITE), lambda d: sf.bootstrap(d, method=sf.HillClimb(), n=5).strength("a", "b") > 0.5),
+    "cross-validation": (some(WHOLE, *FINITE), lambda d: sf.cross_validate(d, method="a -> b -> c; l", folds=3).folds[0].n_edges),
     "principles compared": (
         some(WHOLE, *FINITE),
-        lambda d: sf.cross_validate(d, "a -> b; a -> c", 2, objective=[sf.Likelihood(), sf.Margin("a")])["Likelihood()"].weight,
+        lambda d: (
+            sf.cross_validate(d, method="a -> b; a -> c", folds=2, objective=[sf.Likelihood(), sf.Margin("a")])[
+                "Likelihood()"
+            ].weight
+        ),
     ),
     "log_prob": (some(HOLED, "a", "b"), lambda d: sf.fit("a -> b", some(WHOLE, "a", "b")).log_prob(d)),
     "log-likelihood": (some(HOLED, "a", "b"), lambda d: sf.fit("a -> b", some(WHOLE, "a", "b")).log_likelihood(d)),

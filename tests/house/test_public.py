@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import suffice as sf
+from suffice.earlier import TOPIC
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,16 +49,16 @@ def test_the_front_door_has_few_names_and_each_an_example() -> None:
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_topic_says_what_it_is_and_its_names_have_examples(topic: str) -> None:
     assert getattr(sf, topic).__doc__
-    moved = {name for name, home in sf._TOPIC.items() if home == topic}
+    moved = {name for name, home in TOPIC.items() if home == topic}
     assert moved <= set(names_of(topic))
     for name in moved - WITHOUT_EXAMPLE:
         assert examples_of(getattr(getattr(sf, topic), name), name), f"{topic}.{name} has no runnable example"
 
 
 def test_names_of_0_1_are_found_until_0_3_with_one_note() -> None:
-    assert not set(sf._TOPIC) & {*sf.__all__, *dir(sf)}
-    assert len(sf._TOPIC) + len(sf.__all__) == 213
-    for name, topic in sf._TOPIC.items():
+    assert not set(TOPIC) & {*sf.__all__, *dir(sf)}
+    assert len(TOPIC) + len(sf.__all__) == 213
+    for name, topic in TOPIC.items():
         vars(sf).pop(name, None)
         with pytest.warns(sf.SufficeNote, match=rf"suffice\.{topic}\.{name} since 0\.2") as told:
             found = getattr(sf, name)

@@ -71,10 +71,10 @@ several = sf.mixture(data, range(1, 6), choose=sf.choices.ICL()).choices
 regimes: sf.Chain = sf.hmm(steps, 3, covariance={"x": sf.latent.Diagonal()}, sticky=1.0).model
 loadings: sf.BayesNet = sf.factors(data, 2, noise=sf.latent.Spherical()).model
 
-strength: float = sf.bootstrap(data, sf.HillClimb(), n=50).strength("smoke", "lung")
-mean: float = sf.cross_validate(data, "smoke -> lung", folds=5).mean
-searched: float = sf.cross_validate(data, sf.HillClimb(), score=sf.AIC()).mean
-compared = sf.cross_validate(data, "lung -> smoke", objective=[sf.Likelihood(), sf.Conditional("lung")])
+strength: float = sf.bootstrap(data, method=sf.HillClimb(), n=50).strength("smoke", "lung")
+mean: float = sf.cross_validate(data, method="smoke -> lung", folds=5).mean
+searched: float = sf.cross_validate(data, sf.AIC(), sf.HillClimb()).mean
+compared = sf.cross_validate(data, method="lung -> smoke", objective=[sf.Likelihood(), sf.Conditional("lung")])
 accuracy: float = compared["Likelihood()"].accuracy
 posterior: float = sf.methods.order_mcmc(data, samples=100).adjacent("smoke", "lung")
 p_value: float = sf.independence.independence_test(data, "smoke", "lung").p_value

@@ -126,8 +126,8 @@ def test_orders_are_sampled_alike_from_weighted_rows():
 
 def test_a_bootstrap_of_rows_elsewhere():
     far = toy({n: c for n, c in finite(3, n=250).items() if n in ("n0", "n1", "n2")})
-    assert sf.bootstrap(far, sf.HillClimb(), n=3).n_done == 3
-    assert len(sf.cross_validate(far, sf.HillClimb(), folds=3).folds) == 3
+    assert sf.bootstrap(far, method=sf.HillClimb(), n=3).n_done == 3
+    assert len(sf.cross_validate(far, method=sf.HillClimb(), folds=3).folds) == 3
     assert far.engine.rows_out == []
 
 

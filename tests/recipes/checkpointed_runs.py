@@ -134,11 +134,11 @@ RUNS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], list[Any]]]] = {
     "mixture": (lambda place: sf.mixture(_real(4), [2, 3], starts=3, max_iter=30, checkpoint=place), _em),
     "order_mcmc": (lambda place: sf.methods.order_mcmc(_finite(10), max_parents=2, samples=400, checkpoint=place), _posterior),
     "bootstrap": (
-        lambda place: sf.bootstrap(_finite(8), sf.HillClimb(), n=30, checkpoint=place),
+        lambda place: sf.bootstrap(_finite(8), method=sf.HillClimb(), n=30, checkpoint=place),
         lambda sure: [sure.n_done, sure.counts.tolist()],
     ),
     "cross_validate": (
-        lambda place: sf.cross_validate(_finite(8), sf.HillClimb(), folds=10, checkpoint=place),
+        lambda place: sf.cross_validate(_finite(8), method=sf.HillClimb(), folds=10, checkpoint=place),
         lambda cv: list(cv.folds),
     ),
 }

@@ -166,7 +166,7 @@ def test_refusals() -> None:
 
 def test_bootstrap_counts_edges_without_directions() -> None:
     rows = finite(6, 4, 300)
-    sure = sf.bootstrap(rows, sf.Decomposable(restarts=0), n=10, seed=1)
+    sure = sf.bootstrap(rows, method=sf.Decomposable(restarts=0), n=10, seed=1)
     assert not sure.directed
     assert all(e.direction == 0.5 for e in sure.edges)
     assert set(sure.graph(0.0).edges) == {tuple(sorted((e.a, e.b))) for e in sure.edges}

@@ -420,7 +420,7 @@ def test_learn_bootstrap_and_cross_validate() -> None:
     assert sure.direction("sex", "dose") == 1.0  # the other way there is no family
     better, worse = (sf.cross_validate(rows(), folds=3, families=f) for f in (FAMILIES, None))
     assert better.mean > worse.mean
-    fixed = sf.cross_validate(rows(), bn.dag, folds=3, families=FAMILIES)
+    fixed = sf.cross_validate(rows(), method=bn.dag, folds=3, families=FAMILIES)
     assert fixed.mean == pytest.approx(better.mean, abs=0.05)
 
 

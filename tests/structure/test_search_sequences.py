@@ -362,12 +362,12 @@ def test_bootstrap() -> None:
 def test_cross_validation() -> None:
     sequences = sf.sequences(template_rows(20, 60), "id", "t")
     learned = sf.cross_validate(sequences, folds=4, lags=2)
-    empty = sf.cross_validate(sequences, "a; b; c; d", folds=4)
-    given = sf.cross_validate(sequences, sf.Template(EDGES), folds=4)
+    empty = sf.cross_validate(sequences, method="a; b; c; d", folds=4)
+    given = sf.cross_validate(sequences, method=sf.Template(EDGES), folds=4)
     assert empty.mean < learned.mean
     assert given.mean == pytest.approx(learned.mean, abs=0.05)
     assert [f.weight for f in learned.folds] == [300.0] * 4
-    assert sf.cross_validate(sequences, "a -> b; c; d", folds=4).log_likelihood == pytest.approx(
+    assert sf.cross_validate(sequences, method="a -> b; c; d", folds=4).log_likelihood == pytest.approx(
         sum(_held_out(sequences, "a -> b; c; d")), rel=1e-9
     )
 
@@ -394,7 +394,7 @@ def test_a_held_fold_can_be_parted_again() -> None:
         (lambda s: sf.learn(template_rows(), lags=1), "lags= need sequences"),
         (lambda s: sf.bootstrap(template_rows(), lags=1), "lags= need sequences"),
         (lambda s: sf.cross_validate(template_rows(), lags=1), "lags= need sequences"),
-        (lambda s: sf.cross_validate(s, "a", lags=1), "lags are for a search"),
+        (lambda s: sf.cross_validate(s, method="a", lags=1), "lags are for a search"),
         (lambda s: sf.search(s, lags=-1), "lags= is a whole number of at least 0, not -1"),
         (lambda s: sf.search(s, lags=True), "a whole number of at least 0, not True"),
         (lambda s: sf.search(s, lags={"q": 1}), "lags name 'q', but there is no such column"),

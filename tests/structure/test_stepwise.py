@@ -149,7 +149,7 @@ def test_learn_gives_a_markov_network() -> None:
     graph = sf.search(rows, method=sf.Decomposable()).graph
     assert sf.learn(rows, method=sf.Decomposable()).graph == graph
     with pytest.raises(sf.SufficeError, match="undirected"):
-        sf.cross_validate(rows, sf.Decomposable(), folds=3)
+        sf.cross_validate(rows, method=sf.Decomposable(), folds=3)
     with pytest.raises(sf.SufficeError, match="undirected"):
         sf.learn(rows, method=sf.Decomposable(), hidden=[sf.Finite("h", ["a", "b"])])
     with pytest.raises(sf.SufficeError, match="missing"):
@@ -157,7 +157,7 @@ def test_learn_gives_a_markov_network() -> None:
 
 
 def test_bootstrap() -> None:
-    sure = sf.bootstrap(rows_of(HAIR), sf.methods.Stepwise(), n=5)
+    sure = sf.bootstrap(rows_of(HAIR), method=sf.methods.Stepwise(), n=5)
     assert sure.strength("Eye", "Hair") == 1.0
     assert ("Eye", "Hair") in sure.graph().edges
 
