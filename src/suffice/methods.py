@@ -4,7 +4,7 @@
 
 from suffice.inference.sampling.ais import AIS
 from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
-from suffice.learning.ascent.climb import Squarem
+from suffice.learning.ascent.climb import Incremental, Squarem
 from suffice.learning.gradient import LBFGS, Projected
 from suffice.learning.undirected.contrastive import RobbinsMonro
 from suffice.learning.undirected.ipf import IPF
@@ -43,6 +43,7 @@ __all__ = [
     "Gibbs",
     "GraphicalLasso",
     "HillClimb",
+    "Incremental",
     "LikelihoodWeighting",
     "LocalScores",
     "Majority",

@@ -156,7 +156,7 @@ PYTHON_ONLY = {
 """Rooms and files whose messages no command can meet, as none calls them so; `cli` speaks of options anyway."""
 
 NOT_MET = (
-    "batches=",  # an argument that no command has, as those of the next lines
+    "Incremental(batches",  # an argument that no command has, as those of the next lines
     "covariance=Full()", "label_weights are for", "information= is for networks", "first=Given(...) has", "ln Z is a sum",
     "the slack of MaxEntropy", "MaxEntropy takes no method", "IPF() fits", "IPF needs more than", "a base measure is for moments",
     "moments instead of rows", "is for undirected models, such as", "lags= need sequences", "an Ising model is of two",

@@ -202,5 +202,5 @@ def test_components_that_are_too_many_stay_with_the_rows(passes, monkeypatch) ->
         assert run.log_likelihood == pytest.approx(here.log_likelihood, rel=1e-10)
         for node in here.model:
             np.testing.assert_allclose(run.model[node].probs, here.model[node].probs, rtol=1e-9)
-    with pytest.raises(sf.SufficeError, match="batches="), pytest.warns(sf.SufficeNote):
-        sf.em(graph, toy(rows, size=100), batches=4)
+    with pytest.raises(sf.SufficeError, match="Incremental"), pytest.warns(sf.SufficeNote):
+        sf.em(graph, toy(rows, size=100), method=sf.methods.Incremental(4))

@@ -207,7 +207,7 @@ def test_a_hidden_class_of_experts(kind):
     how = {"families": {"y": RESPONSES[kind][0]}, "hidden": hidden, "starts": 2, "seed": 1, "max_iter": 300}
     run = sf.em(graph + "; class -> y; class -> w", data, tol=1e-5, **how)
     assert never_falls(run)
-    fast = sf.em(graph + "; class -> y; class -> w", data, tol=1e-7, accelerate=sf.methods.Squarem(), **how)
+    fast = sf.em(graph + "; class -> y; class -> w", data, tol=1e-7, method=sf.methods.Squarem(), **how)
     assert fast.log_likelihood >= run.log_likelihood - 0.05
 
 

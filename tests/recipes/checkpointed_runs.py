@@ -96,8 +96,8 @@ def _regressions(place: Any) -> Any:
 
 RUNS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], list[Any]]]] = {
     "em": (_hidden, _em),
-    "em, accelerated": (lambda place: _hidden(place, accelerate=sf.methods.Squarem()), _em),
-    "em, in batches": (lambda place: _hidden(place, batches=3), _em),
+    "em, accelerated": (lambda place: _hidden(place, method=sf.methods.Squarem()), _em),
+    "em, in batches": (lambda place: _hidden(place, method=sf.methods.Incremental(3)), _em),
     "em of numbers": (
         lambda place: sf.em(
             "; ".join(f"f -> {n}" for n in _table(5)), _real(5), hidden=[sf.Real("f")], starts=2, max_iter=25, checkpoint=place

@@ -208,7 +208,7 @@ def test_climbs_never_fall(kind: Kind) -> None:
             run = hmm(rows_of(ids, numbers), 2, covariance=kind, prior=prior, estimate=how, sticky=2, starts=2, max_iter=30)
         values = [i.objective for i in run.trace]
         assert all(b >= a - 1e-9 * abs(a) for a, b in pairwise(values))
-        fast = hmm(rows_of(ids, x), 2, covariance=kind, starts=1, accelerate=sf.methods.Squarem())
+        fast = hmm(rows_of(ids, x), 2, covariance=kind, starts=1, method=sf.methods.Squarem())
         assert fast.log_likelihood == pytest.approx(hmm(rows_of(ids, x), 2, covariance=kind, starts=1).log_likelihood, abs=1e-2)
 
 
@@ -460,7 +460,7 @@ def test_a_state_that_is_never_visited_is_noted() -> None:
         ({"covariance": {"q": sf.latent.Tied()}}, "'q', which is not a column"),
         ({"families": {"q": sf.Logistic()}}, "'q', which is not a column"),
         ({"families": sf.latent.Tied()}, "families are given by column"),
-        ({"accelerate": True}, r"accelerate is Squarem\(\)"),
+        ({"method": True}, r"the method of EM is Squarem\(\)"),
         ({"first": "free"}, r"first is Free\(\)"),
         ({"tol": -1}, "tol is a number"),
         ({"time_limit": -1}, "time_limit is a number"),

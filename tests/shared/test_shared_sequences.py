@@ -110,7 +110,7 @@ def test_the_best_path_of_earthquakes(n: int, log_prob: float) -> None:
 def states(n: int, *, seed: int = 0, **how: Any) -> sf.results.EmRun:
     """Counts of n hidden states."""
     hidden = [sf.Finite("state", [str(i) for i in range(n)])]
-    return sf.em("state[-1] -> state -> n", quakes(), hidden=hidden, seed=seed, accelerate=sf.methods.Squarem(), **how)
+    return sf.em("state[-1] -> state -> n", quakes(), hidden=hidden, seed=seed, method=sf.methods.Squarem(), **how)
 
 
 def quakes() -> sf.chains.Sequences:

@@ -155,7 +155,14 @@ def bootstrap(
         rows = _several(given) if isinstance(given, StepWindow) else problem.data.take(names)  # type: ignore[union-attr]
         samples = _replicates(rows, steps, asked, n, seed, problem.families, budget, watch)
     counts, n_done = np.zeros((len(names), len(names))), 0
-    what: dict[str, Any] = {"method": method, "n": n, "score": score, "constraints": constraints, "lags": lags, "families": families}
+    what: dict[str, Any] = {
+        "method": method,
+        "n": n,
+        "score": score,
+        "constraints": constraints,
+        "lags": lags,
+        "families": families,
+    }
     what |= {"seed": seed, "memory_limit": budget.memory_limit}
     with checkpoint_of(budget.checkpoint, "bootstrap", rows, what) as watch.memory:
         for members in _until_stopped(samples, watch):
