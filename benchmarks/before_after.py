@@ -79,7 +79,7 @@ def measured() -> dict[str, float]:
         "predict_proba, 10k rows": least(lambda: bn.predict_proba(half, "HR")),
         "log_prob with gaps, 10k rows": least(lambda: bn.log_prob(half), 12),
         "impute, 5 draws": median(lambda: bn.impute(half, draws=5), 2),
-        "bootstrap of hill climbs, 20 x 5k": median(lambda: sf.bootstrap(some[5_000], sf.HillClimb(), n=20), 3),
+        "bootstrap of hill climbs, 20 x 5k": median(lambda: sf.bootstrap(some[5_000], method=sf.HillClimb(), n=20), 3),
     }
 
 

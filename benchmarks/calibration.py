@@ -29,7 +29,7 @@ REPLICATIONS = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
 LEVEL, ROWS, DRAWS = 0.95, (5, 50, 500), 1_000
 PRIORS = (sf.BDeu(10), sf.Dirichlet(1), sf.BDeu(4), sf.Dirichlet(0.5))
 NORMAL = sf.NormalInverseGamma(count=2.0, df=5.0, mean=1.0, variance=3.0, residual=0.4)
-RATE = sf.Gamma(2.0, 0.5)
+RATE = sf.priors.Gamma(2.0, 0.5)
 
 Held = dict[str, bool]
 
@@ -92,7 +92,7 @@ def numbers(n_rows: int, replication: int) -> Held:
     rng = np.random.default_rng([2, n_rows, replication])
     u, x, y, n = sf.Finite("u", ["a", "b"]), sf.Real("x"), sf.Real("y"), sf.Count("n")
     cpds = {"u": [0.5, 0.5], "x": drawn_normal(x, [], (), rng), "y": drawn_normal(y, [u, x], (2,), rng)}
-    cpds["n"] = sf.Rates(rng.gamma(RATE.shape, 1.0 / RATE.rate, 2))
+    cpds["n"] = sf.regressions.Rates(rng.gamma(RATE.shape, 1.0 / RATE.rate, 2))
     truth = sf.BayesNet("u -> y; x -> y; u -> n", cpds, [u, x, y, n])
     bn = refitted(truth, n_rows, (sf.Dirichlet(1), NORMAL, RATE), rng)
     at = int(rng.integers(2))

@@ -137,7 +137,7 @@ def main() -> None:
     )
     cost("search, orders", lambda place: sf.search(wide, method=sf.Orders(rounds=4_000), checkpoint=place, progress=False), spent)
     some = wide.take(wide.columns[:20])
-    cost("order_mcmc", lambda place: sf.order_mcmc(some, max_parents=3, samples=8_000, checkpoint=place), spent)
+    cost("order_mcmc", lambda place: sf.methods.order_mcmc(some, max_parents=3, samples=8_000, checkpoint=place), spent)
 
 
 if __name__ == "__main__":

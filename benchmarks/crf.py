@@ -33,21 +33,29 @@ from timing import SHARED
 
 warnings.simplefilter("ignore")
 ITERATIONS, ROUNDS = 31, 2
-WORD = [sf.Window(["word", sf.Suffix("word", 3), sf.Shape("word")]), sf.Window(["word"], at=(-1, 1))]
+WORD = [sf.Window(["word", sf.labels.Suffix("word", 3), sf.labels.Shape("word")]), sf.Window(["word"], at=(-1, 1))]
 ENTITY = [
     sf.Window(
-        ["word", sf.Lower("word"), sf.Suffix("word", 3), sf.Suffix("word", 2), sf.Shape("word"), sf.Prefix("word", 2)], (-1, 0, 1)
+        [
+            "word",
+            sf.labels.Lower("word"),
+            sf.labels.Suffix("word", 3),
+            sf.labels.Suffix("word", 2),
+            sf.labels.Shape("word"),
+            sf.labels.Prefix("word", 2),
+        ],
+        (-1, 0, 1),
     )
 ]
 
 
 def rows(part: str) -> dict[str, Any]:
-    table = sf.read_conll(SHARED / "sequences" / f"en_ewt-{part}.tsv.gz", ["word", "upos", "xpos"]).to_pydict()
+    table = sf.labels.read_conll(SHARED / "sequences" / f"en_ewt-{part}.tsv.gz", ["word", "upos", "xpos"]).to_pydict()
     kinds = sorted(set(table["upos"]))
     return {**table, "kind": [f"k{kinds.index(t) // 2}" for t in table["upos"]]}  # nine labels, as of entities
 
 
-def sequences(table: dict[str, Any], label: str) -> sf.Sequences:
+def sequences(table: dict[str, Any], label: str) -> sf.chains.Sequences:
     return sf.sequences({n: table[n] for n in ("sentence", "word", label)}, by="sentence")
 
 
@@ -82,7 +90,7 @@ def crfsuite(data: list[Any], n: int, path: Path) -> Any:
     return seconds, [step["loss"] for step in trainer.logparser.iterations]
 
 
-def ours(chain: sf.LinearChain, data: sf.Sequences, n: int, threads: int) -> Any:
+def ours(chain: sf.LinearChain, data: sf.chains.Sequences, n: int, threads: int) -> Any:
     seconds, crf = process_seconds(lambda: sf.fit(chain, data, penalty=sf.L2(1), max_iter=n, threads=threads))
     return seconds, crf
 
@@ -169,7 +177,7 @@ def tagging(crf: sf.Crf, label: str, place: Path) -> None:
 
 def margins() -> None:
     data, test, chain = sequences(rows("dev"), "upos"), sequences(rows("test"), "upos"), sf.LinearChain("upos", WORD)
-    for objective, penalty in ((sf.Perceptron("upos"), None), (sf.Margin("upos"), sf.L2(1))):
+    for objective, penalty in ((sf.objectives.Perceptron("upos"), None), (sf.Margin("upos"), sf.L2(1))):
         seconds, crf = process_seconds(partial(sf.fit, chain, data, objective=objective, penalty=penalty))
         right, passes = crf.evaluate(test).n_right, len(crf.run.trace)
         print(f"{objective!r} on en_ewt-dev: {passes} passes, {seconds:.1f} s, {right:,} right of test; {crf.run!r}")
@@ -179,7 +187,7 @@ SPILL = """
 import sys, time, warnings
 import suffice as sf
 warnings.simplefilter("ignore")
-start, words = time.process_time(), [sf.Window(["word", sf.Suffix("word", 3)]), sf.Window(["word"], at=(-1, 1))]
+start, words = time.process_time(), [sf.Window(["word", sf.labels.Suffix("word", 3)]), sf.Window(["word"], at=(-1, 1))]
 rows = sf.sequences(sys.argv[1], by="sentence", memory_limit=sys.argv[2])
 crf = sf.fit(sf.LinearChain("tag", words, min_count=2), rows, penalty=sf.L2(1), max_iter=4, threads=1)
 peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))

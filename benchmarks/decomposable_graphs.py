@@ -12,7 +12,7 @@ from typing import Any
 import suffice as sf
 
 METHODS: dict[str, Any] = {
-    "ChowLiu": sf.ChowLiu(),
+    "ChowLiu": sf.methods.ChowLiu(),
     "Decomposable, one climb": sf.Decomposable(restarts=0),
     "Decomposable": sf.Decomposable(),
     "HillClimb": sf.HillClimb(),

@@ -87,7 +87,7 @@ def compared(bn: sf.BayesNet, what: str, share: float, hidden: str | None, targe
         spent, learned = pyagrum_em(bn, columns, hidden, PEER_ITERATIONS)
         peers["pyAgrum"] = spent
     line(f"{what}, one iteration", per_iteration(run), target, **peers)
-    fast = sf.em(bn.dag, data, hidden=unseen, accelerate=sf.Squarem())
+    fast = sf.em(bn.dag, data, hidden=unseen, method=sf.methods.Squarem())
     n, n_fast = (sum(o.iterations for o in r.optima) for r in (run, fast))
     print(f"  all of EM: {n} iterations, {len(run.optima)} starts; with Squarem {n_fast}", flush=True)
     if share == 0.1:

@@ -74,7 +74,7 @@ def with_gaps(truth: sf.BayesNet, rng: np.random.Generator) -> dict[str, Any]:
 
 def held(answer: Any, truth: Any) -> bool:
     """Whether the interval of one probability, the first, or of the mean holds the true one."""
-    if isinstance(truth, sf.Distribution):
+    if isinstance(truth, sf.results.Distribution):
         return bool(answer.interval.lower[0] <= truth.probs[0] <= answer.interval.upper[0])
     return bool(answer.mean_interval.lower <= truth.mean <= answer.mean_interval.upper)
 

@@ -79,7 +79,7 @@ def of_tables() -> None:
     rng = np.random.default_rng(0)
     variables = tuple(sf.Finite(n, [str(i) for i in range(k)]) for n, k in zip("abcd", (4, 2, 2, 2), strict=True))
     counts = rng.integers(1, 200, (4, 2, 2, 2)).astype(float)
-    seen = sf.Statistics([sf.Counts(variables, counts)], counts.sum())
+    seen = sf.Statistics([sf.statistics.Counts(variables, counts)], counts.sum())
     model = sf.LogLinear.all(2, "abcd")
     terms = Terms.of(model, {v.name: v for v in variables})
     target = terms.seen(seen) / seen.weight
@@ -97,7 +97,7 @@ def of_a_band(n: int = 20, width: int = 4) -> None:
     variables = {x: sf.Finite(x, ["a", "b", "c"]) for x in names}
     truth = sf.MarkovNet({c: rng.normal(size=[3] * len(c)) for c in graph.cliques()}, variables)
     seen = sf.gather(sf.scan(truth.sample(20_000, seed=1), variables=variables), sf.Pairwise(graph))
-    for method in (sf.IPF(), sf.LBFGS()):
+    for method in (sf.methods.IPF(), sf.methods.LBFGS()):
         took = spent(lambda method=method: sf.fit(sf.Pairwise(graph), seen, method=method), repeats=5)
         print(f"{n} nodes of 3 states, treewidth {truth.treewidth}, pairs, {type(method).__name__}: {took:.4f} s")
 

@@ -56,7 +56,7 @@ def main() -> None:
     theirs, log_likelihood, n = peer(x)
     line(f"{N_FACTORS} factors of {N_ROWS:,} × {N_COLUMNS}", ours, theirs / 5.0, scikit_learn=theirs)
     print(f"  log-likelihood {run.log_likelihood:.6f} in {run.n_iterations} iterations, theirs {log_likelihood:.6f} in {n}")
-    pca, _ = least(lambda: sf.factors(rows, N_FACTORS, noise=sf.Spherical()))
+    pca, _ = least(lambda: sf.factors(rows, N_FACTORS, noise=sf.latent.Spherical()))
     line("the same with one noise for all columns (probabilistic PCA)", pca)
     several, chosen = least(lambda: sf.factors(rows, range(1, 9)), 1)
     line(f"1 to 8 factors tried, {chosen.k} chosen by BIC", several)

@@ -20,10 +20,10 @@ import suffice as sf
 
 SCORES = {
     "BIC()": sf.BIC(),
-    "BIC() + KollerFriedman()": sf.GraphPosterior(sf.BIC(), sf.KollerFriedman()),
-    "BIC() + CasteloSiebes(0.01)": sf.GraphPosterior(sf.BIC(), sf.CasteloSiebes({}, others=0.01)),
-    "EBIC(0.5)": sf.EBIC(0.5),
-    "EBIC(1)": sf.EBIC(1),
+    "BIC() + KollerFriedman()": sf.scores.GraphPosterior(sf.BIC(), sf.scores.KollerFriedman()),
+    "BIC() + CasteloSiebes(0.01)": sf.scores.GraphPosterior(sf.BIC(), sf.scores.CasteloSiebes({}, others=0.01)),
+    "EBIC(0.5)": sf.choices.EBIC(0.5),
+    "EBIC(1)": sf.choices.EBIC(1),
 }
 
 
@@ -42,7 +42,7 @@ def columns(n: int, n_rows: int, n_edges: int, seed: int) -> tuple[dict[str, Any
 def main() -> None:
     quick = "--quick" in sys.argv
     warnings.simplefilter("ignore", sf.SufficeNote)
-    sf.search(columns(120, 30, 0, 99)[0], sf.EBIC(1))  # kernels are compiled, or loaded
+    sf.search(columns(120, 30, 0, 99)[0], sf.choices.EBIC(1))  # kernels are compiled, or loaded
     for n_rows, n_edges in ((30, 0), (30, 40), (60, 40), (120, 40)):
         print(f"\n120 columns, {n_rows} rows, {n_edges} edges".replace(" 0 edges", " all independent"))
         for word, score in SCORES.items():

@@ -145,7 +145,7 @@ def selections() -> None:
     """What the ways to choose a penalty cost, beside EBIC, which is the path alone."""
     x = rows("chain", 100, 500)
     data = sf.scan({f"x{j:04d}": x[:, j] for j in range(100)})
-    for select in (sf.EBIC(), sf.StARS(), sf.HeldOut(5)):
+    for select in (sf.choices.EBIC(), sf.choices.StARS(), sf.choices.HeldOut(5)):
         for method in (sf.GraphicalLasso(select=select), sf.Neighbourhoods(select=select)):
             seconds, found = timed(lambda method=method: sf.search(data, method=method, threads=1))
             true = {(f"x{j:04d}", f"x{j + 1:04d}") for j in range(99)}

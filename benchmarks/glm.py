@@ -105,7 +105,7 @@ def poisson(n: int, repeats: int) -> None:
         "scikit_learn": (learn, lambda: learn(1e-10).coef_),
         "statsmodels": (lambda: statsmodels(X, y, sm.families.Poisson()), None),
     }
-    compared(f"Poisson, {n:,} x {COLUMNS}", X, y, sf.Count("y"), sf.PoissonLog(), peers, 0.5, repeats)
+    compared(f"Poisson, {n:,} x {COLUMNS}", X, y, sf.Count("y"), sf.regressions.PoissonLog(), peers, 0.5, repeats)
 
 
 def gamma(n: int, repeats: int) -> None:
@@ -118,7 +118,7 @@ def gamma(n: int, repeats: int) -> None:
         return GammaRegressor(alpha=0, solver="newton-cholesky", tol=tol).fit(X, y)
 
     peers = {"scikit_learn": (learn, lambda: learn(1e-10).coef_)}
-    compared(f"gamma (log), {n:,} x {COLUMNS}", X, y, sf.Real("y"), sf.GammaLog(), peers, None, repeats)
+    compared(f"gamma (log), {n:,} x {COLUMNS}", X, y, sf.Real("y"), sf.regressions.GammaLog(), peers, None, repeats)
 
 
 def softmax(n: int, repeats: int) -> None:

@@ -23,7 +23,7 @@ import suffice as sf
 from suffice.structure.search import problem_of
 from timing import line
 
-FAMILIES = {"ill": sf.Logistic(), "old": sf.Logistic(), "visits": sf.PoissonLog()}
+FAMILIES = {"ill": sf.Logistic(), "old": sf.Logistic(), "visits": sf.regressions.PoissonLog()}
 SOLVER = "newton-cholesky"
 KINDS = {"visits": sf.Count("visits"), "events": sf.Count("events")}
 
@@ -102,7 +102,7 @@ def each(n: int, some: int) -> None:
     from sklearn.linear_model import LogisticRegression, PoissonRegressor
     from threadpoolctl import threadpool_limits
 
-    data, own = rows(n), FAMILIES | {"events": sf.PoissonLog()}
+    data, own = rows(n), FAMILIES | {"events": sf.regressions.PoissonLog()}
     problem = problem_of(sf.scan(data, variables=KINDS), None, None, families=own, threads=1)
     scores = problem.scores
     start = time.process_time()
@@ -136,7 +136,7 @@ def each(n: int, some: int) -> None:
 
 def main() -> None:
     warm = sf.scan(rows(200), variables=KINDS)
-    sf.search(warm, families=FAMILIES | {"events": sf.PoissonLog()}, method=sf.HillClimb())  # kernels are loaded
+    sf.search(warm, families=FAMILIES | {"events": sf.regressions.PoissonLog()}, method=sf.HillClimb())  # kernels are loaded
     optimum()
     each(500, 60)
     each(5_000, 60)

@@ -25,10 +25,10 @@ def main() -> None:
         divergence, floors, infinite = np.zeros(len(SIZES)), 0.0, 0
         for seed in range(REPEATS):
             statistics = sf.gather(sf.scan(truth.sample(n, seed=seed), variables=truth.variables), truth.dag)
-            divergence += [sf.kl(truth, sf.fit(truth.dag, statistics, prior=sf.BDeu(s))) / REPEATS for s in SIZES]
+            divergence += [sf.information.kl(truth, sf.fit(truth.dag, statistics, prior=sf.BDeu(s))) / REPEATS for s in SIZES]
             mle = sf.fit(truth.dag, statistics)
-            infinite += np.isinf(sf.kl(truth, mle))
-            floors += sf.kl(truth, floored(mle, 1e-3 / n)) / REPEATS
+            infinite += np.isinf(sf.information.kl(truth, mle))
+            floors += sf.information.kl(truth, floored(mle, 1e-3 / n)) / REPEATS
         falls = bool(np.all(divergence < previous))
         previous = divergence
         curve = "  ".join(f"{d:9.4f}" for d in divergence)

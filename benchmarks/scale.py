@@ -139,7 +139,7 @@ def tables(folder: Path, with_frame: bool) -> None:
     """Print what a pass costs on each engine."""
     paths = str(folder / "*.parquet")
     dag = sf.load("alarm").dag
-    requests = [sf.Request((node, *dag.parents(node))) for node in dag.nodes]
+    requests = [sf.statistics.Request((node, *dag.parents(node))) for node in dag.nodes]
     spark = session()
     where = sf.Spark(spark)
     known = {v.name: v for v in (sf.load("alarm").variables[name] for name in dag.nodes)}

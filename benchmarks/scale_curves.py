@@ -52,7 +52,9 @@ def binary_files(folder: Path, n_columns: int, n: int = 200_000) -> str:
     return str(folder / "*.parquet")
 
 
-def passes(paths: str, known: dict[str, Any], requests: Sequence[sf.Request], spark: Any) -> dict[str, Callable[[], Any]]:
+def passes(
+    paths: str, known: dict[str, Any], requests: Sequence[sf.statistics.Request], spark: Any
+) -> dict[str, Callable[[], Any]]:
     """A pass over the rows on each engine; what has to be read or written before was."""
     memory, there = sf.scan(paths, known, memory_limit=2**40), sf.scan(paths, known, engine=sf.Spark(spark))
     held = there.hold()
@@ -94,7 +96,7 @@ def by_many_rows(place: Path, spark: Any) -> Iterator[Point]:
 def by_rows(place: Path, spark: Any, sizes: Sequence[int] = (10**5, 10**6, 10**7)) -> Iterator[Point]:
     network = sf.load("alarm")
     known = {name: network.variables[name] for name in network.dag.nodes}
-    requests = [sf.Request((node, *network.dag.parents(node))) for node in network.dag.nodes]
+    requests = [sf.statistics.Request((node, *network.dag.parents(node))) for node in network.dag.nodes]
     for n in sizes:
         for engine, call in passes(alarm_files(place / f"rows{n}", n), known, requests, spark).items():
             yield "rows", n, engine, call
@@ -103,7 +105,7 @@ def by_rows(place: Path, spark: Any, sizes: Sequence[int] = (10**5, 10**6, 10**7
 def by_columns(place: Path, spark: Any) -> Iterator[Point]:
     for n in COLUMNS:
         known = {f"v{i}": sf.Finite(f"v{i}", ["no", "yes"]) for i in range(n)}
-        requests = [sf.Request((f"v{i}", f"v{i + 1}")) for i in range(n - 1)]
+        requests = [sf.statistics.Request((f"v{i}", f"v{i + 1}")) for i in range(n - 1)]
         for engine, call in passes(binary_files(place / f"columns{n}", n), known, requests, spark).items():
             yield "columns", n, engine, call
 
@@ -115,7 +117,7 @@ def by_partitions(place: Path, spark: Any) -> Iterator[Point]:
     for n in PARTITIONS:
         where = sf.Spark(spark, partitions=n)
         rows = sf.scan(path, known, engine=where)
-        yield "partitions", n, "Spark", lambda rows=rows: rows.gather([sf.Request(("smoke", "lung"))])
+        yield "partitions", n, "Spark", lambda rows=rows: rows.gather([sf.statistics.Request(("smoke", "lung"))])
         yield "partitions", n, "an empty pass", lambda where=where, n=n: where.run(list(range(n)), index)
 
 

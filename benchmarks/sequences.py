@@ -178,7 +178,7 @@ def gaussian() -> None:
     lines = {
         name: sf.Gaussian(begin[:, d], dict.fromkeys(names[:d], np.zeros(K)), np.full(K, 2.0)) for d, name in enumerate(names)
     }
-    graph = {"state": [sf.lag("state")], **{name: ["state", *names[:d]] for d, name in enumerate(names)}}
+    graph = {"state": [sf.chains.lag("state")], **{name: ["state", *names[:d]] for d, name in enumerate(names)}}
     chain = sf.Chain(graph, {"state": A, "state[0]": pi, **lines}, [sf.Finite("state", [str(k) for k in range(K)])])
 
     def ours() -> Any:
@@ -339,8 +339,8 @@ import numpy as np, suffice as sf
 start = time.perf_counter()
 folder = sys.argv[1]
 names = ["word", "upos", "xpos"]
-train = sf.read_conll(f"{folder}/en_ewt-train.tsv.gz", columns=names).select(["sentence", "word", "upos"])
-test = sf.read_conll(f"{folder}/en_ewt-test.tsv.gz", columns=names)
+train = sf.labels.read_conll(f"{folder}/en_ewt-train.tsv.gz", columns=names).select(["sentence", "word", "upos"])
+test = sf.labels.read_conll(f"{folder}/en_ewt-test.tsv.gz", columns=names)
 words = train["word"].unique().to_pylist()
 known = set(words)
 word = sf.Finite("word", [*sorted(words), "<unseen>"])

@@ -218,8 +218,8 @@ def chow_liu() -> None:
     alarm, score = sampled("alarm", 1_000_000), sf.LogLikelihood()
     for what, data, target in [("500 binary variables, 100,000 rows", binary, 0.3), ("ALARM, 1,000,000 rows", alarm, 0.2)]:
         run = measured(lambda d=data: pgmpy_tree(coded(d)))
-        line(f"{what}: ChowLiu", seconds(lambda d=data: sf.search(d, score, sf.ChowLiu())), target, **times(pgmpy=run))
-    found = {frozenset(e) for e in sf.search(binary, score, sf.ChowLiu()).dag.edges}
+        line(f"{what}: ChowLiu", seconds(lambda d=data: sf.search(d, score, sf.methods.ChowLiu())), target, **times(pgmpy=run))
+    found = {frozenset(e) for e in sf.search(binary, score, sf.methods.ChowLiu()).dag.edges}
     print(f"  of {len(truth)} edges of the tree of binary variables {len(found & truth)} are found")
 
 
@@ -256,13 +256,13 @@ def large() -> None:
 
 def exact() -> None:
     """Proofs. No peer here has an exact search of this size."""
-    adjacent = sf.Adjacent(("C", "F"))
+    adjacent = sf.constraints.Adjacent(("C", "F"))
     for name, score, most, constraints, best in [
         ("learning.test", BDEU, None, None, -24028.0947783535),
         ("learning.test", BDEU, 1, None, -24933.77702265212),
         ("learning.test", BDEU, None, adjacent, -24036.170710864524),
         ("learning.test", BDEU, None, adjacent + sf.Forbid(("F", "E")), -24043.92054159024),
-        ("learning.test", BDEU, None, sf.NotAncestor(("A", "E"), ("B", "E")), -24035.844609079217),
+        ("learning.test", BDEU, None, sf.constraints.NotAncestor(("A", "E"), ("B", "E")), -24035.844609079217),
         ("gaussian.test", sf.Evidence(sf.BGe()), None, None, -53258.94161814058),
         ("gaussian.test", sf.Evidence(sf.BGe()), 3, None, -54052.41081344564),
         ("gaussian.test", sf.BIC(), None, None, -53221.34568733569),

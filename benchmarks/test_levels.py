@@ -71,7 +71,7 @@ def level(draw: Draw, n: int, replications: int, seed: int = 0) -> float:
     hits = 0
     for k in range(replications):
         rows, x, y, given = draw(np.random.default_rng([seed, n, k]), n)
-        test = sf.LikelihoodRatio(frozenset(k for k, v in rows.items() if v.dtype.kind == "f"))
+        test = sf.independence.LikelihoodRatio(frozenset(k for k, v in rows.items() if v.dtype.kind == "f"))
         kinds = {k: list(LETTERS[:3]) for k in rows if k not in test.numbers}
         request = test.needs(x, y, given)
         data = sf.scan(rows, variables=kinds).gather([Request(request.finite, request.real)])

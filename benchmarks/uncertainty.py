@@ -28,11 +28,13 @@ def main() -> None:
     whole, bare = replicates(_pyagrum, lambda learner: learner.learnDAG(), frame, N)
     slow, _ = replicates(_pgmpy, lambda s: s.estimate(scoring_method="bic-d", show_progress=False), frame, 5)
     peers = {"pyAgrum": whole, "pyAgrum without loading": bare, "pgmpy": slow}
-    line("ASIA, 5,000 rows: 100 replicates of a hill climb", seconds(lambda: bootstrap(data, HillClimb(), N), 3), **peers)
+    line(
+        "ASIA, 5,000 rows: 100 replicates of a hill climb", seconds(lambda: bootstrap(data, method=HillClimb(), n=N), 3), **peers
+    )
     line("ASIA, 5,000 rows: 100 replicates of Orders, the default", seconds(lambda: bootstrap(data, n=N), 3), **peers)
     line("ASIA, 5,000 rows: 10-fold cross-validation of Orders", seconds(lambda: cross_validate(data), 3))
     sure = bootstrap(data, n=N)
-    print(f"averaged network of Orders: {sf.compare(sf.load('asia').dag, sure.averaged())!r}")
+    print(f"averaged network of Orders: {sf.graphs.compare(sf.load('asia').dag, sure.averaged())!r}")
     alarm = sf.scan(sf.load("alarm").sample(10_000, seed=0))
     alarm.schema  # noqa: B018
     order_mcmc(alarm, samples=20)

@@ -41,7 +41,7 @@ def machines(x: Any) -> None:
     from sklearn.neural_network import BernoulliRBM
 
     data = sf.scan({f"x{i}": x[:, i] for i in range(N_VISIBLE)})
-    sf.rbm(data, 2, epochs=1)
+    sf.undirected.rbm(data, 2, epochs=1)
     doubles, floats = x.astype(np.float64), x.astype(np.float32)
     for batch in (100, 10):
         times: dict[str, list[float]] = {}
@@ -49,7 +49,7 @@ def machines(x: Any) -> None:
             for persistent in (False, True):
                 goal = sf.ContrastiveDivergence(1, persistent, chains=batch)
                 name = "PCD-1" if persistent else "CD-1"
-                own = cpu(lambda g=goal, b=batch: sf.rbm(data, N_HIDDEN, objective=g, batch=b, epochs=EPOCHS))  # type: ignore[misc]
+                own = cpu(lambda g=goal, b=batch: sf.undirected.rbm(data, N_HIDDEN, objective=g, batch=b, epochs=EPOCHS))  # type: ignore[misc]
                 times.setdefault(name, []).append(own)
             for name, rows in (("sklearn", doubles), ("sklearn float32", floats)):
                 peer = BernoulliRBM(N_HIDDEN, batch_size=batch, n_iter=EPOCHS, random_state=0)
@@ -63,25 +63,27 @@ def machines(x: Any) -> None:
 def normalisers(x: Any) -> None:
     """ln Z of machines of 784 × 16 by annealing, in its standard errors from the sum over all hidden states."""
     data = sf.scan({f"x{i}": x[:, i] for i in range(N_VISIBLE)})
-    learned = sf.rbm(data, 16, epochs=10).model
+    learned = sf.undirected.rbm(data, 16, epochs=10).model
     goal = sf.ContrastiveDivergence(1, persistent=True)
-    chained = {f"learned by PCD, seed {s}": sf.rbm(data, 16, objective=goal, epochs=20, seed=s).model for s in range(20, 24)}
+    chained = {
+        f"learned by PCD, seed {s}": sf.undirected.rbm(data, 16, objective=goal, epochs=20, seed=s).model for s in range(20, 24)
+    }
     rng = np.random.default_rng(1)
     shapes = (N_VISIBLE, 16), (N_VISIBLE,), (16,)
-    drawn = sf.RBM(learned.variables, *(0.3 * rng.normal(size=s) for s in shapes))
+    drawn = sf.undirected.RBM(learned.variables, *(0.3 * rng.normal(size=s) for s in shapes))
     for name, machine in (("learned by CD", learned), *chained.items(), ("drawn", drawn)):
         start = time.process_time()
         exact = machine.log_normaliser().value
         summed = time.process_time() - start
-        for method, seed in ((m, s) for m in (sf.AIS(), sf.AIS(500, 4000)) for s in range(2)):
+        for method, seed in ((m, s) for m in (sf.methods.AIS(), sf.methods.AIS(500, 4000)) for s in range(2)):
             start = time.process_time()
             value, error = machine.log_normaliser(method, seed=seed)
             away = (value - exact) / error
             words = f"sum {exact:.4f} ({summed:.2f} s), {method} {value:.4f} ± {error:.4f} ({time.process_time() - start:.2f} s)"
             print(f"ln Z of 784x16, {name}: {words}: {away:+.2f} standard errors {'' if abs(away) < 3 else 'MISSED'}", flush=True)
-    large = sf.rbm(data, N_HIDDEN, epochs=5).model
+    large = sf.undirected.rbm(data, N_HIDDEN, epochs=5).model
     start = time.process_time()
-    value, error = large.log_normaliser(sf.AIS())
+    value, error = large.log_normaliser(sf.methods.AIS())
     print(f"ln Z of 784x256, learned: AIS {value:.3f} ± {error:.3f} ({time.process_time() - start:.2f} s)", flush=True)
 
 

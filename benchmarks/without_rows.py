@@ -43,7 +43,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "site.stats"
         print(f"save {cpu(lambda: every.save(path), 3):.3f} s, load {cpu(lambda: sf.Statistics.load(path), 3):.3f} s")
-    for method in (sf.Orders(max_parents=2), sf.HillClimb(max_parents=2), sf.Tabu(max_parents=2), sf.GES(max_parents=2)):
+    for method in (
+        sf.Orders(max_parents=2),
+        sf.HillClimb(max_parents=2),
+        sf.methods.Tabu(max_parents=2),
+        sf.methods.GES(max_parents=2),
+    ):
         rows, without = (cpu(partial(sf.search, d, method=method)) for d in (data, every))
         here, there = sf.search(sites[0] + sites[1], method=method), sf.search(data, method=method)
         same = "same graph and score" if (here.dag, here.score) == (there.dag, there.score) else "OTHER GRAPH"

@@ -59,7 +59,7 @@ class Case:
     def families(self) -> dict[str, Any]:
         return {n: self.chain[n].family for n in self.chain.template.nodes if self.chain[n].is_regression}
 
-    def sequences(self, some: Sequence[int] | None = None, **how: Any) -> sf.Sequences:
+    def sequences(self, some: Sequence[int] | None = None, **how: Any) -> sf.chains.Sequences:
         """These of the sequences, or all."""
         return as_sequences(self, self.rows if some is None else [self.rows[i] for i in some], self._weights(some), **how)
 
@@ -67,7 +67,7 @@ class Case:
         return self.weights if some is None or self.weights is None else [self.weights[i] for i in some]
 
 
-def as_sequences(case: Case, rows: list[Rows], weights: Any = None, **how: Any) -> sf.Sequences:
+def as_sequences(case: Case, rows: list[Rows], weights: Any = None, **how: Any) -> sf.chains.Sequences:
     """Sequences with the columns that a case shows."""
     flat = [row for own in rows for row in own]
     table: dict[str, Any] = {n: [row[n] for row in flat] for n in case.shown}
@@ -94,7 +94,7 @@ def random_template(rng: np.random.Generator, kinds: Kinds) -> tuple[sf.Template
             past.append((name, 1))
         wanted = [(p, 0) for p in now] + past
         own = [(p, k) for p, k in wanted if _fits(variables[name], variables[p], regress=regress)][:3]
-        parents[name] = [sf.lag(p, k) if k else p for p, k in own]
+        parents[name] = [sf.chains.lag(p, k) if k else p for p, k in own]
     return sf.Template(parents), variables, tuple(hidden)
 
 
@@ -137,12 +137,12 @@ def _cpd(rng: np.random.Generator, key: str, child: Any, parents: list[tuple[str
         effects = {p: 0.6 * rng.normal(size=shape) for p, v in parents if isinstance(v, sf.Real)}
         return sf.Gaussian(2 * rng.normal(size=shape), effects, rng.gamma(2.0, size=shape) + 0.1)
     if isinstance(child, sf.Count):
-        return sf.Rates(rng.gamma(2.0, size=shape) + 0.1)
+        return sf.regressions.Rates(rng.gamma(2.0, size=shape) + 0.1)
     if regress:
         own = tuple(renamed(v, p) for p, v in parents)
         n = child.n_states - 1
         terms = sum(v.n_states - 1 if isinstance(v, sf.Finite) else 1 for v in own)
-        return sf.RegressionCpd(renamed(child, key), own, sf.Logistic(), rng.normal(size=n), rng.normal(size=(n, terms)))
+        return sf.results.RegressionCpd(renamed(child, key), own, sf.Logistic(), rng.normal(size=n), rng.normal(size=(n, terms)))
     table = rng.gamma(1.0, size=[*shape, child.n_states]) + 0.02
     if zeros:
         table *= rng.random(table.shape) < 0.7

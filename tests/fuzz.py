@@ -227,7 +227,7 @@ def _json_seeds() -> dict[str, tuple[str, ...]]:
     rows = {"x": ["a", "b", "a", "b"], "y": [0.5, 1.5, 3.0, 2.0], "z": ["u", "u", "v", "v"], "n": [1, 2, 0, 4]}
     count = {"n": sf.Count("n")}
     mixed = sf.fit("x -> y; x -> z", rows, prior=(sf.BDeu(2), sf.NormalInverseGamma()))
-    glm = sf.fit("y -> n", sf.scan(rows, variables=count), families={"n": sf.PoissonLog(1.0)})
+    glm = sf.fit("y -> n", sf.scan(rows, variables=count), families={"n": sf.regressions.PoissonLog(1.0)})
     steps = sf.sequences({"id": [1, 1, 1, 2, 2, 2], "s": list("abbaab"), "v": [1.0, 2.0, 2.5, 0.5, 1.0, 3.0]}, by="id")
     finite = {n: rows[n] for n in "xz"}
     variables = [sf.Finite("x", ["a", "b"]), sf.Finite("z", ["u", "v"])]
@@ -238,7 +238,7 @@ def _json_seeds() -> dict[str, tuple[str, ...]]:
         "json crf": (json_of(crf),),
         "json markov net": (json_of(sf.fit(sf.Graph("x -- z"), finite, prior=sf.BDeu(1))),),
         "json gaussian": (json_of(sf.fit(sf.Graph("y -- m"), {"y": [0.5, 1.5, 3.0, 2.0, 1.0], "m": [1.0, 1.2, 2.9, 2.5, 0.3]})),),
-        "json rbm": (json_of(sf.RBM(variables, [[1.0], [0.5]], [0.0, 0.1], [0.2])),),
+        "json rbm": (json_of(sf.undirected.RBM(variables, [[1.0], [0.5]], [0.0, 0.1], [0.2])),),
     }
 
 

@@ -67,6 +67,10 @@ class SufficeError(Sentence, ValueError):
     """The root of all refusals: catch this one to catch them all. What it says is one printable line."""
 
 
+class ArgumentError(SufficeError, TypeError):
+    """A keyword that a call does not take."""
+
+
 class GraphError(SufficeError):
     """A graph that cannot be: a cycle, a duplicate edge, an unknown name, text that is not a graph."""
 
@@ -126,7 +130,7 @@ class SufficeNote(Sentence, UserWarning):
 def note(message: str) -> None:
     """Tell the user something that is not an error, as from the user's own line, in one printable line."""
     told = SufficeNote(message)
-    ours = ("suffice", "contextlib", "functools", "numba", "concurrent", "threading", "multiprocessing")
+    ours = ("suffice", "contextlib", "functools", "numba", "concurrent", "threading", "multiprocessing", "importlib")
     # A thread of a pool was not started by the user's line, but the main thread waits there for its results.
     for frame in (sys._getframe(1), sys._current_frames().get(threading.main_thread().ident or 0)):
         while frame is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] in ours:

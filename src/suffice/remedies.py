@@ -189,7 +189,7 @@ ENCODING = argument("encoding", "'latin-1'", "latin-1")
 FIRST_STATIONARY, FIRST_DIFFUSE = (argument("first", f"{kind}()", kind.lower()) for kind in ("Stationary", "Diffuse"))
 FAMILY, FAMILY_OPTIONS = Remedy("families", "--family"), Remedy("families=", "--family options")
 INTO_BINS, WITH_BINS = Remedy("into Bins(...)", "with --bins NAME=5"), Remedy("with Bins(...)", "with --bins NAME=5")
-MORE_ITERATIONS = Remedy("max_iter=, or accelerate=Squarem()", "--max-iter")
+MORE_ITERATIONS = Remedy("max_iter=, or method=Squarem()", "--max-iter")
 BY_SAMPLING = Remedy(
     "ask by sampling instead: bn.query(..., method=LikelihoodWeighting())", "ask for a target by sampling, --method lw:10000"
 )

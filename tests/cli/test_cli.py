@@ -65,7 +65,7 @@ def test_fit_sample_score_compare_convert_show(run, asia) -> None:
     code, out, _ = run("compare", "asia.bif", "fit.json", "--json")
     facts = json.loads(out)
     assert (code, facts["shd"]) == (0, 0)
-    assert facts["KL(truth || learned), nats"] == pytest.approx(sf.kl(asia, sf.read("fit.json")))
+    assert facts["KL(truth || learned), nats"] == pytest.approx(sf.information.kl(asia, sf.read("fit.json")))
 
     assert run("convert", "fit.json", "fit.xmlbif")[0] == 0
     assert sf.read("fit.xmlbif") == sf.read("fit.json")

@@ -53,9 +53,9 @@ def test_fit_gives_the_network_of_python(model: Any, rows: Any) -> None:
     data = sf.scan("rows.csv", variables=variables)
     families = {
         "ill": sf.Logistic(0.5),
-        "visits": sf.PoissonLog(offset="log_time"),
-        "cost": sf.GammaLog(),
-        "dead": sf.BinomialLogit(trials="n"),
+        "visits": sf.regressions.PoissonLog(offset="log_time"),
+        "cost": sf.regressions.GammaLog(),
+        "dead": sf.regressions.BinomialLogit(trials="n"),
     }
     assert model == sf.fit(GRAPH, data, families=families)
     assert model.variables["ill"].states == ("0", "1")
@@ -111,7 +111,7 @@ def test_predictions_samples_and_scores(run: Any, model: Any, rows: Any) -> None
     assert facts["graph: BIC"] == pytest.approx(model.bic())
     code, _, err = run("fit", "model.json", "drawn.csv", "-o", "again.json")
     assert code == 0, err
-    assert sf.read("again.json")["visits"].family == sf.PoissonLog(offset="log_time")
+    assert sf.read("again.json")["visits"].family == sf.regressions.PoissonLog(offset="log_time")
 
 
 def test_counts_are_declared(run: Any, rows: Any) -> None:
@@ -153,7 +153,11 @@ def test_a_family_says_what_its_column_is(run: Any, rows: Any) -> None:
 
 def test_words_of_families() -> None:
     found = families_of(["y=Probit:2", "n=negative-binomial,offset=t", 'k=binomial,"trials=n, of k"'])
-    assert found == {"y": sf.Probit(2.0), "n": sf.NegativeBinomialLog(offset="t"), "k": sf.BinomialLogit(trials="n, of k")}
+    assert found == {
+        "y": sf.regressions.Probit(2.0),
+        "n": sf.regressions.NegativeBinomialLog(offset="t"),
+        "k": sf.regressions.BinomialLogit(trials="n, of k"),
+    }
     assert families_of(["pain=ordinal:1"]) == {"pain": ProportionalOdds(1.0)}
     assert declared_by(found, ["y", "n"]) == {"y": sf.Finite, "n": sf.Count("n")}
 

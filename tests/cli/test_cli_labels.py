@@ -26,7 +26,7 @@ def test_fit_predict_show(run, sentences) -> None:
     asked = ("--chain", "tag", "--features", FEATURES, "--penalty", "l1:0.01+l2:0.1", *ASKED)
     code, _, err = run("fit", "rows.csv", *asked, "-o", "tagger.json.gz")
     assert code == 0, err
-    windows = [sf.Window(["word"], at=(-1, 0, 1)), sf.Window([sf.Suffix("word", 2)]), sf.Window([sf.Shape("word")])]
+    windows = [sf.Window(["word"], at=(-1, 0, 1)), sf.Window([sf.labels.Suffix("word", 2)]), sf.Window([sf.labels.Shape("word")])]
     crf = sf.fit(sf.LinearChain("tag", windows), sf.sequences(sentences, by="sentence"), penalty=sf.L1(0.01) + sf.L2(0.1))
     assert (sf.read("tagger.json.gz").weight_vector == crf.weight_vector).all()
     code, _, err = run("predict", "tagger.json.gz", "rows.csv", *ASKED, "-o", "labels.csv", "--keep", "word")
@@ -106,8 +106,12 @@ def test_constraints_second_order_and_weights_of_labels(run) -> None:
     code, _, err = run("fit", "t.conll", *asked, *more, "-o", "m.json")
     assert code == 0, err
     crf = sf.read("m.json")
-    windows = [sf.Window(["column1"]), sf.Window([sf.Suffix("column1", 2)]), sf.Window([sf.Shape("column1")], pairs=True)]
-    assert crf.linear_chain == sf.LinearChain("column2", windows, order=2, transitions=sf.BIO())
+    windows = [
+        sf.Window(["column1"]),
+        sf.Window([sf.labels.Suffix("column1", 2)]),
+        sf.Window([sf.labels.Shape("column1")], pairs=True),
+    ]
+    assert crf.linear_chain == sf.LinearChain("column2", windows, order=2, transitions=sf.labels.BIO())
     assert "label weights {'B-PER': 5.0, 'O': 0.5}" in crf.fit_info
     code, _, err = run("predict", "m.json", "t.conll", "-o", "found.csv")
     assert code == 0, err
@@ -115,7 +119,7 @@ def test_constraints_second_order_and_weights_of_labels(run) -> None:
     rules = "forbid: O -> I-PER; <s> -> I-LOC"
     code, _, err = run("fit", "t.conll", *asked, "--transitions", rules, "-o", "m.json")
     assert code == 0, err
-    assert sf.read("m.json").linear_chain.transitions == (sf.Transitions(forbidden=[("O", "I-PER"), ("<s>", "I-LOC")]),)
+    assert sf.read("m.json").linear_chain.transitions == (sf.labels.Transitions(forbidden=[("O", "I-PER"), ("<s>", "I-LOC")]),)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_show_names_the_principle_its_value_and_iterations(run, people) -> None:
 def test_max_entropy_and_counts(run, people) -> None:
     code, _, err = run("fit", STAR, "rows.csv", "-o", "net.json", "--objective", "max-entropy")
     assert code == 0, err
-    sf.scan(people).gather([sf.Request(("ill", "cough", "fever"))]).save("people.stats")
+    sf.scan(people).gather([sf.statistics.Request(("ill", "cough", "fever"))]).save("people.stats")
     code, _, err = run("fit", NAIVE, "people.stats", "-o", "net.json", "--objective", "margin:ill")
     assert code == 0, err
     alike(sf.read("net.json"), sf.fit(NAIVE, people, objective=sf.Margin("ill")), people)

@@ -314,7 +314,7 @@ def test_predict_is_a_command(run) -> None:
 
 def test_the_posterior_of_a_count(run) -> None:
     h = sf.Finite("h", ["a", "b"])
-    sf.write(sf.BayesNet("h -> n", {"h": [0.25, 0.75], "n": sf.Rates([1.0, 5.0])}, [h, sf.Count("n")]), "counts.json")
+    sf.write(sf.BayesNet("h -> n", {"h": [0.25, 0.75], "n": sf.regressions.Rates([1.0, 5.0])}, [h, sf.Count("n")]), "counts.json")
     code, out, _ = run("query", "counts.json", "P(n)")
     assert code == 0
     assert "mean 4" in out

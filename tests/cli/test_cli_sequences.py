@@ -38,7 +38,7 @@ def casino(run) -> pd.DataFrame:
     return rows
 
 
-def evenings() -> sf.Sequences:
+def evenings() -> sf.chains.Sequences:
     return sf.sequences("evenings.csv", by="evening", order="time", variables={"roll": ROLL})
 
 
@@ -403,7 +403,7 @@ def test_fit_with_what_is_fixed(run, casino) -> None:
 
 def test_fit_with_entries_that_are_fixed(run) -> None:
     lines = {"level": sf.Gaussian(0.0, {"level[-1]": 1.0}, 1469.1), "flow": sf.Gaussian(0.0, {"level": 1.0}, 15099.0)}
-    sf.write(Chain("level[-1] -> level -> flow", lines, first=sf.Diffuse()), "start.json")
+    sf.write(Chain("level[-1] -> level -> flow", lines, first=sf.chains.Diffuse()), "start.json")
     Path("nile.csv").write_text("\n".join(["flow", *NILE.split(), ""]), "utf-8")
     fixed = ("--fixed", "level=intercept,coefficients", "--fixed", "flow=intercept,level")
     how = ("--hidden", "level=real", "--start", "start.json", "--first", "diffuse", "--real", "flow", "--max-iter", "5")

@@ -107,7 +107,7 @@ def test_words_of_priors() -> None:
     assert prior_of("logistic-normal:auto") == LogisticNormal(variance=None)
     assert prior_of("bdeu:auto") == EmpiricalBayes(sf.BDeu())
     assert prior_of("dirichlet:auto+nig:auto") == (EmpiricalBayes(sf.Dirichlet()), EmpiricalBayes(sf.NormalInverseGamma()))
-    assert prior_of("gamma:2") == sf.Gamma(2.0)
+    assert prior_of("gamma:2") == sf.priors.Gamma(2.0)
     assert ties_of(None) is None
     assert ties_of(['a, "b,c"']) == [("a", "b,c")]
 
@@ -181,7 +181,7 @@ def test_groups_with_random_effects_on_the_command_line(run: Any) -> None:
     asked = ["fit", "hours -> mark", "marks.csv", "-o", "mixed.json", "--group", "school", "--inside", "mark"]
     code, _, err = run(*asked, "--pooling", "partial:hours")
     assert code == 0, err
-    plate = sf.Plate("hours -> mark", group="school", inside=["mark"], pooling=sf.Partial(slopes=["hours"]))
+    plate = sf.plates.Plate("hours -> mark", group="school", inside=["mark"], pooling=sf.plates.Partial(slopes=["hours"]))
     fitted = sf.fit(plate, "marks.csv")["mark"]
     np.testing.assert_allclose(sf.read("mixed.json")["mark"].coefficients, fitted.coefficients, rtol=1e-9)
     for words, said in (

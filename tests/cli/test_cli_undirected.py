@@ -102,7 +102,7 @@ def test_glasso(run, levels) -> None:
     assert code == 0, err
     assert "a -- b" in out
     assert "partial correlation" in out
-    found = sf.search(levels, method=sf.GraphicalLasso(select=sf.EBIC(0.5)))
+    found = sf.search(levels, method=sf.GraphicalLasso(select=sf.choices.EBIC(0.5)))
     net = sf.read("graph.json")
     assert net.graph == found.graph
     assert np.allclose(net.precision, found.model.precision)
@@ -167,7 +167,7 @@ def test_machine(run, survey) -> None:
     code, _, err = run("fit", "--rbm", "3", "survey.csv", "-o", "machine.json", "--epochs", "2", "--seed", "4")
     assert code == 0, err
     machine = sf.read("machine.json")
-    assert machine == sf.rbm(survey, 3, epochs=2, seed=4).model
+    assert machine == sf.undirected.rbm(survey, 3, epochs=2, seed=4).model
     code, _, err = run("predict", "machine.json", "survey.csv", "-o", "features.parquet")
     assert code == 0, err
     assert np.allclose(pd.read_parquet("features.parquet").to_numpy(), machine.transform(survey).to_numpy())

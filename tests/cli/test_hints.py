@@ -156,7 +156,7 @@ PYTHON_ONLY = {
 """Rooms and files whose messages no command can meet, as none calls them so; `cli` speaks of options anyway."""
 
 NOT_MET = (
-    "batches=",  # an argument that no command has, as those of the next lines
+    "Incremental(batches",  # an argument that no command has, as those of the next lines
     "covariance=Full()", "label_weights are for", "information= is for networks", "first=Given(...) has", "ln Z is a sum",
     "the slack of MaxEntropy", "MaxEntropy takes no method", "IPF() fits", "IPF needs more than", "a base measure is for moments",
     "moments instead of rows", "is for undirected models, such as", "lags= need sequences", "an Ising model is of two",
@@ -307,12 +307,12 @@ def python_cases() -> dict[str, tuple[Any, str, Any]]:
         "gaps": (
             lambda: sf.sequences(table, by="id", order="t"),
             "gaps=Missing()",
-            lambda: sf.sequences(table, by="id", order="t", gaps=sf.Missing()).n_steps,
+            lambda: sf.sequences(table, by="id", order="t", gaps=sf.chains.Missing()).n_steps,
         ),
         "unknown": (
             lambda: sf.load("asia").predict({"smoke": ["perhaps"]}, "lung"),
             "unknown=Missing()",
-            lambda: sf.load("asia").predict({"smoke": ["perhaps"]}, "lung", unknown=sf.Missing()),
+            lambda: sf.load("asia").predict({"smoke": ["perhaps"]}, "lung", unknown=sf.chains.Missing()),
         ),
         "sequences": (
             lambda: sf.fit(sf.Template("ill[-1] -> ill"), table),

@@ -48,7 +48,7 @@ def em_with_numbers(threads: int) -> Any:
 
 
 def wide_mixture(threads: int) -> Any:
-    run = sf.mixture(chain(N, 37), 2, sf.Full(), starts=1, max_iter=2, threads=threads)
+    run = sf.mixture(chain(N, 37), 2, sf.latent.Full(), starts=1, max_iter=2, threads=threads)
     return [run.log_likelihood, run.covariances]
 
 
@@ -57,18 +57,27 @@ def regressions(threads: int) -> Any:
     level = np.clip(np.round(rows["x0"] + np.random.default_rng(2).normal(size=N)), -1, 1).astype(int) + 1
     data = sf.scan({**rows, "y": np.array(["low", "mid", "top"])[level]}, {"y": sf.Finite("y", ["low", "mid", "top"])})
     dag = "; ".join(f"{x} -> y" for x in rows)
-    return [bn["y"].coefficients for bn in (sf.fit(dag, data, families={"y": f}) for f in (sf.Logistic(), sf.ProportionalOdds()))]
+    return [
+        bn["y"].coefficients
+        for bn in (sf.fit(dag, data, families={"y": f}) for f in (sf.Logistic(), sf.regressions.ProportionalOdds()))
+    ]
 
 
 def tables(threads: int) -> Any:
     rows = states(N)
     bn = sf.fit("a -> b", rows, prior=sf.BDeu(1))
     found = sf.search(rows, threads=threads)
-    return [bn["b"].probs, bn.log_likelihood(), sf.entropy(rows), found.score, sf.project(rows, "a -> b").kl]
+    return [
+        bn["b"].probs,
+        bn.log_likelihood(),
+        sf.information.entropy(rows),
+        found.score,
+        sf.information.project(rows, "a -> b").kl,
+    ]
 
 
 def draws(threads: int) -> Any:
-    samples = sf.fit("x0 -> x1", chain(N, 2)).query("x0", {"x1": 1.0}, method=sf.LikelihoodWeighting(N))
+    samples = sf.fit("x0 -> x1", chain(N, 2)).query("x0", {"x1": 1.0}, method=sf.methods.LikelihoodWeighting(N))
     return [samples.mean, samples.variance, samples.cdf(0.0), samples.effective_sample_size]
 
 

@@ -24,14 +24,14 @@ def written(folder: Path, text: str | bytes, name: str = "a.conll") -> Path:
 
 
 def test_words_are_rows(tmp_path: Path) -> None:
-    table = sf.read_conll(written(tmp_path, TEXT), ["word", "tag"])
+    table = sf.labels.read_conll(written(tmp_path, TEXT), ["word", "tag"])
     assert table.to_pydict() == {
         "sentence": [1, 1, 2, 2, 2],
         "word": ["the", "cat", "#", "1", "NA"],
         "tag": ["DET", "NOUN", "SYM", "NUM", "X"],
     }
     assert [str(t) for t in table.schema.types] == ["int64", "string", "string"]
-    assert sf.read_conll(written(tmp_path, TEXT)).column_names == ["sentence", "column1", "column2"]
+    assert sf.labels.read_conll(written(tmp_path, TEXT)).column_names == ["sentence", "column1", "column2"]
 
 
 OTHER = {
@@ -50,16 +50,16 @@ OTHER = {
 @pytest.mark.parametrize("name", OTHER)
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_other_ways_to_write_it(name: str, suffix: str, tmp_path: Path) -> None:
-    found = sf.read_conll(written(tmp_path, OTHER[name], f"a.tsv{suffix}"), ["word", "tag"])
-    assert found.equals(sf.read_conll(written(tmp_path, TEXT), ["word", "tag"]))
+    found = sf.labels.read_conll(written(tmp_path, OTHER[name], f"a.tsv{suffix}"), ["word", "tag"])
+    assert found.equals(sf.labels.read_conll(written(tmp_path, TEXT), ["word", "tag"]))
 
 
 def test_marks_of_text_stay_as_they_are(tmp_path: Path) -> None:
     words = ['"', "'", '""a', "a,b", "\\", "#hash", "\u00a0", "1\u00a0000", "nan", "\u2028", "é"]
     path = written(tmp_path, "".join(f"{w}\tX\n" for w in words))
-    assert sf.read_conll(path)["column1"].to_pylist() == words
+    assert sf.labels.read_conll(path)["column1"].to_pylist() == words
     one = written(tmp_path, "#\na\n\n# b c\nb\n")
-    assert sf.read_conll(one)["column1"].to_pylist() == ["#", "a", "b"]
+    assert sf.labels.read_conll(one)["column1"].to_pylist() == ["#", "a", "b"]
 
 
 REFUSED = {
@@ -77,19 +77,19 @@ REFUSED = {
 def test_what_is_refused(name: str, tmp_path: Path) -> None:
     text, message = REFUSED[name]
     with pytest.raises(DataError, match=r"a\.conll.*" + message):
-        sf.read_conll(written(tmp_path, text))
+        sf.labels.read_conll(written(tmp_path, text))
 
 
 def test_names_that_do_not_fit(tmp_path: Path) -> None:
     path = written(tmp_path, TEXT)
     with pytest.raises(DataError, match="there are 2 columns, and 1 names for them: 'word'"):
-        sf.read_conll(path, ["word"])
+        sf.labels.read_conll(path, ["word"])
     with pytest.raises(DataError, match="a list of names"):
-        sf.read_conll(path, "word")
+        sf.labels.read_conll(path, "word")
     with pytest.raises(DataError, match="'sentence' occurs twice"):
-        sf.read_conll(path, ["sentence", "tag"])
+        sf.labels.read_conll(path, ["sentence", "tag"])
     with pytest.raises(DataError, match="cannot be read"):
-        sf.read_conll(tmp_path / "no.conll")
+        sf.labels.read_conll(tmp_path / "no.conll")
 
 
 def test_scan_reads_such_files(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_scan_reads_such_files(tmp_path: Path) -> None:
         assert s.schema["column1"] == sf.Finite("column1", ["#", "1", "NA", "a", "b", "cat", "the"])
     assert s.data.place(0, 6) == f"sequence '4', step 1 ({two}, line 3)"
     with pytest.raises(DataError, match=r"line 5, column 'column1': '#' is not a state"):
-        sf.scan(one, {"column1": ["the", "cat", "1"]}).gather([sf.Request(("column1",))])
+        sf.scan(one, {"column1": ["the", "cat", "1"]}).gather([sf.statistics.Request(("column1",))])
     with pytest.raises(DataError, match=r"b\.conll: there are 1 columns, and .*a\.conll has 2"):
         sf.scan([one, written(tmp_path, "a\n", "b.conll")])
     universal = written(tmp_path, "# text = a\n" + "\t".join(map(str, range(10))) + "\n", "u.conllu")
@@ -118,5 +118,5 @@ def test_what_is_written_is_read(sentences: list[list[tuple[str, str]]]) -> None
 
     with tempfile.TemporaryDirectory() as folder:
         text = "\n".join("".join("\t".join(w) + "\n" for w in s) for s in sentences)
-        table = sf.read_conll(written(Path(folder), text))
+        table = sf.labels.read_conll(written(Path(folder), text))
     assert list(zip(*table.to_pydict().values(), strict=True)) == [(i + 1, *w) for i, s in enumerate(sentences) for w in s]

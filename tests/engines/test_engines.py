@@ -505,10 +505,10 @@ def test_warm_kernels_are_those_that_calls_use(tmp_path) -> None:
     warming = "from suffice.kernels import warm\nif __name__ == '__main__': print(warm(processes=2))"
     script = (
         "import suffice as sf; bn = sf.load('alarm'); rows = bn.sample(30_000, seed=0); sf.fit(bn.dag, rows)\n"
-        "for method in (sf.Orders(), sf.HillClimb(), sf.ChowLiu(), sf.PC()): sf.search(rows, method=method)\n"
+        "for method in (sf.Orders(), sf.HillClimb(), sf.methods.ChowLiu(), sf.PC()): sf.search(rows, method=method)\n"
         "sf.search(bn.sample(500, seed=0).select(['CVP', 'PCWP', 'BP']), sf.Evidence(sf.BDeu(1)), sf.Exact())\n"
         "bn.marginals({'CVP': 'LOW'}), bn.query('CVP', {'BP': 'LOW'}), bn.predict(rows.slice(0, 3000), 'CVP')\n"
-        "bn.query('CVP', {'BP': 'LOW'}, method=sf.Gibbs(1000)), bn.query('CVP', method=sf.LikelihoodWeighting())"
+        "bn.query('CVP', {'BP': 'LOW'}, method=sf.methods.Gibbs(1000)), bn.query('CVP', method=sf.methods.LikelihoodWeighting())"
     )
     settings = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     n_kernels = subprocess.run([sys.executable, "-c", warming], check=True, env=settings, capture_output=True).stdout

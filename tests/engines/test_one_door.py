@@ -89,10 +89,10 @@ def in_turn(data: Data) -> Any:
     """What is learned of sequences that are redrawn: their weight, and the counts of pairs of steps."""
     redrawn = sf.sequences(data, by="i", order="t").resample(1)
     pairs = redrawn.lagged({"a": ("a", 0), "a[-1]": ("a", 1)}, first=1)
-    return [redrawn.sequence_weight, pairs.gather([sf.Request(("a", "a[-1]"))]).counts(["a", "a[-1]"]).values]
+    return [redrawn.sequence_weight, pairs.gather([sf.statistics.Request(("a", "a[-1]"))]).counts(["a", "a[-1]"]).values]
 
 
-def turns(data: Data) -> sf.Sequences:
+def turns(data: Data) -> sf.chains.Sequences:
     return sf.sequences(data, by="i", order="t")
 
 
@@ -136,44 +136,47 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
         {**some(WHOLE, "a"), **some(HOLED, "b", *REAL)},
         lambda d: numbers(sf.naive_bayes(d, "a")),
     ),
-    "discriminant with gaps": ({**some(WHOLE, "a"), **some(HOLED, *REAL)}, lambda d: numbers(sf.discriminant(d, "a"))),
+    "discriminant with gaps": ({**some(WHOLE, "a"), **some(HOLED, *REAL)}, lambda d: numbers(sf.latent.discriminant(d, "a"))),
     "shared discriminant with gaps": (
         {**some(WHOLE, "a"), **some(HOLED, *REAL)},
-        lambda d: numbers(sf.discriminant(d, "a", covariance=sf.Tied())),
+        lambda d: numbers(sf.latent.discriminant(d, "a", covariance=sf.latent.Tied())),
     ),
-    "discriminant": (some(WHOLE, "a", *REAL), lambda d: numbers(sf.discriminant(d, "a"))),
-    "TAN": (some(WHOLE, *FINITE), found(sf.TAN("a"))),
+    "discriminant": (some(WHOLE, "a", *REAL), lambda d: numbers(sf.latent.discriminant(d, "a"))),
+    "TAN": (some(WHOLE, *FINITE), found(sf.methods.TAN("a"))),
     "Gaussian search": (some(WHOLE, *REAL), found(sf.HillClimb())),
     "search of both": (some(WHOLE, *FINITE, *REAL), found(sf.Orders())),
     "search with regressions": (some(WHOLE, *FINITE, *REAL), found(sf.Exact(max_parents=1), families={"a": sf.Logistic(1.0)})),
-    "PC, Fisher": (some(WHOLE, *REAL), found(sf.PC(test=sf.FisherZ()))),
+    "PC, Fisher": (some(WHOLE, *REAL), found(sf.PC(test=sf.independence.FisherZ()))),
     "PC, G squared": (some(WHOLE, *FINITE), found(sf.PC())),
     "closed form of a graph": (some(WHOLE, *FINITE), lambda d: logs(sf.fit("a -- b; b -- c; a -- l", d, prior=sf.BDeu(1)))),
     "log-linear model": (some(WHOLE, *FINITE), lambda d: logs(sf.fit(sf.LogLinear.all(2, FINITE), d))),
     "penalised log-linear model": (some(WHOLE, *FINITE), lambda d: logs(sf.fit(sf.Pairwise("a -- b -- c"), d, penalty=sf.L2(1)))),
     "Ising model": (some(WHOLE, "b", "c", "l"), lambda d: logs(sf.fit(sf.Ising("b -- c -- l -- b"), d))),
     "graphical lasso": (some(WHOLE, *REAL), undirected(sf.GraphicalLasso())),
-    "graphical lasso, held-out rows": (some(WHOLE, *REAL), undirected(sf.GraphicalLasso(select=sf.HeldOut(2)), chosen=False)),
+    "graphical lasso, held-out rows": (
+        some(WHOLE, *REAL),
+        undirected(sf.GraphicalLasso(select=sf.choices.HeldOut(2)), chosen=False),
+    ),
     "neighbourhoods of numbers": (some(WHOLE, *REAL), undirected(sf.Neighbourhoods())),
     "neighbourhoods of states": (some(WHOLE, *FINITE), undirected(sf.Neighbourhoods())),
     "neighbourhoods of both": (some(WHOLE, *FINITE, *REAL), undirected(sf.Neighbourhoods(n_penalties=5))),
     "decomposable": (some(WHOLE, *FINITE), undirected(sf.Decomposable())),
     "decomposable, numbers": (some(WHOLE, *REAL), undirected(sf.Decomposable())),
-    "stepwise": (some(WHOLE, *FINITE), undirected(sf.Stepwise())),
+    "stepwise": (some(WHOLE, *FINITE), undirected(sf.methods.Stepwise())),
     "hill climbing": (some(WHOLE, *FINITE), found(sf.HillClimb())),
     "hill climbing, few equal rows": (
         {f"{n}{i}": np.roll(WHOLE[n], i) for n in FINITE for i in range(3)},
         found(sf.HillClimb(max_parents=2)),
     ),
-    "tabu": (some(WHOLE, *FINITE), found(sf.Tabu(), sf.Evidence(sf.BDeu(1)))),
-    "GES": (some(WHOLE, *FINITE), found(sf.GES())),
+    "tabu": (some(WHOLE, *FINITE), found(sf.methods.Tabu(), sf.Evidence(sf.BDeu(1)))),
+    "GES": (some(WHOLE, *FINITE), found(sf.methods.GES())),
     "orders": (some(WHOLE, *FINITE), found(sf.Orders())),
     "exact": (some(WHOLE, *FINITE), found(sf.Exact())),
-    "Chow-Liu": (some(WHOLE, *FINITE), found(sf.ChowLiu())),
-    "MMHC": (some(WHOLE, *FINITE), found(sf.MMHC())),
+    "Chow-Liu": (some(WHOLE, *FINITE), found(sf.methods.ChowLiu())),
+    "MMHC": (some(WHOLE, *FINITE), found(sf.methods.MMHC())),
     "order MCMC": (
         some(WHOLE, *FINITE),
-        lambda d: sf.order_mcmc(d, samples=100, burn_in=100, seed=1).adjacent("a", "b"),
+        lambda d: sf.methods.order_mcmc(d, samples=100, burn_in=100, seed=1).adjacent("a", "b"),
     ),
     "conditional likelihood": (
         some(WHOLE, *FINITE),
@@ -187,7 +190,9 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     "logistic": (some(WHOLE, "l", "x"), lambda d: numbers(sf.fit("x -> l", d, families={"l": sf.Logistic()}))),
     "tied linear": (
         some(WHOLE, "x", "y"),
-        lambda d: numbers(sf.fit("x; y", d, families={"x": sf.Linear(), "y": sf.Linear()}, shared=[("x", "y")])),
+        lambda d: numbers(
+            sf.fit("x; y", d, families={"x": sf.regressions.Linear(), "y": sf.regressions.Linear()}, shared=[("x", "y")])
+        ),
     ),
     "logistic after more rows": (
         some(WHOLE, "l", "x"),
@@ -195,19 +200,19 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     ),
     "probit with gaps in numbers": (
         {**some(WHOLE, "l"), **some(HOLED, "x")},
-        lambda d: numbers(sf.em("x -> l", d, families={"l": sf.Probit()}, max_iter=5).model),
+        lambda d: numbers(sf.em("x -> l", d, families={"l": sf.regressions.Probit()}, max_iter=5).model),
     ),
-    "Poisson": (some(WHOLE, "k", "x"), lambda d: numbers(sf.fit("x -> k", d, families={"k": sf.PoissonLog()}))),
+    "Poisson": (some(WHOLE, "k", "x"), lambda d: numbers(sf.fit("x -> k", d, families={"k": sf.regressions.PoissonLog()}))),
     "negative binomial": (
         some(WHOLE, "k", "x"),
-        lambda d: numbers(sf.fit("x -> k", d, families={"k": sf.NegativeBinomialLog()})),
+        lambda d: numbers(sf.fit("x -> k", d, families={"k": sf.regressions.NegativeBinomialLog()})),
     ),
-    "ordinal": (some(WHOLE, "a", "y"), lambda d: numbers(sf.fit("y -> a", d, families={"a": sf.ProportionalOdds()}))),
+    "ordinal": (some(WHOLE, "a", "y"), lambda d: numbers(sf.fit("y -> a", d, families={"a": sf.regressions.ProportionalOdds()}))),
     "EM of tables": (some(HOLED, *FINITE), lambda d: numbers(sf.em("a -> b -> c; a -> l", d).model)),
     "EM with numbers": (some(HOLED, "a", *REAL), lambda d: numbers(sf.em("a -> x -> y", d).model)),
     "EM of a distribution": (
         {**some(HOLED, "a"), **some(WHOLE, "k")},
-        lambda d: numbers(sf.em("a -> k", d, families={"k": Poisson()}, prior=(sf.BDeu(1), sf.Conjugate(1))).model),
+        lambda d: numbers(sf.em("a -> k", d, families={"k": Poisson()}, prior=(sf.BDeu(1), sf.priors.Conjugate(1))).model),
     ),
     "hidden": (
         some(WHOLE, "b", "c", "l"),
@@ -229,14 +234,14 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     ),
     "structural EM of both": (some(HOLED, "a", "b", *REAL), lambda d: sorted(sf.structural_em(d).model.dag.edges)),
     "structural EM of numbers": (some(HOLED, *REAL), lambda d: sorted(sf.structural_em(d).model.dag.cpdag().edges)),
-    "factors": (some(WHOLE, *REAL), lambda d: sf.factors(d, 1, noise=sf.Spherical(), choose=sf.BIC()).log_likelihood),
+    "factors": (some(WHOLE, *REAL), lambda d: sf.factors(d, 1, noise=sf.latent.Spherical(), choose=sf.BIC()).log_likelihood),
     "factors by held-out rows": (
         some(WHOLE, *REAL),
-        lambda d: sf.factors(d, [1], noise=sf.Spherical(), choose=sf.HeldOut(2)).log_likelihood > -np.inf,
+        lambda d: sf.factors(d, [1], noise=sf.latent.Spherical(), choose=sf.choices.HeldOut(2)).log_likelihood > -np.inf,
     ),
     "factors with gaps": (
         some(HOLED, *REAL),
-        lambda d: sf.factors(d, 1, noise=sf.Spherical(), starts=1, max_iter=10, tol=0).log_likelihood,
+        lambda d: sf.factors(d, 1, noise=sf.latent.Spherical(), starts=1, max_iter=10, tol=0).log_likelihood,
     ),
     "EM with a hidden number": (
         some(WHOLE, "a", *REAL),
@@ -245,7 +250,7 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     "mixture": (some(WHOLE, *REAL), lambda d: sf.mixture(d, 2, starts=2, max_iter=20).log_likelihood),
     "mixture, held-out rows": (
         some(WHOLE, *REAL),
-        lambda d: sf.mixture(d, [1, 2], choose=sf.HeldOut(2), starts=1, max_iter=5).log_likelihood > -np.inf,
+        lambda d: sf.mixture(d, [1, 2], choose=sf.choices.HeldOut(2), starts=1, max_iter=5).log_likelihood > -np.inf,
     ),
     "mixture with gaps": (some(HOLED, "a", *REAL), lambda d: sf.mixture(d, 2, starts=2, max_iter=20).log_likelihood),
     "sequences": (some(WHOLE, "a", "i", "t"), in_turn),
@@ -298,7 +303,7 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     "contrastive divergence": (
         some(WHOLE, *FINITE),
         lambda d: [
-            fields(sf.fit(sf.Pairwise("a -- b -- c; a -- l"), d, objective=o, method=sf.RobbinsMonro(5)))
+            fields(sf.fit(sf.Pairwise("a -- b -- c; a -- l"), d, objective=o, method=sf.methods.RobbinsMonro(5)))
             for o in (sf.ContrastiveDivergence(), sf.ContrastiveDivergence(persistent=True))
         ],
     ),
@@ -308,11 +313,15 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
         lambda d: [row.complete for row in sf.missingness(d, compare="a; b; x").compared.rows],
     ),
     "bins": (some(WHOLE, *REAL), lambda d: sf.scan(d, {"x": sf.Bins(4), "y": sf.Bins(3, method="width")}).schema["x"].cuts),
-    "bootstrap": (some(WHOLE, *FINITE), lambda d: sf.bootstrap(d, sf.HillClimb(), n=5).strength("a", "b") > 0.5),
-    "cross-validation": (some(WHOLE, *FINITE), lambda d: sf.cross_validate(d, "a -> b -> c; l", folds=3).folds[0].n_edges),
+    "bootstrap": (some(WHOLE, *FINITE), lambda d: sf.bootstrap(d, method=sf.HillClimb(), n=5).strength("a", "b") > 0.5),
+    "cross-validation": (some(WHOLE, *FINITE), lambda d: sf.cross_validate(d, method="a -> b -> c; l", folds=3).folds[0].n_edges),
     "principles compared": (
         some(WHOLE, *FINITE),
-        lambda d: sf.cross_validate(d, "a -> b; a -> c", 2, objective=[sf.Likelihood(), sf.Margin("a")])["Likelihood()"].weight,
+        lambda d: (
+            sf.cross_validate(d, method="a -> b; a -> c", folds=2, objective=[sf.Likelihood(), sf.Margin("a")])[
+                "Likelihood()"
+            ].weight
+        ),
     ),
     "log_prob": (some(HOLED, "a", "b"), lambda d: sf.fit("a -> b", some(WHOLE, "a", "b")).log_prob(d)),
     "log-likelihood": (some(HOLED, "a", "b"), lambda d: sf.fit("a -> b", some(WHOLE, "a", "b")).log_likelihood(d)),

@@ -67,7 +67,7 @@ def test_fit_passes_once_and_once_to_see_the_columns(passes) -> None:
 
 @pytest.mark.parametrize(
     "method",
-    [sf.Orders(), sf.Orders(max_parents=2), sf.ChowLiu(), sf.TAN("HR")],
+    [sf.Orders(), sf.Orders(max_parents=2), sf.methods.ChowLiu(), sf.methods.TAN("HR")],
     ids=lambda m: repr(m).partition("(rounds")[0],
 )
 def test_searches_among_all_parent_sets_take_the_passes_foretold(passes, method: Any) -> None:
@@ -101,7 +101,9 @@ def test_little_room_takes_more_passes_and_the_plan_bounds_them(passes) -> None:
     assert found.dag == sf.search(alarm(), method=sf.Orders(max_parents=2)).dag
 
 
-@pytest.mark.parametrize("score", [sf.BIC(), sf.Evidence(sf.K2()), sf.GraphPosterior(sf.BIC(), sf.KollerFriedman())], ids=repr)
+@pytest.mark.parametrize(
+    "score", [sf.BIC(), sf.Evidence(sf.K2()), sf.scores.GraphPosterior(sf.BIC(), sf.scores.KollerFriedman())], ids=repr
+)
 def test_a_climb_passes_once_a_step(passes, score: Any) -> None:
     data = known(passes)
     plan = sf.search(data, score, sf.HillClimb(max_parents=3), dry_run=True)
@@ -126,9 +128,9 @@ def test_reversals_pass_once_too(passes) -> None:
 
 def test_equivalence_search_passes_about_once_a_step(passes) -> None:
     data = known(passes)
-    found = sf.search(data, method=sf.GES())
+    found = sf.search(data, method=sf.methods.GES())
     assert len(passes) <= 1.25 * len(found.trace) + 2
-    assert found.dag == sf.search(alarm(), method=sf.GES()).dag
+    assert found.dag == sf.search(alarm(), method=sf.methods.GES()).dag
 
 
 def test_pc_passes_once_a_level_and_once_to_direct(passes) -> None:
@@ -174,7 +176,7 @@ def test_what_takes_rows_in_an_order_is_refused_with_a_way_out() -> None:
     x = rng.normal(size=200)
     data = toy({"x": x, "y": 2 * x + rng.normal(size=200)}, size=50)
     with pytest.raises(sf.SufficeError, match=r"families=.*Linear\("):
-        sf.lms("y", data, parents=["x"])
+        sf.regressions.lms("y", data, parents=["x"])
 
 
 def test_components_that_are_too_many_stay_with_the_rows(passes, monkeypatch) -> None:
@@ -200,5 +202,5 @@ def test_components_that_are_too_many_stay_with_the_rows(passes, monkeypatch) ->
         assert run.log_likelihood == pytest.approx(here.log_likelihood, rel=1e-10)
         for node in here.model:
             np.testing.assert_allclose(run.model[node].probs, here.model[node].probs, rtol=1e-9)
-    with pytest.raises(sf.SufficeError, match="batches="), pytest.warns(sf.SufficeNote):
-        sf.em(graph, toy(rows, size=100), batches=4)
+    with pytest.raises(sf.SufficeError, match="Incremental"), pytest.warns(sf.SufficeNote):
+        sf.em(graph, toy(rows, size=100), method=sf.methods.Incremental(4))

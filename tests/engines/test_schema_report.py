@@ -180,7 +180,7 @@ def test_parents_of_a_declared_regression_stay_numbers() -> None:
     assert bn.variables["ill"] == sf.Finite("ill", ["0", "1"])
     assert not any("'dose'" in str(w.message) and "taken for states" in str(w.message) for w in caught)
     assert sf.score("dose -> ill", {"dose": dose, "ill": ill}, families={"ill": sf.Logistic()}) < 0
-    counted = sf.fit("ill -> dose", {"dose": dose, "ill": ill}, families={"dose": sf.PoissonLog()})
+    counted = sf.fit("ill -> dose", {"dose": dose, "ill": ill}, families={"dose": sf.regressions.PoissonLog()})
     assert counted.variables["dose"] == sf.Count("dose")
     declared = sf.scan({"dose": dose, "ill": ill}, {"dose": sf.Finite})
     assert isinstance(sf.fit("dose -> ill", declared, families={"ill": sf.Logistic()}).variables["dose"], sf.Finite)

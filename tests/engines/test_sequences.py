@@ -46,7 +46,7 @@ class Joined:
         return Joined(self.cells + other.cells)
 
 
-def found_in(s: sf.Sequences) -> dict[str, tuple[Any, ...]]:
+def found_in(s: sf.chains.Sequences) -> dict[str, tuple[Any, ...]]:
     """Everything that is in sequences."""
     return {n: joined.cells for n, joined in s.fold(cells).items()}
 
@@ -169,7 +169,7 @@ def test_the_order_of_the_rows_does_not_matter(engine: str, tmp_path: Path) -> N
     if engine.startswith("toy") and engine != "toy1":
         mixed = {n: list(c)[:100][::-1] + list(c)[100:] for n, c in TABLE.items()}
     lag = {"x": ("x", 0), "x[-1]": ("x", 1), "y": ("y", 0)}
-    request = [sf.Request(("x", "x[-1]")), sf.Request(("x",))]
+    request = [sf.statistics.Request(("x", "x[-1]")), sf.statistics.Request(("x",))]
     one, other = (sf.sequences(opened(engine, tmp_path, rows, weights="w"), by="id", order="day") for rows in (TABLE, mixed))
     assert found_in(one) == found_in(other)
     a, b = (s.lagged(lag, first=1).gather(request).counts(["x", "x[-1]"]).values for s in (one, other))
@@ -199,7 +199,7 @@ def test_gaps_on_every_engine(engine: str, tmp_path: Path) -> None:
     data = opened(engine, tmp_path, rows, weights="w")
     with pytest.raises(DataError, match=r"has no row between day .* where 1 step of 1 would be: gaps=Missing"):
         sf.sequences(data, by="id", order="day")
-    s = sf.sequences(data, by="id", order="day", gaps=sf.Missing())
+    s = sf.sequences(data, by="id", order="day", gaps=sf.chains.Missing())
     found = found_in(s)
     assert s.n_steps == 1000 + len(lost)
     assert sum(s.position < 0) == len(lost) == s.missing["x"]
@@ -217,7 +217,7 @@ def test_gaps() -> None:
         DataError, match=r"the sequence '1' has no row between t 10 and 40, where 2 steps of 10 would be.*Missing"
     ):
         sf.sequences(rows, by="id", order="t")
-    s = sf.sequences(rows, by="id", order="t", gaps=sf.Missing())
+    s = sf.sequences(rows, by="id", order="t", gaps=sf.chains.Missing())
     assert s.position.tolist() == [0, 1, -1, -1, 2, 3]
     assert s.order_values.tolist() == [0, 10, 20, 30, 40, 7]
     assert s.lengths.tolist() == [5, 1]
@@ -225,10 +225,10 @@ def test_gaps() -> None:
     assert dict(s.missing) == {"x": 2}
     assert s.data.place(0, 3) == "sequence '1', step 4 (put in for a gap)"
     with pytest.raises(TooLarge, match="999,999,999,998 steps"):
-        sf.sequences({"t": [0, 1, 10**12], "x": [1.5, 2.5, 3.5]}, order="t", gaps=sf.Missing())
+        sf.sequences({"t": [0, 1, 10**12], "x": [1.5, 2.5, 3.5]}, order="t", gaps=sf.chains.Missing())
     assert sf.sequences({"t": [1900, 1920, 1910], "x": [1.5, 2.5, 3.5]}, order="t").position.tolist() == [0, 2, 1]
-    assert sf.sequences({"t": [1.0, 2.0, 4.0], "x": [1.5, 2.5, 3.5]}, order="t", gaps=sf.Missing()).n_steps == 4
-    assert sf.sequences({"t": [1.0, 2.5, 4.0], "x": [1.5, 2.5, 3.5]}, order="t", gaps=sf.Missing()).n_steps == 3
+    assert sf.sequences({"t": [1.0, 2.0, 4.0], "x": [1.5, 2.5, 3.5]}, order="t", gaps=sf.chains.Missing()).n_steps == 4
+    assert sf.sequences({"t": [1.0, 2.5, 4.0], "x": [1.5, 2.5, 3.5]}, order="t", gaps=sf.chains.Missing()).n_steps == 3
 
 
 TIMES: dict[str, tuple[Any, Any]] = {
@@ -423,16 +423,16 @@ def test_lagged_rows(engine: str, tmp_path: Path) -> None:
     kept = frame[(frame["day"] > 5) & (frame["day"] <= 12)]
     assert late.n_rows == len(kept)
     assert late.weight == kept["w"].sum()
-    counts = late.gather([sf.Request(("x[-1]", "x"))]).counts(["x[-1]", "x"]).values
+    counts = late.gather([sf.statistics.Request(("x[-1]", "x"))]).counts(["x[-1]", "x"]).values
     brute = kept.groupby(["x[-1]", "x"])["w"].sum().to_numpy().reshape(3, 3)
     assert counts.tolist() == brute.tolist()
     held, number = late.hold(), next(iter(s.arrangement.spans))
     assert held.place(0, 8) == late.place(number, 8)
     assert [d.n_rows for d in (held, late.sample(5), late.select(["x"]))] == [len(kept), 5, len(kept)]
     with pytest.raises(SufficeError, match="missing cells"):
-        s.lagged({"x": ("x", 0), "x[-1]": ("x", 1)}).gather([sf.Request(("x[-1]", "x"))])
+        s.lagged({"x": ("x", 0), "x[-1]": ("x", 1)}).gather([sf.statistics.Request(("x[-1]", "x"))])
     with pytest.raises(SufficeError, match="no sequence has a step there"):
-        s.lagged({"x": ("x", 0)}, first=1000).gather([sf.Request(("x",))])
+        s.lagged({"x": ("x", 0)}, first=1000).gather([sf.statistics.Request(("x",))])
 
 
 def test_searches_and_fits_of_lagged_rows(engine: str, tmp_path: Path) -> None:
@@ -548,7 +548,7 @@ def test_data_of_a_view_are_held_first() -> None:
     with pytest.raises(DataError, match="twice"):
         sf.sequences(data, by="id", order="day")
     (_, part), *_ = sf.scan(TABLE).split(2, 0)
-    s = sf.sequences(part, by="id", order="day", gaps=sf.Missing())
+    s = sf.sequences(part, by="id", order="day", gaps=sf.chains.Missing())
     assert s.n_steps - s.missing["x"] == 500
 
 
@@ -572,11 +572,11 @@ def test_any_small_table(draw: st.DataObject) -> None:
     keys = draw.draw(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-6, 12)), min_size=1, max_size=12, unique=True))
     rows = {"k": [k for k, _ in keys], "t": [t for _, t in keys], "y": [float(i) for i in range(len(keys))]}
     order = sorted(range(len(keys)), key=lambda i: keys[i])
-    s = sf.sequences(rows, by="k", order="t", gaps=sf.Missing())
+    s = sf.sequences(rows, by="k", order="t", gaps=sf.chains.Missing())
     assert [p for p in s.position if p >= 0] == order
     jumps = [b[1] - a[1] for a, b in zip(sorted(keys), sorted(keys)[1:], strict=False) if a[0] == b[0]]
     spacing = int(np.gcd.reduce(jumps)) if jumps else 1
     assert s.n_steps == len(keys) + sum(j // spacing - 1 for j in jumps)
-    again = sf.sequences(toy(rows, n=1, size=3), by="k", order="t", gaps=sf.Missing())
+    again = sf.sequences(toy(rows, n=1, size=3), by="k", order="t", gaps=sf.chains.Missing())
     assert found_in(again) == found_in(s)
     assert again.position.tolist() == s.position.tolist()

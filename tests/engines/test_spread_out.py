@@ -20,8 +20,8 @@ def drawn(x):
     rng = np.random.default_rng(1)
     return {
         "logistic": (sf.Logistic(), (rng.random(N) < 1 / (1 + np.exp(-eta))).astype(float), lambda t: 1 / (1 + np.exp(-t))),
-        "poisson": (sf.PoissonLog(), rng.poisson(np.exp(eta)).astype(float), np.exp),
-        "linear": (sf.Linear(), 1.0 + 2.0 * x + rng.normal(size=N), lambda t: t),
+        "poisson": (sf.regressions.PoissonLog(), rng.poisson(np.exp(eta)).astype(float), np.exp),
+        "linear": (sf.regressions.Linear(), 1.0 + 2.0 * x + rng.normal(size=N), lambda t: t),
     }
 
 

@@ -80,13 +80,15 @@ def same(a: Any, b: Any) -> None:
 REGRESSIONS = {
     "two": sf.Logistic(),
     "three": sf.Logistic(ridge=1),
-    "real": sf.Linear(),
-    "count": sf.PoissonLog(),
-    "spread": sf.NegativeBinomialLog(),
+    "real": sf.regressions.Linear(),
+    "count": sf.regressions.PoissonLog(),
+    "spread": sf.regressions.NegativeBinomialLog(),
 }
 
 
-@pytest.mark.parametrize(("child", "family"), [*REGRESSIONS.items(), ("three", sf.ProportionalOdds()), ("two", sf.Probit())])
+@pytest.mark.parametrize(
+    ("child", "family"), [*REGRESSIONS.items(), ("three", sf.regressions.ProportionalOdds()), ("two", sf.regressions.Probit())]
+)
 @pytest.mark.parametrize("weights", [None, "w"])
 def test_regressions(child: str, family: Any, weights: str | None) -> None:
     rows = table()
@@ -115,7 +117,7 @@ def test_lms(child: str, seed: int | None) -> None:
     rows = table()
     data = sf.scan({n: rows[n] for n in (*PARENTS, child)}, variables={n: v for n, v in COUNTS.items() if n == child})
     family = REGRESSIONS[child] if child != "three" else sf.Logistic()
-    here, there, sent = both(data, lambda d: sf.lms(child, d, parents=PARENTS, family=family, seed=seed, passes=2))
+    here, there, sent = both(data, lambda d: sf.regressions.lms(child, d, parents=PARENTS, family=family, seed=seed, passes=2))
     same(here.model.coefficients, there.model.coefficients)
     assert here.log_likelihood == there.log_likelihood
     assert sent.count("LmsWalk") == 2
@@ -125,9 +127,9 @@ def test_rows_without_an_order_are_not_walked() -> None:
     rows = table(100)
     unordered = toy({n: rows[n] for n in (*PARENTS, "two")})
     with pytest.raises(DataError, match="have no order to be taken in"):
-        sf.lms("two", unordered, parents=PARENTS)
+        sf.regressions.lms("two", unordered, parents=PARENTS)
     with pytest.raises(DataError, match="have no order to be taken in"):
-        sf.lms("two", unordered.resample(0), parents=PARENTS)
+        sf.regressions.lms("two", unordered.resample(0), parents=PARENTS)
 
 
 def gappy(n: int = 40_000) -> Data:
@@ -196,7 +198,7 @@ def test_cuts_are_those_of_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_search_with_regressions() -> None:
     columns = {n: c for n, c in table(20_000).items() if n in ("x", "v", "two", "count")}
-    families = {"two": sf.Logistic(), "count": sf.PoissonLog()}
+    families = {"two": sf.Logistic(), "count": sf.regressions.PoissonLog()}
     data = sf.scan(columns, variables={"count": sf.Count("count")})
     here, there, sent = both(data, lambda rows: sf.search(rows, method=sf.HillClimb(max_parents=2), families=families))
     assert here.dag == there.dag

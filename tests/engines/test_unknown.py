@@ -50,11 +50,11 @@ ASKED: dict[str, Any] = {
 @pytest.mark.parametrize("what", ASKED)
 def test_unknown_states(tmp_path: Path, what: str, kind: str) -> None:
     rows = kinds(tmp_path)[kind]
-    for how in ({}, {"unknown": sf.Refuse()}):
+    for how in ({}, {"unknown": sf.chains.Refuse()}):
         with pytest.raises(DataError, match=r"column '[xy]': 'maybe' is not a state"):
             ASKED[what](rows, **how)
     with pytest.warns(SufficeNote, match="taken for missing") as told:
-        found = ASKED[what](rows, unknown=sf.Missing())
+        found = ASKED[what](rows, unknown=sf.chains.Missing())
     assert found == ASKED[what](KNOWN)
     notes = sorted(str(t.message) for t in told if "taken for missing" in str(t.message))
     assert notes == [
@@ -67,16 +67,16 @@ def test_unknown_states_are_filled() -> None:
     with pytest.raises(DataError, match="is not a state"):
         BN.impute(ROWS)
     with pytest.warns(SufficeNote, match="taken for missing"):
-        assert BN.impute(ROWS, unknown=sf.Missing()) == BN.impute(KNOWN)
+        assert BN.impute(ROWS, unknown=sf.chains.Missing()) == BN.impute(KNOWN)
     with pytest.warns(SufficeNote, match="taken for missing"):
-        assert BN.impute(ROWS, draws=2, unknown=sf.Missing()) == BN.impute(KNOWN, draws=2)
+        assert BN.impute(ROWS, draws=2, unknown=sf.chains.Missing()) == BN.impute(KNOWN, draws=2)
 
 
 def test_many_rows_in_many_blocks_are_counted_once(tmp_path: Path) -> None:
     n = 40_000
     pd.DataFrame({"x": ["yes", "maybe"] * n, "y": ["no"] * 2 * n}).to_csv(tmp_path / "a.csv", index=False)
     with pytest.warns(SufficeNote, match="'x': 40,000 cells hold"):
-        found = BN.predict_proba(tmp_path / "a.csv", "z", unknown=sf.Missing())
+        found = BN.predict_proba(tmp_path / "a.csv", "z", unknown=sf.chains.Missing())
     assert len(found) == 2 * n
 
 

@@ -56,7 +56,7 @@ def test_equal_to_those_of_scikit_learn():
         atol=1e-10,
     )
     np.testing.assert_allclose(
-        GaussianDiscriminant(sf.Tied(), prior=None).fit(X, Y).predict_proba(X),
+        GaussianDiscriminant(sf.latent.Tied(), prior=None).fit(X, Y).predict_proba(X),
         LinearDiscriminantAnalysis(solver="lsqr").fit(X, Y).predict_proba(X),
         atol=1e-8,
     )
@@ -126,14 +126,17 @@ def test_without_a_family_the_ridge_is_1():
         (GLMRegressor(PoissonLog), r"PoissonLog\(\), .*; not the class PoissonLog"),
         (GLMRegressor(sf.Logistic()), "Logistic is a family of classes, and GLMRegressor predicts numbers: use GLMClassifier"),
         (GLMRegressor(Probit()), "Probit is a family of classes"),
-        (GLMRegressor(sf.ProportionalOdds()), "ProportionalOdds is a family of classes"),
-        (GLMRegressor(sf.BinomialLogit()), "BinomialLogit needs the name of .* that holds the trials"),
-        (GLMRegressor(sf.BinomialLogit(trials="n")), "the trials 'n' of BinomialLogit is not one of the features, 'x0', 'x1'"),
+        (GLMRegressor(sf.regressions.ProportionalOdds()), "ProportionalOdds is a family of classes"),
+        (GLMRegressor(sf.regressions.BinomialLogit()), "BinomialLogit needs the name of .* that holds the trials"),
+        (
+            GLMRegressor(sf.regressions.BinomialLogit(trials="n")),
+            "the trials 'n' of BinomialLogit is not one of the features, 'x0', 'x1'",
+        ),
         (GLMRegressor(PoissonLog(offset="t")), "the offset 't' of PoissonLog is not one of the features"),
         (GLMRegressor(variables=["x0"]), "variables is a dict of names"),
         (GLMClassifier("logistic"), r"the family of GLMClassifier is an object, one of Logistic\(\), .*; not 'logistic'"),
         (GLMClassifier(PoissonLog()), "PoissonLog is a family of numbers, and GLMClassifier predicts classes: use GLMRegressor"),
-        (GLMClassifier(sf.BinomialLogit(trials="x1")), "BinomialLogit is a family of numbers"),
+        (GLMClassifier(sf.regressions.BinomialLogit(trials="x1")), "BinomialLogit is a family of numbers"),
     ],
     ids=repr,
 )
@@ -156,7 +159,7 @@ def test_means_of_trials_and_offsets_are_those_of_the_row():
     rng = np.random.default_rng(1)
     rows = pd.DataFrame({"x": x[:, 0], "n": rng.integers(1, 20, 200)})
     rate = 1 / (1 + np.exp(-rows.x))
-    model = GLMRegressor(sf.BinomialLogit(trials="n")).fit(rows, rng.binomial(rows.n, rate))
+    model = GLMRegressor(sf.regressions.BinomialLogit(trials="n")).fit(rows, rng.binomial(rows.n, rate))
     cpd = model.network_["y"]
     np.testing.assert_allclose(model.predict(rows), rows.n / (1 + np.exp(-cpd.intercept - cpd.coefficients[0] * rows.x)))
     assert model.score(rows, rows.n * rate) > 0.95
@@ -168,17 +171,17 @@ def test_means_of_trials_and_offsets_are_those_of_the_row():
 
 def test_proportional_odds_of_classes_in_the_order_of_their_numbers():
     labels = np.array([-1, 2, 10])[Y]
-    model = GLMClassifier(sf.ProportionalOdds(ridge=1)).fit(X, labels)
+    model = GLMClassifier(sf.regressions.ProportionalOdds(ridge=1)).fit(X, labels)
     rows = {**{f"x{j}": X[:, j] for j in range(4)}, "class": np.array(["a", "b", "c"])[Y]}
     graph = "; ".join(f"x{j} -> class" for j in range(4))
-    cpd = sf.fit(graph, rows, families={"class": sf.ProportionalOdds(ridge=1)})["class"]
+    cpd = sf.fit(graph, rows, families={"class": sf.regressions.ProportionalOdds(ridge=1)})["class"]
     np.testing.assert_allclose(model.network_["class"].cut_points, cpd.cut_points, rtol=1e-8)
     assert list(model.classes_) == [-1, 2, 10]
     assert model.score(X, labels) > 0.95
     with pytest.raises(
         sf.SufficeError, match="ProportionalOdds needs to know the order of the classes, which are text, as 'high'"
     ):
-        GLMClassifier(sf.ProportionalOdds()).fit(X, np.array(["low", "mid", "high"])[Y])
+        GLMClassifier(sf.regressions.ProportionalOdds()).fit(X, np.array(["low", "mid", "high"])[Y])
 
 
 def test_probit_of_two_classes():
@@ -244,7 +247,7 @@ def test_missing_cells_of_frames():
 def test_missing_cells_of_arrays():
     gaps = X.copy()
     gaps[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
-    for model in (NaiveBayesClassifier(), GaussianDiscriminant(), GaussianDiscriminant(sf.Tied()), BayesNetClassifier()):
+    for model in (NaiveBayesClassifier(), GaussianDiscriminant(), GaussianDiscriminant(sf.latent.Tied()), BayesNetClassifier()):
         assert clone(model).fit(gaps, Y).score(gaps, Y) > 0.9
     with pytest.raises(ValueError, match="NaN"):
         GLMClassifier().fit(gaps, Y)
@@ -287,11 +290,11 @@ def test_clones_pickles_and_networks(model):
 
 
 def test_pipelines_and_searches():
-    piped = make_pipeline(StandardScaler(), GaussianDiscriminant(sf.Tied()))
+    piped = make_pipeline(StandardScaler(), GaussianDiscriminant(sf.latent.Tied()))
     assert cross_val_score(piped, X, Y, cv=3).mean() > 0.9
-    found = GridSearchCV(GaussianDiscriminant(), {"covariance": [sf.Full(), sf.Tied()], "prior": [None, sf.BGe()]}, cv=3).fit(
-        X, Y
-    )
+    found = GridSearchCV(
+        GaussianDiscriminant(), {"covariance": [sf.latent.Full(), sf.latent.Tied()], "prior": [None, sf.BGe()]}, cv=3
+    ).fit(X, Y)
     assert found.best_score_ > 0.9
     ridges = GridSearchCV(GLMClassifier(), {"ridge": [0.1, 10.0]}, cv=3).fit(X, Y)
     assert ridges.best_params_["ridge"] in (0.1, 10.0)

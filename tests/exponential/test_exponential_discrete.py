@@ -120,7 +120,7 @@ def test_predictives_beside_scipy() -> None:
     assert tuple(BetaBinomial(10, 2.5, 0.6).interval(0.9)) == stats.betabinom(10, 2.5, 0.6).interval(0.9)
     close(NegativeBinomial(2.5, 0.6).log_prob(x), stats.nbinom(2.5, 0.6 / 1.6).logpmf(x))
     assert NegativeBinomial(2.5, 0.6).interval(0.9) == stats.nbinom(2.5, 0.6 / 1.6).interval(0.9)
-    assert sf.NegativeBinomial is NegativeBinomial
+    assert sf.results.NegativeBinomial is NegativeBinomial
     law = stats.dirichlet_multinomial([0.5, 2.0, 3.0], 7)
     counts = np.array([[7, 0, 0], [1, 2, 4], [0, 7, 0]])
     ours = DirichletMultinomial(7, [0.5, 2.0, 3.0])

@@ -34,7 +34,7 @@ def test_the_command_line_does_the_same(run: Any) -> None:
     asked = ["--family", "wait=gamma", "--family", "k=binomial,n=12", "--prior", "bdeu:1+conjugate:2"]
     code, _, err = run("fit", GRAPH, "rows.csv", "-o", "bn.json", *asked, "--statistics", "rows.stats")
     assert code == 0, err
-    mine = sf.fit(GRAPH, data, families=FAMILIES, prior=(sf.BDeu(1), sf.Conjugate(2.0)))
+    mine = sf.fit(GRAPH, data, families=FAMILIES, prior=(sf.BDeu(1), sf.priors.Conjugate(2.0)))
     bn = sf.read("bn.json")
     assert bn["wait"].parameters == pytest.approx(mine["wait"].parameters, rel=1e-12)
     assert run("fit", GRAPH, "rows.stats", "-o", "again.json", *asked)[0] == 0
@@ -60,7 +60,7 @@ def test_the_command_line_does_the_same(run: Any) -> None:
 def test_a_number_of_a_chosen_distribution_may_have_normal_children() -> None:
     """The moments of parent and child together hold no Σ ln x: another entry does, which the prior has to find."""
     data = rows() | {"y": (np.array(rows()["wait"]) + np.random.default_rng(1).normal(size=200)).tolist()}
-    prior = (sf.BDeu(1), sf.NormalInverseGamma(), sf.Conjugate(1))
+    prior = (sf.BDeu(1), sf.NormalInverseGamma(), sf.priors.Conjugate(1))
     bn = sf.fit("ill -> wait -> y", {n: data[n] for n in ("ill", "wait", "y")}, families={"wait": ef.Gamma()}, prior=prior)
     assert bn["y"].coefficients[0] == pytest.approx(1.0, abs=0.1)
     alone = sf.fit("ill -> wait", {n: data[n] for n in ("ill", "wait")}, families={"wait": ef.Gamma()}, prior=prior)
@@ -72,10 +72,10 @@ def test_a_number_of_a_chosen_distribution_may_have_normal_children() -> None:
 
 def test_gamma_of_the_front_door_is_the_distribution() -> None:
     data = {"wait": rows()["wait"]}
-    mine = sf.fit("wait", data, families={"wait": sf.Gamma()})
+    mine = sf.fit("wait", data, families={"wait": sf.priors.Gamma()})
     assert mine == sf.fit("wait", data, families={"wait": ef.Gamma()})
     with pytest.raises(FitError, match=r"as a family it is Gamma\(\)"):
-        sf.fit("wait", data, families={"wait": sf.Gamma(2.0)})
+        sf.fit("wait", data, families={"wait": sf.priors.Gamma(2.0)})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import suffice as sf
 from suffice.errors import FitError, ModelError, SchemaError
 
 DIE = sf.Finite("die", range(1, 7))
-MEAN = sf.Features({"mean": lambda x: x}, over=[DIE])
+MEAN = sf.undirected.Features({"mean": lambda x: x}, over=[DIE])
 FACES = np.arange(1.0, 7.0)
 ROLLS = {"die": [1, 6, 6, 5, 4, 4, 6, 2, 6, 5]}
 
@@ -22,22 +22,22 @@ def rolls() -> sf.Data:
 
 @pytest.mark.parametrize("unit", [1e-12, 1e-6, 1.0, 1e8])
 def test_the_scale_of_a_feature_does_not_matter(unit: float) -> None:
-    plain = sf.fit(sf.Features({"mean": lambda x: x}, over=[DIE]), rolls())
-    scaled = sf.Features({"mean": lambda x: unit * x}, over=[DIE])
+    plain = sf.fit(sf.undirected.Features({"mean": lambda x: x}, over=[DIE]), rolls())
+    scaled = sf.undirected.Features({"mean": lambda x: unit * x}, over=[DIE])
     for objective in (sf.Likelihood(), sf.PseudoLikelihood(), sf.MaxEntropy()):
         net = sf.fit(scaled, rolls(), objective=objective)
         assert net.query("die").probs == pytest.approx(plain.query("die").probs, abs=1e-7)
         assert net.weights["mean"] * unit == pytest.approx(plain.weights["mean"], abs=1e-6)
     with pytest.raises(FitError, match="does not exist"):
         sf.fit(scaled, sf.scan({"die": [6, 6]}, variables={"die": DIE}))
-    squares = sf.Features({"mean": lambda x: unit * x, "square": lambda x: unit * x * x}, over=[DIE])
+    squares = sf.undirected.Features({"mean": lambda x: unit * x, "square": lambda x: unit * x * x}, over=[DIE])
     with pytest.raises(FitError, match="together"):
         sf.fit(squares, {"mean": 3.5 * unit, "square": 12.0 * unit}, objective=sf.MaxEntropy())
 
 
 def test_standard_errors_know_the_base_measure() -> None:
     base = sf.MarkovNet({"die": np.log([0.1, 0.1, 0.1, 0.1, 0.1, 0.5])}, [DIE])
-    net = sf.fit(sf.Features({"mean": lambda x: x}, over=[DIE]), rolls(), objective=sf.MaxEntropy(), base=base)
+    net = sf.fit(sf.undirected.Features({"mean": lambda x: x}, over=[DIE]), rolls(), objective=sf.MaxEntropy(), base=base)
     p = net.query("die").probs
     variance = p @ FACES**2 - (p @ FACES) ** 2
     assert net.standard_errors["mean"] == pytest.approx((10 * variance) ** -0.5, rel=1e-6)
@@ -45,9 +45,9 @@ def test_standard_errors_know_the_base_measure() -> None:
 
 def test_features_that_depend_on_each_other_are_counted_once_and_have_no_standard_errors() -> None:
     coin = sf.Finite("coin", ["0", "1"])
-    within = sf.Features({"mean": lambda x: x, "twice": lambda x: 2 * x + 1}, over=[DIE])
-    across = sf.Features({"mean": ("die", lambda x: x), "same": (("die", "coin"), lambda x, y: x)}, over=[DIE, coin])
-    constant = sf.Features({"mean": ("die", lambda x: x), "one": ("die", lambda x: 1)}, over=[DIE, coin])
+    within = sf.undirected.Features({"mean": lambda x: x, "twice": lambda x: 2 * x + 1}, over=[DIE])
+    across = sf.undirected.Features({"mean": ("die", lambda x: x), "same": (("die", "coin"), lambda x, y: x)}, over=[DIE, coin])
+    constant = sf.undirected.Features({"mean": ("die", lambda x: x), "one": ("die", lambda x: 1)}, over=[DIE, coin])
     both = sf.scan({**ROLLS, "coin": list("0110101100")}, variables={"die": DIE, "coin": coin})
     for model in (within, across, constant):
         net = sf.fit(model, both)
@@ -57,7 +57,7 @@ def test_features_that_depend_on_each_other_are_counted_once_and_have_no_standar
 
 
 def test_a_feature_may_have_the_name_of_its_column() -> None:
-    model = sf.Features({"die": lambda x: x}, over=[DIE])
+    model = sf.undirected.Features({"die": lambda x: x}, over=[DIE])
     assert sf.fit(model, ROLLS).weights["die"] == pytest.approx(sf.fit(model, rolls()).weights["die"])
     assert sf.fit(model, {"die": 4.5}, objective=sf.MaxEntropy()).weights["die"] == pytest.approx(0.3710489381, abs=1e-9)
 
@@ -65,10 +65,10 @@ def test_a_feature_may_have_the_name_of_its_column() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: sf.Features({"m": {1: "much"}}, over=[DIE]), FitError, "'m' is not a number at every state"),
-        (lambda: sf.Features({"m": lambda x: x}, over=["die"]), SchemaError, "'die' is no variable"),
-        (lambda: sf.Features({"m": lambda x: x}, over=3), SchemaError, "3 is no variable"),
-        (lambda: sf.fit(MEAN, ROLLS, objective=sf.MaxEntropy(), method=sf.IPF()), FitError, "takes no method"),
+        (lambda: sf.undirected.Features({"m": {1: "much"}}, over=[DIE]), FitError, "'m' is not a number at every state"),
+        (lambda: sf.undirected.Features({"m": lambda x: x}, over=["die"]), SchemaError, "'die' is no variable"),
+        (lambda: sf.undirected.Features({"m": lambda x: x}, over=3), SchemaError, "3 is no variable"),
+        (lambda: sf.fit(MEAN, ROLLS, objective=sf.MaxEntropy(), method=sf.methods.IPF()), FitError, "takes no method"),
         (lambda: sf.fit(MEAN, {"mean": 7}, objective=sf.MaxEntropy(0.5)), FitError, "has mean within 0.5 of 7"),
     ],
 )  # fmt: skip

@@ -83,13 +83,13 @@ def links() -> Any:
 
 
 CASES = {
-    "linear": (sf.Linear, lambda alpha: sm.families.Gaussian()),
-    "two": (sf.Probit, lambda alpha: sm.families.Binomial(links().Probit())),
-    "successes": (sf.BinomialLogit, lambda alpha: sm.families.Binomial()),
-    "count": (sf.PoissonLog, lambda alpha: sm.families.Poisson()),
-    "spread": (sf.NegativeBinomialLog, lambda alpha: sm.families.NegativeBinomial(alpha=alpha)),
-    "positive": (sf.GammaLog, lambda alpha: sm.families.Gamma(links().Log())),
-    "inverse": (sf.GammaInverse, lambda alpha: sm.families.Gamma(links().InversePower())),
+    "linear": (sf.regressions.Linear, lambda alpha: sm.families.Gaussian()),
+    "two": (sf.regressions.Probit, lambda alpha: sm.families.Binomial(links().Probit())),
+    "successes": (sf.regressions.BinomialLogit, lambda alpha: sm.families.Binomial()),
+    "count": (sf.regressions.PoissonLog, lambda alpha: sm.families.Poisson()),
+    "spread": (sf.regressions.NegativeBinomialLog, lambda alpha: sm.families.NegativeBinomial(alpha=alpha)),
+    "positive": (sf.regressions.GammaLog, lambda alpha: sm.families.Gamma(links().Log())),
+    "inverse": (sf.regressions.GammaInverse, lambda alpha: sm.families.Gamma(links().InversePower())),
 }
 
 
@@ -173,7 +173,7 @@ def test_the_dispersion_is_that_of_largest_likelihood(name):
 def test_negative_binomial_with_its_shape():
     """statsmodels' NegativeBinomial estimates both together."""
     r = rows(5)
-    cpd = fitted_in_order(r.columns, "spread", sf.NegativeBinomialLog(), "x v z")
+    cpd = fitted_in_order(r.columns, "spread", sf.regressions.NegativeBinomialLog(), "x v z")
     model = sm.NegativeBinomial(r.columns["spread"], r.X)
     theirs = model.fit(
         start_params=[*estimate(cpd) * 0.99, cpd.dispersion * 1.1], method="newton", tol=1e-14, maxiter=200, disp=0
@@ -206,7 +206,7 @@ def test_multinomial_of_statsmodels():
 def test_offset_of_an_inverse_mean():
     r = rows(8)
     columns = {**r.columns, "offset": np.abs(r.columns["offset"])}
-    cpd = fitted_in_order(columns, "inverse", sf.GammaInverse(offset="offset"), "x v")
+    cpd = fitted_in_order(columns, "inverse", sf.regressions.GammaInverse(offset="offset"), "x v")
     y, X, o = columns["inverse"], r.X[:, :3], columns["offset"]
     eta = X @ estimate(cpd) + o
     assert eta.min() > 0

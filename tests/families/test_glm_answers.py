@@ -49,7 +49,7 @@ def p_yes(z: int, to: Any = lambda x, u: 1.0) -> float:
 
 def test_rows_with_a_gap_are_drawn_for_and_the_others_exact(bn: sf.BayesNet) -> None:
     rows = {"z": ["a", "a", "b", "a"], "x": [0.5, np.nan, np.nan, np.nan], "v": [None, None, "yes", None]}
-    found = bn.predict_proba(rows, "u", method=sf.LikelihoodWeighting(40_000))["yes"]
+    found = bn.predict_proba(rows, "u", method=sf.methods.LikelihoodWeighting(40_000))["yes"]
     assert found[0] == bn.predict_proba({c: r[:1] for c, r in rows.items()}, "u")["yes"][0]
     assert found[1] == pytest.approx(p_yes(0), abs=0.005)
     assert found[2] == pytest.approx(p_yes(1, to=lambda x, u: (0.1, 0.8)[u]), abs=0.01)
@@ -57,7 +57,7 @@ def test_rows_with_a_gap_are_drawn_for_and_the_others_exact(bn: sf.BayesNet) -> 
 
 
 def test_draws_depend_on_the_cells_and_the_seed_alone(bn: sf.BayesNet) -> None:
-    method, rows = sf.LikelihoodWeighting(500), {"z": ["a", "b", "a"], "x": [np.nan, np.nan, 0.1]}
+    method, rows = sf.methods.LikelihoodWeighting(500), {"z": ["a", "b", "a"], "x": [np.nan, np.nan, 0.1]}
     found = bn.predict_proba(rows, "u", method=method, seed=3)["yes"]
     turned = bn.predict_proba({c: r[::-1] for c, r in rows.items()}, "u", method=method, seed=3)["yes"]
     assert found.tolist() == turned[::-1].tolist()
@@ -71,11 +71,13 @@ def test_numbers_are_drawn_for(bn: sf.BayesNet) -> None:
     def moment(k: int) -> float:
         return integrate.quad(lambda x: x**k * stats.norm.pdf(x) * expit(-0.5 + 1.2 * x), -12, 12)[0]
 
-    found = bn.predict_proba({"z": ["a"], "u": ["yes"]}, "x", method=sf.LikelihoodWeighting(200_000))
+    found = bn.predict_proba({"z": ["a"], "u": ["yes"]}, "x", method=sf.methods.LikelihoodWeighting(200_000))
     mean = moment(1) / moment(0)
     assert found["mean"][0] == pytest.approx(mean, abs=0.01)
     assert found["variance"][0] == pytest.approx(moment(2) / moment(0) - mean**2, abs=0.02)
-    assert bn.predict({"z": ["a"], "u": ["yes"]}, "x", method=sf.LikelihoodWeighting(200_000)) == pytest.approx(found["mean"])
+    assert bn.predict({"z": ["a"], "u": ["yes"]}, "x", method=sf.methods.LikelihoodWeighting(200_000)) == pytest.approx(
+        found["mean"]
+    )
 
 
 def test_a_refused_row_is_named(bn: sf.BayesNet) -> None:
@@ -84,27 +86,33 @@ def test_a_refused_row_is_named(bn: sf.BayesNet) -> None:
     with pytest.raises(ModelError, match="so it is in 2 rows, first row 2"):
         bn.predict({"z": ["a", "a", "b"], "x": [0.5, None, None]}, "u")
     with pytest.raises(ModelError, match=r"exactly, without a method, or by LikelihoodWeighting\(...\); not by Gibbs"):
-        bn.predict({"z": ["a"]}, "u", method=sf.Gibbs())  # type: ignore[arg-type]
+        bn.predict({"z": ["a"]}, "u", method=sf.methods.Gibbs())  # type: ignore[arg-type]
 
 
 def test_rows_that_draws_tell_badly(bn: sf.BayesNet) -> None:
     """w = 40 weighs u = yes by e^78; k = 3 of 2 trials cannot be, and the trials are not observed."""
     with pytest.warns(SufficeNote, match="draws for 1 row, first row 2, are worth fewer than 100 independent ones"):
-        bn.predict_proba({"z": ["a", "a"], "x": [0.1, None], "w": [0.1, 40.0]}, "u", method=sf.LikelihoodWeighting(50))
-    cpds = {"z": [0.5, 0.5], "m": sf.Rates([2.0, 2.0]), "k": Regression(sf.BinomialLogit(trials="m"), 0.0)}
+        bn.predict_proba({"z": ["a", "a"], "x": [0.1, None], "w": [0.1, 40.0]}, "u", method=sf.methods.LikelihoodWeighting(50))
+    cpds = {
+        "z": [0.5, 0.5],
+        "m": sf.regressions.Rates([2.0, 2.0]),
+        "k": Regression(sf.regressions.BinomialLogit(trials="m"), 0.0),
+    }
     few = sf.BayesNet("z -> m -> k", cpds, [Z])
     with pytest.warns(SufficeNote, match=r"none of 100 draws met the cells of 1 row.*LikelihoodWeighting\(1000\)"):
-        assert np.isnan(few.predict_proba({"k": [60]}, "z", method=sf.LikelihoodWeighting(100))["a"]).all()
-    found = few.predict_proba({"k": [2]}, "z", method=sf.LikelihoodWeighting(20_000))
+        assert np.isnan(few.predict_proba({"k": [60]}, "z", method=sf.methods.LikelihoodWeighting(100))["a"]).all()
+    found = few.predict_proba({"k": [2]}, "z", method=sf.methods.LikelihoodWeighting(20_000))
     assert found["a"] == pytest.approx([0.5], abs=0.02)
 
 
 def test_counts_above_numbers_are_drawn_for() -> None:
     """n -> w: the sum over all counts has no formula, regression or not."""
-    bn = sf.BayesNet("z -> n -> w", {"z": [0.5, 0.5], "n": sf.Rates([1.0, 4.0]), "w": sf.Gaussian(0.0, {"n": 1.0})}, [Z])
+    bn = sf.BayesNet(
+        "z -> n -> w", {"z": [0.5, 0.5], "n": sf.regressions.Rates([1.0, 4.0]), "w": sf.Gaussian(0.0, {"n": 1.0})}, [Z]
+    )
     n = np.arange(60)
     p = [stats.poisson.pmf(n, r) @ stats.norm.pdf(3.0, n) for r in (1.0, 4.0)]
-    found = bn.predict_proba({"w": [3.0, 3.0], "n": [None, 2]}, "z", method=sf.LikelihoodWeighting(40_000))["a"]
+    found = bn.predict_proba({"w": [3.0, 3.0], "n": [None, 2]}, "z", method=sf.methods.LikelihoodWeighting(40_000))["a"]
     assert found[0] == pytest.approx(p[0] / sum(p), abs=0.01)
     assert found[1] == pytest.approx(1 / (1 + 16 * np.exp(-3)))
     with pytest.raises(ModelError, match=r"'n' is a count that is not observed.*so it is in row 1: fill in 'n'"):
@@ -152,9 +160,9 @@ def test_questions_whose_evidence_has_no_probability(bn: sf.BayesNet, tmp_path: 
 
 
 NUMBERS = {
-    "binomial": (sf.BinomialLogit(trials="m"), sf.Count("y"), 1.0),
-    "negative binomial": (sf.NegativeBinomialLog(), sf.Count("y"), 0.5),
-    "gamma": (sf.GammaLog(), sf.Real("y"), 0.4),
+    "binomial": (sf.regressions.BinomialLogit(trials="m"), sf.Count("y"), 1.0),
+    "negative binomial": (sf.regressions.NegativeBinomialLog(), sf.Count("y"), 0.5),
+    "gamma": (sf.regressions.GammaLog(), sf.Real("y"), 0.4),
 }
 
 
@@ -167,7 +175,7 @@ def frozen(kind: str, eta: float) -> Any:
 
 def with_number(kind: str) -> sf.BayesNet:
     family, variable, dispersion = NUMBERS[kind]
-    trials = {"m": sf.Rates(9.0)} if kind == "binomial" else {}
+    trials = {"m": sf.regressions.Rates(9.0)} if kind == "binomial" else {}
     y = Regression(family, 0.3, {"x": 0.5, "z=b": 1.0}, dispersion=dispersion)
     graph = {"y": ["x", "z", *trials], "x": [], "z": [], "w": ["y"], **{m: [] for m in trials}}
     cpds = {"x": sf.Gaussian(), "z": [0.3, 0.7], "y": y, "w": sf.Gaussian(0.0, {"y": 1.0}), **trials}
@@ -188,7 +196,7 @@ def test_numbers_whose_parents_are_given(kind: str) -> None:
     assert answer.log_prob_of_evidence == pytest.approx(bn.log_prob_of(given))
     assert f"{kind} regression: mean {truth.mean():.4g}" in repr(answer)
     assert repr(pickle.loads(pickle.dumps(answer))) == repr(answer)
-    drawn = bn.query("y", given, method=sf.LikelihoodWeighting(50_000))
+    drawn = bn.query("y", given, method=sf.methods.LikelihoodWeighting(50_000))
     assert abs(drawn.mean - answer.mean) < 4 * drawn.error
 
 
@@ -250,7 +258,7 @@ def test_the_digits_of_far_quantiles() -> None:
 
 
 def test_a_poisson_answer_has_log_probabilities() -> None:
-    bn = sf.BayesNet("z -> n", {"z": [0.4, 0.6], "n": sf.Rates([1.0, 5.0])}, [Z])
+    bn = sf.BayesNet("z -> n", {"z": [0.4, 0.6], "n": sf.regressions.Rates([1.0, 5.0])}, [Z])
     assert np.exp(bn.query("n").log_prob([0, 3])) == pytest.approx(
         0.4 * stats.poisson.pmf([0, 3], 1) + 0.6 * stats.poisson.pmf([0, 3], 5)
     )
@@ -266,11 +274,11 @@ def data() -> sf.Data:
         "z": [0.4, 0.6],
         "x": sf.Gaussian(10.0, variance=4.0),
         "u": Regression(sf.Logistic(), [-3.0], {"x": [0.3], "z=b": [0.8]}),
-        "t": Regression(sf.Probit(), -2.0, {"x": 0.2, "z=b": 0.3}),
+        "t": Regression(sf.regressions.Probit(), -2.0, {"x": 0.2, "z=b": 0.3}),
         "y": Regression(ProportionalOdds(), [2.0, 4.0], {"x": 0.3, "z=b": -1.0}),
         "s": Regression(sf.Logistic(), [-2.0, 0.5], {"x": [0.2, -0.1], "z=b": [0.5, 1.0]}),
-        "n": Regression(sf.PoissonLog(), -1.0, {"x": 0.15, "z=b": 0.4}),
-        "l": Regression(sf.Linear(), 1.0, {"x": 0.5, "z=b": -1.0}, dispersion=2.0),
+        "n": Regression(sf.regressions.PoissonLog(), -1.0, {"x": 0.15, "z=b": 0.4}),
+        "l": Regression(sf.regressions.Linear(), 1.0, {"x": 0.5, "z=b": -1.0}, dispersion=2.0),
     }
     graph = {"z": [], "x": [], **{c: ["x", "z"] for c in "utysnl"}}
     T, S = sf.Finite("t", ["no", "yes"]), sf.Finite("s", ["p", "q", "r"])
@@ -282,11 +290,11 @@ def data() -> sf.Data:
 def fitted(data: sf.Data) -> sf.BayesNet:
     families = {
         "u": sf.Logistic(),
-        "t": sf.Probit(),
+        "t": sf.regressions.Probit(),
         "y": ProportionalOdds(),
         "s": sf.Logistic(),
-        "n": sf.PoissonLog(),
-        "l": sf.Linear(),
+        "n": sf.regressions.PoissonLog(),
+        "l": sf.regressions.Linear(),
     }
     graph = {"z": [], "x": [], **{c: ["x", "z"] for c in "utysnl"}}
     return sf.fit(graph, data, families=families, prior=(sf.Dirichlet(1), sf.NormalInverseGamma()))
@@ -369,7 +377,7 @@ def test_intervals_that_cannot_be_found(bn: sf.BayesNet, fitted: sf.BayesNet) ->
         ModelError, match=r"'n', a Poisson regression: intervals are known of probabilities .* ask without interval="
     ):
         fitted.query("n", {"x": 1.0, "z": "a"}, interval=0.9)
-    count = sf.BayesNet("z -> n", {"z": [0.4, 0.6], "n": sf.Rates([1.0, 5.0])}, [Z])
+    count = sf.BayesNet("z -> n", {"z": [0.4, 0.6], "n": sf.regressions.Rates([1.0, 5.0])}, [Z])
     with pytest.raises(ModelError, match="depend on the count 'n'; ask without interval="):
         count.query("z", {"n": 2}, interval=0.9)
 
@@ -406,8 +414,11 @@ def test_intervals_far_from_zero() -> None:
         (lambda bn: bn.most_probable({"z": "a"}), r"draw them, query\(targets, ..., method=LikelihoodWeighting\(\)\)\.mode"),
         (lambda bn: bn.junction_tree, r"bn\.do\({'x': 0\.0}\)\.junction_tree is that of questions that give it"),
         (lambda bn: bn.treewidth, r"bn\.do\({'x': 0\.0}\)\.junction_tree"),
-        (lambda bn: sf.project(bn, "z -> u"), r"draw rows instead, bn\.sample\(100_000\), and take them"),
-        (lambda bn: sf.project(bn, "z -> x; x -> u"), r"fit\(dag, bn\.sample\(100_000\), families={'u': Logistic\(\)}\)"),
+        (lambda bn: sf.information.project(bn, "z -> u"), r"draw rows instead, bn\.sample\(100_000\), and take them"),
+        (
+            lambda bn: sf.information.project(bn, "z -> x; x -> u"),
+            r"fit\(dag, bn\.sample\(100_000\), families={'u': Logistic\(\)}\)",
+        ),
         (lambda bn: bn.log_prob({"z": ["a"], "x": [None], "u": ["no"], "w": [0.0], "v": ["no"]}), "leave such rows out"),
         (lambda bn: bn.impute({"x": [None], "u": ["no"]}), r"predict\(rows, column, method=LikelihoodWeighting\(\)\)"),
         (lambda bn: bn.impute({"u": [None], "z": ["a"]}, joint=True), r"predict\(rows, column, method=LikelihoodWeighting\(\)\)"),
@@ -422,11 +433,11 @@ def test_refusals_say_what_can_be_done(bn: sf.BayesNet, ask: Any, way_out: str) 
 
 
 def test_the_ways_out_are_open(bn: sf.BayesNet) -> None:
-    method = sf.LikelihoodWeighting(20_000)
+    method = sf.methods.LikelihoodWeighting(20_000)
     both = 0.3 * p_yes(0) + 0.7 * p_yes(1)
     assert bn.query("u", method=method)["yes"] == pytest.approx(both, abs=0.02)
     assert bn.query(["u", "v"], method=method)["yes", "no"] == pytest.approx(0.2 * both, abs=0.02)
     assert bn.query(["u", "z"], method=method).mode == ("yes", "b")
     assert bn.do({"x": 0.0}).junction_tree.treewidth == 1
-    assert sf.project(bn.sample(2000, seed=0), "z -> u").model["u"].probs.shape == (2, 2)
+    assert sf.information.project(bn.sample(2000, seed=0), "z -> u").model["u"].probs.shape == (2, 2)
     assert sf.fit("x -> u; z", bn.sample(500, seed=0), families={"u": sf.Logistic()})["u"].terms == ("x",)

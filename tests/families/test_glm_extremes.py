@@ -25,7 +25,7 @@ def test_heavy_tails_are_not_taken_for_separation(seed):
     rng = np.random.default_rng(seed)
     x = np.exp(3.0 * rng.normal(size=5_000))
     y = rng.poisson(rng.gamma(1.0, np.exp(1.0 - x)))
-    cpd = fitted({"x": x, "y": y}, sf.NegativeBinomialLog(), y=sf.Count("y"))
+    cpd = fitted({"x": x, "y": y}, sf.regressions.NegativeBinomialLog(), y=sf.Count("y"))
 
     def minus(theta):
         shape, mu = np.exp(theta[2]), np.exp(theta[0] + theta[1] * x)
@@ -39,7 +39,7 @@ def test_heavy_tails_are_not_taken_for_separation(seed):
     assert cpd.fitted.log_likelihood == pytest.approx(-best.fun, abs=1e-6)
 
 
-@pytest.mark.parametrize("family", [sf.Logistic(), sf.Probit()], ids=repr)
+@pytest.mark.parametrize("family", [sf.Logistic(), sf.regressions.Probit()], ids=repr)
 @pytest.mark.parametrize("seed", range(4))
 def test_columns_over_many_orders_of_magnitude(family, seed):
     """The mean is dragged far away from the rows that matter: the columns are centred anew."""
@@ -58,8 +58,8 @@ def test_one_number_far_out():
     rng = np.random.default_rng(0)
     x = rng.normal(size=200)
     y = rng.poisson(np.exp(0.3 + 0.3 * x))
-    far = fitted({"x": np.append(x, -1e10), "y": np.append(y, 0)}, sf.PoissonLog(), y=sf.Count("y"))
-    near = fitted({"x": x, "y": y}, sf.PoissonLog(), y=sf.Count("y"))
+    far = fitted({"x": np.append(x, -1e10), "y": np.append(y, 0)}, sf.regressions.PoissonLog(), y=sf.Count("y"))
+    near = fitted({"x": x, "y": y}, sf.regressions.PoissonLog(), y=sf.Count("y"))
     np.testing.assert_allclose(far.coefficients, near.coefficients, rtol=1e-9)
     np.testing.assert_allclose(far.standard_errors, near.standard_errors, rtol=1e-6)
 
@@ -105,7 +105,7 @@ def test_numbers_are_taken_as_the_family_needs_them():
         states = sf.fit("x -> y", {"x": x, "y": zero_one}, families={"y": sf.Logistic()})
     assert states.variables["y"] == sf.Finite("y", ["0", "1"])
     with pytest.warns(SufficeNote, match="'y' for counts"):
-        counts = sf.fit("x -> y", {"x": x, "y": rng.poisson(2.0, 300)}, families={"y": sf.PoissonLog()})
+        counts = sf.fit("x -> y", {"x": x, "y": rng.poisson(2.0, 300)}, families={"y": sf.regressions.PoissonLog()})
     assert counts.variables["y"] == sf.Count("y")
     with pytest.raises(FitError, match="300 different values, and Logistic is a family of states"):
         sf.fit("x -> y", {"x": zero_one, "y": x}, families={"y": sf.Logistic()})
@@ -114,7 +114,7 @@ def test_numbers_are_taken_as_the_family_needs_them():
 def test_a_dispersion_that_is_estimated_makes_a_student_t():
     """As scipy's linregress has it."""
     x, y = np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.0, 4.0, 6.0, 9.0])
-    cpd, theirs = fitted({"x": x, "y": y}, sf.Linear()), stats.linregress(x, y)
+    cpd, theirs = fitted({"x": x, "y": y}, sf.regressions.Linear()), stats.linregress(x, y)
     row = cpd.to_frame().iloc[1]
     np.testing.assert_allclose([row["t"], row["p"]], [theirs.slope / theirs.stderr, theirs.pvalue], rtol=1e-10)
     np.testing.assert_allclose([i[1] for i in cpd.interval()], stats.t(2, theirs.slope, theirs.stderr).interval(0.95), rtol=1e-10)
@@ -122,7 +122,7 @@ def test_a_dispersion_that_is_estimated_makes_a_student_t():
 
 def test_no_rows_to_spare():
     with pytest.warns(SufficeNote, match="no standard errors"):
-        cpd = sf.fit("x -> y", {"x": [1.0, 2.0], "y": [1.0, 3.0]}, families={"y": sf.Linear(ridge=1.0)})["y"]
+        cpd = sf.fit("x -> y", {"x": [1.0, 2.0], "y": [1.0, 3.0]}, families={"y": sf.regressions.Linear(ridge=1.0)})["y"]
     assert np.isnan(cpd.standard_errors).all()
 
 
@@ -134,15 +134,17 @@ def test_a_sample_without_weight():
     weight[: n // 2] = 0.0
     data = sf.scan({"x": x, "y": x + rng.normal(size=n), "w": weight}, weights="w")
     some = sf.scan({"x": x[n // 2 :], "y": data.take(["y"]).sample(10**9).columns["y"][n // 2 :]})
-    ours, theirs = (sf.fit("x -> y", d, families={"y": sf.Linear()})["y"] for d in (data, some))
+    ours, theirs = (sf.fit("x -> y", d, families={"y": sf.regressions.Linear()})["y"] for d in (data, some))
     np.testing.assert_allclose(ours.coefficients, theirs.coefficients, rtol=1e-10)
 
 
 @pytest.mark.parametrize("far", [-38761.5, -1e5, -1e8])
 def test_ordered_states_and_one_number_far_out(far):
     x = [0.49, 0.56, -0.33, 0.64, -0.36, -0.85, -0.36, far]
-    cpd = fitted({"x": x, "y": list("ccbcabaa")}, sf.ProportionalOdds(), y=sf.Finite("y", list("abc")))
-    near = fitted({"x": [*x[:-1], -30.0], "y": list("ccbcabaa")}, sf.ProportionalOdds(), y=sf.Finite("y", list("abc")))
+    cpd = fitted({"x": x, "y": list("ccbcabaa")}, sf.regressions.ProportionalOdds(), y=sf.Finite("y", list("abc")))
+    near = fitted(
+        {"x": [*x[:-1], -30.0], "y": list("ccbcabaa")}, sf.regressions.ProportionalOdds(), y=sf.Finite("y", list("abc"))
+    )
     np.testing.assert_allclose(cpd.coefficients, near.coefficients, rtol=1e-7)
     np.testing.assert_allclose(cpd.cut_points, near.cut_points, rtol=1e-7)
 
@@ -153,7 +155,7 @@ def test_negative_binomials_of_means_far_above_the_counts():
         rng = np.random.default_rng(seed)
         x = rng.standard_t(2, 300)
         y = rng.poisson(rng.gamma(1, 1, 300) * np.exp(1 + 0.5 * np.clip(x, -6, 6)))
-        cpd = fitted({"x": x, "y": y}, sf.NegativeBinomialLog(), y=sf.Count("y"))
+        cpd = fitted({"x": x, "y": y}, sf.regressions.NegativeBinomialLog(), y=sf.Count("y"))
         if seed == 48:
             np.testing.assert_allclose(
                 [cpd.intercept, cpd.coefficients[0], -np.log(cpd.dispersion)], [1.0754, 0.3147, -0.436], atol=1e-3
@@ -182,5 +184,5 @@ def test_the_order_of_words_is_said():
         sf.fit(
             "x -> y",
             {"x": rng.normal(size=60), "y": rng.choice(["low", "middle", "high"], 60)},
-            families={"y": sf.ProportionalOdds()},
+            families={"y": sf.regressions.ProportionalOdds()},
         )

@@ -34,12 +34,12 @@ def bn() -> sf.BayesNet:
         "z": [0.3, 0.7],
         "x": sf.Gaussian([0.0, 1.0], variance=[1.0, 2.0]),
         "y": Regression(sf.Logistic(), [-0.5, 0.2], {"x": [1.0, -0.7], "z=b": [0.3, 0.8]}),
-        "u": Regression(sf.Probit(), 0.4, {"x": -0.6, "y=r": 1.0}),
-        "n": Regression(sf.PoissonLog(offset="t"), 0.1, {"y=q": 1.0, "y=r": -0.5, "z=b": 0.4}),
-        "g": Regression(sf.GammaLog(), 0.2, {"x": 0.5, "u=yes": -0.8}, dispersion=0.4),
-        "c": Regression(sf.NegativeBinomialLog(), 0.3, {"y=q": 0.9}, dispersion=0.7),
-        "m": sf.Rates(4.0),
-        "k": Regression(sf.BinomialLogit(trials="m"), -0.3, {"u=yes": 1.1}),
+        "u": Regression(sf.regressions.Probit(), 0.4, {"x": -0.6, "y=r": 1.0}),
+        "n": Regression(sf.regressions.PoissonLog(offset="t"), 0.1, {"y=q": 1.0, "y=r": -0.5, "z=b": 0.4}),
+        "g": Regression(sf.regressions.GammaLog(), 0.2, {"x": 0.5, "u=yes": -0.8}, dispersion=0.4),
+        "c": Regression(sf.regressions.NegativeBinomialLog(), 0.3, {"y=q": 0.9}, dispersion=0.7),
+        "m": sf.regressions.Rates(4.0),
+        "k": Regression(sf.regressions.BinomialLogit(trials="m"), -0.3, {"u=yes": 1.1}),
         "t": sf.Gaussian(0.0, variance=0.1),
         "w": sf.Gaussian([[1.0, 0.0, 2.0], [0.0, 0.5, 1.0]], {"x": np.full((2, 3), 0.4)}, variance=np.full((2, 3), 0.5)),
     }
@@ -145,7 +145,11 @@ def test_what_the_evidence_cuts_off_is_left_out(bn: sf.BayesNet) -> None:
     assert bn.query("u", {"x": 0.4, "y": "q", "k": 2, "m": 5, "c": 1, "n": 2}).probs == pytest.approx(
         bn.query("u", {"x": 0.4, "y": "q", "k": 2, "m": 5}).probs
     )
-    cpds = {"a": sf.Gaussian(), "z": Regression(sf.Probit(), 0.1, {"a": 1.0}), "x": sf.Gaussian([0.0, 1.0], variance=[1.0, 1.0])}
+    cpds = {
+        "a": sf.Gaussian(),
+        "z": Regression(sf.regressions.Probit(), 0.1, {"a": 1.0}),
+        "x": sf.Gaussian([0.0, 1.0], variance=[1.0, 1.0]),
+    }
     cpds |= {"b": sf.Gaussian(1.0, {"x": 2.0})}
     chain = sf.BayesNet("a -> z -> x -> b", cpds, [Z])
     assert chain.query("b", {"x": 0.5}).mean == pytest.approx(2.0)
@@ -173,8 +177,10 @@ def test_integrals_without_a_formula_are_refused(bn: sf.BayesNet, ask: Any, mess
 
 def test_ways_of_asking_that_know_no_regressions(bn: sf.BayesNet) -> None:
     with pytest.raises(ModelError, match="the regression 'y', which Gibbs sampling does not know"):
-        bn.query("z", {"y": "p", "x": 1.0}, method=sf.Gibbs())
-    assert bn.query("z", {"x": 1.0}, method=sf.Gibbs(2000)).probs == pytest.approx(bn.query("z", {"x": 1.0}).probs, abs=0.05)
+        bn.query("z", {"y": "p", "x": 1.0}, method=sf.methods.Gibbs())
+    assert bn.query("z", {"x": 1.0}, method=sf.methods.Gibbs(2000)).probs == pytest.approx(
+        bn.query("z", {"x": 1.0}).probs, abs=0.05
+    )
 
 
 def test_impossible_evidence(bn: sf.BayesNet) -> None:
@@ -192,8 +198,8 @@ def test_densities_far_below_the_smallest_double() -> None:
     """One regression says e^-8000 for, another e^-8000 against a state."""
     cpds = {
         "z": [0.5, 0.5],
-        "g": Regression(sf.GammaLog(), 0.0, {"z=b": 9.0}, dispersion=1.0),
-        "h": Regression(sf.GammaLog(), 9.0, {"z=b": -9.0}, dispersion=1.0),
+        "g": Regression(sf.regressions.GammaLog(), 0.0, {"z=b": 9.0}, dispersion=1.0),
+        "h": Regression(sf.regressions.GammaLog(), 9.0, {"z=b": -9.0}, dispersion=1.0),
     }
     bn = sf.BayesNet("z -> g; z -> h", cpds, [Z])
     assert bn.query("z", {"g": 8000.0, "h": 8000.0}).probs == pytest.approx([0.5, 0.5], abs=1e-9)
@@ -203,7 +209,7 @@ def test_densities_far_below_the_smallest_double() -> None:
 
 def test_means_beyond_the_largest_double() -> None:
     """e^800 is a mean that rules a state out, and none that can be told."""
-    cpds = {"z": [0.5, 0.5], "x": sf.Gaussian(), "n": Regression(sf.PoissonLog(), 0.0, {"z=b": 800.0})}
+    cpds = {"z": [0.5, 0.5], "x": sf.Gaussian(), "n": Regression(sf.regressions.PoissonLog(), 0.0, {"z=b": 800.0})}
     bn = sf.BayesNet("z -> n; x -> n", cpds, [Z])
     assert bn.query("z", {"n": 1, "x": 0.0}).probs.tolist() == [1.0, 0.0]
     assert bn.predict({"x": [0.0], "z": ["a"]}, "n") == pytest.approx([1.0])
@@ -267,12 +273,26 @@ def test_gaps_are_filled_and_drawn(bn: sf.BayesNet) -> None:
 
 
 @pytest.mark.parametrize(
-    "family", [sf.Linear(), sf.PoissonLog(), sf.GammaLog(), sf.NegativeBinomialLog(), sf.BinomialLogit(trials="m")]
+    "family",
+    [
+        sf.regressions.Linear(),
+        sf.regressions.PoissonLog(),
+        sf.regressions.GammaLog(),
+        sf.regressions.NegativeBinomialLog(),
+        sf.regressions.BinomialLogit(trials="m"),
+    ],
 )
 def test_moments_and_quantiles(family: Any) -> None:
-    number = sf.Count("y") if not isinstance(family, (sf.Linear, sf.GammaLog)) else sf.Real("y")
+    number = sf.Count("y") if not isinstance(family, (sf.regressions.Linear, sf.regressions.GammaLog)) else sf.Real("y")
     parents = (sf.Count("m"),) if family.trials else ()
-    cpd = RegressionCpd(number, parents, family, 0.7, [], 0.3 if isinstance(family, (sf.GammaLog, sf.NegativeBinomialLog)) else 1)
+    cpd = RegressionCpd(
+        number,
+        parents,
+        family,
+        0.7,
+        [],
+        0.3 if isinstance(family, (sf.regressions.GammaLog, sf.regressions.NegativeBinomialLog)) else 1,
+    )
     columns = {"m": np.full(200_000, 9.0)}
     drawn = cpd.draw(columns, np.random.default_rng(0), 200_000)
     mean, variance = (x[0] for x in cpd.moments(columns, 200_000))
@@ -290,13 +310,13 @@ def test_draws_agree_with_integration() -> None:
         "x": sf.Gaussian(0.3, variance=1.44),
         "y": Regression(sf.Logistic(), -0.2, {"x": 1.5}),
         "z": [[0.9, 0.1], [0.25, 0.75]],
-        "n": Regression(sf.PoissonLog(), 0.2, {"x": 0.5}),
+        "n": Regression(sf.regressions.PoissonLog(), 0.2, {"x": 0.5}),
     }
     bn = sf.BayesNet("x -> y -> z; x -> n", cpds, [sf.Finite("y", ["no", "yes"]), sf.Finite("z", ["a", "b"])])
     x = np.linspace(-12, 12, 200_001)
     prior = stats.norm.pdf(x, 0.3, 1.2) * (x[1] - x[0])
     yes = expit(-0.2 + 1.5 * x)
-    method = sf.LikelihoodWeighting(200_000)
+    method = sf.methods.LikelihoodWeighting(200_000)
     found = bn.query("y", method=method, seed=1)
     assert abs(found["yes"] - prior @ yes) < 4 * found.error[1]
     weights = prior * yes / (prior @ yes)
@@ -314,7 +334,7 @@ def test_draws_agree_with_integration() -> None:
 def test_draws_agree_with_exact_answers(bn: sf.BayesNet) -> None:
     given = {"x": 0.7, "g": 1.3, "c": 2}
     for target in FINITE:
-        drawn = bn.query(target, given, method=sf.LikelihoodWeighting(100_000), seed=5)
+        drawn = bn.query(target, given, method=sf.methods.LikelihoodWeighting(100_000), seed=5)
         assert np.all(np.abs(drawn.probs - bn.query(target, given).probs) < 5 * drawn.error + 1e-12)
 
 
@@ -322,43 +342,43 @@ def test_draws_agree_with_exact_answers(bn: sf.BayesNet) -> None:
 
 
 def test_a_linear_regression_is_a_conditional_gaussian() -> None:
-    regression = Regression(sf.Linear(offset="o"), 1.0, {"x": 2.0, "z=b": -1.0}, dispersion=0.5)
+    regression = Regression(sf.regressions.Linear(offset="o"), 1.0, {"x": 2.0, "z=b": -1.0}, dispersion=0.5)
     gaussian = sf.Gaussian([1.0, 0.0], {"x": [2.0, 2.0], "o": [1.0, 1.0]}, variance=[0.5, 0.5])
     graph = {"y": ["x", "z", "o"], "v": ["y"], "x": [], "o": [], "z": []}
     rest = {"x": sf.Gaussian(0.5), "o": sf.Gaussian(), "z": [0.4, 0.6], "v": sf.Gaussian(0.0, {"y": -1.0})}
     a, b = (sf.BayesNet(graph, {**rest, "y": cpd}, [Z]) for cpd in (regression, gaussian))
     assert isinstance(closed(a["y"]), ConditionalGaussian)
     assert a.entropy() == pytest.approx(b.entropy())
-    assert sf.kl(a, b) == pytest.approx(0.0, abs=1e-12)
+    assert sf.information.kl(a, b) == pytest.approx(0.0, abs=1e-12)
     assert a.log_prob_of({"v": 1.0}) == pytest.approx(b.log_prob_of({"v": 1.0}))
     assert a.query("z", {"v": 1.0}).probs == pytest.approx(b.query("z", {"v": 1.0}).probs)
     assert a.query("x", {"v": 1.0, "z": "b"}).mean == pytest.approx(b.query("x", {"v": 1.0, "z": "b"}).mean)
     assert dict(a.most_probable()) == pytest.approx(dict(b.most_probable())) or dict(a.most_probable()) == dict(b.most_probable())
     table = {"v": [1.0, 2.0], "x": [None, 0.1]}
     assert a.predict(table, "y") == pytest.approx(b.predict(table, "y"))
-    assert a.query("z", {"v": 1.0}, method=sf.LikelihoodWeighting(20_000))["a"] == pytest.approx(
+    assert a.query("z", {"v": 1.0}, method=sf.methods.LikelihoodWeighting(20_000))["a"] == pytest.approx(
         b.query("z", {"v": 1.0})["a"], abs=0.02
     )
 
 
 def test_a_poisson_regression_on_states_has_rates() -> None:
-    cpds = {"z": [0.4, 0.6], "n": Regression(sf.PoissonLog(), 0.5, {"z=b": 1.0})}
+    cpds = {"z": [0.4, 0.6], "n": Regression(sf.regressions.PoissonLog(), 0.5, {"z=b": 1.0})}
     bn = sf.BayesNet("z -> n", cpds, [Z])
     assert closed(bn["n"]).rates == pytest.approx(np.exp([0.5, 1.5]))
-    other = sf.BayesNet("z -> n", {"z": [0.4, 0.6], "n": sf.Rates(np.exp([0.5, 1.5]))}, [Z])
+    other = sf.BayesNet("z -> n", {"z": [0.4, 0.6], "n": sf.regressions.Rates(np.exp([0.5, 1.5]))}, [Z])
     assert bn.query("n").mean == pytest.approx(other.query("n").mean)
     assert bn.query("z", {"n": 4}).probs == pytest.approx(other.query("z", {"n": 4}).probs)
     assert isinstance(closed(bn["n"]), PoissonRates)
     assert bn.entropy() == pytest.approx(other.entropy())
-    assert sf.kl(other, bn) == pytest.approx(0.0, abs=1e-12)
+    assert sf.information.kl(other, bn) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_divergences_without_a_formula(bn: sf.BayesNet) -> None:
-    assert sf.kl(bn, bn) == 0.0
+    assert sf.information.kl(bn, bn) == 0.0
     other = sf.BayesNet(bn.dag, {n: [0.5, 0.5] if n == "z" else bn[n] for n in bn}, list(bn.variables.values()))
     expected = 0.3 * np.log(0.6) + 0.7 * np.log(1.4)
-    assert sf.kl(bn, other) == pytest.approx(expected)
-    for ask in (bn.entropy, lambda: sf.kl(bn, pickle.loads(pickle.dumps(bn)))):
+    assert sf.information.kl(bn, other) == pytest.approx(expected)
+    for ask in (bn.entropy, lambda: sf.information.kl(bn, pickle.loads(pickle.dumps(bn)))):
         with pytest.raises(ModelError, match="regression, whose expectations have no formula"):
             ask()
 
@@ -367,12 +387,14 @@ def test_divergences_without_a_formula(bn: sf.BayesNet) -> None:
 
 
 def test_what_may_be_written_down() -> None:
-    cpd = RegressionCpd(sf.Count("n"), (sf.Real("x"),), sf.PoissonLog(), 0.5, [2.0])
+    cpd = RegressionCpd(sf.Count("n"), (sf.Real("x"),), sf.regressions.PoissonLog(), 0.5, [2.0])
     a = sf.BayesNet("x -> n", {"x": sf.Gaussian(), "n": cpd})
-    b = sf.BayesNet("x -> n", {"x": sf.Gaussian(), "n": Regression(sf.PoissonLog(), 0.5, {"x": 2.0})})
+    b = sf.BayesNet("x -> n", {"x": sf.Gaussian(), "n": Regression(sf.regressions.PoissonLog(), 0.5, {"x": 2.0})})
     assert a == b
-    assert a != sf.BayesNet("x -> n", {"x": sf.Gaussian(), "n": Regression(sf.PoissonLog(), 0.5, {"x": 2.1})})
-    assert a != sf.BayesNet("x -> n", {"x": sf.Gaussian(), "n": Regression(sf.NegativeBinomialLog(), 0.5, {"x": 2.0})})
+    assert a != sf.BayesNet("x -> n", {"x": sf.Gaussian(), "n": Regression(sf.regressions.PoissonLog(), 0.5, {"x": 2.1})})
+    assert a != sf.BayesNet(
+        "x -> n", {"x": sf.Gaussian(), "n": Regression(sf.regressions.NegativeBinomialLog(), 0.5, {"x": 2.0})}
+    )
     assert a.n_parameters == 4
     assert a.log_prob({"x": [1.0], "n": [2]}) == pytest.approx(stats.norm.logpdf(1) + stats.poisson.logpmf(2, np.exp(2.5)))
 
@@ -380,13 +402,13 @@ def test_what_may_be_written_down() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (Regression(sf.PoissonLog(), 0.0, {"xx": 1.0}), "'n' has no term 'xx', its terms are 'x'; did you mean 'x'"),
-        (Regression(sf.PoissonLog(), [0.0, 1.0]), "the intercept of 'n' must be a number"),
-        (Regression(sf.PoissonLog, 0.0), "needs a family such as PoissonLog"),
-        (Regression(sf.PoissonLog(), 0.0, [1.0]), "coefficients of 'n' are given by term"),
-        (Regression(sf.PoissonLog(offset="o")), "the offset 'o' of 'n' must be one of its parents"),
+        (Regression(sf.regressions.PoissonLog(), 0.0, {"xx": 1.0}), "'n' has no term 'xx', its terms are 'x'; did you mean 'x'"),
+        (Regression(sf.regressions.PoissonLog(), [0.0, 1.0]), "the intercept of 'n' must be a number"),
+        (Regression(sf.regressions.PoissonLog, 0.0), "needs a family such as PoissonLog"),
+        (Regression(sf.regressions.PoissonLog(), 0.0, [1.0]), "coefficients of 'n' are given by term"),
+        (Regression(sf.regressions.PoissonLog(offset="o")), "the offset 'o' of 'n' must be one of its parents"),
         (Regression(sf.Logistic()), "the states of 'n' are not known"),
-        (Regression(sf.GammaLog(), dispersion=-1.0), "dispersion of 'n' must be above 0"),
+        (Regression(sf.regressions.GammaLog(), dispersion=-1.0), "dispersion of 'n' must be above 0"),
     ],
 )
 def test_what_may_not_be_written_down(given: Any, message: str) -> None:
@@ -396,7 +418,7 @@ def test_what_may_not_be_written_down(given: Any, message: str) -> None:
 
 def test_setting_parents_of_regressions(bn: sf.BayesNet) -> None:
     done = bn.do({"x": 0.5, "t": 0.1, "z": "a"})
-    assert done["n"].family == sf.PoissonLog()
+    assert done["n"].family == sf.regressions.PoissonLog()
     assert done.query("y").probs == pytest.approx(bn.query("y", {"x": 0.5, "z": "a"}).probs)
     assert done.query("n").mean == pytest.approx(bn.query("n", {"x": 0.5, "t": 0.1, "z": "a"}).mean)
     assert done["g"].intercept == pytest.approx(0.45)
@@ -443,15 +465,15 @@ def test_scores_that_do_not_exist(fitted: Any) -> None:
     bn, data = fitted
     with pytest.raises(FitError, match=r"'\w' is a regression .* and so no evidence: .* BIC\(\)"):
         sf.score(bn, data, sf.Evidence((sf.BDeu(1), sf.BGe())))
-    for family in (sf.NegativeBinomialLog(1.0), sf.GammaLog(1.0)):
+    for family in (sf.regressions.NegativeBinomialLog(1.0), sf.regressions.GammaLog(1.0)):
         child = "c" if family.profiled else "g"
         dag = sf.Dag({n: bn.dag.parents(n) if n == child else () for n in bn.dag.nodes})
         with pytest.raises(FitError, match=f"'{child}' is a regression with a dispersion"):
-            sf.score(dag, data, sf.Evidence((sf.BDeu(1), sf.BGe(), sf.Gamma())), families={child: family})
+            sf.score(dag, data, sf.Evidence((sf.BDeu(1), sf.BGe(), sf.priors.Gamma())), families={child: family})
     with pytest.raises(FitError, match="statistics are not enough"):
         sf.score(bn, sf.gather(data, "z"), sf.BIC())
     with pytest.raises(FitError, match="families speaks of 'zz'"):
-        sf.score("z", data, sf.BIC(), families={"zz": sf.Linear()})
+        sf.score("z", data, sf.BIC(), families={"zz": sf.regressions.Linear()})
 
 
 def test_files_give_back_everything(fitted: Any, tmp_path: Any) -> None:
@@ -489,7 +511,7 @@ def test_damaged_files(fitted: Any, change: Any, message: str) -> None:
 
 
 def test_other_formats(tmp_path: Any) -> None:
-    u, y = Regression(sf.Probit(), 0.5, {"z=b": 1.0}), Regression(sf.Logistic(), [0.0, 1.0], {"z=b": [1, 2]})
+    u, y = Regression(sf.regressions.Probit(), 0.5, {"z=b": 1.0}), Regression(sf.Logistic(), [0.0, 1.0], {"z=b": [1, 2]})
     cpds = {"z": [0.4, 0.6], "u": u, "y": y}
     bn = sf.BayesNet("z -> u; z -> y", cpds, [Z, U, Y])
     with pytest.warns(SufficeNote, match="keeps a table of 'u', but not the regression"):
@@ -498,7 +520,9 @@ def test_other_formats(tmp_path: Any) -> None:
     assert again["u"].probs[:, 1] == pytest.approx(stats.norm.cdf([0.5, 1.5]))
     assert again.query("z", {"y": "r"}).probs == pytest.approx(bn.query("z", {"y": "r"}).probs)
     with pytest.raises(sf.SufficeError, match=r"holds only finite variables, and 'x' is none; write \.json"):
-        sf.write(sf.BayesNet("x -> u", {"x": sf.Gaussian(), "u": Regression(sf.Probit(), 0.5)}, [U]), tmp_path / "no.bif")
+        sf.write(
+            sf.BayesNet("x -> u", {"x": sf.Gaussian(), "u": Regression(sf.regressions.Probit(), 0.5)}, [U]), tmp_path / "no.bif"
+        )
 
 
 def test_ordered_states(tmp_path: Any) -> None:
@@ -511,7 +535,7 @@ def test_ordered_states(tmp_path: Any) -> None:
     assert bn.query("z", {"x": 1.5, "y": "q"}).probs[0] == pytest.approx(0.4 * table[0, 1] / (np.array([0.4, 0.6]) @ table[:, 1]))
     with pytest.raises(ModelError, match="'y', a proportional odds regression on the number 'x'"):
         bn.query("z", {"y": "p"})
-    drawn = bn.query("y", method=sf.LikelihoodWeighting(50_000))
+    drawn = bn.query("y", method=sf.methods.LikelihoodWeighting(50_000))
     x = np.linspace(-9, 9, 20_001)
     low = sum(w * expit(-1.0 - 0.8 * x + s) for w, s in ((0.4, 0.0), (0.6, 1.0))) @ stats.norm.pdf(x) * (x[1] - x[0])
     assert abs(drawn["p"] - low) < 4 * drawn.error[0]

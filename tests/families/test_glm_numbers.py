@@ -21,13 +21,13 @@ from suffice.learning.complete.irls import fitted
 from suffice.variables import Count, Finite, Real
 
 FAMILIES = {
-    "linear": (Real("y"), sf.Linear()),
-    "probit": (Finite("y", ["a", "b"]), sf.Probit()),
-    "binomial": (Count("y"), sf.BinomialLogit(trials="n")),
-    "poisson": (Count("y"), sf.PoissonLog()),
-    "negative binomial": (Count("y"), sf.NegativeBinomialLog()),
-    "gamma log": (Real("y"), sf.GammaLog()),
-    "gamma inverse": (Real("y"), sf.GammaInverse()),
+    "linear": (Real("y"), sf.regressions.Linear()),
+    "probit": (Finite("y", ["a", "b"]), sf.regressions.Probit()),
+    "binomial": (Count("y"), sf.regressions.BinomialLogit(trials="n")),
+    "poisson": (Count("y"), sf.regressions.PoissonLog()),
+    "negative binomial": (Count("y"), sf.regressions.NegativeBinomialLog()),
+    "gamma log": (Real("y"), sf.regressions.GammaLog()),
+    "gamma inverse": (Real("y"), sf.regressions.GammaInverse()),
 }
 DISPERSION = {"negative binomial": 0.7}
 
@@ -173,7 +173,7 @@ def test_longley():
     numbers = np.array([[float(c) for c in r.split()] for r in LONGLEY.replace("\n", ";").split(";")])
     names = ["y", "deflator", "gnp", "unemployed", "forces", "population", "year"]
     data = scan(dict(zip(names, numbers.T, strict=True)))
-    cpd = fitted(data.schema["y"], [data.schema[n] for n in names[1:]], data, sf.Linear())
+    cpd = fitted(data.schema["y"], [data.schema[n] for n in names[1:]], data, sf.regressions.Linear())
     expected = np.array(CERTIFIED)
     np.testing.assert_allclose([cpd.intercept, *cpd.coefficients], expected[:, 0], rtol=1e-11)
     np.testing.assert_allclose(cpd.standard_errors, expected[:, 1], rtol=1e-11)
@@ -190,7 +190,7 @@ def test_stackloss():
     """Brownlee's data, as statsmodels prints its ordinary least squares."""
     numbers = np.array([[float(c) for c in r.split()] for r in STACKLOSS.replace("\n", ";").split(";")])
     data = scan(dict(zip(["air", "water", "acid", "loss"], numbers.T, strict=True)))
-    cpd = fitted(data.schema["loss"], [data.schema[n] for n in ("air", "water", "acid")], data, sf.Linear())
+    cpd = fitted(data.schema["loss"], [data.schema[n] for n in ("air", "water", "acid")], data, sf.regressions.Linear())
     np.testing.assert_allclose(
         [cpd.intercept, *cpd.coefficients], [-39.91967442, 0.7156402005, 1.2952861244, -0.1521225191], rtol=1e-9
     )
@@ -225,7 +225,7 @@ COUNTED = ("trials", "binomial", "poisson", "negative binomial")
 
 
 def family_of(name: str) -> Any:
-    return {"softmax": sf.Logistic(), "binomial": sf.BinomialLogit(trials="trials")}.get(name) or FAMILIES[name][1]
+    return {"softmax": sf.Logistic(), "binomial": sf.regressions.BinomialLogit(trials="trials")}.get(name) or FAMILIES[name][1]
 
 
 def opened(table: Any, name: str, parents: str, **options: Any) -> tuple[Any, Any, Any]:

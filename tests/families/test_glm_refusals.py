@@ -22,7 +22,7 @@ TWO = np.array(list("pq"))[RNG.integers(0, 2, N)]
 COUNTS, TRIALS = RNG.poisson(2, N), RNG.integers(1, 9, N)
 SUCCESSES, POSITIVE = RNG.binomial(TRIALS, 0.4), np.exp(V)
 BINARY = {"y": Finite("y", ["p", "q"])}
-BINOMIAL = sf.BinomialLogit(trials="t")
+BINOMIAL = sf.regressions.BinomialLogit(trials="t")
 
 
 def states(yes: Any) -> Any:
@@ -34,7 +34,7 @@ def refused(family: Any, message: str, columns: dict[str, Any], variables: dict[
     weights = options.get("weights")
     parents = [n for n in columns if n not in ("y", weights)]
     declared = {"t": Count("t")} if "t" in columns else {}
-    if isinstance(family, (sf.PoissonLog, sf.NegativeBinomialLog, sf.BinomialLogit)):
+    if isinstance(family, (sf.regressions.PoissonLog, sf.regressions.NegativeBinomialLog, sf.regressions.BinomialLogit)):
         declared["y"] = Count("y")
     graph, kinds = "; ".join(f"{p} -> y" for p in parents) or "y", {**declared, **(variables or {})}
     with pytest.raises(SufficeError, match=message) as error:
@@ -45,7 +45,7 @@ def refused(family: Any, message: str, columns: dict[str, Any], variables: dict[
     return text
 
 
-@pytest.mark.parametrize("family", [sf.Logistic(), sf.Probit()])
+@pytest.mark.parametrize("family", [sf.Logistic(), sf.regressions.Probit()])
 @pytest.mark.parametrize(
     ("columns", "by"),
     [
@@ -67,7 +67,7 @@ def test_separation_of_a_state_of_several():
     refused(sf.Logistic(), "'x'.* separates? its values", {"x": X, "v": V, "y": np.where(X > 1, "r", TWO)})
 
 
-@pytest.mark.parametrize("family", [sf.PoissonLog(), sf.NegativeBinomialLog()])
+@pytest.mark.parametrize("family", [sf.regressions.PoissonLog(), sf.regressions.NegativeBinomialLog()])
 def test_separation_of_counts(family):
     """No count above 0 in a state, or only at one end of a number."""
     refused(family, "'z=b' separates", {"z": Z, "x": X, "y": np.where(Z == "b", 0, COUNTS)})
@@ -98,13 +98,21 @@ def test_one_light_row_prevents_separation(weight):
     assert cpd.coefficients[0, 0] == pytest.approx(np.log(4 / weight) - np.log(3 / 5), rel=1e-9)
 
 
-FAMILIES = [sf.Logistic(), sf.Probit(), sf.Linear(), sf.PoissonLog(), sf.NegativeBinomialLog(), sf.GammaLog(), sf.GammaInverse()]
+FAMILIES = [
+    sf.Logistic(),
+    sf.regressions.Probit(),
+    sf.regressions.Linear(),
+    sf.regressions.PoissonLog(),
+    sf.regressions.NegativeBinomialLog(),
+    sf.regressions.GammaLog(),
+    sf.regressions.GammaInverse(),
+]
 
 
 def child_of(family: Any) -> Any:
-    if isinstance(family, (sf.Logistic, sf.Probit)):
+    if isinstance(family, (sf.Logistic, sf.regressions.Probit)):
         return TWO
-    return COUNTS if isinstance(family, (sf.PoissonLog, sf.NegativeBinomialLog)) else POSITIVE
+    return COUNTS if isinstance(family, (sf.regressions.PoissonLog, sf.regressions.NegativeBinomialLog)) else POSITIVE
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: type(f).__name__)
@@ -133,14 +141,14 @@ def test_a_ridge_lets_them_exist(family):
     assert b[1] == pytest.approx(2 * b[0], rel=1e-7, abs=1e-10)
 
 
-@pytest.mark.parametrize("family", [sf.Logistic(), sf.Probit()])
+@pytest.mark.parametrize("family", [sf.Logistic(), sf.regressions.Probit()])
 def test_a_child_with_one_state(family):
     refused(family, "no row has y=q", {"x": X, "y": np.full(N, "p")}, BINARY)
     refused(family, "no row has y=q", {"y": np.full(N, "p")}, BINARY)
     refused(family, "no row has y=p", {"x": [1.0], "y": ["q"]}, BINARY)
 
 
-@pytest.mark.parametrize("family", [sf.PoissonLog(), sf.NegativeBinomialLog()])
+@pytest.mark.parametrize("family", [sf.regressions.PoissonLog(), sf.regressions.NegativeBinomialLog()])
 def test_counts_that_are_none(family):
     refused(family, "'y' cannot be fitted: every count in the data is 0", {"x": X, "y": 0 * COUNTS})
     refused(family, "row 1, column 'y': 0.5 is not a count", {"x": X, "y": 0.5 + 0 * X})
@@ -148,13 +156,19 @@ def test_counts_that_are_none(family):
 
 
 def test_counts_without_more_spread_than_poisson():
-    refused(sf.NegativeBinomialLog(), "'y' has no more spread .* use PoissonLog", {"x": X, "y": RNG.binomial(10, 0.9, N)})
-    refused(sf.NegativeBinomialLog(), "no more spread", {"x": X, "y": np.full(N, 3)})
+    refused(
+        sf.regressions.NegativeBinomialLog(), "'y' has no more spread .* use PoissonLog", {"x": X, "y": RNG.binomial(10, 0.9, N)}
+    )
+    refused(sf.regressions.NegativeBinomialLog(), "no more spread", {"x": X, "y": np.full(N, 3)})
 
 
-@pytest.mark.parametrize("family", [sf.Linear(), sf.GammaLog(), sf.GammaInverse()])
+@pytest.mark.parametrize("family", [sf.regressions.Linear(), sf.regressions.GammaLog(), sf.regressions.GammaInverse()])
 def test_nothing_left_for_the_dispersion(family):
-    exact = {sf.Linear: 2 * X + V, sf.GammaLog: np.exp(0.3 + 0.5 * X + V), sf.GammaInverse: 1 / (9 + X + V)}[type(family)]
+    exact = {
+        sf.regressions.Linear: 2 * X + V,
+        sf.regressions.GammaLog: np.exp(0.3 + 0.5 * X + V),
+        sf.regressions.GammaInverse: 1 / (9 + X + V),
+    }[type(family)]
     refused(
         family, "in the data it is a function of 'x', 'v', and its dispersion would be 0; give more", {"x": X, "v": V, "y": exact}
     )
@@ -165,7 +179,7 @@ def test_nothing_left_for_the_dispersion(family):
     refused(family, "the column 'x' of its parent 'x' is constant", {"x": [1.0], "y": [3.0]})
 
 
-@pytest.mark.parametrize("family", [sf.GammaLog(), sf.GammaInverse()])
+@pytest.mark.parametrize("family", [sf.regressions.GammaLog(), sf.regressions.GammaInverse()])
 def test_numbers_that_are_not_above_zero(family):
     refused(family, f"'y' has the value 0, and {type(family).__name__} is a family of numbers above 0", {"y": np.maximum(V, 0)})
     refused(family, "'y' has the value -", {"x": X, "y": V})
@@ -177,25 +191,25 @@ def test_trials():
     refused(BINOMIAL, "column 't': .*.5 is not a count", {**columns, "t": TRIALS + 0.5}, {"t": Real("t")})
     refused(BINOMIAL, "the data has no successes", {**columns, "y": 0 * SUCCESSES})
     refused(BINOMIAL, "the data has no failures", {**columns, "y": TRIALS})
-    refused(sf.BinomialLogit(), "needs the name of the parent of 'y' that holds the trials", columns)
+    refused(sf.regressions.BinomialLogit(), "needs the name of the parent of 'y' that holds the trials", columns)
     refused(BINOMIAL, "the trials 't' of 'y' must be one of its parents: add the edge t -> y", {"x": X, "y": SUCCESSES})
     refused(BINOMIAL, "the trials 't' of 'y' must be a number", {**columns, "t": Z}, {"t": Finite("t", list("abc"))})
     refused(
         BINOMIAL, "BinomialLogit is a family of counts, and 'y' is Finite", {**columns, "y": Z}, {"y": Finite("y", list("abc"))}
     )
-    refused(sf.BinomialLogit(trials="t", offset="t"), "'t' cannot be both", columns)
+    refused(sf.regressions.BinomialLogit(trials="t", offset="t"), "'t' cannot be both", columns)
 
 
-@pytest.mark.parametrize("family", [sf.PoissonLog, sf.Linear, sf.GammaLog])
+@pytest.mark.parametrize("family", [sf.regressions.PoissonLog, sf.regressions.Linear, sf.regressions.GammaLog])
 def test_offsets(family):
-    y = COUNTS if family is sf.PoissonLog else POSITIVE
+    y = COUNTS if family is sf.regressions.PoissonLog else POSITIVE
     refused(family(offset="o"), "the offset 'o' of 'y' must be one of its parents: add the edge o -> y", {"x": X, "y": y})
     refused(family(offset="o"), "did you mean 'oo'", {"oo": X, "y": y})
     refused(family(offset="o"), "the offset 'o' of 'y' must be a number, not states", {"o": Z, "y": y})
 
 
 def test_an_offset_beyond_the_doubles():
-    refused(sf.PoissonLog(offset="o"), "'y' has nowhere to start from: rescale", {"o": 1000 * V, "y": COUNTS})
+    refused(sf.regressions.PoissonLog(offset="o"), "'y' has nowhere to start from: rescale", {"o": 1000 * V, "y": COUNTS})
 
 
 @pytest.mark.parametrize("family", FAMILIES[1:], ids=lambda f: type(f).__name__)
@@ -211,18 +225,18 @@ def test_a_missing_number_that_is_not_gaussian_and_has_children(family):
     ("family", "y", "message"),
     [
         (sf.Logistic(), V, "'y' is a number with 80 different values, and Logistic is a family of states"),
-        (sf.Probit(), V, "'y' is a number with 80 different values, and Probit is a family of states"),
-        (sf.Probit(), Z, "Probit is a family of finite nodes of two states, and 'y' is Finite"),
-        (sf.Linear(), TWO, "Linear is a family of real nodes, and 'y' is Finite"),
-        (sf.GammaLog(), TWO, "GammaLog is a family of real nodes"),
-        (sf.GammaInverse(), TWO, "GammaInverse is a family of real nodes"),
+        (sf.regressions.Probit(), V, "'y' is a number with 80 different values, and Probit is a family of states"),
+        (sf.regressions.Probit(), Z, "Probit is a family of finite nodes of two states, and 'y' is Finite"),
+        (sf.regressions.Linear(), TWO, "Linear is a family of real nodes, and 'y' is Finite"),
+        (sf.regressions.GammaLog(), TWO, "GammaLog is a family of real nodes"),
+        (sf.regressions.GammaInverse(), TWO, "GammaInverse is a family of real nodes"),
     ],
 )
 def test_children_of_another_kind(family, y, message):
     refused(family, message, {"x": X, "y": y})
 
 
-@pytest.mark.parametrize("family", [sf.PoissonLog(), sf.NegativeBinomialLog()])
+@pytest.mark.parametrize("family", [sf.regressions.PoissonLog(), sf.regressions.NegativeBinomialLog()])
 def test_counts_must_be_declared(family):
     refused(family, "row 1, column 'y': .* is not a count", {"x": X, "y": V}, {"y": Real("y")})
     refused(
@@ -231,29 +245,43 @@ def test_counts_must_be_declared(family):
         {"x": X, "y": Z},
         {"y": Finite("y", list("abc"))},
     )
-    refused(sf.Linear(), "Linear is a family of real nodes, and 'y' is Count", {"x": X, "y": COUNTS}, {"y": Count("y")})
+    refused(
+        sf.regressions.Linear(), "Linear is a family of real nodes, and 'y' is Count", {"x": X, "y": COUNTS}, {"y": Count("y")}
+    )
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: sf.Linear(ridge=-1), SufficeError, "the ridge of Linear must be a number from 0 up"),
-        (lambda: sf.PoissonLog(ridge=float("nan")), SufficeError, "ridge of PoissonLog"),
-        (lambda: sf.PoissonLog(ridge="1"), SufficeError, "ridge of PoissonLog"),
-        (lambda: sf.PoissonLog(offset=1), SufficeError, "the offset of PoissonLog is the name of a parent, not 1"),
-        (lambda: sf.BinomialLogit(trials=10), SufficeError, "the trials of BinomialLogit is the name of a parent, not 10"),
+        (lambda: sf.regressions.Linear(ridge=-1), SufficeError, "the ridge of Linear must be a number from 0 up"),
+        (lambda: sf.regressions.PoissonLog(ridge=float("nan")), SufficeError, "ridge of PoissonLog"),
+        (lambda: sf.regressions.PoissonLog(ridge="1"), SufficeError, "ridge of PoissonLog"),
+        (lambda: sf.regressions.PoissonLog(offset=1), SufficeError, "the offset of PoissonLog is the name of a parent, not 1"),
         (
-            lambda: sf.Linear().check(Real("y"), [Finite(f"z{i}", range(1000)) for i in range(5)]),
+            lambda: sf.regressions.BinomialLogit(trials=10),
+            SufficeError,
+            "the trials of BinomialLogit is the name of a parent, not 10",
+        ),
+        (
+            lambda: sf.regressions.Linear().check(Real("y"), [Finite(f"z{i}", range(1000)) for i in range(5)]),
             TooLarge,
             "4,99.* parameters, a Hessian of",
         ),
-        (lambda: RegressionCpd(Real("y"), (Real("x"),), sf.Linear(), 0.0, [1.0, 2.0]), ModelError, "coefficients of 'y'"),
-        (lambda: RegressionCpd(Real("y"), (Real("x"),), sf.Linear(), np.inf, [1.0]), ModelError, "intercept of 'y'"),
-        (lambda: RegressionCpd(Real("y"), (), sf.Linear(), 0.0, [], dispersion=0.0), ModelError, "dispersion of 'y'"),
-        (lambda: RegressionCpd(Real("y"), (), sf.Linear(), 0.0, []).interval(), SufficeError, "'y' was not fitted"),
-        (lambda: RegressionCpd(Real("y"), (Real("x"),), sf.Linear(), 0.0, [1.0]).table(), ModelError, "'y' is a number"),
         (
-            lambda: RegressionCpd(Finite("y", ["a", "b"]), (Real("x"),), sf.Probit(), 0.0, [1.0]).table(),
+            lambda: RegressionCpd(Real("y"), (Real("x"),), sf.regressions.Linear(), 0.0, [1.0, 2.0]),
+            ModelError,
+            "coefficients of 'y'",
+        ),
+        (lambda: RegressionCpd(Real("y"), (Real("x"),), sf.regressions.Linear(), np.inf, [1.0]), ModelError, "intercept of 'y'"),
+        (lambda: RegressionCpd(Real("y"), (), sf.regressions.Linear(), 0.0, [], dispersion=0.0), ModelError, "dispersion of 'y'"),
+        (lambda: RegressionCpd(Real("y"), (), sf.regressions.Linear(), 0.0, []).interval(), SufficeError, "'y' was not fitted"),
+        (
+            lambda: RegressionCpd(Real("y"), (Real("x"),), sf.regressions.Linear(), 0.0, [1.0]).table(),
+            ModelError,
+            "'y' is a number",
+        ),
+        (
+            lambda: RegressionCpd(Finite("y", ["a", "b"]), (Real("x"),), sf.regressions.Probit(), 0.0, [1.0]).table(),
             ModelError,
             "'x' is a number",
         ),
@@ -268,14 +296,14 @@ def test_arguments(call, error, message):
 def test_too_few_iterations():
     data = scan({"x": X, "y": COUNTS}, variables={"y": Count("y")})
     with pytest.raises(SufficeError, match="'y' did not converge in 1 iterations"):
-        fitted(data.schema["y"], [data.schema["x"]], data, sf.PoissonLog(), max_iter=1)
+        fitted(data.schema["y"], [data.schema["x"]], data, sf.regressions.PoissonLog(), max_iter=1)
 
 
 def test_draws_beyond_the_doubles():
-    cpd = RegressionCpd(Count("y"), (Real("x"),), sf.PoissonLog(), 0.0, [1.0])
+    cpd = RegressionCpd(Count("y"), (Real("x"),), sf.regressions.PoissonLog(), 0.0, [1.0])
     with pytest.raises(SufficeError, match="too large: such counts cannot be drawn"):
         cpd.draw({"x": np.array([800.0])}, np.random.default_rng(0), 1)
-    below = RegressionCpd(Real("y"), (Real("x"),), sf.GammaInverse(), 0.0, [1.0])
+    below = RegressionCpd(Real("y"), (Real("x"),), sf.regressions.GammaInverse(), 0.0, [1.0])
     with pytest.raises(SufficeError, match="it must be above 0"):
         below.draw({"x": np.array([-1.0])}, np.random.default_rng(0), 1)
     assert below.log_prob({"x": np.array([-1.0]), "y": np.array([1.0])})[0] == -np.inf

@@ -384,12 +384,12 @@ def twins():
     return {"u": u.astype(str), **{n: (rng.random(60) < (u + 0.5) / 4).astype(str) for n in "ab"}}
 
 
-@pytest.mark.parametrize("prior", [BDeu(), HierarchicalDirichlet(), sf.LogisticNormal(variance=None)])
+@pytest.mark.parametrize("prior", [BDeu(), HierarchicalDirichlet(), sf.priors.LogisticNormal(variance=None)])
 def test_by_evidence_chooses_what_fit_does_with_ties(twins, prior):
     dag, ties = "u -> a; u -> b", [("a", "b")]
     choosing = EmpiricalBayes(prior) if isinstance(prior, BDeu) else prior
     tied = sf.fit(dag, twins, shared=ties)
-    plate = sf.Plate("u -> x", columns={"x": ["a", "b"]})
+    plate = sf.plates.Plate("u -> x", columns={"x": ["a", "b"]})
     for graph, shared in ((dag, ties), (plate, None), (tied, None), (tied, ()), (dag, None)):
         found = by_evidence(graph, twins, prior, shared=shared)
         bn = sf.fit(graph, twins, prior=choosing, shared=shared)
@@ -404,7 +404,7 @@ def test_by_evidence_takes_the_states_of_a_network_and_leaves_out_what_has_no_ev
     wide = sf.fit("u -> a", sf.scan(twins, variables={"a": ["False", "True", "?"]}))
     assert by_evidence(wide, twins, BDeu()) == sf.fit(wide, twins, prior=EmpiricalBayes(BDeu())).prior
     assert by_evidence(wide, twins, BDeu()) != by_evidence("u -> a", twins, BDeu())
-    partial = sf.Plate("a -> b", group="u", inside=["b"], pooling=sf.Partial())
+    partial = sf.plates.Plate("a -> b", group="u", inside=["b"], pooling=sf.plates.Partial())
     rows = {**twins, "u": np.sort(twins["u"])}
     assert by_evidence(partial, rows, Dirichlet()) == sf.fit(partial, rows, prior=EmpiricalBayes(Dirichlet())).prior.prior
     rows["r"] = np.random.default_rng(1).normal(size=60)

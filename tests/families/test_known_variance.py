@@ -15,7 +15,7 @@ from suffice import exponential as ef
 from suffice.errors import FitError, SufficeNote
 
 ROWS = {"c": ["a", "a", "a", "b", "c"], "y": [1.0, 2.0, 6.0, 8.0, -3.0]}
-PRIOR = (sf.K2(), sf.KnownVariance(4.0, mean=0.5, spread=3.0))
+PRIOR = (sf.K2(), sf.priors.KnownVariance(4.0, mean=0.5, spread=3.0))
 
 
 def test_it_is_the_conjugate_prior_of_each_class():
@@ -37,7 +37,7 @@ def test_it_is_the_conjugate_prior_of_each_class():
 def test_the_evidence_is_an_integral():
     y = [1.0, 2.0, 6.0]
     exact = quad(lambda m: np.prod(norm.pdf(y, m, 2.0)) * norm.pdf(m, 0.5, np.sqrt(3.0)), -20, 20)[0]
-    prior = sf.KnownVariance(4.0, 0.5, 3.0)
+    prior = sf.priors.KnownVariance(4.0, 0.5, 3.0)
     assert sf.score("y", {"y": y}, sf.Evidence(prior)) == pytest.approx(np.log(exact))
     first, rest = {"y": y[:2]}, {"y": y[2:]}
     assert sf.fit("y", first, prior=prior).update(rest) == sf.fit("y", {"y": y}, prior=prior)
@@ -76,10 +76,12 @@ def test_em_never_falls_and_ends_at_its_own_estimate():
 def test_defaults_come_from_the_data_and_hidden_classes_work():
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.normal(0, 1, 60), rng.normal(6, 1, 60)])
-    bn = sf.fit("y", {"y": y}, prior=sf.KnownVariance(1.0))
+    bn = sf.fit("y", {"y": y}, prior=sf.priors.KnownVariance(1.0))
     assert bn.prior.mean["y"] == pytest.approx(y.mean())
     assert bn.prior.spread["y"] == pytest.approx(y.var())
-    run = sf.em("k -> y", {"y": y}, hidden=[sf.Finite("k", ["u", "v"])], prior=(sf.Dirichlet(1), sf.KnownVariance(1.0)), seed=0)
+    run = sf.em(
+        "k -> y", {"y": y}, hidden=[sf.Finite("k", ["u", "v"])], prior=(sf.Dirichlet(1), sf.priors.KnownVariance(1.0)), seed=0
+    )
     assert sorted(run.model["y"].intercept) == pytest.approx([0.0, 6.0], abs=0.4)
 
 
@@ -91,14 +93,14 @@ def test_a_naive_bayes_classifier_with_shrunken_means():
 def test_what_is_refused():
     for wrong in (0, -1.0, np.nan, np.inf, "a", None):
         with pytest.raises(FitError, match="variance of KnownVariance must be a positive number"):
-            sf.KnownVariance(wrong)
+            sf.priors.KnownVariance(wrong)
     with pytest.raises(FitError, match="spread of KnownVariance of 'y' must be a positive number"):
-        sf.KnownVariance(1.0, spread={"y": 0.0})
+        sf.priors.KnownVariance(1.0, spread={"y": 0.0})
     with pytest.raises(FitError, match="mean of KnownVariance is a finite number"):
-        sf.KnownVariance(1.0, mean=np.nan)
+        sf.priors.KnownVariance(1.0, mean=np.nan)
     with pytest.raises(FitError, match="'z', which is not in the graph"):
-        sf.fit("y", {"y": [1.0, 2.0, 3.5]}, prior=sf.KnownVariance({"z": 1.0}))
+        sf.fit("y", {"y": [1.0, 2.0, 3.5]}, prior=sf.priors.KnownVariance({"z": 1.0}))
     with pytest.warns(SufficeNote, match="says nothing about 'y'"):
-        sf.fit("x -> y", {"x": [0.0, 1.0, 2.5, 3.0], "y": [1.0, 2.0, 3.5, 0.5]}, prior=sf.KnownVariance(1.0))
+        sf.fit("x -> y", {"x": [0.0, 1.0, 2.5, 3.0], "y": [1.0, 2.0, 3.5, 0.5]}, prior=sf.priors.KnownVariance(1.0))
     with pytest.raises(FitError, match="KnownVariance imagines no rows"):
-        sf.mixture({"y": [0.5, 1.0, 5.5, 6.0]}, 2, prior=(sf.Dirichlet(1), sf.KnownVariance(1.0)))
+        sf.mixture({"y": [0.5, 1.0, 5.5, 6.0]}, 2, prior=(sf.Dirichlet(1), sf.priors.KnownVariance(1.0)))

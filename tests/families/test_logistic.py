@@ -468,7 +468,10 @@ def test_json_gives_back_the_same_network(graph, tmp_path):
         (lambda bn: bn.query("three"), r"'three', a logistic regression on the number 'x', which is not observed"),
         (lambda bn: bn.query("z", {"three": "a"}), r"'three', a logistic regression on the number 'x', which is not observed"),
         (lambda bn: bn.entropy(), "'three' is a logistic regression, whose expectations have no formula"),
-        (lambda bn: sf.kl(bn, network(ridge=1.0)), "'three' is a logistic regression, whose expectations have no formula"),
+        (
+            lambda bn: sf.information.kl(bn, network(ridge=1.0)),
+            "'three' is a logistic regression, whose expectations have no formula",
+        ),
     ],
 )
 def test_what_needs_an_integral_over_a_real_parent_is_refused(ask, message):
@@ -482,7 +485,7 @@ def test_inference_with_a_real_parent_that_is_observed_or_does_not_matter():
     probs = probs_of(bn["three"], {"x": np.full(3, 1.0), "z": np.arange(3)})
     np.testing.assert_allclose(bn.query("three", {"x": 1.0}).probs, bn["z"].probs @ probs, rtol=1e-12)
     assert bn.query("x", {"z": "a"}).mean == pytest.approx(float(bn["x"].intercept))
-    assert sf.kl(bn, bn) == 0.0
+    assert sf.information.kl(bn, bn) == 0.0
     table = rows()
     one = {n: c[:1] for n, c in table.items()}
     whole = [bn.log_prob(one | {"z": [z]})[0] for z in "abc"]
@@ -539,8 +542,8 @@ def test_families_that_do_not_fit_are_refused(graph, families, message):
     ("of", "expected"),
     [
         (lambda bn, table: bn.entropy(), lambda table: table.entropy()),
-        (lambda bn, table: sf.kl(bn, table), lambda table: 0.0),
-        (lambda bn, table: sf.kl(table, bn), lambda table: 0.0),
+        (lambda bn, table: sf.information.kl(bn, table), lambda table: 0.0),
+        (lambda bn, table: sf.information.kl(table, bn), lambda table: 0.0),
     ],
 )
 def test_entropy_and_divergence_with_finite_parents(of, expected, finite):

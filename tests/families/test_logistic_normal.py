@@ -508,6 +508,6 @@ def test_groups_are_rows_of_a_plate():
     counts = [rng.multinomial(20, softmax(e)) for e in effects]
     rows = {"y": rows_of(counts)["y"], "hospital": rows_of(counts)["x"]}
     prior = {"y": LogisticNormal(correlated=True), "hospital": 1}
-    bn = sf.fit(sf.Plate("y", group="hospital"), rows, prior=prior)
+    bn = sf.fit(sf.plates.Plate("y", group="hospital"), rows, prior=prior)
     S = np.array(bn.prior.priors["y"].covariance["y"])
     assert S[0, 0] + S[1, 1] - 2 * S[0, 1] < S[0, 0] + S[2, 2] - 2 * S[0, 2]

@@ -398,7 +398,7 @@ def test_what_a_count_cannot_be_asked() -> None:
         (lambda: bn.query(["n", "c0"]), "'n' is a count, which is asked for alone"),
         (lambda: bn.most_probable(), "is not searched for"),
         (lambda: bn.query("c0", given={"n": 2.5}), "'n' is a count, 0, 1, 2, ..., and cannot be 2.5"),
-        (lambda: bn.query("n", method=sf.Gibbs()), "Gibbs sampling does not know"),
+        (lambda: bn.query("n", method=sf.methods.Gibbs()), "Gibbs sampling does not know"),
         (lambda: bn.query("n", interval=0.9), "an interval cannot be found for answers that depend on the count 'n'"),
     ]
     for ask, sentence in sentences:
@@ -409,9 +409,9 @@ def test_what_a_count_cannot_be_asked() -> None:
 def test_likelihood_weighting_draws_counts() -> None:
     bn = sf.BayesNet("u -> n", {"u": [0.3, 0.7], "n": Rates([1.0, 5.0])}, [U])
     exact = bn.query("u", given={"n": 2})
-    drawn = bn.query("u", given={"n": 2}, method=sf.LikelihoodWeighting(40_000))
+    drawn = bn.query("u", given={"n": 2}, method=sf.methods.LikelihoodWeighting(40_000))
     assert drawn["a"] == pytest.approx(exact["a"], abs=6 * float(drawn.error[0]))
-    assert bn.query("n", method=sf.LikelihoodWeighting(40_000)).mean == pytest.approx(3.8, abs=0.1)
+    assert bn.query("n", method=sf.methods.LikelihoodWeighting(40_000)).mean == pytest.approx(3.8, abs=0.1)
 
 
 def test_an_intervention_on_a_count_moves_into_its_children() -> None:
@@ -451,7 +451,7 @@ def test_statistics_and_models_with_counts_that_0_1_wrote_are_read() -> None:
     rows = {"u": ["a", "b", "a", "b", "a"], "n": [0, 3, 2, 5, 1], "y": [0.5, 1.5, 1.0, 4.0, 0.0]}
     data = sf.scan(rows, variables={"n": sf.Count})
     seen = sf.Statistics.load(reference / "counts_0_1.stats")
-    prior = (sf.BDeu(1), sf.NormalInverseGamma(), sf.Gamma())
+    prior = (sf.BDeu(1), sf.NormalInverseGamma(), sf.priors.Gamma())
     new = sf.fit("u -> n; u -> y; n -> y", data, prior=prior)
     assert sf.fit("u -> n; u -> y; n -> y", seen, prior=prior) == new
     assert sf.score(new, seen, sf.Evidence(prior)) == pytest.approx(sf.score(new, data, sf.Evidence(prior)), rel=1e-14)

@@ -88,7 +88,7 @@ def test_a_node_may_have_any_prior():
     rows = {**ROWS, "age": [30.0, 40.0, 55.0, 61.0, 70.0]}
     bn = sf.fit("smoke -> age; smoke -> lung", rows, prior={"age": sf.NormalInverseGamma(), "lung": [1, 1], "smoke": 1})
     assert bn["age"].interval(0.9)["variance"].lower.shape == (2,)
-    chosen = sf.fit(GRAPH, ROWS, prior={"lung": sf.HierarchicalDirichlet(), "smoke": [1, 1]})
+    chosen = sf.fit(GRAPH, ROWS, prior={"lung": sf.priors.HierarchicalDirichlet(), "smoke": [1, 1]})
     assert set(chosen.prior.priors["lung"].strength) == {"lung"}
     tied = sf.fit("x; y", {"x": list("aab"), "y": list("abb")}, prior={"x": [3, 1], "y": [3, 1]}, shared=[("x", "y")])
     assert tied["y"].probs == pytest.approx([6 / 10, 4 / 10])
@@ -122,9 +122,9 @@ def test_what_is_refused(prior, message):
 
 def test_a_number_is_chosen_of_plain_counts_only():
     with pytest.raises(FitError, match="this Dirichlet has several"):
-        sf.EmpiricalBayes(sf.Dirichlet([1, 2]))
+        sf.priors.EmpiricalBayes(sf.Dirichlet([1, 2]))
     with pytest.raises(FitError, match="PriorsByNode is not one of them"):
-        sf.by_evidence(GRAPH, ROWS, {"lung": [9, 1]})
+        sf.priors.by_evidence(GRAPH, ROWS, {"lung": [9, 1]})
 
 
 def test_words_of_the_command_line():
@@ -133,10 +133,10 @@ def test_words_of_the_command_line():
     assert prior_of('lung=2+"a+b"=1e+3,2+nig:1e+2/df=5') == (by_node, sf.NormalInverseGamma(100.0, 5.0))
     assert prior_of("lung = bdeu:3 + k2") == ({"lung": sf.BDeu(3.0)}, sf.K2())
     assert prior_of("y=logistic-normal/mean=0,1,0/covariance=1,0.5,0;0.5,1,0;0,0,1") == {
-        "y": sf.LogisticNormal([0.0, 1.0, 0.0], [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]])
+        "y": sf.priors.LogisticNormal([0.0, 1.0, 0.0], [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]])
     }
-    assert prior_of("logistic-normal/correlated") == sf.LogisticNormal(correlated=True)
-    assert prior_of("known-variance:4/mean=0/spread=10") == sf.KnownVariance(4.0, 0.0, 10.0)
+    assert prior_of("logistic-normal/correlated") == sf.priors.LogisticNormal(correlated=True)
+    assert prior_of("known-variance:4/mean=0/spread=10") == sf.priors.KnownVariance(4.0, 0.0, 10.0)
     for words, message in (
         ("x=", "nothing stands after"),
         ("=3", "without a name"),

@@ -24,7 +24,7 @@ FIXED = [1.043564299062, 2.067437489135]
 
 
 def fitted(data: Any = None, graph: str = "t -> y", **pooling: Any) -> Any:
-    plate = sf.Plate(graph, group="g", inside=["y"], pooling=sf.Partial(**pooling))
+    plate = sf.plates.Plate(graph, group="g", inside=["y"], pooling=sf.plates.Partial(**pooling))
     return sf.fit(plate, ROWS if data is None else data)["y"]
 
 
@@ -109,7 +109,7 @@ def test_unbalanced_groups_and_other_parents():
 
 
 def test_a_network_with_random_effects_is_updated_predicted_and_written(tmp_path):
-    plate = sf.Plate("t -> y", group="g", inside=["y"], pooling=sf.Partial(slopes=["t"]))
+    plate = sf.plates.Plate("t -> y", group="g", inside=["y"], pooling=sf.plates.Partial(slopes=["t"]))
     known = {"g": sf.Finite("g", sorted(set(ROWS["g"])))}
     parts = [sf.scan({n: c[s] for n, c in ROWS.items()}, variables=known) for s in (slice(0, 60), slice(60, 96))]
     after = sf.fit(plate, parts[0]).update(parts[1])
@@ -134,11 +134,15 @@ def test_what_is_refused():
     with pytest.raises(FitError, match="slopes names 'u', which is not a parent of 'y' that is a number"):
         fitted(slopes=["u"])
     with pytest.raises(FitError, match=r"'y' is inside of a plate with Partial\(\) and has the family Linear"):
-        sf.fit(sf.Plate("t -> y", group="g", inside=["y"], pooling=sf.Partial()), ROWS, families={"y": sf.Linear()})
+        sf.fit(
+            sf.plates.Plate("t -> y", group="g", inside=["y"], pooling=sf.plates.Partial()),
+            ROWS,
+            families={"y": sf.regressions.Linear()},
+        )
     with pytest.raises(FitError, match="the lines of its groups leave nothing but rounding"):
         fitted({**ROWS, "y": 1.0 + 2.0 * T + G})
     states = {"g": ROWS["g"], "y": ["a", "b"] * 48}
     with pytest.raises(FitError, match="slopes are of numbers"):
-        sf.fit(sf.Plate("y", group="g", pooling=sf.Partial(slopes=["t"])), states)
+        sf.fit(sf.plates.Plate("y", group="g", pooling=sf.plates.Partial(slopes=["t"])), states)
     with pytest.raises(FitError, match="no intervals of single groups"):
         fitted().interval()

@@ -27,10 +27,10 @@ def test_tables_are_as_large_as_the_list_says(name: str) -> None:
 
 
 def test_lists() -> None:
-    assert "munin" in sf.networks()
-    assert "penguins" in sf.tables()
-    assert re.search(r"^asia +8 nodes, 8 edges, 18 parameters", repr(sf.networks()), re.MULTILINE)
-    assert "<table>" in sf.networks()._repr_html_()
+    assert "munin" in sf.formats.networks()
+    assert "penguins" in sf.formats.tables()
+    assert re.search(r"^asia +8 nodes, 8 edges, 18 parameters", repr(sf.formats.networks()), re.MULTILINE)
+    assert "<table>" in sf.formats.networks()._repr_html_()
     with pytest.raises(sf.SufficeError, match="no bundled table 'penguin'; did you mean 'penguins'"):
         sf.table("penguin")
 
@@ -49,5 +49,5 @@ def test_names_on_the_command_line(run: Any) -> None:
     assert code == 0
     assert "munin4" in out
     assert "penguins" in out
-    assert json.loads(run("networks", "--json")[1])["tables"] == list(sf.tables())
+    assert json.loads(run("networks", "--json")[1])["tables"] == list(sf.formats.tables())
     assert run("schema", "penguins")[1].startswith("344 rows")

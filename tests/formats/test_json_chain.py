@@ -43,18 +43,18 @@ def written_down() -> dict[str, Chain]:
             sf.Template("x[-1] -> x -> n", first=["n -> x"]),
             {
                 "x": step["x"],
-                "n": sf.Rates([2.0, 5.0]),
-                "n[0]": sf.Rates(3.0),
+                "n": sf.regressions.Rates([2.0, 5.0]),
+                "n[0]": sf.regressions.Rates(3.0),
                 "x[0]": RegressionCpd(sf.Finite("x[0]", X.states), (N,), sf.Logistic(), [0.0], [[0.2]]),
             },
             [X, N],
         ),
-        "given": Chain("die[-1] -> die -> roll", TABLES, [DIE, ROLL], first=sf.Given({"die": [0.25, 0.75]})),
+        "given": Chain("die[-1] -> die -> roll", TABLES, [DIE, ROLL], first=sf.chains.Given({"die": [0.25, 0.75]})),
         "diffuse": Chain(
             "l[-1] -> l -> y; x[-1] -> x",
             {**step, "l": sf.Gaussian(0.0, {"l[-1]": 1.0}, 1.0), "y": sf.Gaussian(0.0, {"l": 1.0}, 2.0)},
             [X, Y, sf.Real("l")],
-            first=sf.Diffuse(),
+            first=sf.chains.Diffuse(),
         ),
         "lags": Chain("y[-2], y[-1] -> y", lags, [Y]),
         "regression": Chain("x[-1], u -> x", regressions, [X, u]),
@@ -91,7 +91,7 @@ def test_chains_differ_by_how_they_begin() -> None:
     assert chains["casino"] != chains["stationary"]
 
 
-def rolls(seed: int = 0) -> sf.Sequences:
+def rolls(seed: int = 0) -> sf.chains.Sequences:
     rng = np.random.default_rng(seed)
     return sf.sequences(
         {"id": np.repeat([1, 2, 3], 40), "roll": rng.choice(list("123456"), 120)}, by="id", variables={"roll": ROLL}
@@ -143,7 +143,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
             sf.read(path)
 
 
-def weather(seed: int, n: int = 4) -> sf.Sequences:
+def weather(seed: int, n: int = 4) -> sf.chains.Sequences:
     """Sequences of states, numbers and counts, which depend on the step before."""
     rng = np.random.default_rng(seed)
     rows: dict[str, list[Any]] = {"id": [], "x": [], "y": [], "n": []}
@@ -156,7 +156,7 @@ def weather(seed: int, n: int = 4) -> sf.Sequences:
     return sf.sequences(rows, by="id", variables={"n": N})
 
 
-@pytest.mark.parametrize("prior", [None, (sf.BDeu(2), sf.NormalInverseGamma(), sf.Gamma())])
+@pytest.mark.parametrize("prior", [None, (sf.BDeu(2), sf.NormalInverseGamma(), sf.priors.Gamma())])
 def test_fitted_to_complete_steps(prior: Any, tmp_path: Path) -> None:
     chain = sf.fit("x[-1] -> x; x, y[-1], y[-2] -> y; x -> n", weather(0, 40), prior=prior)
     sf.write(chain, tmp_path / "m.json")
@@ -188,10 +188,10 @@ def test_what_was_fixed_or_given_is_kept_and_not_counted(tmp_path: Path) -> None
     casino = written_down()["casino"]
     text = "die[-1] -> die -> roll"
     free = sf.em(text, rolls, hidden=[DIE], start=casino, max_iter=5, tol=0).model
-    given = sf.em(text, rolls, hidden=[DIE], first=sf.Given(casino), start=casino, max_iter=5, tol=0).model
+    given = sf.em(text, rolls, hidden=[DIE], first=sf.chains.Given(casino), start=casino, max_iter=5, tol=0).model
     fixed = sf.em(text, rolls, hidden=[DIE], start=casino, fixed={"roll": True}, max_iter=5, tol=0).model
     assert [free.n_parameters, given.n_parameters, fixed.n_parameters] == [13, 12, 3]
-    assert isinstance(given.first_slices, sf.Given)
+    assert isinstance(given.first_slices, sf.chains.Given)
     assert dict(given.fixed) == {"die[0]": True}
     assert "Given(...)" in repr(given)
     assert "Free" not in repr(given)
@@ -220,10 +220,12 @@ def test_entries_that_were_fixed_are_kept_and_not_counted(tmp_path: Path) -> Non
     known = {"level": ["intercept", "coefficients"], "y": ["intercept", "level"]}
     first = {"level[0]": sf.Gaussian(0.0, {}, 1.0)}
     how: dict[str, Any] = {"hidden": [sf.Real("level")], "max_iter": 3, "tol": 0}
-    anywhere = sf.em(text, steps, start=Chain(text, lines, first=sf.Diffuse()), first=sf.Diffuse(), fixed=known, **how).model
+    anywhere = sf.em(
+        text, steps, start=Chain(text, lines, first=sf.chains.Diffuse()), first=sf.chains.Diffuse(), fixed=known, **how
+    ).model
     start = Chain(text, {**lines, **first})
     some = sf.em(text, steps, start=start, fixed={**known, "level[0]": True}, **how).model
-    given = sf.em(text, steps, start=start, first=sf.Given(start), fixed=known, **how).model
+    given = sf.em(text, steps, start=start, first=sf.chains.Given(start), fixed=known, **how).model
     free = sf.em(
         text, steps, start=start, fixed={"level": ["intercept", "coefficients", "variance"], "level[0]": True}, **how
     ).model
@@ -240,11 +242,11 @@ def test_entries_that_were_fixed_are_kept_and_not_counted(tmp_path: Path) -> Non
 
 def test_first_slices_that_are_given_stay_in_an_update() -> None:
     a, b = sf.sequences({"x": list("aabbaab")}), sf.sequences({"x": list("aabbaabc")})
-    chain = sf.fit("x[-1] -> x", a, first=sf.Given({"x": [0.5, 0.5]}), prior=sf.Dirichlet(1))
+    chain = sf.fit("x[-1] -> x", a, first=sf.chains.Given({"x": [0.5, 0.5]}), prior=sf.Dirichlet(1))
     assert chain.n_parameters == 2
     assert chain.log_likelihood() == pytest.approx(chain.log_likelihood(a))
     more = chain.update(a)
-    assert isinstance(more.first_slices, sf.Given)
+    assert isinstance(more.first_slices, sf.chains.Given)
     assert more["x[0]"].probs.tolist() == [0.5, 0.5]
     with pytest.raises(sf.SufficeError, match=r"the first slices are given, and 'x\[0\]' is of"):
         chain.update(b)

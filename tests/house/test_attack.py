@@ -84,7 +84,7 @@ def test_arrays_as_numpy_writes_them(saved: Path) -> None:
 def test_lone_surrogates(saved: Path) -> None:
     rewritten(saved, "header.json", lambda text: text.replace(b'"a"', b'"\\ud800"'))
     assert "not Unicode" in refusal(lambda: sf.Statistics.load(saved))
-    for model in (sf.load("asia"), sf.RBM([sf.Finite("asia", ["a", "b"])], [[1.0]], [0.0], [0.2])):
+    for model in (sf.load("asia"), sf.undirected.RBM([sf.Finite("asia", ["a", "b"])], [[1.0]], [0.0], [0.2])):
         text = json_of(model).replace('"asia"', '"\\ud800"')
         assert "not Unicode" in refusal(lambda text=text: model_in(text, ".json"))
 
@@ -92,7 +92,7 @@ def test_lone_surrogates(saved: Path) -> None:
 def test_json_of_wrong_types() -> None:
     """Each number of a prior and of a regression replaced by something else: refused, or a model that can be written again."""
     counts = sf.scan({"y": [0.5, 1.5, 3.0, 2.0], "n": [1, 2, 0, 4]}, {"n": sf.Count("n")})
-    glm = json.loads(json_of(sf.fit("y -> n", counts, families={"n": sf.PoissonLog(1.0)})))
+    glm = json.loads(json_of(sf.fit("y -> n", counts, families={"n": sf.regressions.PoissonLog(1.0)})))
     bdeu = json.loads(json_of(sf.fit("x", {"x": ["a", "b"]}, prior=sf.BDeu(1))))
     places = [
         (glm, glm["cpds"]["n"]),
@@ -125,7 +125,7 @@ def test_names_of_parquet_that_are_not_utf8(tmp_path: Path) -> None:
 
 def test_a_word_that_is_a_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text(" \ufeff\ncat ")
-    assert sf.read_conll(tmp_path / "a.conll")["column1"].to_pylist() == ["\ufeff", "cat"]
+    assert sf.labels.read_conll(tmp_path / "a.conll")["column1"].to_pylist() == ["\ufeff", "cat"]
 
 
 def test_cells_of_text_files(tmp_path: Path) -> None:

@@ -7,31 +7,80 @@ import doctest
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 import suffice as sf
+from suffice.earlier import TOPIC
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_public_name_exists_and_has_an_example() -> None:
-    finder = doctest.DocTestFinder(recurse=True)
+TOPICS = [name for name in sf._MODULES.split() if name not in ("estimators", "exponential")]
+"""Modules by topic; the two others have tests of their own."""
+
+WITHOUT_EXAMPLE = {"SufficeError", "SufficeNote", "BGe"}
+
+
+def names_of(topic: str) -> list[str]:
+    """The public names of a topic: those that it lists, or all that it defines."""
+    module = getattr(sf, topic)
+    own = [n for n, x in vars(module).items() if getattr(x, "__module__", "") == module.__name__ and isinstance(x, type)]
+    return getattr(module, "__all__", [n for n in own if not n.startswith("_")])
+
+
+def examples_of(thing: object, name: str) -> bool:
+    return any(t.examples for t in doctest.DocTestFinder(recurse=True).find(thing, name))
+
+
+def test_the_front_door_has_few_names_and_each_an_example() -> None:
+    assert len(sf.__all__) <= 80
+    assert sf.__all__ == sorted(sf.__all__)
     for name in sf.__all__:
         thing = getattr(sf, name)
-        if name in ("SufficeError", "SufficeNote", "BGe"):
-            continue
-        assert thing.__doc__, name
-        assert any(t.examples for t in finder.find(thing, name)), f"{name} has no runnable example"
+        assert name in WITHOUT_EXAMPLE or thing.__doc__, name
+        assert name in WITHOUT_EXAMPLE or examples_of(thing, name), f"{name} has no runnable example"
     with pytest.raises(AttributeError, match="nonsense"):
         sf.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_topic_says_what_it_is_and_its_names_have_examples(topic: str) -> None:
+    assert getattr(sf, topic).__doc__
+    moved = {name for name, home in TOPIC.items() if home == topic}
+    assert moved <= set(names_of(topic))
+    for name in moved - WITHOUT_EXAMPLE:
+        assert examples_of(getattr(getattr(sf, topic), name), name), f"{topic}.{name} has no runnable example"
+
+
+def test_names_of_0_1_are_found_until_0_3_with_one_note() -> None:
+    assert not set(TOPIC) & {*sf.__all__, *dir(sf)}
+    assert len(TOPIC) + len(sf.__all__) == 213
+    for name, topic in TOPIC.items():
+        vars(sf).pop(name, None)
+        with pytest.warns(sf.SufficeNote, match=rf"suffice\.{topic}\.{name} since 0\.2") as told:
+            found = getattr(sf, name)
+        assert found is getattr(getattr(sf, topic), name)
+        assert [w.filename for w in told] == [__file__]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert getattr(sf, name) is found  # silent from here on
+
+
+def test_an_old_name_is_imported_from_the_users_line() -> None:
+    vars(sf).pop("BDs", None)
+    with pytest.warns(sf.SufficeNote, match=r"suffice\.priors\.BDs") as told:
+        from suffice import BDs  # noqa: F401
+    assert [w.filename for w in told] == [__file__]
 
 
 def test_type_checkers_find_the_same_names() -> None:
     imports = [node for node in ast.walk(ast.parse(Path(sf.__file__).read_text())) if isinstance(node, ast.ImportFrom)]
     seen = {a.asname: node.module for node in imports for a in node.names if a.asname}
-    assert seen == {name: f"suffice.{home}" for name, home in sf._HOME.items()}
+    modules = dict.fromkeys(sf._MODULES.split(), "suffice")
+    assert seen == {name: f"suffice.{home}" for name, home in sf._HOME.items()} | modules
 
 
 def test_import_takes_only_numpy_and_the_standard_library() -> None:

@@ -29,7 +29,7 @@ rows: int = data.n_rows
 found = sf.search(data, sf.BIC(), sf.HillClimb())
 directions = found.directions
 dag = found.dag
-names = sf.networks()
+names = sf.formats.networks()
 penguins = sf.table("penguins").schema
 
 table = {"smoke": ["no", "yes", "yes"], "lung": ["no", "no", "yes"]}
@@ -38,26 +38,26 @@ again: sf.BayesNet = sf.fit(dag, sf.gather(data, dag), prior={"lung": [[9, 1], [
 more: sf.BayesNet = sf.fit({"lung": ["smoke"]}, data, prior=(sf.BDeu(1), sf.NormalInverseGamma()))
 pairs: sf.BayesNet = sf.fit([("smoke", "lung")], data, prior=1, families={"lung": sf.Logistic()}, shared=[("a", "b")])
 same: sf.BayesNet = sf.fit(bn, "visits.parquet", objective=sf.Conditional("lung"), penalty=sf.L2(0.1))
-plate: sf.BayesNet = sf.fit(sf.Plate("smoke -> lung", group="hospital"), data)
+plate: sf.BayesNet = sf.fit(sf.plates.Plate("smoke -> lung", group="hospital"), data)
 predicted = fitted.predict(table, "lung")
 statistics: sf.Statistics = sf.gather(data, max_parents=2) + sf.gather(data, max_parents=2)
 points: float = sf.score("smoke -> lung", table, sf.Evidence(sf.BDeu(1)))
 parts: dict[str, float] = sf.score("smoke -> lung", table, by_node=True)
-prior = sf.by_evidence("smoke -> lung", table, sf.BDeu())
+prior = sf.priors.by_evidence("smoke -> lung", table, sf.BDeu())
 
 steps = sf.sequences(data, by="patient", order="day")
-chain: sf.Chain = sf.fit("ill[-1] -> ill", steps, first=sf.Stationary())
+chain: sf.Chain = sf.fit("ill[-1] -> ill", steps, first=sf.chains.Stationary())
 template: sf.Chain = sf.fit(sf.Template("ill[-1] -> ill"), steps)
 tagger: sf.Crf = sf.fit(sf.LinearChain("tag", "word"), steps, objective=sf.Conditional("tag"), penalty=sf.L1(0.1) + sf.L2(0.1))
 markov: sf.MarkovNet = sf.fit(sf.LogLinear([("a", "b")]), data, objective=sf.PseudoLikelihood(), penalty=sf.L1(0.1))
-undirected: sf.MarkovNet | sf.GaussianMarkovNet = sf.fit(sf.Graph("a -- b"), data)
-lines: sf.MarkovNet = sf.fit("a -- b", data, method=sf.IPF())
+undirected: sf.MarkovNet | sf.undirected.GaussianMarkovNet = sf.fit(sf.Graph("a -- b"), data)
+lines: sf.MarkovNet = sf.fit("a -- b", data, method=sf.methods.IPF())
 
 learned: sf.BayesNet = sf.learn(data)
-tabu: sf.BayesNet = sf.learn(table, sf.BIC(), sf.Tabu(), prior=None, constraints=sf.Forbid(("lung", "smoke")))
+tabu: sf.BayesNet = sf.learn(table, sf.BIC(), sf.methods.Tabu(), prior=None, constraints=sf.Forbid(("lung", "smoke")))
 by_steps: sf.Chain = sf.learn(steps, lags=2)
-joined: sf.MarkovNet | sf.GaussianMarkovNet = sf.learn(data, method=sf.Decomposable())
-lasso: sf.FoundGraph = sf.search(data, method=sf.GraphicalLasso())
+joined: sf.MarkovNet | sf.undirected.GaussianMarkovNet = sf.learn(data, method=sf.Decomposable())
+lasso: sf.results.FoundGraph = sf.search(data, method=sf.GraphicalLasso())
 cost = sf.search(data, dry_run=True)
 
 run = sf.em("ill -> a; ill -> b", data, hidden=[sf.Finite("ill", ["no", "cold", "flu"])], starts=3, prior=sf.BDeu(1))
@@ -66,22 +66,22 @@ converged: bool = run.converged
 states: sf.Chain = sf.em("s[-1] -> s -> y", steps, hidden={"s": ["u", "v"]}).model
 climbed: sf.BayesNet = sf.gradient("a -> b", data).model
 graph: sf.Dag = sf.structural_em(data, hidden=[sf.Finite("ill", ["no", "yes"])], score=sf.BIC(), method=sf.HillClimb()).dag
-classes: sf.BayesNet = sf.mixture(data, 3, sf.Tied()).model
-several = sf.mixture(data, range(1, 6), choose=sf.ICL()).choices
-regimes: sf.Chain = sf.hmm(steps, 3, covariance={"x": sf.Diagonal()}, sticky=1.0).model
-loadings: sf.BayesNet = sf.factors(data, 2, noise=sf.Spherical()).model
+classes: sf.BayesNet = sf.mixture(data, 3, sf.latent.Tied()).model
+several = sf.mixture(data, range(1, 6), choose=sf.choices.ICL()).choices
+regimes: sf.Chain = sf.hmm(steps, 3, covariance={"x": sf.latent.Diagonal()}, sticky=1.0).model
+loadings: sf.BayesNet = sf.factors(data, 2, noise=sf.latent.Spherical()).model
 
-strength: float = sf.bootstrap(data, sf.HillClimb(), n=50).strength("smoke", "lung")
-mean: float = sf.cross_validate(data, "smoke -> lung", folds=5).mean
-searched: float = sf.cross_validate(data, sf.HillClimb(), score=sf.AIC()).mean
-compared = sf.cross_validate(data, "lung -> smoke", objective=[sf.Likelihood(), sf.Conditional("lung")])
+strength: float = sf.bootstrap(data, method=sf.HillClimb(), n=50).strength("smoke", "lung")
+mean: float = sf.cross_validate(data, method="smoke -> lung", folds=5).mean
+searched: float = sf.cross_validate(data, sf.AIC(), sf.HillClimb()).mean
+compared = sf.cross_validate(data, method="lung -> smoke", objective=[sf.Likelihood(), sf.Conditional("lung")])
 accuracy: float = compared["Likelihood()"].accuracy
-posterior: float = sf.order_mcmc(data, samples=100).adjacent("smoke", "lung")
-p_value: float = sf.independence_test(data, "smoke", "lung").p_value
+posterior: float = sf.methods.order_mcmc(data, samples=100).adjacent("smoke", "lung")
+p_value: float = sf.independence.independence_test(data, "smoke", "lung").p_value
 report: str = str(sf.missingness(data))
 classifier: sf.BayesNet = sf.naive_bayes(data, "ill")
-distance: float = sf.kl(data, bn) + sf.entropy(bn)
-projected: sf.BayesNet = sf.project(bn, "smoke -> lung").model
+distance: float = sf.information.kl(data, bn) + sf.information.entropy(bn)
+projected: sf.BayesNet = sf.information.project(bn, "smoke -> lung").model
 stored = sf.read("net.json")
 if isinstance(stored, sf.BayesNet):
     sf.write(stored, "net.bif")
@@ -117,7 +117,7 @@ def test_a_script_has_no_untyped_expressions(tmp_path: Path) -> None:
 def test_what_functions_refuse_a_type_checker_refuses(tmp_path: Path) -> None:
     wrong = [
         'sf.fit("a -> b", {"a": []}, prior="BDeu")',
-        'sf.fit("a -> b", {"a": []}, first=sf.Free())',
+        'sf.fit("a -> b", {"a": []}, first=sf.chains.Free())',
         "sf.fit(3, {})",
         "sf.scan(3)",
         'sf.search("a.csv", "BIC")',

@@ -223,7 +223,7 @@ def ask_entropy(d: Drawn) -> None:
 
 
 def ask_by_sampling(d: Drawn) -> None:
-    method = d.some(sf.LikelihoodWeighting(200), sf.Gibbs(200))
+    method = d.some(sf.methods.LikelihoodWeighting(200), sf.methods.Gibbs(200))
     names = d.names()
     assert_sums_to_one(d.bn.query(names, d.given(*names), method=method).probs)
 

@@ -38,7 +38,7 @@ def coupled(seed: int = 0) -> sf.Chain:
     return sf.Chain(template, cpds, states)
 
 
-def with_gaps(chain: sf.Chain, seed: int = 1) -> sf.Sequences:
+def with_gaps(chain: sf.Chain, seed: int = 1) -> sf.chains.Sequences:
     """Sequences of unlike lengths and weights with missing cells, and some labels of `a`."""
     rng = np.random.default_rng(seed)
     table: dict[str, list[Any]] = {n: [] for n in ("id", "a", "u", "w", "y", "z")}
@@ -56,7 +56,7 @@ def factored(patch: pytest.MonkeyPatch, *, always: bool) -> None:
     patch.setattr(chain_factors, "DEARER", 0)
 
 
-def said(chain: sf.Chain, s: sf.Sequences) -> dict[str, Any]:
+def said(chain: sf.Chain, s: sf.chains.Sequences) -> dict[str, Any]:
     """All that a chain says of sequences, as arrays."""
     frames = {
         "filter": chain.filter(s),
@@ -67,7 +67,7 @@ def said(chain: sf.Chain, s: sf.Sequences) -> dict[str, Any]:
     return {**result, "log_prob": chain.log_prob(s), "best": chain.decode(s).log_prob}
 
 
-def e_step(chain: sf.Chain, s: sf.Sequences, **how: Any) -> tuple[Any, Any]:
+def e_step(chain: sf.Chain, s: sf.chains.Sequences, **how: Any) -> tuple[Any, Any]:
     hidden = [chain.variables[n] for n in HIDDEN]
     problem = chain_problem_of(chain.template, s, hidden=hidden, **how)
     return problem, problem.expected(problem.parameters({n: chain[n] for n in chain}))
@@ -140,7 +140,7 @@ def chains(m: int, k: int, *, far: float = 2.0, seed: int = 0) -> tuple[sf.Chain
     return sf.Chain(text, cpds, [*hidden, y]), hidden
 
 
-def shown(chain: sf.Chain, n: int, length: int) -> sf.Sequences:
+def shown(chain: sf.Chain, n: int, length: int) -> sf.chains.Sequences:
     table = chain.sample(n, length=length, seed=3)
     names = [n for n in chain.variables if not n.startswith("h")]
     return sf.sequences(

@@ -497,7 +497,7 @@ def test_finite_and_real_targets_are_shown_together() -> None:
 
 
 def test_draws_of_finite_and_real_targets_are_shown_together() -> None:
-    drawn = small().query(["u", "x"], method=sf.LikelihoodWeighting(2000))
+    drawn = small().query(["u", "x"], method=sf.methods.LikelihoodWeighting(2000))
     lines = repr(drawn).splitlines()
     assert lines[0].startswith("p(u, x), likelihood weighting")
     assert lines[5].split() == ["u", "probability", "node", "mean", "±", "sd"]
@@ -522,7 +522,7 @@ def test_no_column_of_numbers_takes_the_place_of_a_target() -> None:
     assert one.to_frame()["weight"].tolist() == ["a", "b"]
     assert repr(one).splitlines()[1].split() == ["weight", "mean", "weight_", "mean_", "sd"]
     assert list(two.to_frame().columns)[:2] == ["weight", "weight_"]
-    drawn = bn.query(["weight", "sd"], method=sf.LikelihoodWeighting(500)).to_frame()
+    drawn = bn.query(["weight", "sd"], method=sf.methods.LikelihoodWeighting(500)).to_frame()
     assert list(drawn.columns) == ["weight", "sd", "weight_"]
     assert set(drawn["weight"]) == {"a", "b"}
     commas = Mixture(("a", "b, c", "a, b", "c"), [1.0], NormalParts(np.zeros((1, 4)), np.eye(4)[None])).to_frame()

@@ -394,5 +394,5 @@ def test_gibbs_sums_targets_out_that_would_hardly_ever_move() -> None:
     tables = {"x": [0.97, 0.03], "y": [[0.9999, 0.0001], [0.0001, 0.9999]]}
     bn = sf.BayesNet("x -> y", tables, {"x": ["0", "1"], "y": ["0", "1"]})
     for seed in range(10):
-        answer = bn.query(["x", "y"], method=sf.Gibbs(), seed=seed)
+        answer = bn.query(["x", "y"], method=sf.methods.Gibbs(), seed=seed)
         assert abs(answer["0", "0"] - 0.97 * 0.9999) < 5 * answer.error[0, 0]

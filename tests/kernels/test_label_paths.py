@@ -87,6 +87,12 @@ def test_equals_go_to_the_smaller_label() -> None:
 
 def test_shapes_of_many_are_those_of_each() -> None:
     cells = ["McDonald", "été", "", "a\0b", "1999", "ß-X"]
-    for column in (sf.Shape("w"), sf.Suffix("w", 2), sf.Prefix("w", 2), sf.Lower("w"), sf.Derived("n", "w", str.title)):
+    for column in (
+        sf.labels.Shape("w"),
+        sf.labels.Suffix("w", 2),
+        sf.labels.Prefix("w", 2),
+        sf.labels.Lower("w"),
+        sf.labels.Derived("n", "w", str.title),
+    ):
         for some in (cells, [c for c in cells if c.isascii()], cells[:2], []):
             assert column.each(some) == [column.of(c) for c in some]

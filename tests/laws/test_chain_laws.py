@@ -251,7 +251,7 @@ def test_the_best_path_is_the_network_s_most_probable(seed: int) -> None:
     close(case.chain.decode(case.sequences()).log_prob[0], answer.log_prob)
 
 
-def problem_of(case: Case, s: sf.Sequences | None = None, **how: Any) -> ChainProblem:
+def problem_of(case: Case, s: sf.chains.Sequences | None = None, **how: Any) -> ChainProblem:
     return answers(
         chain_problem_of, case.chain.template, s or case.sequences(), hidden=case.declared, families=case.families, **how
     )
@@ -286,7 +286,7 @@ def test_the_e_step_is_enumeration(seed: int, lags: int, weighted: bool, zeros: 
         close(got, total, 1e-6)
 
 
-def expected(case: Case, s: sf.Sequences | None = None, **how: Any) -> tuple[float, dict[str, Any]]:
+def expected(case: Case, s: sf.chains.Sequences | None = None, **how: Any) -> tuple[float, dict[str, Any]]:
     """ln p of a case under its own chain, and what its tables are expected to count, its numbers to sum to."""
     problem = problem_of(case, s, **how)
     e = problem.expected(problem.parameters({n: case.chain[n] for n in case.chain}))
@@ -323,7 +323,7 @@ WAYS: dict[str, dict[str, Any]] = {
 def test_the_objective_never_falls(seed: int, lags: int, way: str) -> None:
     case = random_case(seed, Kinds(lags=lags), n=12)
     learnable(case)
-    for how in ({}, {"accelerate": sf.Squarem()}, {"batches": 2}):
+    for how in ({}, {"accelerate": sf.methods.Squarem()}, {"batches": 2}):
         try:
             run = _run(case, max_iter=10, tol=0, starts=1, **WAYS[way], **how)
         except FitError as error:
@@ -335,7 +335,7 @@ def test_the_objective_never_falls(seed: int, lags: int, way: str) -> None:
             close(run.model.log_likelihood(case.sequences()), run.log_likelihood, 1e-7)
 
 
-def _run(case: Case, **how: Any) -> sf.EmRun:
+def _run(case: Case, **how: Any) -> sf.results.EmRun:
     return answers(sf.em, case.chain.template, case.sequences(), hidden=case.declared, families=case.families, **how)
 
 
@@ -390,7 +390,7 @@ def test_counted_steps_add(seed: int, lags: int) -> None:
     case = _complete(random_case(seed, Kinds(lags=lags, regressions=False), n=6), seed)
     a, b, whole = (sf.gather(_some(case, some).sequences(), case.chain.template) for some in ([0, 1, 2], [3, 4, 5], range(6)))
     for one, both in zip(a + b, whole, strict=True):
-        parts = ("values",) if isinstance(one, sf.Counts) else ("keys", "count", "mean", "scatter")
+        parts = ("values",) if isinstance(one, sf.statistics.Counts) else ("keys", "count", "mean", "scatter")
         for part in parts:
             close(getattr(one, part), getattr(both, part))
 
@@ -500,7 +500,7 @@ def test_a_stationary_chain_is_one_whose_first_slice_is_written_down(seed: int, 
     rng = np.random.default_rng(seed)
     h, y = sf.Finite("h", [f"h{i}" for i in range(n)]), sf.Finite("y", ["u", "v", "w"])
     cpds = {"h": rng.dirichlet(np.ones(n), n), "y": rng.dirichlet(np.ones(3), n)}
-    settled = sf.Chain("h[-1] -> h -> y", cpds, [h, y], first=sf.Stationary())
+    settled = sf.Chain("h[-1] -> h -> y", cpds, [h, y], first=sf.chains.Stationary())
     pi = settled.stationary()
     close(pi @ cpds["h"], pi)
     written = sf.Chain("h[-1] -> h -> y", {**cpds, "h[0]": pi}, [h, y])
@@ -511,7 +511,7 @@ def test_a_stationary_chain_is_one_whose_first_slice_is_written_down(seed: int, 
     close(settled.log_prob(s), written.log_prob(s))
     a, b = settled.smooth(s), written.smooth(s)
     close(a.to_pandas(), b.to_pandas())
-    run = sf.em("h[-1] -> h -> y", s, hidden=[h], start=settled, first=sf.Stationary(), tol=0, max_iter=8)
+    run = sf.em("h[-1] -> h -> y", s, hidden=[h], start=settled, first=sf.chains.Stationary(), tol=0, max_iter=8)
     objective = np.array([t.objective for t in run.trace])
     assert (np.diff(objective) >= -1e-9).all()
     close(run.model.log_likelihood(s), run.log_likelihood)

@@ -47,7 +47,7 @@ def distribution(word: str) -> Cpd:
 EVERY: dict[str, Any] = {
     "table": Table(S, (U, V), RNG.dirichlet(np.ones(3), (2, 3))),
     "gaussian": ConditionalGaussian(Y, (U, X), RNG.normal(size=2), RNG.normal(size=(2, 1)), RNG.gamma(2.0, size=2)),
-    "poisson": sf.PoissonRates(N, (V,), RNG.gamma(2.0, size=3)),
+    "poisson": sf.results.PoissonRates(N, (V,), RNG.gamma(2.0, size=3)),
     **{name: regression(name) for name in REGRESSIONS},
     **{word: distribution(word) for word in KINDS},
 }
@@ -127,7 +127,7 @@ def test_nothing_is_undefined_moved_apart_it_is_another(cpd: Any) -> None:
 def test_draws_of_parameters_have_the_means_of_the_posterior() -> None:
     data = {"u": list("aabbb") * 8, "y": [0.5, 1.5, 4.0, 5.0, 6.5] * 8, "n": [1, 2, 0, 4, 3] * 8}
     rows = sf.scan(data, variables={"n": N})
-    prior = (sf.Dirichlet(1), sf.NormalInverseGamma(), sf.Gamma())
+    prior = (sf.Dirichlet(1), sf.NormalInverseGamma(), sf.priors.Gamma())
     bn = sf.fit("u -> y; u -> n", rows, prior=prior)
     for name, array in (("u", "probs"), ("y", "intercept"), ("n", "rates")):
         drawn = np.array([getattr(cpd, array) for cpd in bn[name].redrawn(4000, np.random.default_rng(0))])
@@ -136,7 +136,14 @@ def test_draws_of_parameters_have_the_means_of_the_posterior() -> None:
 
 @pytest.mark.parametrize(
     "prior",
-    [sf.BDeu(2), sf.K2(), sf.Dirichlet(0.5), sf.Gamma(2.0, 1.0), sf.KnownVariance(1.0, 0.0, 2.0), sf.Conjugate(2.0, [0.5])],
+    [
+        sf.BDeu(2),
+        sf.K2(),
+        sf.Dirichlet(0.5),
+        sf.priors.Gamma(2.0, 1.0),
+        sf.priors.KnownVariance(1.0, 0.0, 2.0),
+        sf.priors.Conjugate(2.0, [0.5]),
+    ],
 )
 def test_priors_are_read_as_they_were_written(prior: Any) -> None:
     assert prior_of(json.loads(json.dumps(prior.to_dict()))) == prior

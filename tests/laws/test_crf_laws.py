@@ -30,7 +30,7 @@ def table(seed: int, n: int = 40, L: int = 3, gaps: float = 0.0) -> dict[str, An
     return {**cells, "y": y}
 
 
-def rows(cells: dict[str, Any], **how: Any) -> sf.Sequences:
+def rows(cells: dict[str, Any], **how: Any) -> sf.chains.Sequences:
     return sf.sequences(cells, by="s", **how)
 
 

@@ -18,9 +18,9 @@ from tests.crf_oracles import by_name
 LABELS = ("B-p", "I-p", "O", "B-q")
 RULES: dict[str, Any] = {
     "none": None,
-    "BIO": sf.BIO(),
-    "pairs": sf.Transitions(forbidden=[("O", "O"), ("<s>", "B-q"), ("B-p", "</s>"), ("B-q", "I-p")]),
-    "only": sf.Transitions(
+    "BIO": sf.labels.BIO(),
+    "pairs": sf.labels.Transitions(forbidden=[("O", "O"), ("<s>", "B-q"), ("B-p", "</s>"), ("B-q", "I-p")]),
+    "only": sf.labels.Transitions(
         only=[("O", "B-p"), ("B-p", "O"), ("B-p", "I-p"), ("I-p", "I-p"), ("I-p", "O"), ("<s>", "O"), ("<s>", "B-p")]
     ),
 }
@@ -151,7 +151,7 @@ def test_weights_of_triples_that_are_0_are_first_order() -> None:
 
 def test_rules_that_forbid_nothing_change_nothing() -> None:
     chain, s, _ = case("none", [6, 2, 5], 1, False, 4, False)
-    free = sf.LinearChain("y", chain.features, transitions=sf.Transitions())
+    free = sf.LinearChain("y", chain.features, transitions=sf.labels.Transitions())
     one, other = (sf.fit(c, s, penalty=sf.L2(0.5), tol=1e-13) for c in (chain, free))
     np.testing.assert_allclose(one.weight_vector, other.weight_vector, atol=1e-5)
     np.testing.assert_allclose(one.log_prob(s), other.log_prob(s), atol=1e-6)
@@ -199,7 +199,7 @@ def test_few_long_sequences_with_forbidden_ends(n: int, size: float) -> None:
     rng = np.random.default_rng(n)
     labels = ["B-p", "I-p", "O"] * n
     rows = {"x": [f"a{i}" for i in rng.integers(0, 3, 3 * n)], "y": labels}
-    for rule in (sf.BIO(), sf.Transitions(forbidden=[("<s>", "O"), ("B-p", "</s>")])):
+    for rule in (sf.labels.BIO(), sf.labels.Transitions(forbidden=[("<s>", "O"), ("B-p", "</s>")])):
         chain = sf.LinearChain("y", [sf.Window(["x"])], unseen=True, transitions=rule)
         problem = LabelProblem.of(chain, opened(chain, sf.sequences(rows)))
         features: Any = problem.features

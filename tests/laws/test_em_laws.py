@@ -90,7 +90,7 @@ def test_the_objective_never_falls(seed: int, kind: str) -> None:
     columns = with_gaps(bn.sample(40, seed=seed), 0.3, seed)
     how = {"mle": {}, "mean": {"prior": sf.BDeu(3)}, "mode": {"prior": sf.Dirichlet(2), "estimate": sf.Mode()}}[kind]
     data = sf.scan(columns, variables=dict(bn.variables))
-    for extra in ({}, {"accelerate": sf.Squarem()}, {"batches": 4}):
+    for extra in ({}, {"accelerate": sf.methods.Squarem()}, {"batches": 4}):
         run = sf.em(bn.dag, data, max_iter=40, tol=0, **how, **extra)
         objective = np.array([t.objective for t in run.trace])
         assert (np.diff(objective) >= -1e-9 * (1 + np.abs(objective[1:]))).all()

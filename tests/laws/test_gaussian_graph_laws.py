@@ -130,7 +130,7 @@ def test_the_directed_twin_is_the_same_distribution(seed: int, p: int) -> None:
 @given(seeds, st.integers(2, 6))
 def test_node_lassos_are_minima(seed: int, p: int) -> None:
     rows = table(seed, p)
-    found = sf.search(rows, method=sf.Neighbourhoods(0.1, rule=sf.Or()))
+    found = sf.search(rows, method=sf.Neighbourhoods(0.1, rule=sf.methods.Or()))
     R = np.corrcoef(np.array(list(rows.values()))).reshape(p, p)
     B = found.details.coefficients
     pull = R - B @ R

@@ -14,10 +14,10 @@ from tests.toy_engine import toy
 
 FINITE: dict[str, Any] = {
     "neighbourhoods": sf.Neighbourhoods(penalty=0.02),
-    "neighbourhoods, or": sf.Neighbourhoods(n_penalties=4, rule=sf.Or()),
+    "neighbourhoods, or": sf.Neighbourhoods(n_penalties=4, rule=sf.methods.Or()),
     "decomposable": sf.Decomposable(restarts=3),
-    "stepwise": sf.Stepwise(),
-    "stepwise, backward": sf.Stepwise(sf.Backward(), sf.DevianceTest(0.01), max_order=2),
+    "stepwise": sf.methods.Stepwise(),
+    "stepwise, backward": sf.methods.Stepwise(sf.methods.Backward(), sf.methods.DevianceTest(0.01), max_order=2),
 }
 REAL: dict[str, Any] = {
     "glasso": sf.GraphicalLasso(penalty=0.1),
@@ -32,7 +32,7 @@ def states(seed: int, n: int = 400) -> dict[str, np.ndarray]:
     return {**rows, "rare": np.where(np.arange(n) % 57, "no", "yes")}
 
 
-def same(a: sf.FoundGraph, b: sf.FoundGraph) -> None:
+def same(a: sf.results.FoundGraph, b: sf.results.FoundGraph) -> None:
     assert a.graph == b.graph
     assert a.generators == b.generators
     assert a.score == b.score or a.score == pytest.approx(b.score, rel=1e-7)

@@ -126,7 +126,7 @@ def independence() -> None:
     sf.search(numbers(200, 5), method=sf.PC())
     mixed = {**table(120, 3, 3), **numbers(120, 3)}
     for x, y, given in (("v0", "x0", ["v1", "x1"]), ("x0", "x1", ["v0", "x2"]), ("v0", "v1", ["v2", "x0"])):
-        sf.independence_test(mixed, x, y, given)
+        sf.independence.independence_test(mixed, x, y, given)
 
 
 def gaps() -> None:
@@ -153,14 +153,14 @@ def many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def undirected() -> None:
     rows = table(100, 4, 2)
-    sf.fit("v0 -- v1 -- v2 -- v3 -- v0", rows, method=sf.IPF())
+    sf.fit("v0 -- v1 -- v2 -- v3 -- v0", rows, method=sf.methods.IPF())
     sf.fit("v0 -- v1 -- v2", table(60, 3, 3), objective=sf.PseudoLikelihood(), penalty=sf.L2(0.1))
     sf.search(rows, method=sf.Decomposable(sf.BIC()))
     sf.search(rows, method=sf.Neighbourhoods(0.05))
     sf.search(table(80, 3, 3), method=sf.Neighbourhoods(0.05))
     sf.search(numbers(100, 5), method=sf.Neighbourhoods(0.1))
     sf.search(numbers(100, 5), method=sf.GraphicalLasso(0.1))
-    sf.rbm(rows, 2, epochs=1)
+    sf.undirected.rbm(rows, 2, epochs=1)
 
 
 def regressions() -> None:
@@ -169,9 +169,9 @@ def regressions() -> None:
     y, three = (x["x0"] + x["x1"] + 2 * noise > 0).astype(int), np.digitize(x["x0"] + 2 * noise, [-0.5, 0.5])
     rows = {**x, "y": np.array(["n", "y"])[y], "z": np.array(list("abc"))[three], "k": (3 * np.abs(x["x0"])).astype(int)}
     data = sf.scan(rows, {"k": sf.Count("k")})
-    for node, family in {"y": sf.Logistic(), "z": sf.Logistic(), "k": sf.PoissonLog()}.items():
+    for node, family in {"y": sf.Logistic(), "z": sf.Logistic(), "k": sf.regressions.PoissonLog()}.items():
         sf.fit(f"x0 -> {node}; x1 -> {node}", data, families={node: family})
-    sf.fit("x0 -> y", data, families={"y": sf.Probit()})
+    sf.fit("x0 -> y", data, families={"y": sf.regressions.Probit()})
 
 
 def sequences() -> None:
@@ -186,8 +186,8 @@ def sequences() -> None:
 
 def draws() -> None:
     bn = sf.load("asia")
-    bn.query("lung", {"xray": "yes"}, method=sf.Gibbs(20))
-    sf.order_mcmc(table(60, 4, 2), samples=20, chains=1)
+    bn.query("lung", {"xray": "yes"}, method=sf.methods.Gibbs(20))
+    sf.methods.order_mcmc(table(60, 4, 2), samples=20, chains=1)
     sf.search(table(100, 5, 2), method=sf.Exact())
 
 

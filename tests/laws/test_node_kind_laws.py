@@ -54,7 +54,7 @@ def rows(word: str, n: int = 60, seed: int = 0) -> dict[str, Any]:
 def prior(word: str) -> tuple[Any, ...]:
     """A prior whose imagined rows are inside what is possible, whatever the data."""
     members = truth(word).family.member(np.array(PARAMETERS[word][1]))
-    return sf.BDeu(1), sf.Conjugate(2.0, members)
+    return sf.BDeu(1), sf.priors.Conjugate(2.0, members)
 
 
 def fitted(word: str, data: Any, **options: Any) -> sf.BayesNet:
@@ -276,7 +276,7 @@ def test_em_climbs_and_complete_rows_need_one_step(word: str) -> None:
     data = rows(word, 80)
     hidden = {"x": data["x"], "v": [("c", "d")[i % 3 > 0] for i in range(80)]}
     options: dict[str, Any] = {"families": {"x": distribution(word)}, "hidden": [sf.Finite("h", ["0", "1"])], "seed": 0}
-    for how in (None, (sf.Dirichlet(1), sf.Conjugate(1, prior(word)[1].mean))):
+    for how in (None, (sf.Dirichlet(1), sf.priors.Conjugate(1, prior(word)[1].mean))):
         run = sf.em("h -> x; h -> v", hidden, prior=how, max_iter=40, **options)
         objective = np.array([t.objective for t in run.trace])
         assert (np.diff(objective) > -1e-7 * np.abs(objective[:-1])).all()
@@ -289,7 +289,7 @@ def test_em_climbs_and_complete_rows_need_one_step(word: str) -> None:
 @every
 def test_search_finds_the_parent(word: str) -> None:
     data = rows(word, 600) | {"w": [("s", "t")[i // 2 % 2] for i in range(600)]}
-    for score in (sf.BIC(), sf.Evidence((sf.BDeu(1), sf.Conjugate(1)))):
+    for score in (sf.BIC(), sf.Evidence((sf.BDeu(1), sf.priors.Conjugate(1)))):
         found = sf.search(data, score, families={"x": distribution(word)})
         assert found.dag.parents("x") == ("u",)
         parts = sf.score(found.dag, data, score, families={"x": distribution(word)})

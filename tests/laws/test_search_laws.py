@@ -20,13 +20,13 @@ METHODS: dict[str, Any] = {
     "orders": sf.Orders(),
     "hill climb": sf.HillClimb(),
     "hill climb, restarts": sf.HillClimb(max_parents=2, restarts=3),
-    "tabu": sf.Tabu(),
-    "ges": sf.GES(),
+    "tabu": sf.methods.Tabu(),
+    "ges": sf.methods.GES(),
     "exact": sf.Exact(),
-    "chow-liu": sf.ChowLiu(),
-    "tan": sf.TAN("n2"),
+    "chow-liu": sf.methods.ChowLiu(),
+    "tan": sf.methods.TAN("n2"),
     "pc": sf.PC(),
-    "mmhc": sf.MMHC(),
+    "mmhc": sf.methods.MMHC(),
 }
 SCORED = {name: m for name, m in METHODS.items() if name != "pc"}
 N_PERMUTATIONS = 20
@@ -57,7 +57,7 @@ def permuted(rows: dict[str, np.ndarray], rng: np.random.Generator) -> sf.Data:
     return sf.scan({n: rows[n][order].tolist() for n in names}, variables=variables)
 
 
-def same(a: sf.Found, b: sf.Found) -> None:
+def same(a: sf.results.Found, b: sf.results.Found) -> None:
     assert a.cpdag == b.cpdag
     assert a.dag == b.dag
     assert a.score == b.score or a.score == pytest.approx(b.score, rel=1e-9)
@@ -77,7 +77,7 @@ def written_out(rows: dict[str, np.ndarray], weights: np.ndarray) -> sf.Data:
     return sf.scan({n: np.repeat(c, weights) for n, c in rows.items()}, variables=variables)
 
 
-SCORES = [sf.BIC(), sf.Evidence(sf.BDeu(2)), sf.Evidence(sf.BDs(1))]
+SCORES = [sf.BIC(), sf.Evidence(sf.BDeu(2)), sf.Evidence(sf.priors.BDs(1))]
 WEIGHED = [(n, s) for n in METHODS for s in SCORES if n != "ges" or s != SCORES[2]]  # of BDs members of a class score differently
 
 
@@ -118,16 +118,16 @@ def test_rows_elsewhere_give_the_same_graph(method, weighted):
 def test_orders_are_sampled_alike_from_weighted_rows():
     rows = finite(5, n=60)
     weights = np.random.default_rng(1).integers(1, 20, 60)
-    one = sf.order_mcmc(written_out(rows, weights), samples=50)
-    other = sf.order_mcmc(sf.scan(rows, weights=weights), samples=50)
+    one = sf.methods.order_mcmc(written_out(rows, weights), samples=50)
+    other = sf.methods.order_mcmc(sf.scan(rows, weights=weights), samples=50)
     assert (one.matrix == other.matrix).all()
     assert (one.log_scores == other.log_scores).all()
 
 
 def test_a_bootstrap_of_rows_elsewhere():
     far = toy({n: c for n, c in finite(3, n=250).items() if n in ("n0", "n1", "n2")})
-    assert sf.bootstrap(far, sf.HillClimb(), n=3).n_done == 3
-    assert len(sf.cross_validate(far, sf.HillClimb(), folds=3).folds) == 3
+    assert sf.bootstrap(far, method=sf.HillClimb(), n=3).n_done == 3
+    assert len(sf.cross_validate(far, method=sf.HillClimb(), folds=3).folds) == 3
     assert far.engine.rows_out == []
 
 
@@ -165,7 +165,7 @@ def test_constraints_are_kept(name, seed):
     constraints = sf.Forbid((order[1], order[2]), (order[2], order[1])) + sf.Require(required)
     constraints += sf.Tiers(order[:3], order[3:])
     if name not in ("tan", "pc"):
-        constraints += sf.MaxParents(2) + sf.Candidates({order[4]: order[:2]})
+        constraints += sf.constraints.MaxParents(2) + sf.constraints.Candidates({order[4]: order[:2]})
     found = sf.search(sf.scan(rows), method=METHODS[name], constraints=constraints)
     assert constraints.check(found.dag) == []
     assert required in found.dag.edges

@@ -97,7 +97,7 @@ def test_the_gradient_is_that_of_finite_differences_and_vanishes_at_the_estimate
     model = {"graph": sf.LogLinear(graph.cliques()), "pairs": sf.Pairwise(graph), "spins": sf.Ising(graph)}[kind]
     variables = tuple(sf.Finite(n, [f"s{k}" for k in range(sizes[n])]) for n in graph.nodes)
     counts = rng.integers(1, 9, [v.n_states for v in variables]).astype(float)
-    seen = sf.Statistics([sf.Counts(variables, counts)], counts.sum())
+    seen = sf.Statistics([sf.statistics.Counts(variables, counts)], counts.sum())
     terms = Terms.of(model, {v.name: v for v in variables})
     tree, cells = FactorTree(terms.network(), "a test"), terms.seen(seen)
 
@@ -110,7 +110,7 @@ def test_the_gradient_is_that_of_finite_differences_and_vanishes_at_the_estimate
     step = np.zeros(terms.n_weights)
     step[at] = 1e-5
     assert slope == pytest.approx((log_likelihood(w + step) - log_likelihood(w - step)) / 2e-5, abs=1e-4)
-    fits = [sf.fit(model, seen, method=method) for method in (None, sf.IPF(), sf.LBFGS())]
+    fits = [sf.fit(model, seen, method=method) for method in (None, sf.methods.IPF(), sf.methods.LBFGS())]
     for net in fits:
         assert net.log_likelihood() == pytest.approx(fits[0].log_likelihood(), abs=1e-6)
         p, _ = joint(net)

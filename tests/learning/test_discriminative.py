@@ -78,9 +78,9 @@ def test_the_gradient_is_that_of_differences_and_weights_are_rows() -> None:
     ("how", "message"),
     [
         ({"objective": sf.Conditional("z")}, "no node of the graph"),
-        ({"objective": sf.Perceptron("y")}, r"the nearest is Margin\('y'\); Perceptron is for a LinearChain"),
+        ({"objective": sf.objectives.Perceptron("y")}, r"the nearest is Margin\('y'\); Perceptron is for a LinearChain"),
         ({"objective": sf.Conditional("y"), "penalty": sf.L1(1)}, r"penalty L2\(c2\)"),
-        ({"objective": sf.Conditional("y"), "method": sf.LBFGS()}, "method="),
+        ({"objective": sf.Conditional("y"), "method": sf.methods.LBFGS()}, "method="),
     ],
 )
 def test_what_cannot_be_is_refused(how: Any, message: str) -> None:

@@ -131,8 +131,8 @@ def test_acceleration_and_batches_reach_the_same_optimum() -> None:
     bn = sf.load("asia")
     data = sf.scan(with_gaps(bn.sample(400, seed=2), 0.3, 2), variables=dict(bn.variables))
     plain = sf.em(bn.dag, data, tol=1e-10, max_iter=5000)
-    fast = sf.em(bn.dag, data, tol=1e-10, accelerate=sf.Squarem())
-    parts = sf.em(bn.dag, data, tol=1e-10, max_iter=5000, batches=5)
+    fast = sf.em(bn.dag, data, tol=1e-10, method=sf.methods.Squarem())
+    parts = sf.em(bn.dag, data, tol=1e-10, max_iter=5000, method=sf.methods.Incremental(5))
     assert fast.objective == pytest.approx(plain.objective, abs=1e-6)
     assert parts.objective == pytest.approx(plain.objective, abs=1e-6)
     assert fast.n_iterations < plain.n_iterations

@@ -30,15 +30,27 @@ def uniform(*size: int) -> Any:
 RESPONSES: dict[str, tuple[Any, Any, Any]] = {
     "logistic": (sf.Logistic(), (uniform() < 1 / (1 + np.exp(-ETA))).astype(int), Finite("y", ["no", "yes"])),
     "softmax": (sf.Logistic(), (uniform() < 0.4).astype(int) + (RNG.logistic(size=N) < ETA), Finite("y", ["1", "2", "3"])),
-    "probit": (sf.Probit(), (RNG.normal(size=N) < 0.6 * ETA).astype(int), Finite("y", ["no", "yes"])),
-    "ordinal": (sf.ProportionalOdds(), np.digitize(ETA + RNG.logistic(size=N), [0.0, 1.5]), Finite("y", ["1", "2", "3"])),
-    "poisson": (sf.PoissonLog(), RNG.poisson(np.exp(0.4 * ETA + 2)).astype(float), Count("y")),
-    "negative binomial": (sf.NegativeBinomialLog(), RNG.poisson(np.exp(0.4 * ETA + 2) * RNG.gamma(2, 0.5, N)) * 1.0, Count("y")),
-    "gamma": (sf.GammaLog(), RNG.gamma(3, np.exp(0.3 * ETA) / 3), Real("y")),
-    "inverse gamma": (sf.GammaInverse(), RNG.gamma(3, 1 / (0.2 * np.abs(ETA) + 1) / 3), Real("y")),
-    "linear": (sf.Linear(), ETA + RNG.normal(size=N), Real("y")),
-    "binomial": (sf.BinomialLogit(trials="t"), RNG.binomial(TRIALS.astype(int), 1 / (1 + np.exp(-0.5 * ETA))) * 1.0, Count("y")),
-    "offset": (sf.Linear(offset="t"), ETA + TRIALS + RNG.normal(size=N), Real("y")),
+    "probit": (sf.regressions.Probit(), (RNG.normal(size=N) < 0.6 * ETA).astype(int), Finite("y", ["no", "yes"])),
+    "ordinal": (
+        sf.regressions.ProportionalOdds(),
+        np.digitize(ETA + RNG.logistic(size=N), [0.0, 1.5]),
+        Finite("y", ["1", "2", "3"]),
+    ),
+    "poisson": (sf.regressions.PoissonLog(), RNG.poisson(np.exp(0.4 * ETA + 2)).astype(float), Count("y")),
+    "negative binomial": (
+        sf.regressions.NegativeBinomialLog(),
+        RNG.poisson(np.exp(0.4 * ETA + 2) * RNG.gamma(2, 0.5, N)) * 1.0,
+        Count("y"),
+    ),
+    "gamma": (sf.regressions.GammaLog(), RNG.gamma(3, np.exp(0.3 * ETA) / 3), Real("y")),
+    "inverse gamma": (sf.regressions.GammaInverse(), RNG.gamma(3, 1 / (0.2 * np.abs(ETA) + 1) / 3), Real("y")),
+    "linear": (sf.regressions.Linear(), ETA + RNG.normal(size=N), Real("y")),
+    "binomial": (
+        sf.regressions.BinomialLogit(trials="t"),
+        RNG.binomial(TRIALS.astype(int), 1 / (1 + np.exp(-0.5 * ETA))) * 1.0,
+        Count("y"),
+    ),
+    "offset": (sf.regressions.Linear(offset="t"), ETA + TRIALS + RNG.normal(size=N), Real("y")),
 }
 EVERY = pytest.mark.parametrize("kind", RESPONSES)
 
@@ -137,7 +149,7 @@ def test_missing_numbers_of_a_linear_regression_have_a_closed_form(kind):
     assert run.converged
     assert never_falls(run)
     assert run.log_likelihood == pytest.approx(enumerated(run.model, columns, missing), abs=1e-6)
-    assert isinstance(run.model["y"], sf.RegressionCpd)
+    assert isinstance(run.model["y"], sf.results.RegressionCpd)
 
 
 def test_complete_rows_are_fitted_as_by_irls():
@@ -158,7 +170,7 @@ def test_two_missing_numbers_together():
     lost = rng.random(60) < 0.3
     rows = sf.scan({"x": np.where(lost, np.nan, x), "v": np.where(lost, np.nan, v), "y": y}, variables={"y": Count("y")})
     with pytest.warns(SufficeNote, match=r"15² for two"):
-        run = sf.em("x -> v; x -> y; v -> y", rows, families={"y": sf.PoissonLog()}, tol=1e-8)
+        run = sf.em("x -> v; x -> y; v -> y", rows, families={"y": sf.regressions.PoissonLog()}, tol=1e-8)
     bn, grid = run.model, np.linspace(-7.0, 7.0, 281)
     a, b = (g.reshape(-1) for g in np.meshgrid(grid, grid, indexing="ij"))
     total = 0.0
@@ -195,18 +207,18 @@ def test_a_hidden_class_of_experts(kind):
     how = {"families": {"y": RESPONSES[kind][0]}, "hidden": hidden, "starts": 2, "seed": 1, "max_iter": 300}
     run = sf.em(graph + "; class -> y; class -> w", data, tol=1e-5, **how)
     assert never_falls(run)
-    fast = sf.em(graph + "; class -> y; class -> w", data, tol=1e-7, accelerate=sf.Squarem(), **how)
+    fast = sf.em(graph + "; class -> y; class -> w", data, tol=1e-7, method=sf.methods.Squarem(), **how)
     assert fast.log_likelihood >= run.log_likelihood - 0.05
 
 
 def test_fit_sends_regressions_with_gaps_to_em():
     graph, data, _ = rows_of("poisson", {"z": gaps(0.2, 1), "x": gaps(0.1, 2)})
     with pytest.warns(SufficeNote):
-        bn = sf.fit(graph, data, families={"y": sf.PoissonLog()})
+        bn = sf.fit(graph, data, families={"y": sf.regressions.PoissonLog()})
     assert "by EM" in bn.fit_info
 
 
 def test_what_has_no_objective_is_refused():
     graph, data, _ = rows_of("gamma", {"z": gaps(0.2, 1)})
     with pytest.raises(FitError, match=r"'y' has a dispersion, and the ridge of GammaLog is in its units"):
-        sf.em(graph, data, families={"y": sf.GammaLog(ridge=1)})
+        sf.em(graph, data, families={"y": sf.regressions.GammaLog(ridge=1)})

@@ -29,16 +29,16 @@ def gappy(n: int = 300, seed: int = 0, share: float = 0.2) -> dict[str, Any]:
     return {name: list(cells) for name, cells in columns.items()}
 
 
-def learned(**options: Any) -> sf.EmRun:
+def learned(**options: Any) -> sf.results.EmRun:
     return sf.em("a -> b; a -> y; b -> y", gappy(), tol=1e-10, **options)
 
 
 @pytest.fixture(scope="module")
-def run() -> sf.EmRun:
+def run() -> sf.results.EmRun:
     return learned(information=True)
 
 
-def test_a_single_parameter_has_the_interval_of_the_information(run: sf.EmRun) -> None:
+def test_a_single_parameter_has_the_interval_of_the_information(run: sf.results.EmRun) -> None:
     information = run.information()
     for level in (0.5, 0.95):
         root = run.model.query("a", interval=level, draws=40_000)
@@ -51,7 +51,7 @@ def test_a_single_parameter_has_the_interval_of_the_information(run: sf.EmRun) -
     assert "by the inverse of the observed information" in root.how
 
 
-def test_the_delta_method_agrees(run: sf.EmRun) -> None:
+def test_the_delta_method_agrees(run: sf.results.EmRun) -> None:
     """p(a = yes | b = yes) as a function of all coordinates: its gradient, by differences, and the covariance."""
     known = run.model.parameter_covariance
     assert known is not None
@@ -112,7 +112,7 @@ def test_intervals_hold_as_often_as_they_say() -> None:
     assert 0.90 <= np.mean(held) <= 0.99
 
 
-def test_files_and_pickles_keep_what_was_found(run: sf.EmRun, tmp_path: Any) -> None:
+def test_files_and_pickles_keep_what_was_found(run: sf.results.EmRun, tmp_path: Any) -> None:
     sf.write(run.model, tmp_path / "net.json")
     again, pickled = sf.read(tmp_path / "net.json"), pickle.loads(pickle.dumps(run.model))
     asked = [bn.query("a", {"y": 0.5}, interval=0.9).interval for bn in (run.model, again, pickled)]
@@ -135,7 +135,7 @@ def test_units_do_not_matter() -> None:
     assert (np.array(b) - 1e6) / 0.01 == pytest.approx(np.array(a), abs=1e-4)
 
 
-def test_interventions_leave_the_others_uncertain(run: sf.EmRun) -> None:
+def test_interventions_leave_the_others_uncertain(run: sf.results.EmRun) -> None:
     done = run.model.do({"a": "yes"})
     assert np.allclose(
         done.query("b", interval=0.9).interval, run.model.query("b", {"a": "yes"}, interval=0.9).interval, atol=0.02
@@ -169,7 +169,7 @@ def test_cells_at_zero_stay_there_and_it_is_said() -> None:
     assert np.array_equal(*answer.interval)
 
 
-def test_marginals_are_those_of_query(run: sf.EmRun) -> None:
+def test_marginals_are_those_of_query(run: sf.results.EmRun) -> None:
     every = run.model.marginals({"b": "yes"}, interval=0.9, seed=4)
     assert np.array_equal(every["a"].interval, run.model.query("a", {"b": "yes"}, interval=0.9, seed=4).interval)
     assert np.array_equal(every["y"].mean_interval, run.model.query("y", {"b": "yes"}, interval=0.9, seed=4).mean_interval)
@@ -186,14 +186,14 @@ def test_marginals_are_those_of_query(run: sf.EmRun) -> None:
 
 def test_a_node_without_an_interval_is_told_without_one() -> None:
     data = sf.scan({"g": ["a", "b"] * 20, "n": [0, 3, 1, 5] * 10}, variables={"n": sf.Count("n")})
-    bn = sf.fit("g -> n", data, prior=(sf.Dirichlet(1), sf.Gamma(1.0, 1.0)))
+    bn = sf.fit("g -> n", data, prior=(sf.Dirichlet(1), sf.priors.Gamma(1.0, 1.0)))
     with pytest.warns(sf.SufficeNote, match="'n' told without an interval"):
         every = bn.marginals(interval=0.9)
     assert every["g"].interval is not None
     assert every["n"].mean_interval is None
 
 
-def test_rows_have_the_intervals_of_query(run: sf.EmRun) -> None:
+def test_rows_have_the_intervals_of_query(run: sf.results.EmRun) -> None:
     rows = {"b": ["yes", "no", None, "yes"], "y": [1.0, None, None, 1.0]}
     found = run.model.predict_proba(rows, "a", interval=0.9, seed=2)
     assert list(found) == ["no", "yes", "no_lower", "no_upper", "yes_lower", "yes_upper"]
@@ -207,19 +207,19 @@ def test_rows_have_the_intervals_of_query(run: sf.EmRun) -> None:
     complete = sf.fit("a -> b", {"a": ["x", "y"] * 10, "b": ["u", "u", "v"] * 6 + ["u", "v"]}, prior=sf.Dirichlet(1))
     assert complete.predict_proba({"a": ["x"]}, "b", interval=0.9)["u_lower"][0] < 0.7
     with pytest.raises(ModelError, match="interval or method, not both"):
-        run.model.predict_proba(rows, "a", interval=0.9, method=sf.LikelihoodWeighting(100))
+        run.model.predict_proba(rows, "a", interval=0.9, method=sf.methods.LikelihoodWeighting(100))
     with pytest.raises(ModelError, match="at least 1,000 draws"):
         run.model.predict_proba(rows, "a", interval=0.9, draws=10)
 
 
-def test_draws_of_parameters_have_their_moments(run: sf.EmRun) -> None:
+def test_draws_of_parameters_have_their_moments(run: sf.results.EmRun) -> None:
     networks = networks_at_draws(run.model, 2_000, seed=3)
     drawn = np.array([net["a"].probs[1] for net in networks])
     assert drawn.std() == pytest.approx(run.information().standard_errors["a"][1], rel=0.08)
     means = np.array([net["y"].intercept[0, 1] for net in networks])
     assert means.std() == pytest.approx(run.information().standard_errors["y"]["intercept"][0, 1], rel=0.08)
     data = sf.scan({"g": ["a", "b"] * 20, "n": [0, 3, 1, 5] * 10}, variables={"n": sf.Count("n")})
-    counts = sf.fit("g -> n", data, prior=(sf.Dirichlet(1), sf.Gamma(1.0, 1.0)))
+    counts = sf.fit("g -> n", data, prior=(sf.Dirichlet(1), sf.priors.Gamma(1.0, 1.0)))
     rates = np.array([net["n"].rates[1] for net in networks_at_draws(counts, 4_000, seed=0)])
     assert np.quantile(rates, [0.025, 0.975]) == pytest.approx([end[1] for end in counts["n"].interval(0.95)], rel=0.05)
 
@@ -277,7 +277,7 @@ def test_imputation_says_what_it_cannot_draw() -> None:
         fitted.impute(rows, draws=2, redraw=3)  # type: ignore[arg-type]
 
 
-def test_only_some_nodes_of_a_covariance(run: sf.EmRun) -> None:
+def test_only_some_nodes_of_a_covariance(run: sf.results.EmRun) -> None:
     known = run.model.parameter_covariance
     assert isinstance(known, ParameterCovariance)
     one = known.only(["b"])
@@ -287,7 +287,7 @@ def test_only_some_nodes_of_a_covariance(run: sf.EmRun) -> None:
 
 
 @pytest.mark.parametrize("damage", ["places", "values", "charts"])
-def test_damaged_files_are_refused(run: sf.EmRun, tmp_path: Any, damage: str) -> None:
+def test_damaged_files_are_refused(run: sf.results.EmRun, tmp_path: Any, damage: str) -> None:
     import json
 
     sf.write(run.model, tmp_path / "net.json")
@@ -306,6 +306,6 @@ def test_a_learned_graph_has_intervals_and_other_models_say_why_not() -> None:
     found = sf.structural_em(gappy()).model
     answer = found.query("a", interval=0.9)
     assert np.all(answer.interval.lower < answer.probs)
-    classes = sf.mixture({"x": [1.0, 1.2, 0.9, 5.1, 4.8, 5.3]}, 2, sf.Diagonal()).model
+    classes = sf.mixture({"x": [1.0, 1.2, 0.9, 5.1, 4.8, 5.3]}, 2, sf.latent.Diagonal()).model
     with pytest.raises(ModelError, match="not by EM of a graph"):
         classes.query("x", interval=0.9)

@@ -438,7 +438,7 @@ def test_incremental_em_reaches_the_same_optimum(prior: Any) -> None:
     rows = {"x": x, "y": np.where(rng.random(300) < 0.1, np.nan, x + rng.normal(0, 0.5, 300))}
     asked: dict[str, Any] = {"hidden": {"h": ["a", "b"]}, "prior": prior, "starts": 1, "tol": 1e-10, "max_iter": 5000}
     plain = sf.em("h -> x -> y", rows, **asked)
-    parts = sf.em("h -> x -> y", rows, batches=6, **asked)
+    parts = sf.em("h -> x -> y", rows, method=sf.methods.Incremental(6), **asked)
     assert parts.objective == pytest.approx(plain.objective, abs=1e-6)
     assert parts.n_iterations < plain.n_iterations
     objective = np.array([t.objective for t in parts.trace])
@@ -454,7 +454,7 @@ def test_acceleration_of_collapsing_gaussians_does_not_crash() -> None:
             column[rng.random(25) < 0.2] = np.nan
         hidden = [sf.Finite("h", ["0", "1", "2"])]
         try:
-            run = sf.em("h->x; h->y; h->z; x->y; x->z", rows, hidden=hidden, starts=3, accelerate=sf.Squarem())
+            run = sf.em("h->x; h->y; h->z; x->y; x->z", rows, hidden=hidden, starts=3, method=sf.methods.Squarem())
         except sf.SufficeError:  # every start collapsed
             continue
         assert np.isfinite(run.objective)

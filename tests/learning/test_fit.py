@@ -199,15 +199,17 @@ def test_columns_rows_and_states_may_be_permuted() -> None:
     shuffled = rows.sample(frac=1, random_state=0)[sorted(rows.columns, reverse=True)]
     assert sf.fit(truth.dag, shuffled, prior=sf.BDeu(1)) == bn
     turned = sf.scan(rows, variables={c: sf.Finite(c, list(bn.variables[c].states)[::-1]) for c in rows.columns})
-    assert sf.kl(bn, sf.fit(truth.dag, turned, prior=sf.BDeu(1))) == pytest.approx(0.0, abs=1e-12)
+    assert sf.information.kl(bn, sf.fit(truth.dag, turned, prior=sf.BDeu(1))) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_learning_curve_of_alarm() -> None:
     """The divergence from the truth falls with the rows; that of maximum likelihood is infinite at an unseen cell."""
     truth = sf.load("alarm")
-    divergence = [sf.kl(truth, sf.fit(truth.dag, truth.sample(n, seed=n), prior=sf.BDeu(10))) for n in (100, 1000, 10_000)]
+    divergence = [
+        sf.information.kl(truth, sf.fit(truth.dag, truth.sample(n, seed=n), prior=sf.BDeu(10))) for n in (100, 1000, 10_000)
+    ]
     assert divergence[0] > divergence[1] > divergence[2] > 0
-    assert sf.kl(truth, sf.fit(truth.dag, truth.sample(100, seed=0))) == np.inf
+    assert sf.information.kl(truth, sf.fit(truth.dag, truth.sample(100, seed=0))) == np.inf
 
 
 def test_a_column_without_values_is_the_reason_given() -> None:

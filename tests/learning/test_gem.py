@@ -187,7 +187,7 @@ def learned_from(table: Any, ridge: float = 0.0, **options: Any) -> Any:
 
     families = {"y": Logistic(ridge), "class": Logistic(ridge)}
     rows = scan(table, variables={"y": Y, "u": U, "v": V, "x": Real})
-    return em(DAG, rows, hidden=[CLASS], families=families, m_step="gradient", starts=1, seed=1, **options)
+    return em(DAG, rows, hidden=[CLASS], families=families, starts=1, seed=1, **options)
 
 
 def nodes(model: Any) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def test_the_e_step_is_the_conditional_normal_of_each_row(missing: float) -> Non
 
 def test_at_convergence_difference_quotients_are_zero() -> None:
     rows = drawn(150, 5, 0.1)
-    run = sf.em(ABILITY, rows, hidden=[sf.Real("ability")], starts=2, tol=1e-12, max_iter=5000, accelerate=sf.Squarem())
+    run = sf.em(ABILITY, rows, hidden=[sf.Real("ability")], starts=2, tol=1e-12, max_iter=5000, method=sf.methods.Squarem())
     for child in rows:
         for part in ("intercept", "coefficients", "variance"):
             values = []
@@ -143,7 +143,9 @@ def test_mean_variance_and_sign_are_fixed_and_said() -> None:
 def test_two_factors_are_told_apart_by_a_rotation_only() -> None:
     rng = np.random.default_rng(2)
     rows = drawn(300, 2, 0.0, rng.standard_normal((6, 2)), 2)
-    run = sf.em(all_to_all(2, rows), rows, hidden=[sf.Real("f0"), sf.Real("f1")], starts=2, tol=1e-10, accelerate=sf.Squarem())
+    run = sf.em(
+        all_to_all(2, rows), rows, hidden=[sf.Real("f0"), sf.Real("f1")], starts=2, tol=1e-10, method=sf.methods.Squarem()
+    )
     assert "only a rotation tells 'f0', 'f1' apart" in run.model.fit_info
     assert run.model.n_parameters == 6 * 4 - 1
     L = np.array([run.model[c].coefficients for c in rows])
@@ -190,7 +192,7 @@ def test_latent_regression_is_a_structural_equation_model() -> None:
     rows = {f"x{i}": w * f + 0.5 * rng.standard_normal(n) for i, w in enumerate((1.0, 0.7, 0.9))}
     rows |= {f"y{i}": w * g + 0.5 * rng.standard_normal(n) + 3.0 for i, w in enumerate((0.8, 1.0, -0.6))}
     dag = "; ".join(["f -> g", *(f"f -> x{i}" for i in range(3)), *(f"g -> y{i}" for i in range(3))])
-    run = sf.em(dag, rows, hidden=[sf.Real("f"), sf.Real("g")], starts=2, tol=1e-9, accelerate=sf.Squarem())
+    run = sf.em(dag, rows, hidden=[sf.Real("f"), sf.Real("g")], starts=2, tol=1e-9, method=sf.methods.Squarem())
     mean, cov = joint(run.model, ["f", "g"])
     assert mean == pytest.approx([0.0, 0.0], abs=1e-6)
     assert np.diag(cov) == pytest.approx([1.0, 1.0], abs=1e-5)
@@ -241,7 +243,7 @@ def test_classes_have_rotations_of_their_own() -> None:
     dag = "; ".join(f"f -> x{i}; g -> x{i}; class -> x{i}" for i in range(6))
     with warnings.catch_warnings():
         warnings.simplefilter("error", SufficeNote)
-        run = sf.em(dag, rows, hidden=[sf.Real("f"), sf.Real("g")], starts=1, max_iter=400, tol=1e-4, accelerate=sf.Squarem())
+        run = sf.em(dag, rows, hidden=[sf.Real("f"), sf.Real("g")], starts=1, max_iter=400, tol=1e-4, method=sf.methods.Squarem())
     assert run.model.n_parameters == 1 + 2 * (6 * 4 - 1)
     for s in range(2):
         loadings = np.array([run.model[f"x{i}"].coefficients[s] for i in range(6)])
@@ -263,7 +265,7 @@ def test_a_class_above_a_hidden_number() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", SufficeNote)
         run = sf.em(
-            "class -> f; f -> a; f -> b; f -> c", rows, hidden=[sf.Real("f")], starts=1, tol=1e-8, accelerate=sf.Squarem()
+            "class -> f; f -> a; f -> b; f -> c", rows, hidden=[sf.Real("f")], starts=1, tol=1e-8, method=sf.methods.Squarem()
         )
     cpd: Any = run.model["f"]
     assert cpd.intercept.mean() == pytest.approx(0.0, abs=1e-4)
@@ -288,7 +290,7 @@ def test_what_is_not_identified_is_said() -> None:
             drawn(100, 0, loadings=(1.0, 0.8, 0.7)),
             hidden=[sf.Real("f")],
             starts=1,
-            accelerate=sf.Squarem(),
+            method=sf.methods.Squarem(),
         )
 
 
@@ -300,7 +302,7 @@ def test_a_heywood_case_is_reported() -> None:
     x = (x - x.mean(0)) @ S.T @ np.linalg.cholesky(R).T
     rows = {c: x[:, i] for i, c in enumerate("abc")}
     with pytest.warns(SufficeNote, match=r"variance of 'a' falls to zero.*Heywood"):
-        run = sf.em("f -> a; f -> b; f -> c", rows, hidden=[sf.Real("f")], starts=1, accelerate=sf.Squarem(), max_iter=2000)
+        run = sf.em("f -> a; f -> b; f -> c", rows, hidden=[sf.Real("f")], starts=1, method=sf.methods.Squarem(), max_iter=2000)
     assert 0 < float(run.model["a"].variance) < 1e-3
     with pytest.warns(SufficeNote, match=r"noise of 'a' fell to its least value.*Heywood"):
         other = sf.factors(rows, 1)
@@ -326,7 +328,7 @@ def test_refusals() -> None:
 
 def test_answers_files_and_updates(tmp_path: Any) -> None:
     rows = drawn(120, 7)
-    run = sf.em(ABILITY, rows, hidden=[sf.Real("ability")], starts=2, tol=1e-9, accelerate=sf.Squarem())
+    run = sf.em(ABILITY, rows, hidden=[sf.Real("ability")], starts=2, tol=1e-9, method=sf.methods.Squarem())
     bn = run.model
     mean, cov = joint(bn, ["ability", *rows])
     given_row = {c: float(rows[c][0]) for c in rows}
@@ -362,13 +364,13 @@ def test_priors_fixed_entries_and_ties() -> None:
     assert float(prior.model["a"].coefficients[0]) > 0
 
     # a loading that is fixed brings its own scale: ability has the variance that it gives
-    plain = sf.em(ABILITY, rows, hidden=[sf.Real("ability")], starts=2, tol=1e-10, accelerate=sf.Squarem())
+    plain = sf.em(ABILITY, rows, hidden=[sf.Real("ability")], starts=2, tol=1e-10, method=sf.methods.Squarem())
     start = plain.model
     cpds = {n: start[n] for n in start}
     one: Any = start["a"]
     cpds["a"] = type(one)(one.child, one.parent_variables, one.intercept, np.ones(1), one.variance)
     marked = sf.BayesNet.of(start.dag, start.variables, cpds)
-    run = sf.em(ABILITY, rows, start=marked, fixed={"a": ["ability"]}, tol=1e-10, max_iter=5000, accelerate=sf.Squarem())
+    run = sf.em(ABILITY, rows, start=marked, fixed={"a": ["ability"]}, tol=1e-10, max_iter=5000, method=sf.methods.Squarem())
     assert float(run.model["a"].coefficients[0]) == 1.0
     assert run.log_likelihood == pytest.approx(plain.log_likelihood, abs=1e-4)
     assert np.sqrt(float(run.model["ability"].variance)) == pytest.approx(float(one.coefficients[0]), rel=1e-3)
@@ -381,11 +383,11 @@ def test_priors_fixed_entries_and_ties() -> None:
 
 def test_time_limit_gradient_and_batches() -> None:
     rows = drawn(100, 8, 0.1)
-    with pytest.raises(FitError, match="batches= cannot be used with hidden numbers"):
-        sf.em(ABILITY, rows, hidden=[sf.Real("ability")], starts=1, batches=2)
+    with pytest.raises(FitError, match="cannot be used with hidden numbers"):
+        sf.em(ABILITY, rows, hidden=[sf.Real("ability")], starts=1, method=sf.methods.Incremental(2))
     run = quiet(ABILITY, rows, hidden=[sf.Real("ability")], starts=1, tol=0, max_iter=10**6, time_limit=0.5)
     assert not run.converged
     by_gradient = sf.gradient(ABILITY, drawn(100, 8), hidden=[sf.Real("ability")], starts=1)
-    plain = sf.em(ABILITY, drawn(100, 8), hidden=[sf.Real("ability")], starts=1, tol=1e-10, accelerate=sf.Squarem())
+    plain = sf.em(ABILITY, drawn(100, 8), hidden=[sf.Real("ability")], starts=1, tol=1e-10, method=sf.methods.Squarem())
     assert by_gradient.log_likelihood == pytest.approx(plain.log_likelihood, abs=1e-3)
     assert float(by_gradient.model["a"].coefficients[0]) == pytest.approx(float(plain.model["a"].coefficients[0]), abs=1e-2)

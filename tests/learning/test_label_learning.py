@@ -30,7 +30,7 @@ def table(n: int = 60, length: int = 5, seed: int = 0) -> dict[str, Any]:
     return {"s": s.tolist(), "x": [f"x{i}" for i in x], "y": [f"y{i}" for i in y], "z": z.tolist(), "k": weight.tolist()}
 
 
-def rows(data: Any, **how: Any) -> sf.Sequences:
+def rows(data: Any, **how: Any) -> sf.chains.Sequences:
     return sf.sequences(data, by="s", weights="k", **how)
 
 
@@ -125,7 +125,7 @@ def test_blocks_outside_memory_give_the_same_bits() -> None:
     near, far = rows(data), rows(data, memory_limit=4096)
     problem = LabelProblem.of(CHAIN, opened(CHAIN, far))
     assert any(isinstance(kept, SpilledValue) for kept in problem.findings.blocks.values())
-    for objective, penalty in ((None, sf.L2(1)), (sf.Perceptron("y", epochs=2), None), (sf.Margin("y"), sf.L2(1))):
+    for objective, penalty in ((None, sf.L2(1)), (sf.objectives.Perceptron("y", epochs=2), None), (sf.Margin("y"), sf.L2(1))):
         with pytest.warns(sf.SufficeNote):
             one, two = (sf.fit(CHAIN, x, objective=objective, penalty=penalty, max_iter=20) for x in (near, far))
         assert one.weight_vector.tobytes() == two.weight_vector.tobytes()

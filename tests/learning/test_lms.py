@@ -18,11 +18,11 @@ from suffice.variables import Count, Finite
 
 COUNTED = {n: Count(n) for n in ("count", "successes", "trials")}
 CASES = {
-    "linear": (sf.Linear(), []),
+    "linear": (sf.regressions.Linear(), []),
     "two": (sf.Logistic(), []),
     "four": (sf.Logistic(), []),
-    "count": (sf.PoissonLog(offset="o"), ["o"]),
-    "successes": (sf.BinomialLogit(trials="trials"), ["trials"]),
+    "count": (sf.regressions.PoissonLog(offset="o"), ["o"]),
+    "successes": (sf.regressions.BinomialLogit(trials="trials"), ["trials"]),
 }
 
 
@@ -147,17 +147,17 @@ def test_steps_end_where_they_should(response):
 @pytest.mark.parametrize("rate", [0.001, 1e3])
 def test_any_rate_is_stable(rate):
     data, parents = opened(rows(4000), "count")
-    run = lms("count", data, parents=parents, family=sf.PoissonLog(offset="o"), rate=rate)
+    run = lms("count", data, parents=parents, family=sf.regressions.PoissonLog(offset="o"), rate=rate)
     assert np.isfinite(run.model.coefficients).all()
     assert not run.converged
 
 
 def test_no_parents_and_a_constant_column():
     table = rows(3000)
-    run = lms("linear", {"linear": table["linear"]}, parents=[], family=sf.Linear())
+    run = lms("linear", {"linear": table["linear"]}, parents=[], family=sf.regressions.Linear())
     assert run.model.intercept == pytest.approx(table["linear"].mean(), abs=0.1)
     assert run.model.dispersion == pytest.approx(table["linear"].var(), rel=0.01)
-    flat = lms("linear", {"linear": table["linear"], "x": np.full(3000, 7.0)}, parents=["x"], family=sf.Linear())
+    flat = lms("linear", {"linear": table["linear"], "x": np.full(3000, 7.0)}, parents=["x"], family=sf.regressions.Linear())
     assert np.isfinite(flat.model.coefficients).all()
 
 
@@ -171,11 +171,11 @@ TABLE = {n: c for n, c in rows(50).items() if n in ("x", "v", "two", "linear")}
         (lambda: lms("two", TABLE, parents=["y"]), "no column 'y'"),
         (lambda: lms("two", TABLE, parents="x"), r"parents is a list of names, not 'x': write \['x'\]"),
         (lambda: lms("two", TABLE, parents=["two"]), "different columns"),
-        (lambda: lms("two", TABLE, parents=["x"], family=sf.Probit()), "lms learns Linear.*, not Probit"),
+        (lambda: lms("two", TABLE, parents=["x"], family=sf.regressions.Probit()), "lms learns Linear.*, not Probit"),
         (lambda: lms("two", TABLE, parents=["x"], family=sf.Logistic), "not <class"),
         (lambda: lms("two", TABLE, parents=["x"], family=sf.Logistic(ridge=1)), "lms has no ridge"),
         (lambda: lms("linear", TABLE, parents=["x"], family=sf.Logistic()), "'linear' is Real"),
-        (lambda: lms("linear", TABLE, parents=["x"], family=sf.PoissonLog()), "family of counts"),
+        (lambda: lms("linear", TABLE, parents=["x"], family=sf.regressions.PoissonLog()), "family of counts"),
         (lambda: lms("two", TABLE, parents=["x"], passes=0), "passes is a whole number"),
         (lambda: lms("two", TABLE, parents=["x"], rate=-1.0), "rate is a number above 0"),
         (lambda: lms("two", TABLE, parents=["x"], seed=-1), "seed is a whole number"),
@@ -202,7 +202,7 @@ def test_the_family_is_that_of_the_column():
     x = rng.normal(size=2000)
     rows = {"x": x, "y": 2 * x + rng.normal(size=2000), "s": np.where(x > 0, "a", "b"), "n": rng.poisson(np.exp(x / 2))}
     data = sf.scan(rows, variables={"n": sf.Count("n")})
-    assert type(sf.lms("y", data, parents=["x"]).model.family) is sf.Linear
-    assert type(sf.lms("n", data, parents=["x"]).model.family) is sf.PoissonLog
-    assert type(sf.lms("s", data, parents=["y"]).model.family) is sf.Logistic
-    assert sf.lms("y", data, parents=["x"]).model.coefficients == pytest.approx([2.0], abs=0.1)
+    assert type(sf.regressions.lms("y", data, parents=["x"]).model.family) is sf.regressions.Linear
+    assert type(sf.regressions.lms("n", data, parents=["x"]).model.family) is sf.regressions.PoissonLog
+    assert type(sf.regressions.lms("s", data, parents=["y"]).model.family) is sf.Logistic
+    assert sf.regressions.lms("y", data, parents=["x"]).model.coefficients == pytest.approx([2.0], abs=0.1)

@@ -9,7 +9,7 @@ import suffice as sf
 from suffice.errors import FitError, SchemaError
 
 DIE = sf.Finite("die", range(1, 7))
-MEAN = sf.Features({"mean": {i: i for i in range(1, 7)}}, over=[DIE])
+MEAN = sf.undirected.Features({"mean": {i: i for i in range(1, 7)}}, over=[DIE])
 
 
 def test_jaynes_dice() -> None:
@@ -19,14 +19,14 @@ def test_jaynes_dice() -> None:
     assert net.weights["mean"] == pytest.approx(0.3710489381, abs=1e-9)
     assert net.entropy() == pytest.approx(1.6135810982, abs=1e-9)
     assert "maximum entropy with 1 moments" in net.fit_info
-    by_function = sf.fit(sf.Features({"mean": lambda x: x}, over=[DIE]), {"mean": 4.5}, objective=sf.MaxEntropy())
+    by_function = sf.fit(sf.undirected.Features({"mean": lambda x: x}, over=[DIE]), {"mean": 4.5}, objective=sf.MaxEntropy())
     assert by_function == net
     assert net.model == MEAN
 
 
 def test_it_is_the_maximum_likelihood_of_the_log_linear_model() -> None:
     rows = {"die": [1, 6, 6, 5, 4, 4, 6, 2, 6, 5]}
-    features = sf.Features({"mean": lambda x: x, "six": {6: 1}}, over=[DIE])
+    features = sf.undirected.Features({"mean": lambda x: x, "six": {6: 1}}, over=[DIE])
     data = sf.scan(rows, variables={"die": DIE})
     likely = sf.fit(features, data)
     moments = {"mean": float(np.mean(rows["die"])), "six": 0.4}
@@ -48,7 +48,7 @@ def test_of_tables_it_is_the_likelihood_too() -> None:
 
 def test_slack_is_an_l1_penalty_on_one_row() -> None:
     rows = {"die": [1, 6, 6, 5, 4, 4, 6, 2, 6, 5]}
-    features = sf.Features({"mean": lambda x: x, "even": lambda x: x % 2 == 0, "five": {5: 1.0}}, over=[DIE])
+    features = sf.undirected.Features({"mean": lambda x: x, "even": lambda x: x % 2 == 0, "five": {5: 1.0}}, over=[DIE])
     data = sf.scan(rows, variables={"die": DIE})
     slack = sf.fit(features, data, objective=sf.MaxEntropy(slack=0.05))
     priced = sf.fit(features, data, penalty=sf.L1(0.5))  # of ten rows
@@ -72,7 +72,7 @@ def test_a_base_measure_is_where_no_moment_pulls() -> None:
 
 def test_features_of_several_variables() -> None:
     x, y, z = (sf.Finite(n, [0, 1]) for n in "xyz")
-    same = sf.Features({"same": (("x", "y"), lambda a, b: float(a == b)), "z": ("z", {1: 1.0})}, over=[x, y, z])
+    same = sf.undirected.Features({"same": (("x", "y"), lambda a, b: float(a == b)), "z": ("z", {1: 1.0})}, over=[x, y, z])
     net = sf.fit(same, {"same": 0.75, "z": 0.25}, objective=sf.MaxEntropy())
     assert net.query(["x", "y"]).probs == pytest.approx(np.array([[0.375, 0.125], [0.125, 0.375]]), abs=1e-8)
     assert net.graph == sf.Graph("x -- y; z")
@@ -98,7 +98,7 @@ def test_features_of_several_variables() -> None:
 )
 def test_refusals(features: dict, moments: dict, message: str) -> None:
     with pytest.raises(sf.SufficeError, match=message):
-        sf.fit(sf.Features(features, over=[DIE]), moments, objective=sf.MaxEntropy())
+        sf.fit(sf.undirected.Features(features, over=[DIE]), moments, objective=sf.MaxEntropy())
 
 
 def test_more_refusals() -> None:
@@ -111,7 +111,7 @@ def test_more_refusals() -> None:
     with pytest.raises(FitError, match="base measure is for moments"):
         sf.fit("a -- b", {"a": list("xy"), "b": list("uv")}, base=sf.MarkovNet({"die": np.zeros(6)}, [DIE]))
     with pytest.raises(SchemaError, match="no state '7'"):
-        sf.Features({"mean": {7: 1.0}}, over=[DIE])
+        sf.undirected.Features({"mean": {7: 1.0}}, over=[DIE])
     other = sf.MarkovNet({"dye": np.zeros(6)}, [sf.Finite("dye", range(1, 7))])
     with pytest.raises(FitError, match="the base measure is of"):
         sf.fit(MEAN, {"mean": 4.5}, objective=sf.MaxEntropy(), base=other)

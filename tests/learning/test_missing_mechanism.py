@@ -138,10 +138,13 @@ def test_indicators_on_every_engine(tmp_path: Any) -> None:
     for data in (sf.scan(frame), sf.scan(tmp_path / "rows.csv"), sf.scan(frame).hold()):
         rows = data.with_indicators({"x_missing": "x"})
         assert dict(rows.missing) == {"x": 2, "y": 1, "x_missing": 0}
-        assert rows.take(["x_missing"]).gather([sf.Request(("x_missing",))]).counts(["x_missing"]).values.tolist() == [2.0, 2.0]
+        assert rows.take(["x_missing"]).gather([sf.statistics.Request(("x_missing",))]).counts(["x_missing"]).values.tolist() == [
+            2.0,
+            2.0,
+        ]
         assert rows.hold().take(["x_missing", "y"]).n_rows == 4
         with pytest.raises(sf.SufficeError, match="missing cells"):
-            rows.gather([sf.Request(("x",))])
+            rows.gather([sf.statistics.Request(("x",))])
 
 
 def test_estimates_side_by_side() -> None:
@@ -184,8 +187,8 @@ def test_forecasts() -> None:
     once, often = sf.search(data, dry_run=True), sf.bootstrap(data, n=7, dry_run=True)
     assert (often.families, often.scans) == (7 * once.families, 7 * (once.scans + 1))
     assert often.seconds > 7 * once.seconds
-    walk = sf.order_mcmc(data, samples=100, dry_run=True)
-    assert walk.seconds < sf.order_mcmc(data, samples=1_000, dry_run=True).seconds
+    walk = sf.methods.order_mcmc(data, samples=100, dry_run=True)
+    assert walk.seconds < sf.methods.order_mcmc(data, samples=1_000, dry_run=True).seconds
     assert "samples=100" in walk.method
     with pytest.raises(FitError, match="dry_run= is for complete rows"):
         sf.bootstrap(rows, n=2, dry_run=True)

@@ -175,7 +175,7 @@ def test_columns_states_weights_and_statistics_change_nothing(graph: str, goal: 
         {n: c[::-1] for n, c in table.items()},
         sf.scan(table, back),
         sf.scan(merged, weights=counts),
-        sf.scan(table).gather([sf.Request(("a", "b", "c", "y"))]),
+        sf.scan(table).gather([sf.statistics.Request(("a", "b", "c", "y"))]),
     ):
         np.testing.assert_allclose(answers(other), plain, atol=near)
 

@@ -26,10 +26,10 @@ def rows(n: int = 120) -> dict[str, Any]:
 TABLE = rows()
 VALUES: dict[type, Any] = {
     sf.Likelihood: sf.Likelihood(),
-    sf.Bayes: sf.Bayes(sf.BDeu(2)),
+    sf.objectives.Bayes: sf.objectives.Bayes(sf.BDeu(2)),
     sf.Conditional: sf.Conditional("y"),
     sf.Margin: sf.Margin("y"),
-    sf.Perceptron: sf.Perceptron("y"),
+    sf.objectives.Perceptron: sf.objectives.Perceptron("y"),
     sf.MaxEntropy: sf.MaxEntropy(),
     sf.PseudoLikelihood: sf.PseudoLikelihood(),
     sf.ContrastiveDivergence: sf.ContrastiveDivergence(),
@@ -40,19 +40,19 @@ def columns(*names: str) -> dict[str, Any]:
     return {n: TABLE[n] for n in names}
 
 
-def turns() -> sf.Sequences:
+def turns() -> sf.chains.Sequences:
     return sf.sequences(columns("y", "a", "b", "s"), by="s")
 
 
-def features() -> sf.Features:
+def features() -> sf.undirected.Features:
     states = [sf.Finite(n, [f"{n}0", f"{n}1"]) for n in ("a", "y")]
-    return sf.Features(
+    return sf.undirected.Features(
         {"alone": (("a",), {"a1": 1}), "target": (("y",), {"y1": 1}), "both": (("a", "y"), {("a1", "y1"): 1})}, over=states
     )
 
 
 def few(goal: Any) -> dict[str, Any]:
-    return {"method": sf.RobbinsMonro(5)} if isinstance(goal, sf.ContrastiveDivergence) else {}
+    return {"method": sf.methods.RobbinsMonro(5)} if isinstance(goal, sf.ContrastiveDivergence) else {}
 
 
 FITS: dict[str, Any] = {
@@ -65,9 +65,9 @@ FITS: dict[str, Any] = {
         sf.LinearChain("y", [sf.Window(["a", "b"])]),
         turns(),
         objective=goal,
-        penalty=None if isinstance(goal, sf.Perceptron) else sf.L2(1),
+        penalty=None if isinstance(goal, sf.objectives.Perceptron) else sf.L2(1),
     ),
-    "an RBM": lambda goal: sf.rbm(columns("y", "a", "b"), 2, objective=goal, epochs=1).model,
+    "an RBM": lambda goal: sf.undirected.rbm(columns("y", "a", "b"), 2, objective=goal, epochs=1).model,
 }
 
 
@@ -96,7 +96,7 @@ def test_an_objective_is_a_value(kind: Any, wrong: Any) -> None:
         FITS[kind.name](wrong)
 
 
-@pytest.mark.parametrize("goal", [sf.Conditional, sf.Margin, sf.Perceptron])
+@pytest.mark.parametrize("goal", [sf.Conditional, sf.Margin, sf.objectives.Perceptron])
 def test_a_target_is_a_name(goal: Any) -> None:
     for wrong in (3, "", ["y"], None):
         with pytest.raises(sf.SufficeError, match="is about one column, by its name"):
@@ -109,35 +109,36 @@ def test_bayes_is_the_prior_to_the_bit() -> None:
         lambda **how: sf.fit("y -> a; y -> b", columns("y", "a", "b"), **how),
         lambda **how: sf.fit("y[-1] -> y -> a", turns(), **how),
     ):
-        one, other, plain = fit(objective=sf.Bayes(prior)), fit(prior=prior), fit(objective=sf.Likelihood())
+        one, other, plain = fit(objective=sf.objectives.Bayes(prior)), fit(prior=prior), fit(objective=sf.Likelihood())
         assert all(np.array_equal(one[n].probs, other[n].probs) for n in one)
         assert one.prior == other.prior
         assert one.fit_info == other.fit_info
         assert all(np.array_equal(plain[n].probs, fit()[n].probs) for n in plain)
     one, other = (
-        sf.fit("y -- a; y -- b", columns("y", "a", "b"), **how) for how in ({"objective": sf.Bayes(prior)}, {"prior": prior})
+        sf.fit("y -- a; y -- b", columns("y", "a", "b"), **how)
+        for how in ({"objective": sf.objectives.Bayes(prior)}, {"prior": prior})
     )
     assert all(np.array_equal(f.log, g.log) for f, g in zip(one.factors, other.factors, strict=True))
     assert one.log_evidence == other.log_evidence
     both = (sf.BDeu(1), sf.NormalInverseGamma())
-    mixed = [sf.fit("y -> u", columns("y", "u"), **how) for how in ({"objective": sf.Bayes(both)}, {"prior": both})]
+    mixed = [sf.fit("y -> u", columns("y", "u"), **how) for how in ({"objective": sf.objectives.Bayes(both)}, {"prior": both})]
     assert np.array_equal(mixed[0]["u"].variance, mixed[1]["u"].variance)
-    mode = sf.fit("y -> a", columns("y", "a"), objective=sf.Bayes(sf.Dirichlet(2)), estimate=sf.Mode())
+    mode = sf.fit("y -> a", columns("y", "a"), objective=sf.objectives.Bayes(sf.Dirichlet(2)), estimate=sf.Mode())
     assert "posterior mode" in mode.fit_info
 
 
 def test_bayes_is_of_one_prior() -> None:
     with pytest.raises(sf.SufficeError, match="leave one out"):
-        sf.fit("y -> a", columns("y", "a"), objective=sf.Bayes(sf.BDeu(1)), prior=sf.BDeu(1))
+        sf.fit("y -> a", columns("y", "a"), objective=sf.objectives.Bayes(sf.BDeu(1)), prior=sf.BDeu(1))
     with pytest.raises(sf.SufficeError, match="Bayes is of a prior"):
-        sf.Bayes(None)
+        sf.objectives.Bayes(None)
     with pytest.raises(sf.SufficeError):
-        sf.Bayes(sf.BIC())
-    assert hash(sf.Bayes(sf.BDeu(1))) == hash(sf.Bayes(sf.BDeu(1)))
+        sf.objectives.Bayes(sf.BIC())
+    assert hash(sf.objectives.Bayes(sf.BDeu(1))) == hash(sf.objectives.Bayes(sf.BDeu(1)))
 
 
 def test_penalties_are_of_weights() -> None:
-    for goal in (None, sf.Likelihood(), sf.Bayes(sf.BDeu(1))):
+    for goal in (None, sf.Likelihood(), sf.objectives.Bayes(sf.BDeu(1))):
         with pytest.raises(sf.SufficeError, match="penalty= is for weights"):
             sf.fit("y -> a", columns("y", "a"), objective=goal, penalty=sf.L2(1))
 
@@ -240,7 +241,7 @@ def test_undirected_conditional_likelihood_refuses() -> None:
     for how, said in (
         ({"objective": sf.Conditional("z")}, "no node of the model"),
         ({"objective": sf.Conditional("y"), "prior": sf.BDeu(1)}, "has no place for them"),
-        ({"objective": sf.Conditional("y"), "method": sf.IPF()}, r"is LBFGS\(\)"),
+        ({"objective": sf.Conditional("y"), "method": sf.methods.IPF()}, r"is LBFGS\(\)"),
     ):
         with pytest.raises(sf.SufficeError, match=said):
             sf.fit("y -- a; y -- b", table, **how)
@@ -250,6 +251,6 @@ def test_undirected_conditional_likelihood_refuses() -> None:
     assert sf.fit("y -- a; y -- b", told, objective=sf.Conditional("y"), penalty=sf.L2(0.1)).fit_info
     with pytest.raises(sf.SufficeError, match="together"):
         sf.fit("y -- a; y -- b", sf.gather(table, "y -> a; y -> b"), objective=sf.Conditional("y"))
-    whole = sf.scan(table).gather([sf.Request(("a", "b", "y"))])
+    whole = sf.scan(table).gather([sf.statistics.Request(("a", "b", "y"))])
     one, other = (sf.fit("y -- a; y -- b", data, objective=sf.Conditional("y")) for data in (table, whole))
     np.testing.assert_allclose(conditional(one, table), conditional(other, table), atol=1e-9)

@@ -60,7 +60,7 @@ def test_a_finite_projection_is_enumeration(seed: int, zeros: bool) -> None:
     assert found.kl == pytest.approx(divergence(P, Q), abs=1e-12)
     assert found.entropy == pytest.approx(entropy(P), abs=1e-12)
     assert found.cross_entropy == pytest.approx(found.entropy + found.kl, abs=1e-12)
-    assert found.kl == pytest.approx(sf.kl(p, found.model), abs=1e-12)
+    assert found.kl == pytest.approx(sf.information.kl(p, found.model), abs=1e-12)
     for n in dag.nodes:
         family = array(p, [*dag.parents(n), n])
         given = family.sum(axis=-1, keepdims=True)
@@ -81,8 +81,8 @@ def test_no_other_parameters_are_nearer(seed: int) -> None:
         for n in dag.nodes:
             weights = array(p, dag.parents(n))
             more += float(np.sum(weights * np.sum(q.model[n].probs * np.log(q.model[n].probs / r[n].probs), axis=-1)))
-        assert sf.kl(p, r) == pytest.approx(q.kl + more, abs=1e-10)
-        assert sf.kl(p, r) >= q.kl - 1e-12
+        assert sf.information.kl(p, r) == pytest.approx(q.kl + more, abs=1e-10)
+        assert sf.information.kl(p, r) >= q.kl - 1e-12
 
 
 @settings(max_examples=30, deadline=None)
@@ -93,7 +93,7 @@ def test_pythagoras_holds_where_all_parents_are_married(seed: int, graph: str) -
     q = project(p, graph)
     for other in range(3):
         r = perturbed(q.model, other)
-        assert sf.kl(p, r) == pytest.approx(q.kl + sf.kl(q.model, r), abs=1e-10)
+        assert sf.information.kl(p, r) == pytest.approx(q.kl + sf.information.kl(q.model, r), abs=1e-10)
 
 
 @settings(max_examples=30, deadline=None)
@@ -137,7 +137,7 @@ def test_edges_of_a_tree_bring_it_nearer_and_chow_liu_is_the_nearest() -> None:
         np.random.default_rng(5), sf.Dag("a -> b; a -> c; b -> d; c -> d"), {n: sf.Finite(n, ["0", "1", "2"]) for n in "abcd"}
     )
     nodes, left = list("abcd"), [project(p, sf.Dag([], nodes=list("abcd"))).kl]
-    tree = sf.search(p.sample(50_000, seed=0), method=sf.ChowLiu()).dag
+    tree = sf.search(p.sample(50_000, seed=0), method=sf.methods.ChowLiu()).dag
     for k in range(1, len(tree.edges) + 1):
         left.append(project(p, sf.Dag(tree.edges[:k], nodes=nodes)).kl)
     assert all(a > b for a, b in itertools.pairwise(left))
@@ -244,7 +244,7 @@ def test_a_hybrid_projection_has_the_moments_of_p(seed: int) -> None:
             assert np.allclose(cpd.coefficients[u], b, rtol=1e-6, atol=1e-7)
             assert cpd.intercept[u] == pytest.approx(mean[-1] - b @ mean[:-1], rel=1e-6, abs=1e-6)
             assert cpd.variance[u] == pytest.approx(S[-1, -1] - b @ S[:-1, -1], rel=1e-6)
-    assert found.kl == pytest.approx(sf.kl(p, found.model), abs=1e-9)
+    assert found.kl == pytest.approx(sf.information.kl(p, found.model), abs=1e-9)
 
 
 def test_a_hybrid_divergence_is_what_samples_say() -> None:
@@ -278,7 +278,7 @@ def test_a_mean_of_1e9_loses_no_digits() -> None:
 
 def test_counts_are_projected_to_their_mean_rates() -> None:
     ill = sf.Finite("ill", ["no", "yes"])
-    cpds = {"ill": [0.75, 0.25], "visits": sf.Rates([0.5, 3.0]), "cost": sf.Gaussian(1.0, {"visits": 2.0}, 0.5)}
+    cpds = {"ill": [0.75, 0.25], "visits": sf.regressions.Rates([0.5, 3.0]), "cost": sf.Gaussian(1.0, {"visits": 2.0}, 0.5)}
     p = sf.BayesNet("ill -> visits -> cost", cpds, [ill])
     found = project(p, sf.Dag([("ill", "cost")], nodes=["ill", "visits", "cost"]))
     assert found.model["visits"].rates == pytest.approx(0.75 * 0.5 + 0.25 * 3.0)
@@ -289,7 +289,7 @@ def test_counts_are_projected_to_their_mean_rates() -> None:
     assert abs(each.mean() - found.kl) < 5 * each.std() / np.sqrt(len(each))
     assert abs(-p.log_prob(rows).mean() - found.entropy) < 5 * p.log_prob(rows).std() / np.sqrt(len(each))
     assert found.entropy == pytest.approx(p.entropy())
-    assert sf.kl(p, found.model) == pytest.approx(found.kl)
+    assert sf.information.kl(p, found.model) == pytest.approx(found.kl)
 
 
 @pytest.mark.parametrize("rate", [0.0, 1e-8, 0.3, 7.0, 123.4, 9_999.0, 10_001.0, 1e7])
@@ -299,7 +299,7 @@ def test_the_entropy_of_a_count(rate: float) -> None:
     p = np.exp(log_p)
     want = -float(p[p > 0] @ log_p[p > 0])
     assert poisson_entropy(np.array([rate]))[0] == pytest.approx(want, rel=1e-8, abs=1e-12)
-    assert sf.PoissonRates(sf.Count("n"), (), rate).expected(RowFormula("n", "ln x!")) >= 0
+    assert sf.results.PoissonRates(sf.Count("n"), (), rate).expected(RowFormula("n", "ln x!")) >= 0
 
 
 def test_data_is_projected_by_maximum_likelihood() -> None:
@@ -310,8 +310,8 @@ def test_data_is_projected_by_maximum_likelihood() -> None:
     found = project(rows, dag)
     assert found.model == sf.fit(dag, rows)
     assert found.model.log_likelihood(rows) == pytest.approx(-500 * (found.entropy + found.kl), rel=1e-12)
-    assert found.entropy == pytest.approx(sf.entropy(rows), rel=1e-14)
-    assert found.kl == pytest.approx(sf.kl(rows, found.model), abs=1e-12)
+    assert found.entropy == pytest.approx(sf.information.entropy(rows), rel=1e-14)
+    assert found.kl == pytest.approx(sf.information.kl(rows, found.model), abs=1e-12)
     shares = np.array(list(rows.group_by(rows.column_names).aggregate([([], "count_all")])["count_all"].to_pylist())) / 500
     assert found.entropy == pytest.approx(-float(shares @ np.log(shares)), rel=1e-12)
 
@@ -330,7 +330,7 @@ def test_statistics_are_projected_and_the_entropy_is_known_where_they_hold_whole
     parts = project(sf.gather(rows, sf.Dag([], nodes=nodes)), sf.Dag([], nodes=nodes))
     assert parts.kl is None
     assert "whole row" in parts.reason
-    whole = project(sf.scan(rows).gather([sf.Request(tuple(nodes))]), sf.Dag([], nodes=nodes))
+    whole = project(sf.scan(rows).gather([sf.statistics.Request(tuple(nodes))]), sf.Dag([], nodes=nodes))
     assert whole.kl == pytest.approx(project(rows, sf.Dag([], nodes=nodes)).kl, abs=1e-12)
     assert whole.cross_entropy == pytest.approx(parts.cross_entropy, rel=1e-12)
 
@@ -366,7 +366,7 @@ def test_too_many_distinct_rows_are_refused_before_they_are_held(monkeypatch: py
     rng = np.random.default_rng(0)
     rows = {n: rng.integers(0, 50, 40_000).astype(str) for n in "abcde"}
     with pytest.raises(SufficeError, match="distinct rows"):
-        sf.entropy(rows)
+        sf.information.entropy(rows)
     assert project(rows, "a -> b; c; d; e").kl is None
 
 
@@ -430,7 +430,7 @@ def test_expected_statistics_are_what_many_rows_give() -> None:
     seen = sf.gather(rows, p.dag)
     for request in seen.requests:
         want, got = seen.answer(request), Expected(p).answer(request)
-        if isinstance(want, sf.Counts):
+        if isinstance(want, sf.statistics.Counts):
             assert np.allclose(want.dense() / n, got.dense(), atol=0.01)
         else:
             assert np.allclose(want.at(got.keys).mean, got.mean, atol=0.3)

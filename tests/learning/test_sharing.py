@@ -91,7 +91,7 @@ def test_conditional_gaussians_and_rates() -> None:
     dag = {"y1": ["g1", "r1"], "y2": ["g2", "r2"], "n1": ["g1"], "n2": ["g2"]}
     together = stacked({**g, **reals, **children, **counts}, g=["g1", "g2"], r=["r1", "r2"], y=["y1", "y2"], n=["n1", "n2"])
     long_rows = sf.scan(together, variables={"n": sf.Count})
-    for prior in (None, (sf.BDeu(1), sf.NormalInverseGamma(), sf.Gamma())):
+    for prior in (None, (sf.BDeu(1), sf.NormalInverseGamma(), sf.priors.Gamma())):
         bn = sf.fit(dag, rows, prior=prior, shared=[("y1", "y2"), ("n1", "n2")])
         long = sf.fit({"y": ["g", "r"], "n": ["g"]}, long_rows, prior=prior)
         np.testing.assert_allclose(bn["y2"].coefficients, long["y"].coefficients, rtol=1e-11)
@@ -131,7 +131,7 @@ def test_states_of_which_no_node_has_all_are_refused(rest: Any) -> None:
     with pytest.raises(FitError, match=said):
         sf.fit("q1; q2; q3", rows, shared=[("q1", "q2", "q3")])
     with pytest.raises(FitError, match=said):
-        sf.fit(sf.Plate("q", columns={"q": ["q1", "q2", "q3"]}), rows)
+        sf.fit(sf.plates.Plate("q", columns={"q": ["q1", "q2", "q3"]}), rows)
     if not rest:
         with pytest.raises(FitError, match=said):
             sf.score("q1; q2; q3", rows, shared=[("q1", "q2", "q3")])
@@ -182,7 +182,7 @@ def test_update_keeps_the_ties_and_the_prior() -> None:
     assert data_dependent.update(second)["y2"].imagined == data_dependent["y2"].imagined
 
 
-@pytest.mark.parametrize("prior", [sf.BDeu(2), sf.K2(), sf.BDs(1), HierarchicalDirichlet(), LogisticNormal()])
+@pytest.mark.parametrize("prior", [sf.BDeu(2), sf.K2(), sf.priors.BDs(1), HierarchicalDirichlet(), LogisticNormal()])
 def test_scores(prior: Any) -> None:
     rows = chain(60)
     long = stacked(rows, x=["x1", "x2"], y=["x2", "x3"])
@@ -369,7 +369,7 @@ def test_em_of_independent_tied_nodes_is_the_frequency_of_all_observed_cells() -
 
 
 @pytest.mark.parametrize("prior", [None, (sf.Dirichlet(2), sf.NormalInverseGamma())])
-@pytest.mark.parametrize("options", [{}, {"accelerate": sf.Squarem()}, {"batches": 3}])
+@pytest.mark.parametrize("options", [{}, {"accelerate": sf.methods.Squarem()}, {"batches": 3}])
 def test_em_of_tied_copies_is_em_of_the_stacked_rows(prior: Any, options: dict[str, Any]) -> None:
     """Two copies of h -> y, h -> s with all tied, both hidden, are twice the rows of one."""
     rng = np.random.default_rng(7)

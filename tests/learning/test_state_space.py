@@ -76,7 +76,7 @@ def test_nile_with_gaps() -> None:
 def test_nile_is_learned() -> None:
     fixed = {"level": LINE, "y": LINE, "level[0]": ["intercept", "variance"]}
     start = local_level(15099.0, 1469.1)
-    run = sf.em(LEVEL, nile, hidden=[Real("level")], start=start, fixed=fixed, accelerate=Squarem(), tol=1e-12)
+    run = sf.em(LEVEL, nile, hidden=[Real("level")], start=start, fixed=fixed, method=Squarem(), tol=1e-12)
     assert run.converged
     np.testing.assert_allclose(run.trace[-1].log_likelihood, -640.380540285, rtol=1e-12)
     np.testing.assert_allclose([run.model["y"].variance, run.model["level"].variance], [15100.28, 1467.82], atol=0.01)
@@ -99,9 +99,7 @@ def test_nile_begins_anywhere(far: float) -> None:
 def test_the_level_is_found_from_any_start() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SufficeNote)
-        run = sf.em(
-            LEVEL, nile, hidden=[Real("level")], first=Stationary(), starts=3, accelerate=Squarem(), max_iter=400, tol=1e-7
-        )
+        run = sf.em(LEVEL, nile, hidden=[Real("level")], first=Stationary(), starts=3, method=Squarem(), max_iter=400, tol=1e-7)
     ended = [o.objective for o in run.optima]
     assert max(ended) - min(ended) < 1e-2
     assert run.model.log_likelihood(nile) == pytest.approx(run.trace[-1].log_likelihood, rel=1e-10)

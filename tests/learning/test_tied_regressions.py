@@ -52,12 +52,12 @@ def families(family: Any) -> dict[str, Any]:
 
 
 def test_a_tied_poisson_regression_is_statsmodels_glm_on_stacked_rows():
-    bn = sf.fit(GRAPH, rows(Y, Count), families=families(sf.PoissonLog()), shared=TIE)
+    bn = sf.fit(GRAPH, rows(Y, Count), families=families(sf.regressions.PoissonLog()), shared=TIE)
     for j in range(3):
         np.testing.assert_allclose(bn[f"y{j}"].theta, POISSON[0], rtol=1e-9)
         np.testing.assert_allclose(bn[f"y{j}"].standard_errors, POISSON_ERRORS, rtol=1e-6)
     assert sum(bn[f"y{j}"].fitted.log_likelihood for j in range(3)) == pytest.approx(POISSON[1], abs=1e-8)
-    parts = sf.score(GRAPH, rows(Y, Count), sf.AIC(), families=families(sf.PoissonLog()), shared=TIE, by_node=True)
+    parts = sf.score(GRAPH, rows(Y, Count), sf.AIC(), families=families(sf.regressions.PoissonLog()), shared=TIE, by_node=True)
     assert parts["y0"] == pytest.approx(POISSON[1] - 4, abs=1e-8)
     assert parts["y1"] == parts["y2"] == 0.0
     assert bn.n_parameters == 3 * (2 + 2) + 4
@@ -69,10 +69,14 @@ def test_a_tied_logistic_regression_is_statsmodels_glm_on_stacked_rows():
     assert bn.log_likelihood() == pytest.approx(bn.log_prob(rows(high(Y), two)).sum(), rel=1e-10)
 
 
-@pytest.mark.parametrize("family", [sf.PoissonLog(), sf.NegativeBinomialLog(), sf.Linear()], ids=lambda f: type(f).__name__)
+@pytest.mark.parametrize(
+    "family",
+    [sf.regressions.PoissonLog(), sf.regressions.NegativeBinomialLog(), sf.regressions.Linear()],
+    ids=lambda f: type(f).__name__,
+)
 def test_ties_in_em(family):
     """One coefficient vector in every iteration; with nothing missing that of the fit; an ascent."""
-    kind = sf.Real if isinstance(family, sf.Linear) else Count
+    kind = sf.Real if isinstance(family, sf.regressions.Linear) else Count
     y = [v + 3.0 * np.sin(ROW * ROW) for v in Y] if kind is sf.Real else [v + 9 * (ROW % 5 == 0) for v in Y]
     how: dict[str, Any] = {"families": families(family), "shared": TIE, "tol": 1e-12}
     run = sf.em(GRAPH, rows(y, kind), **how)
@@ -95,9 +99,14 @@ def test_ties_of_other_families_are_refused():
     with pytest.raises(
         FitError, match=r"'y0' and 'y1' are to share their parameters, but 'y0' has the family PoissonLog\(.* no family"
     ):
-        sf.fit(GRAPH, data, families={"y0": sf.PoissonLog()}, shared=TIE)
+        sf.fit(GRAPH, data, families={"y0": sf.regressions.PoissonLog()}, shared=TIE)
     with pytest.raises(FitError, match=r"'y1' has the family NegativeBinomialLog"):
-        sf.fit(GRAPH, data, families={**families(sf.PoissonLog()), "y1": sf.NegativeBinomialLog()}, shared=TIE)
+        sf.fit(
+            GRAPH,
+            data,
+            families={**families(sf.regressions.PoissonLog()), "y1": sf.regressions.NegativeBinomialLog()},
+            shared=TIE,
+        )
 
 
 def test_offsets_of_tied_nodes_are_their_own():
@@ -106,9 +115,11 @@ def test_offsets_of_tied_nodes_are_their_own():
         variables={f"y{j}": Count(f"y{j}") for j in range(3)},
     )
     graph = "; ".join(f"x{j} -> y{j}; e{j} -> y{j}" for j in range(3))
-    bn = sf.fit(graph, data, families={f"y{j}": sf.PoissonLog(offset=f"e{j}") for j in range(3)}, shared=TIE)
+    bn = sf.fit(graph, data, families={f"y{j}": sf.regressions.PoissonLog(offset=f"e{j}") for j in range(3)}, shared=TIE)
     stacked = {n: np.concatenate([data.sample(60, 0).columns[f"{n}{j}"] for j in range(3)]) for n in "xey"}
-    one = sf.fit("x -> y; e -> y", sf.scan(stacked, variables={"y": Count("y")}), families={"y": sf.PoissonLog(offset="e")})
+    one = sf.fit(
+        "x -> y; e -> y", sf.scan(stacked, variables={"y": Count("y")}), families={"y": sf.regressions.PoissonLog(offset="e")}
+    )
     np.testing.assert_allclose(bn["y1"].theta, one["y"].theta, rtol=1e-10)
 
 
@@ -129,11 +140,15 @@ ETA = 0.4 * A - 1.0 + 0.5 * (H == 1)
 @pytest.mark.parametrize(
     ("graph", "family", "y"),
     [
-        ("a -> y; h -> y", sf.Linear(), ETA + RNG.normal(size=N)),
-        ("a -> y; h -> y", sf.Linear(ridge=2.0), ETA + RNG.normal(size=N)),
+        ("a -> y; h -> y", sf.regressions.Linear(), ETA + RNG.normal(size=N)),
+        ("a -> y; h -> y", sf.regressions.Linear(ridge=2.0), ETA + RNG.normal(size=N)),
         ("h -> y", sf.Logistic(), np.where(RNG.random(N) < 0.3 + 0.2 * (H == 1), "n", "y")),
-        ("h -> y", sf.Probit(), np.where(RNG.random(N) < 0.3 + 0.2 * (H == 1), "n", "y")),
-        ("h -> y", sf.ProportionalOdds(ridge=1.0), np.array(list("123"))[np.digitize(RNG.logistic(size=N) + (H == 1), [-1, 1])]),
+        ("h -> y", sf.regressions.Probit(), np.where(RNG.random(N) < 0.3 + 0.2 * (H == 1), "n", "y")),
+        (
+            "h -> y",
+            sf.regressions.ProportionalOdds(ridge=1.0),
+            np.array(list("123"))[np.digitize(RNG.logistic(size=N) + (H == 1), [-1, 1])],
+        ),
     ],
     ids=["linear", "ridge", "logistic", "probit", "ordinal"],
 )
@@ -153,9 +168,9 @@ def test_an_update_is_exact_where_the_statistic_is_finite(graph, family, y):
     [
         (sf.Logistic(), np.where(RNG.random(N) < 1 / (1 + np.exp(-ETA)), "n", "y"), None),
         (sf.Logistic(ridge=1.0), np.where(RNG.random(N) < 1 / (1 + np.exp(-ETA)), "n", "y"), None),
-        (sf.PoissonLog(), RNG.poisson(np.exp(ETA)), {"y": Count("y")}),
-        (sf.NegativeBinomialLog(), RNG.poisson(np.exp(ETA) * RNG.gamma(2, 0.5, N)), {"y": Count("y")}),
-        (sf.GammaLog(), RNG.gamma(2, np.exp(ETA)), None),
+        (sf.regressions.PoissonLog(), RNG.poisson(np.exp(ETA)), {"y": Count("y")}),
+        (sf.regressions.NegativeBinomialLog(), RNG.poisson(np.exp(ETA) * RNG.gamma(2, 0.5, N)), {"y": Count("y")}),
+        (sf.regressions.GammaLog(), RNG.gamma(2, np.exp(ETA)), None),
     ],
     ids=["logistic", "ridge", "poisson", "negative binomial", "gamma"],
 )
@@ -175,7 +190,7 @@ def test_the_laplace_update_maximises_what_it_says():
     from scipy.optimize import minimize
 
     y = RNG.poisson(np.exp(ETA)).astype(float)
-    first, more, _ = halves("a -> y", {"a": A, "y": y}, {"y": Count("y")}, sf.PoissonLog())
+    first, more, _ = halves("a -> y", {"a": A, "y": y}, {"y": Count("y")}, sf.regressions.PoissonLog())
     with pytest.warns(SufficeNote, match="Laplace"):
         after = first.update(more)["y"]
     old, a, n = first["y"], A[N // 2 :], y[N // 2 :]
@@ -190,7 +205,7 @@ def test_the_laplace_update_maximises_what_it_says():
 
 
 def test_updates_that_are_refused():
-    tied = sf.fit(GRAPH, rows(Y, Count), families=families(sf.PoissonLog()), shared=TIE)
+    tied = sf.fit(GRAPH, rows(Y, Count), families=families(sf.regressions.PoissonLog()), shared=TIE)
     with pytest.raises(ModelError, match=r"'y0', 'y1', 'y2' share the parameters of a regression, which needs all rows at once"):
         tied.update(rows(Y, Count))
     graph, columns = "a -> y", {"a": A, "y": np.where(RNG.random(N) < 0.5, "n", "y")}

@@ -29,7 +29,7 @@ NAN = float("nan")
         (lambda: sf.MarkovNet(5, [X]), ModelError, "factors are a mapping"),
         (lambda: sf.MarkovNet([1], [X]), ModelError, "a factor is a pair"),
         (lambda: sf.MarkovNet({"x": [0, 1]}, ["x"]), SufficeError, "'x' is no variable"),
-        (lambda: sf.RBM([X], [[0.0]], [0.0], [0.0]).log_normaliser(method="ais"), FitError, "is AIS"),  # type: ignore[arg-type]
+        (lambda: sf.undirected.RBM([X], [[0.0]], [0.0], [0.0]).log_normaliser(method="ais"), FitError, "is AIS"),  # type: ignore[arg-type]
         (lambda: sf.fit(sf.Ising("a -- b"), {"a": [1, -1, 2], "b": [1, -1, -2]}), FitError, "declare its states"),
         (
             lambda: sf.fit(sf.LogLinear(["a"]), sf.scan({"a": ["x"]}, variables={"a": ["x", "y"]}), objective=sf.MaxEntropy()),
@@ -72,13 +72,13 @@ def test_a_machine_whose_steps_run_off_is_refused_with_its_rate(rows: str, rate:
     rng = np.random.default_rng(0)
     cells = rng.random((3, 200)) < 0.5 if rows == "bits" else rng.normal(size=(3, 200))
     with pytest.raises(FitError, match=r"run off: after pass \d .* give a smaller rate than"):
-        sf.rbm(dict(zip("abc", cells, strict=True)), hidden=2, epochs=3, rate=rate)
+        sf.undirected.rbm(dict(zip("abc", cells, strict=True)), hidden=2, epochs=3, rate=rate)
 
 
 def test_a_machine_that_is_worse_than_independent_columns_is_told_of() -> None:
     rng = np.random.default_rng(0)
     with pytest.warns(sf.SufficeNote, match="worse than independent columns"):
-        sf.rbm(dict(zip("abc", rng.random((3, 500)) < 0.5, strict=True)), hidden=2, epochs=3, rate=100.0)
+        sf.undirected.rbm(dict(zip("abc", rng.random((3, 500)) < 0.5, strict=True)), hidden=2, epochs=3, rate=100.0)
 
 
 BOUNDARY = {"a": list("xxxyyy") * 20, "b": list("uuuvvv") * 20, "c": list("pqpqpq") * 20}
@@ -86,7 +86,7 @@ BOUNDARY = {"a": list("xxxyyy") * 20, "b": list("uuuvvv") * 20, "c": list("pqpqp
 
 @pytest.mark.parametrize("strength", [0.1, 0.01, 0.001, 1e-6])
 def test_a_small_penalty_on_the_boundary_still_has_its_minimum(strength: float) -> None:
-    net = sf.fit(sf.LogLinear.all(2, list("abc")), BOUNDARY, penalty=sf.L2(strength), method=sf.LBFGS())
+    net = sf.fit(sf.LogLinear.all(2, list("abc")), BOUNDARY, penalty=sf.L2(strength), method=sf.methods.LBFGS())
     assert 0.49 < net.query("a").probs[0] < 0.51
     gradient = 120 * (net.query(["a", "b"]).probs - [[0.5, 0.0], [0.0, 0.5]]) + 2 * strength * net.weights[("a", "b")]
     assert abs(gradient).max() < 1e-5
@@ -95,7 +95,7 @@ def test_a_small_penalty_on_the_boundary_still_has_its_minimum(strength: float) 
 def test_contrastive_divergence_ends_with_the_time() -> None:
     goal = sf.ContrastiveDivergence(persistent=True)
     with pytest.warns(sf.SufficeNote, match="stopped after"):
-        net = sf.fit("a -- b -- c -- a", BOUNDARY, objective=goal, method=sf.RobbinsMonro(rounds=10**6), time_limit=0.2)
+        net = sf.fit("a -- b -- c -- a", BOUNDARY, objective=goal, method=sf.methods.RobbinsMonro(rounds=10**6), time_limit=0.2)
     assert "stopped after" in net.fit_info
     with pytest.raises(FitError, match="time_limit is a number of seconds above 0"):
         sf.fit("a -- b", BOUNDARY, time_limit=-1)

@@ -29,7 +29,7 @@ CASINO = sf.Chain(TEXT, {"die": STAY, "die[0]": [0.5, 0.5], "roll": FACES}, [DIE
 SHUT = sf.Chain(TEXT, {"die": [[1, 0], [0, 1]], "die[0]": [1, 0], "roll": [[0.2] * 5 + [0], [0, 0, 0, 0, 0, 1]]}, [DIE, ROLL])
 
 
-def seen(columns: dict[str, Any] | None = None, **how: Any) -> sf.Sequences:
+def seen(columns: dict[str, Any] | None = None, **how: Any) -> sf.chains.Sequences:
     """The rolls, or other columns."""
     table = {"roll": ROLLS} if columns is None else columns
     return sf.sequences(table, variables={n: v for n, v in {"die": DIE, "roll": ROLL}.items() if n in table}, **how)
@@ -100,7 +100,7 @@ def test_answers_come_in_the_order_and_kind_of_the_input() -> None:
         assert np.asarray(a["die=loaded"])[turned] == pytest.approx(np.asarray(b["die=loaded"]), rel=1e-12)
 
 
-def seen_in(frame: Any) -> sf.Sequences:
+def seen_in(frame: Any) -> sf.chains.Sequences:
     return sf.sequences(frame, by="id", order="day", variables={"roll": ROLL})
 
 
@@ -156,7 +156,7 @@ def test_a_chain_is_a_value() -> None:
     again = pickle.loads(pickle.dumps(CASINO))
     assert again == CASINO
     assert sf.Chain(TEXT, {"die": STAY, "die[0]": [0.4, 0.6], "roll": FACES}, [DIE, ROLL]) != CASINO
-    assert sf.Chain(TEXT, {"die": STAY, "roll": FACES}, [DIE, ROLL], first=sf.Stationary()) != CASINO
+    assert sf.Chain(TEXT, {"die": STAY, "roll": FACES}, [DIE, ROLL], first=sf.chains.Stationary()) != CASINO
     run = sf.em(TEXT, ROLLED, hidden=[DIE], start=CASINO, tol=0, max_iter=2)
     kept = pickle.loads(pickle.dumps(run))
     assert kept.model == run.model
@@ -164,11 +164,14 @@ def test_a_chain_is_a_value() -> None:
 
 
 def test_first_slices_that_are_given_stay() -> None:
-    first = sf.Given({"die": [0.25, 0.75]})
+    first = sf.chains.Given({"die": [0.25, 0.75]})
     for way in (sf.em, sf.gradient):
         model = way(TEXT, ROLLED, hidden=[DIE], first=first, starts=2, max_iter=20).model
         assert model.first[0]["die"].probs == pytest.approx([0.25, 0.75])
-    assert sf.fit(TEXT, seen({"roll": ROLLS, "die": TRUTH}), first=sf.Given(CASINO)).first[0]["die"].probs.tolist() == [0.5, 0.5]
+    assert sf.fit(TEXT, seen({"roll": ROLLS, "die": TRUTH}), first=sf.chains.Given(CASINO)).first[0]["die"].probs.tolist() == [
+        0.5,
+        0.5,
+    ]
 
 
 def test_what_is_seen_in_full_may_begin_as_it_settles() -> None:
@@ -176,18 +179,20 @@ def test_what_is_seen_in_full_may_begin_as_it_settles() -> None:
     from scipy.optimize import minimize
 
     x = sf.Finite("x", ["a", "b"])
-    truth = sf.Chain("x[-1] -> x", {"x": [[0.9, 0.1], [0.3, 0.7]]}, [x], first=sf.Stationary())
+    truth = sf.Chain("x[-1] -> x", {"x": [[0.9, 0.1], [0.3, 0.7]]}, [x], first=sf.chains.Stationary())
     s = sf.sequences(truth.sample(20, length=3, seed=1), by="sequence", order="step", variables={"x": x})
-    fitted = sf.fit("x[-1] -> x", s, first=sf.Stationary())
+    fitted = sf.fit("x[-1] -> x", s, first=sf.chains.Stationary())
 
     def loss(z: Any) -> float:
         a, b = 1 / (1 + np.exp(-z))
-        return -sf.Chain("x[-1] -> x", {"x": [[1 - a, a], [b, 1 - b]]}, [x], first=sf.Stationary()).log_likelihood(s)
+        return -sf.Chain("x[-1] -> x", {"x": [[1 - a, a], [b, 1 - b]]}, [x], first=sf.chains.Stationary()).log_likelihood(s)
 
     assert fitted.log_likelihood(s) == pytest.approx(-minimize(loss, [0.0, 0.0], tol=1e-10).fun, abs=1e-6)
 
 
-@pytest.mark.parametrize("first", [None, sf.Stationary(), sf.Given({"die": [0.5, 0.5]})], ids=["free", "stationary", "given"])
+@pytest.mark.parametrize(
+    "first", [None, sf.chains.Stationary(), sf.chains.Given({"die": [0.5, 0.5]})], ids=["free", "stationary", "given"]
+)
 def test_the_information_is_the_curvature(first: Any) -> None:
     how = {"hidden": [DIE], "prior": sf.Dirichlet(1.5), "first": first}
     run = sf.em(TEXT, ROLLED, start=CASINO, tol=1e-12, max_iter=3000, **how)
@@ -233,7 +238,7 @@ def test_every_engine_gives_the_same(engine: str, tmp_path: Any) -> None:
     assert (counts[0] == counts[1]).all()
 
 
-def opened(engine: str, table: pd.DataFrame, folder: Any, variables: Any) -> sf.Sequences:
+def opened(engine: str, table: pd.DataFrame, folder: Any, variables: Any) -> sf.chains.Sequences:
     keys = {"by": "sequence", "order": "step"}
     if engine == "memory":
         return sf.sequences(table.sample(frac=1.0, random_state=1), variables=variables, **keys)
@@ -360,14 +365,14 @@ BN = sf.fit("die -> roll", FRAME)
 HID: dict[str, Any] = {"hidden": [DIE]}
 
 
-def x_and(**more: Any) -> sf.Sequences:
+def x_and(**more: Any) -> sf.chains.Sequences:
     return seen({"roll": ROLLS, "x": NUMBERS, **more})
 
 
 REFUSED: dict[str, tuple[Any, str]] = {
     "an edge into the past": (lambda: sf.em("die -> roll[-1]", ROLLED, **HID), "an edge into the past: 'die' -> 'roll"),
     "a cycle": (lambda: sf.em("a -> b -> a; a[-1] -> a", ROLLED), "a cycle within a step"),
-    "lag 0": (lambda: sf.Template({"a": [sf.lag("a", 0)]}), "at least 1, not 0"),
+    "lag 0": (lambda: sf.Template({"a": [sf.chains.lag("a", 0)]}), "at least 1, not 0"),
     "a column that is not there": (lambda: sf.em("die[-1] -> die -> rol", ROLLED, **HID), "'rol', .*did you mean 'roll'"),
     "a hidden one undeclared": (lambda: sf.fit(TEXT, ROLLED), r"'die', which is not a column .*hidden=\[Finite\('die'"),
     "gather a hidden one": (lambda: sf.gather(ROLLED, TEXT), "no column 'die'"),
@@ -405,25 +410,28 @@ REFUSED: dict[str, tuple[Any, str]] = {
         "cells of 'x' are missing, and 'roll' is not Gaussian in it but Logistic",
     ),
     "stationary of order 2": (
-        lambda: sf.em("die[-2], die[-1] -> die -> roll", ROLLED, first=sf.Stationary(), **HID),
+        lambda: sf.em("die[-2], die[-1] -> die -> roll", ROLLED, first=sf.chains.Stationary(), **HID),
         "largest lag is 1, and this one has 2",
     ),
     "stationary with inputs": (
-        lambda: sf.em("die[-1], roll -> die -> x", x_and(), first=sf.Stationary(), **HID),
+        lambda: sf.em("die[-1], roll -> die -> x", x_and(), first=sf.chains.Stationary(), **HID),
         "'die' depends on 'roll'",
     ),
     "stationary, two classes": (
-        lambda: sf.Chain(TEXT, {"die": np.eye(2), "roll": FACES}, [DIE, ROLL], first=sf.Stationary()).log_prob(ROLLED),
+        lambda: sf.Chain(TEXT, {"die": np.eye(2), "roll": FACES}, [DIE, ROLL], first=sf.chains.Stationary()).log_prob(ROLLED),
         "keeps several",
     ),
-    "stationary in batches": (lambda: sf.em(TEXT, ROLLED, first=sf.Stationary(), batches=1, **HID), "leave it out"),
-    "diffuse states": (lambda: sf.em(TEXT, ROLLED, first=sf.Diffuse(), **HID), "there are none: use Free"),
+    "stationary in batches": (
+        lambda: sf.em(TEXT, ROLLED, first=sf.chains.Stationary(), method=sf.methods.Incremental(1), **HID),
+        "leave it out",
+    ),
+    "diffuse states": (lambda: sf.em(TEXT, ROLLED, first=sf.chains.Diffuse(), **HID), "there are none: use Free"),
     "no first": (lambda: sf.em(TEXT, ROLLED, first="stationary", **HID), "not 'stationary'"),
-    "first of rows": (lambda: sf.em("die -> roll", FRAME, first=sf.Stationary()), "these are rows"),
-    "given too little": (lambda: sf.em(TEXT, ROLLED, first=sf.Given({}), **HID), r"no distribution of 'die\[0\]'"),
-    "given a number": (lambda: sf.em(TEXT, ROLLED, first=sf.Given(3), **HID), "takes a chain, or distributions by node"),
+    "first of rows": (lambda: sf.em("die -> roll", FRAME, first=sf.chains.Stationary()), "these are rows"),
+    "given too little": (lambda: sf.em(TEXT, ROLLED, first=sf.chains.Given({}), **HID), r"no distribution of 'die\[0\]'"),
+    "given a number": (lambda: sf.em(TEXT, ROLLED, first=sf.chains.Given(3), **HID), "takes a chain, or distributions by node"),
     "shared": (lambda: sf.em(TEXT, ROLLED, shared=[["die", "roll"]], **HID), "leave it out"),
-    "batches": (lambda: sf.em(TEXT, ROLLED, batches=3, **HID), "batches=3 needs as many sequences"),
+    "batches": (lambda: sf.em(TEXT, ROLLED, method=sf.methods.Incremental(3), **HID), "batches=3\\) needs as many sequences"),
     "a singular covariance": (
         lambda: sf.em("die[-1] -> die -> x -> y <- die", sf.sequences({"x": NUMBERS, "y": 2 * NUMBERS}), starts=1, **HID),
         "has collapsed",
@@ -434,7 +442,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         lambda: sf.em(
             "die[-1] -> die -> k; x -> k",
             sf.sequences({"k": [1, 2, 3] * 20, "x": NUMBERS}, variables={"k": sf.Count}),
-            families={"k": sf.PoissonLog()},
+            families={"k": sf.regressions.PoissonLog()},
             **HID,
         ),
         "PoissonLog of 'k'",

@@ -21,10 +21,12 @@ WORDS, TAGS = zip(*(token.split("/") for token in TEXT.split()), strict=True)
 SENTENCE = np.cumsum([w == ";" for w in WORDS])
 KEPT = [i for i, w in enumerate(WORDS) if w != ";"]
 ROWS: dict[str, Any] = {"s": SENTENCE[KEPT].tolist(), "word": [WORDS[i] for i in KEPT], "tag": [TAGS[i] for i in KEPT]}
-SHAPED = sf.LinearChain("tag", [sf.Window(["word", sf.Suffix("word", 2), sf.Shape("word")]), sf.Window(["word"], at=(-1, 1))])
+SHAPED = sf.LinearChain(
+    "tag", [sf.Window(["word", sf.labels.Suffix("word", 2), sf.labels.Shape("word")]), sf.Window(["word"], at=(-1, 1))]
+)
 
 
-def rows(table: Any = None, **how: Any) -> sf.Sequences:
+def rows(table: Any = None, **how: Any) -> sf.chains.Sequences:
     return sf.sequences(ROWS if table is None else table, by="s", **how)
 
 
@@ -33,12 +35,17 @@ def fitted(chain: sf.LinearChain = SHAPED, table: Any = None, **how: Any) -> sf.
 
 
 def test_derived_columns() -> None:
-    assert sf.Suffix("w", 3).of("walking") == "ing"
-    assert sf.Suffix("w", 3).of("a") == "a"
-    assert sf.Prefix("w", 2).of("undo") == "un"
-    assert sf.Lower("w").of("ÀB") == "àb"
-    assert [sf.Shape("w").of(x) for x in ("McDonald", "1999-12", "...", "Ünï")] == ["XxXx", "d-d", ".", "Xx"]
-    for wrong in (lambda: sf.Suffix("w", 0), lambda: sf.Window([]), lambda: sf.Window([3]), lambda: sf.Window(["w"], at=(0.5,))):
+    assert sf.labels.Suffix("w", 3).of("walking") == "ing"
+    assert sf.labels.Suffix("w", 3).of("a") == "a"
+    assert sf.labels.Prefix("w", 2).of("undo") == "un"
+    assert sf.labels.Lower("w").of("ÀB") == "àb"
+    assert [sf.labels.Shape("w").of(x) for x in ("McDonald", "1999-12", "...", "Ünï")] == ["XxXx", "d-d", ".", "Xx"]
+    for wrong in (
+        lambda: sf.labels.Suffix("w", 0),
+        lambda: sf.Window([]),
+        lambda: sf.Window([3]),
+        lambda: sf.Window(["w"], at=(0.5,)),
+    ):
         with pytest.raises(sf.SufficeError):
             wrong()
 
@@ -86,7 +93,7 @@ def test_rows_in_another_order_are_answered_in_it() -> None:
 def test_lists_of_texts_are_attributes() -> None:
     lists = {**ROWS, "f": [["w=" + w, "e=" + w[-2:]] for w in ROWS["word"]]}
     one = fitted(sf.LinearChain("tag", [sf.Window(["f"])]), lists)
-    other = fitted(sf.LinearChain("tag", [sf.Window(["word", sf.Suffix("word", 2)])]))
+    other = fitted(sf.LinearChain("tag", [sf.Window(["word", sf.labels.Suffix("word", 2)])]))
     assert one.n_weights == other.n_weights
     assert one.run is not None
     assert other.run is not None
@@ -105,7 +112,7 @@ def test_numbers_multiply_their_weight() -> None:
 
 
 def test_a_function_of_ones_own_is_a_column_later(tmp_path: Path) -> None:
-    chain = sf.LinearChain("tag", [sf.Window([sf.Derived("length", "word", lambda w: str(len(w)))])])
+    chain = sf.LinearChain("tag", [sf.Window([sf.labels.Derived("length", "word", lambda w: str(len(w)))])])
     crf = fitted(chain)
     assert "length=3" in crf.attributes
     for again in (pickle.loads(pickle.dumps(crf)), reread(crf, tmp_path / "m.json")):
@@ -230,7 +237,7 @@ def test_what_training_never_saw_is_counted() -> None:
     ("what", "message"),
     [
         (lambda: sf.LinearChain("tag", [sf.Window(["word", "tag"])]), "also a feature"),
-        (lambda: sf.LinearChain("tag", [sf.Window([sf.Lower("tag")])]), "also a feature"),
+        (lambda: sf.LinearChain("tag", [sf.Window([sf.labels.Lower("tag")])]), "also a feature"),
         (lambda: sf.LinearChain("tag", ["word"]), "are windows"),
         (lambda: fitted(penalty=sf.L2(-1)), "above 0"),
         (lambda: fitted(penalty=sf.L1({"a": 1.0})), "one number"),
@@ -267,7 +274,7 @@ def noisy(n: int = 60, seed: int = 0) -> dict[str, Any]:
 NOISY = sf.LinearChain("y", [sf.Window(["x"], at=(-1, 0))])
 
 
-@pytest.mark.parametrize("objective", [sf.Margin("tag"), sf.Perceptron("tag", averaged=False)])
+@pytest.mark.parametrize("objective", [sf.Margin("tag"), sf.objectives.Perceptron("tag", averaged=False)])
 def test_separable_labels_are_learned_without_a_mistake(objective: Any) -> None:
     penalty = sf.L2(1e-3) if isinstance(objective, sf.Margin) else None
     crf = fitted(objective=objective, penalty=penalty)
@@ -309,7 +316,7 @@ def test_the_margin_is_the_hinge_loss_of_all_labellings() -> None:
 def test_averaged_weights_are_the_mean_of_those_on_the_way() -> None:
     table = noisy(20)
     for n in (1, 3):
-        crf = sf.fit(NOISY, rows(table), objective=sf.Perceptron("y", epochs=n))
+        crf = sf.fit(NOISY, rows(table), objective=sf.objectives.Perceptron("y", epochs=n))
         w = {"at": np.zeros(crf.n_weights)}
         from suffice.learning.crf.fit import opened
         from suffice.learning.crf.problem import LabelProblem
@@ -333,7 +340,7 @@ def test_averaged_weights_are_the_mean_of_those_on_the_way() -> None:
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"objective": sf.Perceptron("tag"), "penalty": sf.L2(1)}, "Perceptron has no penalty"),
+        ({"objective": sf.objectives.Perceptron("tag"), "penalty": sf.L2(1)}, "Perceptron has no penalty"),
         ({"objective": sf.Margin("tag"), "penalty": None}, r"L2\\(c2\\) alone"),
         ({"objective": sf.Margin("tag"), "penalty": sf.L1(1) + sf.L2(1)}, r"L2\\(c2\\) alone"),
         ({"method": sf.HillClimb()}, "LBFGS"),
@@ -347,7 +354,7 @@ def test_principles_say_what_they_do_not_take(how: Any, message: str) -> None:
 def test_principles_that_need_all_labels_leave_others_out() -> None:
     some = {**ROWS, "tag": [None, *ROWS["tag"][1:]]}
     with pytest.warns(sf.SufficeNote, match="Perceptron learns from sequences with all of their labels: 1 with gaps"):
-        fitted(table=some, objective=sf.Perceptron("tag"), penalty=None)
+        fitted(table=some, objective=sf.objectives.Perceptron("tag"), penalty=None)
 
 
 def test_a_sequence_of_one_and_a_unique_column() -> None:

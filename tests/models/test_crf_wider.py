@@ -22,21 +22,21 @@ ROWS: dict[str, Any] = {
     "word": [w for own in SENTENCES for w, _ in own],
     "tag": [y for own in SENTENCES for _, y in own],
 }
-WORDS = [sf.Window(["word", sf.Suffix("word", 2)])]
+WORDS = [sf.Window(["word", sf.labels.Suffix("word", 2)])]
 KINDS: dict[str, Any] = {
-    "constrained": sf.LinearChain("tag", WORDS, transitions=sf.BIO()),
+    "constrained": sf.LinearChain("tag", WORDS, transitions=sf.labels.BIO()),
     "second": sf.LinearChain("tag", WORDS, order=2),
-    "by attribute": sf.LinearChain("tag", [*WORDS, sf.Window([sf.Lower("word")], at=(0, -1), pairs=True)]),
+    "by attribute": sf.LinearChain("tag", [*WORDS, sf.Window([sf.labels.Lower("word")], at=(0, -1), pairs=True)]),
     "all": sf.LinearChain(
         "tag",
         [*WORDS, sf.Window(["word"], pairs=True)],
         order=2,
-        transitions=[sf.BIO(), sf.Transitions(forbidden=[("O", "O")], only=None)],
+        transitions=[sf.labels.BIO(), sf.labels.Transitions(forbidden=[("O", "O")], only=None)],
     ),
 }
 
 
-def rows(**changed: Any) -> sf.Sequences:
+def rows(**changed: Any) -> sf.chains.Sequences:
     return sf.sequences({**ROWS, **changed}, by="s")
 
 
@@ -48,18 +48,18 @@ def fitted(kind: str = "constrained", **how: Any) -> sf.Crf:
 
 def test_rules_say_what_they_allow() -> None:
     labels = ["B-x", "B-y", "I-x", "I-y", "O"]
-    bio = sf.BIO().allowed(labels)
+    bio = sf.labels.BIO().allowed(labels)
     assert bio.begin.tolist() == [True, True, False, False, True]
     assert bio.pairs[:, 2].tolist() == [True, False, True, False, False]
     assert bio.pairs[:, [0, 1, 4]].all()
     assert bio.end.all()
     labels = ["B-x", "E-x", "I-x", "O", "S-x", "E-y"]
-    bioes = sf.BIOES().allowed(labels)
+    bioes = sf.labels.BIOES().allowed(labels)
     assert bioes.begin.tolist() == [True, False, False, True, True, False]
     assert bioes.pairs[0].tolist() == [False, True, True, False, False, False]
     assert bioes.pairs[1].tolist() == [True, False, False, True, True, False]
     assert bioes.end.tolist() == [False, True, False, True, True, True]
-    alone = sf.BIO().allowed(["B", "I", "O"])
+    alone = sf.labels.BIO().allowed(["B", "I", "O"])
     assert alone.pairs.tolist() == [[True, True, True], [True, True, True], [True, False, True]]
 
 
@@ -120,18 +120,18 @@ def test_forbidden_labels_of_training_are_named_with_their_step() -> None:
         else:
             with pytest.raises(sf.SufficeError, match=message):
                 sf.fit(KINDS["constrained"], table, penalty=sf.L2(1))
-    end = sf.LinearChain("tag", WORDS, transitions=sf.Transitions(forbidden=[("I-LOC", "</s>")]))
+    end = sf.LinearChain("tag", WORDS, transitions=sf.labels.Transitions(forbidden=[("I-LOC", "</s>")]))
     with pytest.raises(sf.SufficeError, match=r"sequence 's0', step 6 \(row 6\): 'I-LOC' at the end is forbidden"):
         sf.fit(end, rows(), penalty=sf.L2(1))
     gap = rows(tag=[None if i in (1, 2) else "I-LOC" if i == 3 else y for i, y in enumerate(ROWS["tag"])])
-    only = sf.Transitions(only=[(a, b) for a in set(ROWS["tag"]) for b in set(ROWS["tag"]) if "I-LOC" not in (a, b)])
+    only = sf.labels.Transitions(only=[(a, b) for a in set(ROWS["tag"]) for b in set(ROWS["tag"]) if "I-LOC" not in (a, b)])
     with pytest.raises(sf.SufficeError, match="'I-LOC' after a missing label is forbidden"):
         sf.fit(sf.LinearChain("tag", WORDS, transitions=only), gap, penalty=sf.L2(1))
 
 
 def test_a_length_that_no_labels_fit_is_named() -> None:
     table = {"s": [1, 1, 2, 2], "x": list("abab"), "y": ["B-p", "E-p"] * 2}
-    chain = sf.LinearChain("y", [sf.Window(["x"])], transitions=sf.BIOES())
+    chain = sf.LinearChain("y", [sf.Window(["x"])], transitions=sf.labels.BIOES())
     crf = sf.fit(chain, sf.sequences(table, by="s"), penalty=sf.L2(1))
     assert list(crf.predict(sf.sequences({"x": ["b", "a"]}))) == ["B-p", "E-p"]
     with pytest.raises(sf.SufficeError, match=r"no labels are possible for a sequence of 3 steps, such as '7', under BIOES\(\)"):
@@ -158,7 +158,7 @@ def test_triples_occur_so_often() -> None:
     every: Any = sf.fit(sf.LinearChain("tag", WORDS, order=2, unseen=True), rows(), penalty=sf.L2(1)).features
     assert len(every.triples) == 5**3
     some: Any = sf.fit(
-        sf.LinearChain("tag", WORDS, order=2, unseen=True, transitions=sf.BIO()), rows(), penalty=sf.L2(1)
+        sf.LinearChain("tag", WORDS, order=2, unseen=True, transitions=sf.labels.BIO()), rows(), penalty=sf.L2(1)
     ).features
     allowed = some.allowed.pairs
     assert len(some.triples) == sum(allowed[i, j] and allowed[j, k] for i in range(5) for j in range(5) for k in range(5))
@@ -170,14 +170,17 @@ def test_triples_occur_so_often() -> None:
     [
         (lambda: sf.LinearChain("tag", WORDS, order=3), "order of a linear chain is 1 or 2"),
         (lambda: sf.LinearChain("tag", WORDS, order=True), "order of a linear chain is 1 or 2"),
-        (lambda: sf.LinearChain("tag", WORDS, transitions=sf.BIO), r"takes BIO\(\)"),
+        (lambda: sf.LinearChain("tag", WORDS, transitions=sf.labels.BIO), r"takes BIO\(\)"),
         (lambda: sf.LinearChain("tag", WORDS, transitions="bio"), r"takes BIO\(\)"),
-        (lambda: sf.Transitions(forbidden=[("O",)]), "pairs of labels in a row"),
-        (lambda: sf.Transitions(forbidden=[("</s>", "O")]), "pairs of labels in a row"),
-        (lambda: sf.Transitions(only=["OB"]), "pairs of labels in a row"),
-        (lambda: sf.fit(sf.LinearChain("word", [sf.Window(["tag"])], transitions=sf.BIO()), rows()), "labels here have 'John'"),
+        (lambda: sf.labels.Transitions(forbidden=[("O",)]), "pairs of labels in a row"),
+        (lambda: sf.labels.Transitions(forbidden=[("</s>", "O")]), "pairs of labels in a row"),
+        (lambda: sf.labels.Transitions(only=["OB"]), "pairs of labels in a row"),
+        (
+            lambda: sf.fit(sf.LinearChain("word", [sf.Window(["tag"])], transitions=sf.labels.BIO()), rows()),
+            "labels here have 'John'",
+        ),
         (lambda: fitted(objective=sf.Margin("tag")), "Margin is for chains without"),
-        (lambda: fitted(objective=sf.Perceptron("tag"), penalty=None), "Perceptron is for chains without"),
+        (lambda: fitted(objective=sf.objectives.Perceptron("tag"), penalty=None), "Perceptron is for chains without"),
         (lambda: sf.Conditional("tag", label_weights={"O": 0.0}), "weight of the label 'O' is a number above 0"),
         (lambda: sf.Conditional("tag", label_weights=[5.0]), "given by label"),
         (
@@ -192,7 +195,7 @@ def test_what_cannot_be_is_refused_by_name(what: Any, message: str) -> None:
 
 
 def test_labels_that_are_not_there_are_noted() -> None:
-    chain = sf.LinearChain("tag", WORDS, transitions=sf.Transitions(forbidden=[("O", "I-PERS")]))
+    chain = sf.LinearChain("tag", WORDS, transitions=sf.labels.Transitions(forbidden=[("O", "I-PERS")]))
     with pytest.warns(sf.SufficeNote, match="labels that are not there: 'I-PERS'; did you mean 'I-PER'"):
         sf.fit(chain, rows(), penalty=sf.L2(1))
     with pytest.warns(sf.SufficeNote, match="labels that are not there: 'I-PERS'; did you mean 'I-PER'"):

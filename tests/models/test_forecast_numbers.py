@@ -42,7 +42,7 @@ def drawn_chain(text: str, rng: np.random.Generator) -> sf.Chain:
         if isinstance(v, sf.Finite):
             cpds[key] = rng.dirichlet(np.ones(v.n_states), shape or None)
         elif isinstance(v, sf.Count):
-            cpds[key] = sf.Rates(rng.uniform(1, 9, shape))
+            cpds[key] = sf.regressions.Rates(rng.uniform(1, 9, shape))
         else:
             slopes = {p: rng.uniform(-0.7, 0.7, shape) for p in reals}
             cpds[key] = sf.Gaussian(rng.normal(0, 3, shape), slopes, rng.uniform(0.2, 2.0, shape))
@@ -122,7 +122,7 @@ def test_each_sequence_by_itself_and_in_any_order() -> None:
 
 def test_counts_that_bear_on_later_steps_are_drawn() -> None:
     """y = 1 + 2 n[-1] + noise, n Poisson by a state: E y two steps ahead is 1 + 2 E n."""
-    n, y = sf.Rates([2.0, 6.0]), sf.Gaussian(1.0, {"n[-1]": 2.0}, 0.5)
+    n, y = sf.regressions.Rates([2.0, 6.0]), sf.Gaussian(1.0, {"n[-1]": 2.0}, 0.5)
     cpds = {"s": [[0.9, 0.1], [0.2, 0.8]], "s[0]": [0.5, 0.5], "n": n, "y": y, "y[0]": sf.Gaussian()}
     chain = sf.Chain("s[-1] -> s -> n; n[-1] -> y", cpds, [S, sf.Count("n")])
     rows = sf.sequences({"n": [2, 3, 7], "y": [0.0, 5.5, 7.0]}, variables={"n": sf.Count("n"), "y": sf.Real("y")})

@@ -92,7 +92,7 @@ def test_values() -> None:
 def test_moments_are_all_that_is_needed() -> None:
     names = tuple(f"x{j}" for j in range(4))
     halves = [sf.scan({n: x[part] for n, x in columns().items()}) for part in (slice(0, 25), slice(25, None))]
-    both = sum(half.gather([sf.Request((), names)]) for half in halves)
+    both = sum(half.gather([sf.statistics.Request((), names)]) for half in halves)
     here = fit_gaussian(SQUARE, columns())
     for data in (both, both.moments((), names)):
         np.testing.assert_allclose(fit_gaussian(SQUARE, data).precision, here.precision, rtol=1e-8)
@@ -122,7 +122,7 @@ def test_a_sparse_graph_needs_only_rows_for_its_cliques() -> None:
         (Graph.complete(columns()), {n: x[:4] for n, x in columns().items()}, "4 rows are too few.*GraphicalLasso"),
         (CHAIN, {"x0": [1.5, 2.5]}, "no column 'x1'"),
         (CHAIN, {**columns(), "x1": [None, *columns()["x1"][1:]]}, "missing"),
-        (CHAIN, sf.scan({"x0": columns()["x0"]}).gather([sf.Request((), ("x0",))]), "do not speak of 'x1'"),
+        (CHAIN, sf.scan({"x0": columns()["x0"]}).gather([sf.statistics.Request((), ("x0",))]), "do not speak of 'x1'"),
     ],
 )
 def test_data_that_has_no_estimate(graph: Graph, data: Any, match: str) -> None:
@@ -143,19 +143,19 @@ def test_data_that_has_no_estimate(graph: Graph, data: Any, match: str) -> None:
 )
 def test_numbers_that_make_no_network(graph: Any, precision: Any, mean: Any, match: str) -> None:
     with pytest.raises(sf.SufficeError, match=match):
-        sf.GaussianMarkovNet(graph, precision, mean)
+        sf.undirected.GaussianMarkovNet(graph, precision, mean)
 
 
 def test_a_network_that_was_written_down_has_no_rows() -> None:
     with pytest.raises(sf.SufficeError, match="not fitted from data"):
-        sf.GaussianMarkovNet("a -- b", np.eye(2)).bic()
+        sf.undirected.GaussianMarkovNet("a -- b", np.eye(2)).bic()
 
 
 def test_fit_takes_a_graph_of_real_columns() -> None:
     net = sf.fit("x0 -- x1 -- x2 -- x3 -- x0", columns())
     assert net == fit_gaussian(SQUARE, columns())
     names = tuple(f"x{j}" for j in range(4))
-    statistics = sf.scan(columns()).gather([sf.Request((), names)])
+    statistics = sf.scan(columns()).gather([sf.statistics.Request((), names)])
     assert sf.fit(SQUARE, statistics) == sf.fit(SQUARE, statistics.moments((), names)) == net
     assert sf.score(SQUARE, columns(), sf.BIC()) == pytest.approx(net.bic())
     for option in ({"penalty": sf.L1(0.1)}, {"prior": sf.NormalInverseGamma()}, {"objective": sf.MaxEntropy()}):

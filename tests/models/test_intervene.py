@@ -199,7 +199,7 @@ def test_answers_say_what_was_set() -> None:
     assert repr(done.query("lung", {"xray": "yes"})).startswith("p(lung | do(smoke=yes), xray=yes), exact\n")
     assert repr(done.do({"tub": "no"}).query("lung")).startswith("p(lung | do(smoke=yes, tub=no)), exact\n")
     assert repr(done.query(["lung", "xray"])).startswith("p(lung, xray | do(smoke=yes)), exact\n")
-    drawn = done.query("lung", method=sf.LikelihoodWeighting(1000))
+    drawn = done.query("lung", method=sf.methods.LikelihoodWeighting(1000))
     assert repr(drawn).startswith("p(lung | do(smoke=yes)), ")
     assert repr(pickle.loads(pickle.dumps(drawn))) == repr(drawn)
     assert "given do(smoke=yes)" in repr(done.marginals())

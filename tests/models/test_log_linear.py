@@ -55,7 +55,7 @@ def test_pearson_and_p_values() -> None:
 
 def test_zero_margins_give_the_extended_estimate_with_both_degrees_of_freedom() -> None:
     seen = table("titanic_persons")
-    for method in (None, sf.IPF(), sf.LBFGS()):
+    for method in (None, sf.methods.IPF(), sf.methods.LBFGS()):
         net = sf.fit(all_terms(2, seen), seen, method=method)
         fit = net.goodness_of_fit
         assert (fit.n_fitted_zeros, fit.df, fit.df_adjusted) == (4, 13, 10)
@@ -72,14 +72,14 @@ def test_the_way_is_said() -> None:
     seen = table("hair_eye_color")
     assert "closed form: the model is decomposable" in sf.fit(all_terms(1, seen), seen).fit_info
     assert "by IPF" in sf.fit(all_terms(2, seen), seen).fit_info
-    assert "by L-BFGS" in sf.fit(all_terms(2, seen), seen, method=sf.LBFGS()).fit_info
+    assert "by L-BFGS" in sf.fit(all_terms(2, seen), seen, method=sf.methods.LBFGS()).fit_info
     assert "L2(0.5)" in sf.fit(all_terms(1, seen), seen, penalty=sf.L2(0.5)).fit_info
 
 
 def test_closed_form_ipf_and_lbfgs_agree_on_a_decomposable_graph() -> None:
     seen = table("titanic_persons")
     graph = sf.Graph("Sex -- Survived; Survived -- Age; Age -- Sex; Survived -- Class")
-    closed, cycles, steps = (sf.fit(graph, seen, method=method) for method in (None, sf.IPF(), sf.LBFGS()))
+    closed, cycles, steps = (sf.fit(graph, seen, method=method) for method in (None, sf.methods.IPF(), sf.methods.LBFGS()))
     for other in (cycles, steps):
         assert other.log_likelihood() == pytest.approx(closed.log_likelihood(), abs=1e-7)
         assert other.query(["Sex", "Class"]).probs == pytest.approx(closed.query(["Sex", "Class"]).probs, abs=1e-9)
@@ -104,7 +104,7 @@ def test_deviance_is_that_of_a_poisson_regression() -> None:
     columns = {f"x{i}": design[:, i] for i in range(design.shape[1])} | {"n": counts.astype(int)}
     variables = {f"x{i}": sf.Real for i in range(design.shape[1])} | {"n": sf.Count}
     dag = sf.Dag({"n": [f"x{i}" for i in range(design.shape[1])]})
-    bn = sf.fit(dag, sf.scan(columns, variables=variables), families={"n": sf.PoissonLog()})
+    bn = sf.fit(dag, sf.scan(columns, variables=variables), families={"n": sf.regressions.PoissonLog()})
     cells = list(product(*(net.variables[n].states for n in names)))
     logs = np.log(counts.sum()) + net.log_prob({n: [c[i] for c in cells] for i, n in enumerate(names)})
     fitted = bn["n"].intercept + design @ bn["n"].coefficients
@@ -118,7 +118,7 @@ def test_margins_match_on_a_graph_whose_table_would_be_too_large() -> None:
     rows = {n: rng.integers(0, 3, 400).astype(str) for n in names}
     data = sf.scan(rows)
     model = sf.Pairwise(sf.Graph(edges, nodes=names))
-    one, other = (sf.fit(model, data, method=method) for method in (sf.IPF(), sf.LBFGS()))
+    one, other = (sf.fit(model, data, method=method) for method in (sf.methods.IPF(), sf.methods.LBFGS()))
     assert one.log_likelihood() == pytest.approx(other.log_likelihood(), abs=1e-5)
     seen = sf.gather(data, model)
     for a, b in edges[:5]:
@@ -130,7 +130,7 @@ def test_margins_match_on_a_graph_whose_table_would_be_too_large() -> None:
 def test_boundary_without_zero_margins_is_told_by_name() -> None:
     seen = table("asia.pairs")
     model = sf.LogLinear.all(2, "ASTLBEXD")
-    for method in (None, sf.LBFGS()):
+    for method in (None, sf.methods.LBFGS()):
         with pytest.raises(FitError, match=r"does not exist: .* joint states.*run off to infinity; penalty=L2"):
             sf.fit(model, seen, method=method)
     assert np.isfinite(sf.fit(model, seen, penalty=sf.L2(1.0)).log_likelihood())
@@ -141,7 +141,7 @@ def test_a_small_boundary_found_by_enumeration() -> None:
     """x = y = z, or none of the two-way margins is zero, but (0,0,0) and (1,1,1) never: Haberman's table."""
     counts = np.array([[[0.0, 3.0], [4.0, 5.0]], [[2.0, 6.0], [7.0, 0.0]]])
     variables = tuple(sf.Finite(n, ["0", "1"]) for n in "xyz")
-    seen = sf.Statistics([sf.Counts(variables, counts)], counts.sum())
+    seen = sf.Statistics([sf.statistics.Counts(variables, counts)], counts.sum())
     with pytest.raises(FitError, match="2 joint states"):
         sf.fit(sf.LogLinear.all(2, "xyz"), seen)
 
@@ -210,10 +210,10 @@ def test_ising_by_brute_force() -> None:
     spins = 2 * ((k[:, None] >> np.arange(8, -1, -1)) & 1) - 1
     weight = 1.0 + (37 * k + 11) % 101 + 40.0 * (np.abs(spins.sum(axis=1)) >= 5)
     variables = tuple(sf.Finite(f"s{i}", ["-1", "+1"]) for i in range(1, 10))
-    seen = sf.Statistics([sf.Counts(variables, weight.reshape([2] * 9))], weight.sum())
+    seen = sf.Statistics([sf.statistics.Counts(variables, weight.reshape([2] * 9))], weight.sum())
     assert weight.sum() == 29791
     edges = [(f"s{i}", f"s{i + 1}") for i in (1, 2, 4, 5, 7, 8)] + [(f"s{i}", f"s{i + 3}") for i in range(1, 7)]
-    for method in (None, sf.IPF(), sf.LBFGS()):
+    for method in (None, sf.methods.IPF(), sf.methods.LBFGS()):
         net = sf.fit(sf.Ising(edges), seen, method=method)
         assert net.log_likelihood() == pytest.approx(-185589.767949234, abs=1e-8)
         assert net.log_normaliser == pytest.approx(6.246916254711, abs=1e-9)
@@ -249,8 +249,8 @@ TWO = {"a": list("xxyyxy"), "b": list("uvuvuu")}
         (lambda: sf.fit(sf.Pairwise("a -- b"), TWO, penalty=sf.L2(np.eye(3))), FitError, r"shape \(2, 2\)"),
         (lambda: sf.fit(sf.Pairwise("a -- b"), TWO, penalty=sf.L2({("a", "q"): 1.0})), FitError, "names 'q'"),
         (lambda: sf.fit(sf.LogLinear(["a", "b"]), TWO, penalty=sf.L2({("a", "b"): 1.0})), FitError, "no such term"),
-        (lambda: sf.fit("a -- b", TWO, method=sf.IPF), FitError, r"IPF\(\) or LBFGS\(\)"),
-        (lambda: sf.fit("a -- b", TWO, method=sf.IPF(), penalty=sf.L2(1.0)), FitError, "no place for a penalty"),
+        (lambda: sf.fit("a -- b", TWO, method=sf.methods.IPF), FitError, r"IPF\(\) or LBFGS\(\)"),
+        (lambda: sf.fit("a -- b", TWO, method=sf.methods.IPF(), penalty=sf.L2(1.0)), FitError, "no place for a penalty"),
         (lambda: sf.fit("a -- b", TWO, prior=sf.BDeu(1), penalty=sf.L2(1.0)), FitError, "not both"),
         (lambda: sf.fit("a -- b", TWO, objective=sf.Likelihood), FitError, r"objective=Likelihood\(\)"),
         (lambda: sf.fit("a -- b", TWO, families={"a": sf.Logistic()}), FitError, "families= is for Bayesian networks"),
@@ -261,7 +261,7 @@ TWO = {"a": list("xxyyxy"), "b": list("uvuvuu")}
         (lambda: sf.LogLinear([()]), FitError, "a set of different names"),
         (lambda: sf.LogLinear([("a", "a")]), FitError, "a set of different names"),
         (lambda: sf.LogLinear.all(0, "ab"), FitError, "at least 1"),
-        (lambda: sf.IPF(tol=2.0), FitError, "between 0 and 1"),
+        (lambda: sf.methods.IPF(tol=2.0), FitError, "between 0 and 1"),
         (
             lambda: sf.score("a -- b -- c -- d -- a", {n: list("xyxy") for n in "abcd"}, sf.Evidence(sf.BDeu(1))),
             ModelError,
@@ -276,7 +276,7 @@ def test_refusals(call: object, error: type, message: str) -> None:
 
 def test_tables_that_contradict_each_other() -> None:
     x, y, z = (sf.Finite(n, ["a", "b"]) for n in "xyz")
-    given = [sf.Counts((x, y), [[1, 1], [1, 1]]), sf.Counts((y, z), [[2, 1], [1, 0]])]
+    given = [sf.statistics.Counts((x, y), [[1, 1], [1, 1]]), sf.statistics.Counts((y, z), [[2, 1], [1, 0]])]
     for objective in (sf.Likelihood(), sf.MaxEntropy()):
         with pytest.raises(StatisticsError, match="contradict each other at y='a': they count 2 and 3"):
             sf.fit(sf.LogLinear([("x", "y"), ("y", "z")]), sf.Statistics(given, 4), objective=objective, method=None)
@@ -290,7 +290,7 @@ def test_a_tree_too_large_is_refused_with_its_size_and_a_way_out() -> None:
     with pytest.raises(sf.SufficeError, match=r"cells .*PseudoLikelihood\(\) and ContrastiveDivergence\(\) do not need"):
         sf.fit(model, rows)
     with pytest.raises(sf.SufficeError, match="do not need"):
-        sf.fit(model, rows, method=sf.LBFGS())
+        sf.fit(model, rows, method=sf.methods.LBFGS())
 
 
 def test_a_cycle_of_cliques_is_triangulated_for_ipf() -> None:

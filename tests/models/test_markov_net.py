@@ -97,7 +97,7 @@ def test_files_keep_all(tmp_path: Path) -> None:
         (sf.LogLinear.all(2, "xyz"), {"penalty": sf.L1(0.5) + sf.L2({("x", "y"): 1.0})}),
         (sf.Graph("x -- y -- z"), {"prior": sf.BDeu(2)}),
         (sf.Ising("x -- y; z"), {"penalty": sf.L2(np.ones((3, 3)))}),
-        (sf.Features({"both": (("x", "y"), {("yes", "yes"): 1.0})}, over=[X, Y, Z]), {}),
+        (sf.undirected.Features({"both": (("x", "y"), {("yes", "yes"): 1.0})}, over=[X, Y, Z]), {}),
     ]
     for model, how in models:
         fitted = sf.fit(model, sf.scan(rows, variables={"x": X, "y": Y, "z": Z}), **how)

@@ -13,7 +13,9 @@ from suffice.inference.sampling.sampling import Chained, Weighted
 from suffice.models.questions.densities import DrawnParts, NormalParts, PoissonParts, ResponseParts
 from suffice.models.questions.mixture import Mixture
 
-COST = sf.RegressionCpd(sf.Real("x"), (sf.Finite("ill", ["no", "yes"]),), sf.GammaLog(), 0.0, [np.log(3.0)], dispersion=0.5)
+COST = sf.results.RegressionCpd(
+    sf.Real("x"), (sf.Finite("ill", ["no", "yes"]),), sf.regressions.GammaLog(), 0.0, [np.log(3.0)], dispersion=0.5
+)
 STEPS = np.random.default_rng(0).normal(size=(400, 1))
 ANSWERS = {
     "normal": Mixture(("x",), [0.25, 0.75], NormalParts([[0.0], [4.0]], [[[1.0]], [[4.0]]])),

@@ -27,23 +27,23 @@ from suffice.variables import Count, Finite, Real
 MIXED = [Finite("a", ["no", "yes"]), Real("r"), Finite("b", list("xyz")), Finite("c", ["no", "yes"])]
 
 
-def machine(n_hidden: int = 3, variables: list[Any] = MIXED, seed: int = 0, size: float = 0.7) -> sf.RBM:
+def machine(n_hidden: int = 3, variables: list[Any] = MIXED, seed: int = 0, size: float = 0.7) -> sf.undirected.RBM:
     """A machine with random parameters."""
     rng = np.random.default_rng(seed)
     units, n_numbers = VisibleColumns.of({v.name: v for v in variables}).units, sum(isinstance(v, Real) for v in variables)
     numbers = {"centre": rng.normal(size=n_numbers), "scale": rng.uniform(0.5, 2, n_numbers)}
     shapes = (units.n, n_hidden), (units.n,), (n_hidden,)
-    return sf.RBM(variables, *(size * rng.normal(size=s) for s in shapes), **numbers)
+    return sf.undirected.RBM(variables, *(size * rng.normal(size=s) for s in shapes), **numbers)
 
 
-def energies(m: sf.RBM, v: np.ndarray) -> np.ndarray:
+def energies(m: sf.undirected.RBM, v: np.ndarray) -> np.ndarray:
     """−E of a visible state with each hidden state, the number's own part included."""
     hidden = np.array(list(itertools.product([0.0, 1.0], repeat=len(m.hidden_biases))))
     n = m._machine.units.n_finite
     return v @ m.visible_biases - 0.5 * (v[n:] ** 2).sum() + hidden @ m.hidden_biases + hidden @ (v @ m.weights)
 
 
-def finite_states(m: sf.RBM) -> list[np.ndarray]:
+def finite_states(m: sf.undirected.RBM) -> list[np.ndarray]:
     return [row for block in m._machine.units.every_state() for row in block]
 
 
@@ -66,7 +66,7 @@ def test_probabilities_are_sums_over_hidden_states() -> None:
 
 def test_either_layer_may_be_summed_over() -> None:
     small = machine(3, binary(5))
-    turned = sf.RBM(binary(3), small.weights.T, small.hidden_biases, small.visible_biases)
+    turned = sf.undirected.RBM(binary(3), small.weights.T, small.hidden_biases, small.visible_biases)
     assert turned.log_normaliser().value == pytest.approx(small.log_normaliser().value)
 
 
@@ -122,7 +122,7 @@ def test_samples_have_the_probabilities_of_the_machine() -> None:
 @pytest.mark.parametrize("variables", [binary(12), MIXED, [*binary(3), Finite("b", list("wxyz")), Real("r"), Real("s")]])
 def test_annealed_importance_sampling_agrees_with_the_sum(variables: list[Any]) -> None:
     m = machine(6, variables, seed=5)
-    value, error = m.log_normaliser(sf.AIS(200, 500), seed=1)
+    value, error = m.log_normaliser(sf.methods.AIS(200, 500), seed=1)
     assert 0 < error < 0.05
     assert abs(value - m.log_normaliser().value) < 4 * error
 
@@ -135,8 +135,8 @@ def test_annealing_does_not_depend_on_one_start(side: float) -> None:
         rng = np.random.default_rng(drawn)
         w, c = rng.normal(size=(100, 4)), rng.normal(size=4)
         a = rng.normal(size=100) - 0.5 * w.sum(axis=1)
-        m = sf.RBM(binary(100), w, a, c, base=side * np.sign(w[:, 0] + w[:, 1]))
-        found = [m.log_normaliser(sf.AIS(100, 300), seed=seed) for seed in range(4)]
+        m = sf.undirected.RBM(binary(100), w, a, c, base=side * np.sign(w[:, 0] + w[:, 1]))
+        found = [m.log_normaliser(sf.methods.AIS(100, 300), seed=seed) for seed in range(4)]
         exact = m.log_normaliser().value
         assert all(abs(value - exact) < 3 * error for value, error in found)
 
@@ -148,9 +148,9 @@ def test_annealing_of_machines_learned_by_persistent_chains_is_within_its_errors
     x = rng.random((600, 200)) < expit(causes @ loads - 2.0)
     for seed in range(3):
         goal = sf.ContrastiveDivergence(1, persistent=True)
-        m = sf.rbm({f"x{i:03d}": x[:, i] for i in range(200)}, 8, objective=goal, epochs=20, seed=seed).model
+        m = sf.undirected.rbm({f"x{i:03d}": x[:, i] for i in range(200)}, 8, objective=goal, epochs=20, seed=seed).model
         exact = m.log_normaliser().value
-        found = [m.log_normaliser(sf.AIS(100, 500), seed=s) for s in range(4)]
+        found = [m.log_normaliser(sf.methods.AIS(100, 500), seed=s) for s in range(4)]
         assert all(abs(value - exact) < 3.5 * error for value, error in found)
 
 
@@ -190,13 +190,13 @@ def test_pseudo_likelihood_is_that_of_each_cell_given_the_rest() -> None:
     assert sums.log_conditionals(v, np.array([0, 3]))[1] == pytest.approx(expected[1], abs=1e-6)
 
 
-def learned(m: sf.RBM, chains: int = 0) -> Learned:
+def learned(m: sf.undirected.RBM, chains: int = 0) -> Learned:
     arrays = [np.ascontiguousarray(a, np.float32) for a in (m.weights, m.visible_biases, m.hidden_biases)]
     moves = tuple(0.1 * np.ones_like(a) for a in arrays)
     return Learned(*arrays, moves, np.zeros((chains, len(m.hidden_biases)), np.float32))
 
 
-def expected_products(m: sf.RBM) -> np.ndarray:
+def expected_products(m: sf.undirected.RBM) -> np.ndarray:
     """E[v hᵀ] by a sum over all states."""
     states = np.array(finite_states(m))
     logs = -m._machine.free_energy(states)
@@ -214,7 +214,7 @@ def test_seen_less_expected_is_the_gradient_of_the_likelihood() -> None:
     for i, j in itertools.product(range(len(m.units)), range(3)):
         step = np.zeros_like(m.weights)
         step[i, j] = 1e-4
-        up, down = (sf.RBM(m.variables, m.weights + s, m.visible_biases, m.hidden_biases) for s in (step, -step))
+        up, down = (sf.undirected.RBM(m.variables, m.weights + s, m.visible_biases, m.hidden_biases) for s in (step, -step))
         assert gradient[i, j] == pytest.approx((up.log_likelihood(rows) - down.log_likelihood(rows)) / 6e-4, abs=1e-5)
 
 
@@ -254,11 +254,11 @@ def two_kinds(n: int = 1500) -> dict[str, Any]:
 @pytest.mark.parametrize("objective", [sf.ContrastiveDivergence(), sf.ContrastiveDivergence(2, persistent=True, chains=50)])
 def test_learning_raises_the_likelihood(objective: Any) -> None:
     rows = two_kinds()
-    run = sf.rbm(rows, 3, objective=objective, epochs=25, rate=0.03, seed=1)
+    run = sf.undirected.rbm(rows, 3, objective=objective, epochs=25, rate=0.03, seed=1)
     assert run.converged
     assert run.n_iterations == 25
     assert run.trace[0].objective < run.objective
-    independent = sf.rbm(rows, 1, epochs=1, rate=1e-6).model
+    independent = sf.undirected.rbm(rows, 1, epochs=1, rate=1e-6).model
     assert run.model.log_likelihood(rows) > independent.log_likelihood(rows) + 0.5 * 1500
     hidden = np.column_stack(list(run.model.transform(rows).values()))
     assert max(abs(np.corrcoef(h, rows["r"])[0, 1]) for h in hidden.T) > 0.7
@@ -279,13 +279,13 @@ def test_the_same_machine_by_any_number_of_threads_and_from_files(tmp_path: Path
 
     rows = two_kinds(3000)
     pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
-    here = sf.rbm(rows, 3, epochs=2).model
-    assert here == sf.rbm(tmp_path / "rows.parquet", 3, epochs=2).model
+    here = sf.undirected.rbm(rows, 3, epochs=2).model
+    assert here == sf.undirected.rbm(tmp_path / "rows.parquet", 3, epochs=2).model
     for n in (1, 4):
         monkeypatch.setattr("suffice.engines.steps.parallel.os.sched_getaffinity", lambda _, n=n: set(range(n)))
         with threadpool_limits(n):
-            assert here == sf.rbm(sf.scan(rows), 3, epochs=2).model
-    assert here != sf.rbm(rows, 3, epochs=2, seed=1).model
+            assert here == sf.undirected.rbm(sf.scan(rows), 3, epochs=2).model
+    assert here != sf.undirected.rbm(rows, 3, epochs=2, seed=1).model
 
 
 def test_weights_of_rows() -> None:
@@ -293,12 +293,12 @@ def test_weights_of_rows() -> None:
     rows = two_kinds(400)
     double = {n: np.concatenate([c, np.roll(c, 1) if n[0] == "x" else c]) for n, c in rows.items()}
     weights = np.repeat([1.0, 0.0], 400)
-    run = sf.rbm(sf.scan(double, weights=weights), 2, epochs=2, batch=800)
-    assert run.model.hidden_biases == pytest.approx(sf.rbm(rows, 2, epochs=2, batch=400).model.hidden_biases, abs=0.02)
+    run = sf.undirected.rbm(sf.scan(double, weights=weights), 2, epochs=2, batch=800)
+    assert run.model.hidden_biases == pytest.approx(sf.undirected.rbm(rows, 2, epochs=2, batch=400).model.hidden_biases, abs=0.02)
 
 
 def test_a_column_of_one_state_has_no_unit() -> None:
-    run = sf.rbm({"x": ["a", "b"] * 20, "k": ["only"] * 40}, 1, epochs=1)
+    run = sf.undirected.rbm({"x": ["a", "b"] * 20, "k": ["only"] * 40}, 1, epochs=1)
     assert run.model.units == ("x=b",)
     assert run.model.sample(2)["k"].to_pylist() == ["only", "only"]
 
@@ -322,7 +322,7 @@ def test_files_and_pickles(tmp_path: Path) -> None:
 
 def test_a_time_limit_ends_between_steps() -> None:
     with pytest.warns(sf.SufficeNote, match="stopped in pass"):
-        run = sf.rbm(two_kinds(), 8, epochs=10_000, time_limit=0.2)
+        run = sf.undirected.rbm(two_kinds(), 8, epochs=10_000, time_limit=0.2)
     assert not run.converged
     assert run.n_iterations < 10_000
 
@@ -344,29 +344,29 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 def test_what_is_refused(case: str) -> None:
     options, error, words = BAD[case]
     with pytest.raises(error, match=words), np.errstate(all="ignore"):
-        sf.rbm(two_kinds(200), **options)
+        sf.undirected.rbm(two_kinds(200), **options)
 
 
 def test_rows_that_are_refused() -> None:
     with pytest.raises(MissingCells, match=r"'x' 1, of 3 rows.*impute"):
-        sf.rbm({"x": ["a", None, "b"]}, 1)
+        sf.undirected.rbm({"x": ["a", None, "b"]}, 1)
     with pytest.raises(ModelError, match="'n' are counts"):
-        sf.rbm(sf.scan({"n": [1, 2, 3]}, {"n": Count}), 1)
+        sf.undirected.rbm(sf.scan({"n": [1, 2, 3]}, {"n": Count}), 1)
     with pytest.raises(DataError, match="'r' is constant"):
-        sf.rbm(sf.scan({"r": [1.5] * 60, "x": ["a", "b"] * 30}, {"r": Real}), 1)
+        sf.undirected.rbm(sf.scan({"r": [1.5] * 60, "x": ["a", "b"] * 30}, {"r": Real}), 1)
     with pytest.raises(ModelError, match="nothing to learn"):
-        sf.rbm({"x": ["a", "a"]}, 1)
+        sf.undirected.rbm({"x": ["a", "a"]}, 1)
     with pytest.raises(DataError, match="'id' have nearly as many states"):
-        sf.rbm({"id": [f"i{k}" for k in range(50)], "x": ["a", "b"] * 25}, 1)
+        sf.undirected.rbm({"id": [f"i{k}" for k in range(50)], "x": ["a", "b"] * 25}, 1)
     m = machine()
     with pytest.raises(DataError, match="no column 'c'"):
         m.transform({"a": ["yes"], "r": [1.0], "b": ["x"]})
     with pytest.raises(TooLarge, match=r"AIS\(chains=100"):
         machine(21, binary(21)).log_normaliser()
     with pytest.raises(FitError, match="chains of AIS"):
-        sf.AIS(1)
+        sf.methods.AIS(1)
     with pytest.raises(ModelError, match=r"shape \(1, 1\), not \(2, 1\)"):
-        sf.RBM(binary(1), [[1.0], [2.0]], [0.0], [0.0])
+        sf.undirected.RBM(binary(1), [[1.0], [2.0]], [0.0], [0.0])
 
 
 def test_rows_elsewhere_cannot_be_walked_through() -> None:
@@ -374,8 +374,8 @@ def test_rows_elsewhere_cannot_be_walked_through() -> None:
 
     there: Data = toy({"x": ["a", "b"] * 20}, n=2)
     with pytest.raises(DataError, match="no order to be taken in"):
-        sf.rbm(there, 1)
-    m = sf.RBM([Finite("x", ["a", "b"])], [[1.0]], [0.0], [0.0])
+        sf.undirected.rbm(there, 1)
+    m = sf.undirected.RBM([Finite("x", ["a", "b"])], [[1.0]], [0.0], [0.0])
     assert m.log_likelihood(there) == pytest.approx(m.log_likelihood({"x": ["a", "b"] * 20}))
     assert m.free_energy(there) == pytest.approx(m.free_energy({"x": ["a", "b"] * 20}))
 

@@ -61,7 +61,7 @@ def hybrid() -> sf.BayesNet:
         "u": [0.3, 0.7],
         "x": sf.Gaussian([0.0, 3.0], variance=[1.0, 2.0]),
         "y": sf.Gaussian(1.0, {"x": 0.5}, 1.0),
-        "n": sf.Rates([2.0, 9.0]),
+        "n": sf.regressions.Rates([2.0, 9.0]),
     }
     return sf.BayesNet("u -> x -> y; u -> n", cpds, {"u": ["a", "b"]})
 

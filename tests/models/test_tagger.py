@@ -51,8 +51,10 @@ def test_frames_give_what_fit_gives(kind: str, named: bool) -> None:
 
 def test_a_frame_with_windows_an_order_and_another_principle() -> None:
     shuffled = ROWS.assign(at=np.arange(len(ROWS))).sample(frac=1.0, random_state=0)
-    windows = [sf.Window(["word", sf.Suffix("word", 2)]), sf.Window(["word"], at=(-1, 1))]
-    tagger = CrfTagger(by="sentence", order="at", features=windows, c2=0.0, objective=sf.Perceptron("any")).fit(shuffled, "tag")
+    windows = [sf.Window(["word", sf.labels.Suffix("word", 2)]), sf.Window(["word"], at=(-1, 1))]
+    tagger = CrfTagger(by="sentence", order="at", features=windows, c2=0.0, objective=sf.objectives.Perceptron("any")).fit(
+        shuffled, "tag"
+    )
     assert list(tagger.predict(shuffled)) == shuffled["tag"].tolist()
     assert "Perceptron" in tagger.crf_.fit_info
     few = CrfTagger(by="sentence", order="at", min_freq=2, max_iterations=3, all_possible_transitions=True).fit(shuffled, "tag")

@@ -53,7 +53,7 @@ def _real(n_columns: int) -> dict[str, Any]:
     return {name: column + rng.normal(size=N) for name, column in _table(n_columns).items()}
 
 
-def _sequences() -> sf.Sequences:
+def _sequences() -> sf.chains.Sequences:
     return sf.sequences({**_finite(4), "id": [str(i // 20) for i in range(N)]}, by="id")
 
 
@@ -96,8 +96,8 @@ def _regressions(place: Any) -> Any:
 
 RUNS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], list[Any]]]] = {
     "em": (_hidden, _em),
-    "em, accelerated": (lambda place: _hidden(place, accelerate=sf.Squarem()), _em),
-    "em, in batches": (lambda place: _hidden(place, batches=3), _em),
+    "em, accelerated": (lambda place: _hidden(place, method=sf.methods.Squarem()), _em),
+    "em, in batches": (lambda place: _hidden(place, method=sf.methods.Incremental(3)), _em),
     "em of numbers": (
         lambda place: sf.em(
             "; ".join(f"f -> {n}" for n in _table(5)), _real(5), hidden=[sf.Real("f")], starts=2, max_iter=25, checkpoint=place
@@ -117,12 +117,12 @@ RUNS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], list[Any]]]] = {
     ),
     "orders": (_search(sf.Orders(max_parents=2), 20), _found),
     "hill climb": (_search(sf.HillClimb(restarts=5), 14), _found),
-    "tabu": (_search(sf.Tabu(), 14), _found),
-    "ges": (_search(sf.GES(), 14), _found),
+    "tabu": (_search(sf.methods.Tabu(), 14), _found),
+    "ges": (_search(sf.methods.GES(), 14), _found),
     "exact": (_search(sf.Exact(max_parents=2), 15), _found),
     "pc": (_search(sf.PC(), 12), _found),
-    "mmhc": (_search(sf.MMHC(), 12), _found),
-    "numbers": (_search(sf.Tabu(), 12, _real), _found),
+    "mmhc": (_search(sf.methods.MMHC(), 12), _found),
+    "numbers": (_search(sf.methods.Tabu(), 12, _real), _found),
     "regressions": (_regressions, _found),
     "steps": (lambda place: sf.search(_sequences(), checkpoint=place), _found),
     "learn": (lambda place: sf.learn(_finite(18), method=sf.HillClimb(restarts=3), checkpoint=place), _network),
@@ -132,13 +132,13 @@ RUNS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], list[Any]]]] = {
         _run,
     ),
     "mixture": (lambda place: sf.mixture(_real(4), [2, 3], starts=3, max_iter=30, checkpoint=place), _em),
-    "order_mcmc": (lambda place: sf.order_mcmc(_finite(10), max_parents=2, samples=400, checkpoint=place), _posterior),
+    "order_mcmc": (lambda place: sf.methods.order_mcmc(_finite(10), max_parents=2, samples=400, checkpoint=place), _posterior),
     "bootstrap": (
-        lambda place: sf.bootstrap(_finite(8), sf.HillClimb(), n=30, checkpoint=place),
+        lambda place: sf.bootstrap(_finite(8), method=sf.HillClimb(), n=30, checkpoint=place),
         lambda sure: [sure.n_done, sure.counts.tolist()],
     ),
     "cross_validate": (
-        lambda place: sf.cross_validate(_finite(8), sf.HillClimb(), folds=10, checkpoint=place),
+        lambda place: sf.cross_validate(_finite(8), method=sf.HillClimb(), folds=10, checkpoint=place),
         lambda cv: list(cv.folds),
     ),
 }

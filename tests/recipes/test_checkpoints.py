@@ -212,7 +212,7 @@ def test_methods_without_a_checkpoint_say_so(tmp_path):
         sf.search(numbers, method=sf.GraphicalLasso(), checkpoint=tmp_path / "ck")
     fits = {"plain": lambda rows: sf.fit("a -> b", rows)}
     with pytest.raises(FitError, match="fits that are compared have no checkpoint"):
-        sf.cross_validate(ROWS, fits, target="b", checkpoint=tmp_path / "ck")
+        sf.cross_validate(ROWS, method=fits, target="b", checkpoint=tmp_path / "ck")
 
 
 def test_a_journal_that_another_way_was_taken_in_forgets_the_rest(monkeypatch, tmp_path):

@@ -98,9 +98,9 @@ def test_missing_cells_of_features_are_exact():
     bn = naive_bayes(data, "y")
     shown = ~np.isnan(rows["x"])
     one = naive_bayes({"x": rows["x"][shown], "y": rows["y"][shown]}, "y", prior=sf.NormalInverseGamma(mean=0.3, variance=2.0))
-    same = naive_bayes(data, "y", prior=(sf.Dirichlet(1), sf.NormalInverseGamma(mean=0.3, variance=2.0), sf.Gamma()))
+    same = naive_bayes(data, "y", prior=(sf.Dirichlet(1), sf.NormalInverseGamma(mean=0.3, variance=2.0), sf.priors.Gamma()))
     np.testing.assert_allclose(same["x"].variance, one["x"].variance, rtol=1e-12)
-    by_em = sf.fit(bn.dag, data, prior=(sf.Dirichlet(1), sf.NormalInverseGamma(), sf.Gamma()))
+    by_em = sf.fit(bn.dag, data, prior=(sf.Dirichlet(1), sf.NormalInverseGamma(), sf.priors.Gamma()))
     for name, what in (("x", "intercept"), ("x", "variance"), ("c", "probs"), ("n", "rates"), ("y", "probs")):
         np.testing.assert_allclose(getattr(bn[name], what), getattr(by_em[name], what), rtol=1e-3)  # EM stops a little before
     assert bn.log_likelihood() == pytest.approx(bn.log_likelihood(data), rel=1e-12)
@@ -138,8 +138,8 @@ def test_statistics_of_two_sites_give_the_network_of_both():
     np.testing.assert_allclose(
         naive_bayes(sum(sf.gather(p, whole.dag) for p in parts), "y")["x2"].variance, whole["x2"].variance, rtol=1e-12
     )
-    for kind in (sf.Full(), sf.Tied(), sf.Spherical()):
-        chained = discriminant(rows, "y", covariance=sf.Full()).dag
+    for kind in (sf.latent.Full(), sf.latent.Tied(), sf.latent.Spherical()):
+        chained = discriminant(rows, "y", covariance=sf.latent.Full()).dag
         both = discriminant(sum(sf.gather(p, chained) for p in parts), "y", covariance=kind)
         np.testing.assert_allclose(proba(both, rows), proba(discriminant(rows, "y", covariance=kind), rows), atol=1e-9)
 
@@ -148,7 +148,7 @@ def test_statistics_of_two_sites_give_the_network_of_both():
 def test_discriminants_are_those_of_scikit_learn(data):
     X, y = data
     rows = table(X, y)
-    linear = proba(discriminant(rows, "y", covariance=sf.Tied()), rows)
+    linear = proba(discriminant(rows, "y", covariance=sf.latent.Tied()), rows)
     for solver in ("lsqr", "eigen"):
         np.testing.assert_allclose(linear, LinearDiscriminantAnalysis(solver=solver).fit(X, y).predict_proba(X), atol=1e-8)
     by_formula = quadratic(X, y)
@@ -177,16 +177,16 @@ def test_spherical_and_diagonal_covariances():
     X, y = IRIS
     rows = table(X, y)
     np.testing.assert_allclose(
-        proba(discriminant(rows, "y", covariance=sf.Spherical()), rows), quadratic(X, y, "spherical"), atol=1e-10
+        proba(discriminant(rows, "y", covariance=sf.latent.Spherical()), rows), quadratic(X, y, "spherical"), atol=1e-10
     )
     np.testing.assert_allclose(
-        proba(discriminant(rows, "y", covariance=sf.Diagonal()), rows),
+        proba(discriminant(rows, "y", covariance=sf.latent.Diagonal()), rows),
         GaussianNB(var_smoothing=0).fit(X, y).predict_proba(X),
         atol=1e-10,
     )
 
 
-@pytest.mark.parametrize("kind", [sf.Full(), sf.Tied(), sf.Diagonal(), sf.Spherical()])
+@pytest.mark.parametrize("kind", [sf.latent.Full(), sf.latent.Tied(), sf.latent.Diagonal(), sf.latent.Spherical()])
 def test_columns_far_from_zero_lose_no_digits(kind):
     X, y = IRIS
     far = table(np.rint(X * 64) / 64 + 1e9, y)  # numbers that doubles hold exactly there
@@ -201,7 +201,7 @@ def test_columns_far_from_zero_lose_no_digits(kind):
 @pytest.mark.parametrize("prior", [NORMAL, (sf.Dirichlet(1), sf.BGe())], ids=["NormalInverseGamma", "BGe"])
 def test_tied_posterior_means_by_formula(prior):
     X, y = IRIS
-    bn = discriminant(table(X, y), "y", covariance=sf.Tied(), prior=prior)
+    bn = discriminant(table(X, y), "y", covariance=sf.latent.Tied(), prior=prior)
     counts = np.bincount(y)
     np.testing.assert_allclose(bn["y"].probs, (counts + 1) / 153)
     for j in range(4):
@@ -226,12 +226,12 @@ def test_tied_posterior_means_by_formula(prior):
 def test_of_one_class_tied_is_full_and_of_one_column_spherical_is_diagonal(prior):
     X, y = IRIS
     alone = {**table(X, y), "y": ["all"] * 150}
-    a, b = (discriminant(alone, "y", covariance=kind, prior=prior) for kind in (sf.Full(), sf.Tied()))
+    a, b = (discriminant(alone, "y", covariance=kind, prior=prior) for kind in (sf.latent.Full(), sf.latent.Tied()))
     for name in ("x0", "x1", "x2", "x3"):
         np.testing.assert_allclose(a[name].coefficients, b[name].coefficients, rtol=1e-8)
         np.testing.assert_allclose(a[name].variance, b[name].variance, rtol=1e-10)
     one = table(X[:, :1], y)
-    a, b = (discriminant(one, "y", covariance=kind, prior=prior) for kind in (sf.Diagonal(), sf.Spherical()))
+    a, b = (discriminant(one, "y", covariance=kind, prior=prior) for kind in (sf.latent.Diagonal(), sf.latent.Spherical()))
     np.testing.assert_allclose(a["x0"].variance, b["x0"].variance, rtol=1e-10)
     np.testing.assert_allclose(a["x0"].intercept, b["x0"].intercept, rtol=1e-10)
 
@@ -239,12 +239,13 @@ def test_of_one_class_tied_is_full_and_of_one_column_spherical_is_diagonal(prior
 def test_what_is_shared_is_counted_once():
     rows = table(*IRIS)
     n = {
-        type(k): discriminant(rows, "y", covariance=k).n_parameters for k in (sf.Full(), sf.Tied(), sf.Diagonal(), sf.Spherical())
+        type(k): discriminant(rows, "y", covariance=k).n_parameters
+        for k in (sf.latent.Full(), sf.latent.Tied(), sf.latent.Diagonal(), sf.latent.Spherical())
     }
     assert list(n.values()) == [2 + 3 * (4 + 10), 2 + 3 * 4 + 10, 2 + 3 * 8, 2 + 3 * 5]
 
 
-@pytest.mark.parametrize("kind", [sf.Tied(), sf.Spherical()])
+@pytest.mark.parametrize("kind", [sf.latent.Tied(), sf.latent.Spherical()])
 @pytest.mark.parametrize("prior", [None, NORMAL], ids=["mle", "bayes"])
 def test_what_is_shared_has_no_posterior_of_its_own(kind, prior):
     bn = discriminant(table(*IRIS), "y", covariance=kind, prior=prior)
@@ -256,7 +257,7 @@ def test_what_is_shared_has_no_posterior_of_its_own(kind, prior):
         bn.update(table(*IRIS))
 
 
-@pytest.mark.parametrize("kind", [sf.Tied(), sf.Spherical()])
+@pytest.mark.parametrize("kind", [sf.latent.Tied(), sf.latent.Spherical()])
 @pytest.mark.parametrize("prior", [None, NORMAL], ids=["mle", "bayes"])
 def test_em_of_complete_rows_is_the_closed_form(kind, prior):
     rows = table(*IRIS)
@@ -273,11 +274,11 @@ def test_em_of_complete_rows_is_the_closed_form(kind, prior):
 def test_em_of_incomplete_rows_with_one_class_is_that_of_the_full_covariance():
     X, _ = IRIS
     rows = with_gaps({**table(X, np.zeros(150)), "y": np.array(["all"] * 150, dtype=object)}, ["x0", "x1", "x2"])
-    tied, full = (discriminant(rows, "y", covariance=kind) for kind in (sf.Tied(), sf.Full()))
+    tied, full = (discriminant(rows, "y", covariance=kind) for kind in (sf.latent.Tied(), sf.latent.Full()))
     assert tied.log_likelihood(rows) == pytest.approx(full.log_likelihood(rows), abs=1e-4)
 
 
-@pytest.mark.parametrize("kind", [sf.Full(), sf.Tied(), sf.Diagonal(), sf.Spherical()])
+@pytest.mark.parametrize("kind", [sf.latent.Full(), sf.latent.Tied(), sf.latent.Diagonal(), sf.latent.Spherical()])
 def test_incomplete_rows_with_and_without_classes(kind):
     X, y = IRIS
     rows = with_gaps({**table(X, y), "y": y.astype(str).astype(object)}, ["x0", "x1", "x2", "x3", "y"], share=0.15)
@@ -287,7 +288,7 @@ def test_incomplete_rows_with_and_without_classes(kind):
     assert np.isfinite(bn.log_likelihood(rows))
 
 
-@pytest.mark.parametrize("kind", [sf.Full(), sf.Tied(), sf.Diagonal(), sf.Spherical()])
+@pytest.mark.parametrize("kind", [sf.latent.Full(), sf.latent.Tied(), sf.latent.Diagonal(), sf.latent.Spherical()])
 def test_a_discriminant_is_a_network(kind, tmp_path):
     rows = table(*IRIS)
     bn = discriminant(rows, "y", covariance=kind)
@@ -322,9 +323,12 @@ def test_a_discriminant_is_a_network(kind, tmp_path):
         (lambda: discriminant(table(*IRIS), "y", covariance="full"), r"Full\(\), Tied\(\)"),
         (lambda: discriminant({"c": ["u", "v"], "y": ["a", "b"]}, "y"), "'c' is Finite"),
         (lambda: discriminant(collinear(), "y"), "'x4' .* determined by the others"),
-        (lambda: discriminant(collinear(), "y", covariance=sf.Tied()), "'x4' is a linear combination of 'x0', 'x1', 'x2', 'x3'"),
-        (lambda: discriminant({"x": [1.0, 1.0], "y": ["a", "b"]}, "y", covariance=sf.Tied()), "'x' does not vary within"),
-        (lambda: discriminant({"x": [1.0, 2.0, 4.0], "y": ["a", "a", "b"]}, "y", covariance=sf.Spherical()), "1 row"),
+        (
+            lambda: discriminant(collinear(), "y", covariance=sf.latent.Tied()),
+            "'x4' is a linear combination of 'x0', 'x1', 'x2', 'x3'",
+        ),
+        (lambda: discriminant({"x": [1.0, 1.0], "y": ["a", "b"]}, "y", covariance=sf.latent.Tied()), "'x' does not vary within"),
+        (lambda: discriminant({"x": [1.0, 2.0, 4.0], "y": ["a", "a", "b"]}, "y", covariance=sf.latent.Spherical()), "1 row"),
         (lambda: discriminant({"x": [1.0, 2.0, 4.0], "y": ["a", "a", "b"]}, "y"), "1 row"),
     ],
 )
@@ -338,7 +342,7 @@ def collinear():
     return {**rows, "x4": rows["x0"] + rows["x1"]}
 
 
-@pytest.mark.parametrize("kind", [sf.Full(), sf.Tied(), sf.Diagonal(), sf.Spherical()])
+@pytest.mark.parametrize("kind", [sf.latent.Full(), sf.latent.Tied(), sf.latent.Diagonal(), sf.latent.Spherical()])
 def test_a_prior_takes_small_classes_and_collinear_columns(kind):
     rows = collinear()
     one = {k: np.append(v, v[:1]) if k != "y" else np.append(v, "9") for k, v in rows.items()}
@@ -349,7 +353,7 @@ def test_a_prior_takes_small_classes_and_collinear_columns(kind):
 def test_a_declared_class_without_rows_is_never_predicted_by_maximum_likelihood():
     rows = table(*IRIS)
     states = {"y": sf.Finite("y", ["0", "1", "2", "3"])}
-    for make in (naive_bayes, discriminant, lambda *a, **k: discriminant(*a, covariance=sf.Tied(), **k)):
+    for make in (naive_bayes, discriminant, lambda *a, **k: discriminant(*a, covariance=sf.latent.Tied(), **k)):
         bn = make(rows, "y", prior=None, variables=states)
         np.testing.assert_array_equal(proba(bn, rows)[:, 3], 0.0)
 
@@ -369,7 +373,7 @@ def network(seed):
         "d": table_of_d,
         "x": sf.Gaussian(rng.normal(size=3), {}, rng.gamma(2.0, 1.0, 3)),
         "y": sf.Gaussian(rng.normal(size=(3, 2)), {"x": rng.normal(size=(3, 2))}, rng.gamma(2.0, 1.0, (3, 2))),
-        "n": sf.Rates(rates),
+        "n": sf.regressions.Rates(rates),
         "z": sf.Gaussian(0.5, {"y": 2.0}, 1.0),
     }
     dag = "p -> t; t -> c; p -> c; c -> d; t -> x; t -> y; p -> y; x -> y; t -> n; y -> z"

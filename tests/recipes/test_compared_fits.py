@@ -12,13 +12,13 @@ from suffice.recipes.compared_fits import HeldOutScores
 from tests.learning.test_discriminative import NAIVE, rows
 from tests.learning.test_principles import turns
 
-GOALS = {"plain": sf.Likelihood(), "prior": sf.Bayes(sf.BDeu(1)), "told": sf.Conditional("y"), "wide": sf.Margin("y")}
+GOALS = {"plain": sf.Likelihood(), "prior": sf.objectives.Bayes(sf.BDeu(1)), "told": sf.Conditional("y"), "wide": sf.Margin("y")}
 CHAIN = sf.LinearChain("y", [sf.Window(["a", "b"])])
 
 
 def test_it_is_what_the_models_say() -> None:
     data = sf.scan(rows(150))
-    result = sf.cross_validate(data, NAIVE, 3, objective=GOALS, penalty=sf.L2(0.3), seed=4)
+    result = sf.cross_validate(data, method=NAIVE, folds=3, objective=GOALS, penalty=sf.L2(0.3), seed=4)
     logs, right, squares, whole = 0.0, 0.0, 0.0, 0.0
     for train, test in data.split(3, 4):
         bn = sf.fit(NAIVE, train, objective=sf.Conditional("y"), penalty=sf.L2(0.3))
@@ -47,11 +47,11 @@ def test_it_is_what_the_models_say() -> None:
 def test_functions_by_name_and_weights_are_rows() -> None:
     table = rows(60)
     fits = {"star": lambda d: sf.fit("y -- a; y -- b", d, objective=sf.Conditional("y"), penalty=sf.L2(0.5)), "all": sf.learn}
-    twice = sf.cross_validate(sf.scan(table, weights=[2.0] * 60), fits, 4, target="y", seed=1)
+    twice = sf.cross_validate(sf.scan(table, weights=[2.0] * 60), method=fits, folds=4, target="y", seed=1)
     assert twice["star"].weight == 120
     assert twice["all"].weight == 120
-    halves = sf.cross_validate(sf.scan(table, weights=[0.5] * 60), fits, 4, target="y", seed=1)
-    once = sf.cross_validate(sf.scan(table, weights=[1.5] * 60), fits, 4, target="y", seed=1)
+    halves = sf.cross_validate(sf.scan(table, weights=[0.5] * 60), method=fits, folds=4, target="y", seed=1)
+    once = sf.cross_validate(sf.scan(table, weights=[1.5] * 60), method=fits, folds=4, target="y", seed=1)
     assert halves["star"].weight == 30
     assert once["star"].weight == 90
 
@@ -73,7 +73,7 @@ def test_whole_sequences_are_held_out() -> None:
         "chain": lambda d: sf.fit("y[-1] -> y -> a; y -> b", d, prior=sf.BDeu(1)),
         "crf": lambda d: sf.fit(CHAIN, d, penalty=sf.L2(1.0)),
     }
-    result = sf.cross_validate(s, fits, 3, target="y", seed=2)
+    result = sf.cross_validate(s, method=fits, folds=3, target="y", seed=2)
     logs, right, joint = np.zeros(2), 0, 0.0
     for train, test in s.split(3, 2):
         crf, chain = fits["crf"](train), fits["chain"](train)
@@ -88,7 +88,9 @@ def test_whole_sequences_are_held_out() -> None:
     assert np.isnan(result["crf"].log_likelihood)
     assert result["crf"].right == right
     assert result["crf"].weight == result["chain"].weight == 120
-    several = sf.cross_validate(s, CHAIN, 2, objective=[sf.Conditional("y"), sf.Perceptron("y")], penalty=sf.L2(1.0))
+    several = sf.cross_validate(
+        s, method=CHAIN, folds=2, objective=[sf.Conditional("y"), sf.objectives.Perceptron("y")], penalty=sf.L2(1.0)
+    )
     assert several["Conditional('y')"].weight == 120
 
 
@@ -99,7 +101,7 @@ def test_whole_sequences_are_held_out() -> None:
         ({"objective": sf.Likelihood(), "target": "z"}, "no column 'z'"),
         ({"objective": sf.Conditional("y"), "prior": sf.BDeu(1)}, r"a prior is an objective, too: Bayes\(prior\)"),
         ({"objective": sf.Conditional("y"), "score": sf.BIC()}, "score= is not for fits that are compared"),
-        ({"objective": sf.Perceptron("y")}, r"fold 1 of 10: Perceptron.* is not for a Bayesian network"),
+        ({"objective": sf.objectives.Perceptron("y")}, r"fold 1 of 10: Perceptron.* is not for a Bayesian network"),
         ({"penalty": sf.L2(1)}, "for principles that are compared"),
         ({"method": {"a": sf.learn, "b": "y -> a"}, "target": "y"}, "'b' is none"),
         ({"method": {"a": lambda d: 3}, "target": "y"}, "gives a int, which does not predict 'y'"),
@@ -114,15 +116,15 @@ def test_what_cannot_be_compared_is_refused(how: dict[str, Any], said: str) -> N
 def test_numbers_gaps_and_sequences_are_refused() -> None:
     table = {**rows(40), "x": np.linspace(0.0, 1.0, 40)}
     with pytest.raises(sf.SufficeError, match="holds numbers"):
-        sf.cross_validate(table, {"a": sf.learn}, target="x")
+        sf.cross_validate(table, method={"a": sf.learn}, target="x")
     with pytest.raises(sf.SufficeError, match="'y'"):
-        sf.cross_validate({**table, "y": [None, *table["y"][1:]]}, {"a": sf.learn}, target="y")
+        sf.cross_validate({**table, "y": [None, *table["y"][1:]]}, method={"a": sf.learn}, target="y")
     with pytest.raises(sf.SufficeError, match="does not predict 'y' of sequences"):
-        sf.cross_validate(turns(), {"a": lambda s: 3}, 2, target="y")
+        sf.cross_validate(turns(), method={"a": lambda s: 3}, folds=2, target="y")
 
 
 def test_a_dict_of_parents_is_still_a_graph() -> None:
-    result = sf.cross_validate(rows(40), {"y": [], "a": ["y"]}, 4)
+    result = sf.cross_validate(rows(40), method={"y": [], "a": ["y"]}, folds=4)
     assert [f.n_edges for f in result.folds] == [1] * 4
 
 
@@ -136,6 +138,6 @@ def test_ctrl_c_keeps_the_folds_done() -> None:
         return sf.fit(NAIVE, d)
 
     with pytest.warns(sf.SufficeNote, match="stopped after 2 of 4"):
-        result = sf.cross_validate(rows(40), {"a": interrupted}, 4, target="y")
+        result = sf.cross_validate(rows(40), method={"a": interrupted}, folds=4, target="y")
     assert len(result.folds["a"]) == 2
     assert "2 folds of 4, then stopped" in repr(result)

@@ -52,7 +52,7 @@ def test_the_likelihood_is_that_of_the_joint_normal(seed: int, k: int, spherical
     x = np.array(list(rows.values())).T
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SufficeNote)
-        run = sf.factors(rows, k, noise=sf.Spherical() if spherical else sf.Diagonal())
+        run = sf.factors(rows, k, noise=sf.latent.Spherical() if spherical else sf.latent.Diagonal())
     assert run.converged
     assert run.mean == pytest.approx(x.mean(axis=0), rel=1e-9)
     assert run.log_likelihood == pytest.approx(multivariate_normal.logpdf(x, run.mean, run.covariance).sum(), rel=1e-7)
@@ -66,7 +66,7 @@ def test_the_likelihood_is_that_of_the_joint_normal(seed: int, k: int, spherical
 
 def test_probabilistic_pca_is_the_closed_form() -> None:
     rows = {f"x{j}": c for j, c in enumerate(np.random.default_rng(1).standard_normal((5, 200)) * [[3], [2], [1], [1], [0.5]])}
-    run = sf.factors(rows, 2, noise=sf.Spherical())
+    run = sf.factors(rows, 2, noise=sf.latent.Spherical())
     values, vectors = np.linalg.eigh(np.cov(np.array(list(rows.values())), bias=True))
     assert run.noise == pytest.approx(np.full(5, values[:3].mean()))
     expected = (vectors[:, 3:] * (values[3:] - values[:3].mean())) @ vectors[:, 3:].T
@@ -75,7 +75,7 @@ def test_probabilistic_pca_is_the_closed_form() -> None:
     assert "the same noise in all columns" in repr(run)
 
 
-@pytest.mark.parametrize("noise", [sf.Diagonal(), sf.Spherical()])
+@pytest.mark.parametrize("noise", [sf.latent.Diagonal(), sf.latent.Spherical()])
 def test_em_on_the_same_graph_agrees_and_missing_cells_are_exact(noise: Any) -> None:
     rng = np.random.default_rng(3)
     x = rng.standard_normal((120, 1)) @ rng.uniform(0.5, 1.5, (1, 4)) + rng.standard_normal((120, 4))
@@ -92,7 +92,7 @@ def test_em_on_the_same_graph_agrees_and_missing_cells_are_exact(noise: Any) -> 
     assert run.log_likelihood == pytest.approx(total, rel=1e-10)
     assert run.loadings == pytest.approx(direct.loadings, abs=0.1)
     assert run.n_parameters == direct.n_parameters
-    if isinstance(noise, sf.Spherical):
+    if isinstance(noise, sf.latent.Spherical):
         assert np.ptp(run.noise) < 1e-12
     else:
         dag = "; ".join(f"factor -> {c}" for c in torn)
@@ -106,14 +106,14 @@ def test_the_number_of_factors_is_chosen() -> None:
     assert run.k == 2
     assert [c.k for c in run.choices or ()] == [1, 2, 3, 4]
     assert "ICL" not in repr(run.choices)
-    held = sf.factors(rows, range(1, 4), choose=sf.HeldOut(folds=3))
+    held = sf.factors(rows, range(1, 4), choose=sf.choices.HeldOut(folds=3))
     assert held.k == 2
     x = np.array(list(rows.values())).T
     whole = multivariate_normal.logpdf(x, held.mean, held.covariance).sum()
     assert (held.choices or ())[1].value == pytest.approx(whole, rel=0.02)
     assert sf.factors(rows, range(1, 4), choose=sf.AIC()).k >= 2
     with pytest.raises(FitError, match=r"BIC\(\), AIC\(\) or HeldOut"):
-        sf.factors(rows, 2, choose=sf.ICL())
+        sf.factors(rows, 2, choose=sf.choices.ICL())
 
 
 def test_statistics_are_all_that_is_needed_and_add() -> None:
@@ -123,7 +123,7 @@ def test_statistics_are_all_that_is_needed_and_add() -> None:
     a, b = (sf.scan(h).gather([Request((), names)]) for h in half)
     assert sf.factors(a + b, 2).log_likelihood == pytest.approx(sf.factors(rows, 2).log_likelihood, rel=1e-12)
     with pytest.raises(DataError, match="HeldOut"):
-        sf.factors(a + b, range(1, 3), choose=sf.HeldOut())
+        sf.factors(a + b, range(1, 3), choose=sf.choices.HeldOut())
 
 
 def test_engines_agree(tmp_path: Any) -> None:
@@ -155,7 +155,7 @@ def test_refusals() -> None:
     with pytest.raises(FitError, match="at most 0"):
         sf.factors({c: rows[c] for c in ("x0", "x1")}, 1)
     with pytest.raises(FitError, match=r"Diagonal\(\) or Spherical\(\)"):
-        sf.factors(rows, 1, noise=sf.Full())
+        sf.factors(rows, 1, noise=sf.latent.Full())
     with pytest.raises(FitError, match="'s' is finite"):
         sf.factors({**rows, "s": ["u", "v"] * 25}, 1)
     with pytest.raises(DataError, match="called like a factor"):

@@ -24,7 +24,7 @@ from suffice.learning.latent.mixture_setup import Kind
 from suffice.models.chain import Chain
 from suffice.recipes.latent.hmm import hmm
 
-KINDS: dict[Kind, int] = {sf.Full(): 18, sf.Tied(): 6, sf.Diagonal(): 9, sf.Spherical(): 3}
+KINDS: dict[Kind, int] = {sf.latent.Full(): 18, sf.latent.Tied(): 6, sf.latent.Diagonal(): 9, sf.latent.Spherical(): 3}
 """Covariances of 3 columns in 3 states, and how many numbers they are."""
 
 PRIOR = (sf.Dirichlet(1), sf.NormalInverseGamma())
@@ -93,12 +93,12 @@ def plain_forward_backward(ids: Any, logs: Any, start: Any, transition: Any) -> 
 def covariances_of(kind: Kind, weight: Any, scatter: Any) -> Any:
     """The estimate of each kind from Σ γ and Σ γ (x − m)(x − m)ᵀ."""
     d = scatter.shape[1]
-    if kind == sf.Full():
+    if kind == sf.latent.Full():
         return scatter / weight[:, None, None]
-    if kind == sf.Tied():
+    if kind == sf.latent.Tied():
         return np.broadcast_to(scatter.sum(axis=0) / weight.sum(), scatter.shape)
     variances = np.diagonal(scatter, axis1=1, axis2=2) / weight[:, None]
-    if kind == sf.Spherical():
+    if kind == sf.latent.Spherical():
         variances = np.repeat(variances.mean(axis=1)[:, None], d, axis=1)
     return variances[:, :, None] * np.eye(d)
 
@@ -167,7 +167,7 @@ def test_steps_of_em_against_a_plain_forward_backward(kind: Kind) -> None:
     np.testing.assert_allclose(run.weights, after[1].sum(axis=1)[order] / len(x), rtol=1e-8)
 
 
-@pytest.mark.parametrize("kind", [sf.Tied(), sf.Spherical()], ids=repr)
+@pytest.mark.parametrize("kind", [sf.latent.Tied(), sf.latent.Spherical()], ids=repr)
 @pytest.mark.parametrize("estimate", [sf.Mean(), sf.Mode()], ids=repr)
 def test_shared_variances_maximise_the_objective_with_a_prior(kind: Kind, estimate: Any, monkeypatch: Any) -> None:
     ids, _, x = walks(4, 40)
@@ -183,7 +183,7 @@ def test_shared_variances_maximise_the_objective_with_a_prior(kind: Kind, estima
     for name in "abc":
         cpd: Any = best.others[name]
         for other in (
-            {n: moved_gaussian(best.others[n], variance=factor) for n in ("abc" if kind == sf.Spherical() else name)}
+            {n: moved_gaussian(best.others[n], variance=factor) for n in ("abc" if kind == sf.latent.Spherical() else name)}
             for factor in (0.98, 1.02)
         ):
             moved = type(best)(best.tables, best.cells, {**best.others, **other})
@@ -208,7 +208,7 @@ def test_climbs_never_fall(kind: Kind) -> None:
             run = hmm(rows_of(ids, numbers), 2, covariance=kind, prior=prior, estimate=how, sticky=2, starts=2, max_iter=30)
         values = [i.objective for i in run.trace]
         assert all(b >= a - 1e-9 * abs(a) for a, b in pairwise(values))
-        fast = hmm(rows_of(ids, x), 2, covariance=kind, starts=1, accelerate=sf.Squarem())
+        fast = hmm(rows_of(ids, x), 2, covariance=kind, starts=1, method=sf.methods.Squarem())
         assert fast.log_likelihood == pytest.approx(hmm(rows_of(ids, x), 2, covariance=kind, starts=1).log_likelihood, abs=1e-2)
 
 
@@ -312,18 +312,18 @@ def test_columns_of_all_kinds_as_em_finds_them() -> None:
 
 def test_covariances_by_column() -> None:
     ids, _, x = walks(6, 40)
-    run = hmm(rows_of(ids, x), 2, covariance={"a": sf.Tied(), "b": sf.Diagonal(), "c": sf.Tied()}, starts=2)
+    run = hmm(rows_of(ids, x), 2, covariance={"a": sf.latent.Tied(), "b": sf.latent.Diagonal(), "c": sf.latent.Tied()}, starts=2)
     assert run.n_parameters == 1 + 2 + 6 + 3 + 2
     np.testing.assert_allclose(run.covariances[0][np.ix_([0, 2], [0, 2])], run.covariances[1][np.ix_([0, 2], [0, 2])])
     assert run.covariances[0, 0, 1] == 0.0 != run.covariances[0, 0, 2]
-    same = hmm(rows_of(ids, x), 2, families={"b": sf.Diagonal()}, covariance=sf.Tied(), starts=2)
+    same = hmm(rows_of(ids, x), 2, families={"b": sf.latent.Diagonal()}, covariance=sf.latent.Tied(), starts=2)
     assert same.log_likelihood == pytest.approx(run.log_likelihood)
 
 
 def test_the_number_of_states() -> None:
     ids, _, x = walks(10, 40)
     rows = rows_of(ids, x)
-    for judge in (sf.BIC(), sf.AIC(), sf.ICL(), sf.HeldOut(3)):
+    for judge in (sf.BIC(), sf.AIC(), sf.choices.ICL(), sf.choices.HeldOut(3)):
         run = hmm(rows, range(1, 5), starts=2, choose=judge, max_iter=60, tol=1e-4)
         assert run.choices is not None
         assert [c.k for c in run.choices] == [1, 2, 3, 4]
@@ -339,7 +339,7 @@ def test_given_and_free_first_states(quakes: Any) -> None:
     np.testing.assert_allclose(run.start, [0.25, 0.75])
     start = Chain(
         "state[-1] -> state -> n",
-        {"state": [[0.9, 0.1], [0.1, 0.9]], "state[0]": [0.5, 0.5], "n": sf.Rates([10.0, 30.0])},
+        {"state": [[0.9, 0.1], [0.1, 0.9]], "state[0]": [0.5, 0.5], "n": sf.regressions.Rates([10.0, 30.0])},
         variables=[sf.Finite("state", ["0", "1"]), sf.Count("n")],
     )
     assert hmm(quakes, 2, start=start).log_likelihood == pytest.approx(-341.8787, abs=1e-4)
@@ -374,7 +374,7 @@ def test_kernels_against_numpy(n: int, columns: int) -> None:
         np.testing.assert_allclose(np.tril(scatter), np.tril(exact), rtol=1e-8, atol=1e-8 * np.abs(exact).max())
 
 
-@pytest.mark.parametrize("kind", [sf.Full(), sf.Diagonal()], ids=repr)
+@pytest.mark.parametrize("kind", [sf.latent.Full(), sf.latent.Diagonal()], ids=repr)
 def test_compiled_steps_are_those_of_numpy(kind: Kind, monkeypatch: Any) -> None:
     ids, _, x = walks()
     holes = np.where(np.random.default_rng(3).random(x.shape) < 0.05, np.nan, x)
@@ -451,16 +451,16 @@ def test_a_state_that_is_never_visited_is_noted() -> None:
         ({"k": []}, "no number of states"),
         ({"k": 10**6}, "needs at least as many steps"),
         ({"k": [1, 2], "choose": "bic"}, r"chosen by BIC\(\)"),
-        ({"k": [1, 2], "choose": sf.HeldOut(5)}, "holds out whole sequences, and there is only 1"),
+        ({"k": [1, 2], "choose": sf.choices.HeldOut(5)}, "holds out whole sequences, and there is only 1"),
         ({"k": [2, 3], "start": "x"}, "a start has a number of states of its own"),
         ({"start": "x"}, "a start is a Chain or another run"),
         ({"sticky": -1}, "sticky is a number"),
         ({"sticky": True}, "sticky is a number"),
         ({"covariance": "full"}, r"a covariance is Full\(\)"),
-        ({"covariance": {"q": sf.Tied()}}, "'q', which is not a column"),
+        ({"covariance": {"q": sf.latent.Tied()}}, "'q', which is not a column"),
         ({"families": {"q": sf.Logistic()}}, "'q', which is not a column"),
-        ({"families": sf.Tied()}, "families are given by column"),
-        ({"accelerate": True}, r"accelerate is Squarem\(\)"),
+        ({"families": sf.latent.Tied()}, "families are given by column"),
+        ({"method": True}, r"the method of EM is Squarem\(\)"),
         ({"first": "free"}, r"first is Free\(\)"),
         ({"tol": -1}, "tol is a number"),
         ({"time_limit": -1}, "time_limit is a number"),

@@ -225,7 +225,7 @@ def test_a_table_of_counts_is_resampled_as_its_rows() -> None:
 
 def test_an_edge_without_direction_counts_half_each_way() -> None:
     said = [edges((0, 1)), edges((0, 2), (1, 2)), edges((1, 0))]
-    sure = bootstrap(sprinkler(60), Scripted(lambda k: said[k % 3], []), n=3)
+    sure = bootstrap(sprinkler(60), method=Scripted(lambda k: said[k % 3], []), n=3)
     coin, rain, wet = sure.names[0], sure.names[1], sure.names[2]
     assert sure.strength(coin, rain) == 2 / 3
     assert sure.direction(coin, rain) == 0.5
@@ -246,7 +246,7 @@ def interrupted(k: int) -> list[tuple[int, ...]]:
 
 def test_ctrl_c_keeps_the_replicates_done() -> None:
     with pytest.warns(SufficeNote, match="stopped after 2 of 9"):
-        sure = bootstrap(sprinkler(60), Scripted(interrupted, []), n=9)
+        sure = bootstrap(sprinkler(60), method=Scripted(interrupted, []), n=9)
     assert (sure.n_done, sure.n) == (2, 9)
     assert sure.strength("coin", "rain") == 1.0
     assert "2 replicates of 9, then stopped" in repr(sure)
@@ -260,7 +260,7 @@ def test_a_time_limit_keeps_the_replicates_done() -> None:
         return edges((0, 1))
 
     with pytest.warns(SufficeNote, match="stopped after"):
-        sure = bootstrap(sprinkler(60), Scripted(slow, []), n=100, time_limit=0.3)
+        sure = bootstrap(sprinkler(60), method=Scripted(slow, []), n=100, time_limit=0.3)
     assert 0 < sure.n_done < 100
     with pytest.raises(FitError, match="before its first replicate"):
         bootstrap(sprinkler(60), n=1, time_limit=1e-9)
@@ -290,7 +290,7 @@ def test_bootstrap_refuses() -> None:
     with pytest.raises(DataError, match="statistics have none"):
         bootstrap(gather(sprinkler(20), "rain"))
     with pytest.raises(FitError, match="a method is an object"):
-        bootstrap(sprinkler(20), HillClimb)
+        bootstrap(sprinkler(20), method=HillClimb)
     with pytest.raises(FitError, match="memory_limit= is for searches of complete rows"):
         bootstrap({"x": ["a", None], "y": ["u", "v"]}, memory_limit="1 GB")
     sure = bootstrap(sprinkler(30), n=1)
@@ -334,7 +334,7 @@ def test_averaged_makes_no_collider_of_undirected_edges() -> None:
 
 def test_cross_validation_of_a_graph_is_what_it_says() -> None:
     rows = scan(sprinkler(50))
-    result = cross_validate(rows, "rain -> wet", folds=5, seed=1)
+    result = cross_validate(rows, method="rain -> wet", folds=5, seed=1)
     parts = [
         (sf.fit("rain -> wet", train, prior=sf.BDeu(1)).log_prob(test).sum(), test.n_rows)
         for train, test in rows.take(["rain", "wet"]).split(5, 1)
@@ -349,7 +349,10 @@ def test_cross_validation_of_a_graph_is_what_it_says() -> None:
 
 def test_cross_validation_prefers_the_truth() -> None:
     rows = sprinkler(400)
-    learned, empty = cross_validate(rows, folds=4, seed=1), cross_validate(rows, Dag((), nodes=list(rows)), folds=4, seed=1)
+    learned, empty = (
+        cross_validate(rows, folds=4, seed=1),
+        cross_validate(rows, method=Dag((), nodes=list(rows)), folds=4, seed=1),
+    )
     assert learned.mean > empty.mean + 0.1
     assert [f.n_edges for f in learned.folds] == [2] * 4
     assert cross_validate(rows, folds=4, seed=1, threads=1).mean == learned.mean
@@ -359,11 +362,11 @@ def test_cross_validation_prefers_the_truth() -> None:
 
 def test_impossible_rows_are_minus_infinity() -> None:
     rows = {"x": ["a"] * 9 + ["b"]}
-    never = cross_validate(rows, "x", folds=2, prior=None)
+    never = cross_validate(rows, method="x", folds=2, prior=None)
     assert never.mean == -np.inf
     assert np.isnan(never.error)
     assert "impossible" in repr(never)
-    assert np.isfinite(cross_validate(rows, "x", folds=2).mean)
+    assert np.isfinite(cross_validate(rows, method="x", folds=2).mean)
 
 
 def test_cross_validation_of_rows_with_missing_cells() -> None:
@@ -376,7 +379,7 @@ def test_cross_validation_of_rows_with_missing_cells() -> None:
     assert len(notes) == 1
     assert learned.mean == pytest.approx(full.mean, rel=0.02)
     with pytest.warns(SufficeNote, match="learned by EM"):
-        empty = cross_validate(rows, Dag((), nodes=list(rows)), folds=3, seed=1)
+        empty = cross_validate(rows, method=Dag((), nodes=list(rows)), folds=3, seed=1)
     assert learned.mean > empty.mean
     with pytest.warns(SufficeNote), pytest.raises(FitError, match="memory_limit= is for searches of complete rows"):
         cross_validate(rows, folds=3, memory_limit="1 GB")
@@ -384,10 +387,10 @@ def test_cross_validation_of_rows_with_missing_cells() -> None:
 
 def test_cross_validation_with_weights() -> None:
     table = scan({"x": ["a", "b"]}, weights=[30, 10])
-    result = cross_validate(table, "x", folds=4)
+    result = cross_validate(table, method="x", folds=4)
     assert [f.weight for f in result.folds] == [10.0] * 4
     halves = scan({"x": ["a", "b", "a", "b"]}, weights=[0.5, 1.5, 0.5, 0.5])
-    assert cross_validate(halves, "x", folds=2).folds[0].weight in (1.0, 2.0)
+    assert cross_validate(halves, method="x", folds=2).folds[0].weight in (1.0, 2.0)
 
 
 def test_cross_validation_refuses() -> None:
@@ -396,21 +399,21 @@ def test_cross_validation_refuses() -> None:
         with pytest.raises(FitError, match=message):
             cross_validate(rows, folds=folds)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="no column 'snow'"):
-        cross_validate(rows, "snow -> wet")
+        cross_validate(rows, method="snow -> wet")
     with pytest.raises(FitError, match="the graph is given"):
-        cross_validate(rows, "rain -> wet", score=sf.BIC())
+        cross_validate(rows, method="rain -> wet", score=sf.BIC())
     with pytest.raises(DataError, match="statistics have none"):
         cross_validate(gather(rows, "rain"))
     with pytest.raises(FitError, match="a method is an object"):
-        cross_validate(rows, HillClimb)
+        cross_validate(rows, method=HillClimb)
 
 
 def test_ctrl_c_keeps_the_folds_done() -> None:
     with pytest.warns(SufficeNote, match="stopped after 2 of 5"):
-        result = cross_validate(sprinkler(50), Scripted(interrupted, []), folds=5)
+        result = cross_validate(sprinkler(50), method=Scripted(interrupted, []), folds=5)
     assert len(result.folds) == 2
     with pytest.raises(KeyboardInterrupt):
-        cross_validate(sprinkler(50), Scripted(lambda k: interrupted(2), []), folds=5)
+        cross_validate(sprinkler(50), method=Scripted(lambda k: interrupted(2), []), folds=5)
 
 
 def test_a_replicate_that_cannot_be_searched_is_named() -> None:

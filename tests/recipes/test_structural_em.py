@@ -176,7 +176,14 @@ def test_scores_of_expected_tables_are_those_of_their_statistics() -> None:
     here = rows_of(with_gaps(bn, 200, 0.2, rng), bn).under(cpds_of(bn))
     variables = tuple(bn.variables.values())
     families = [(0, ()), (1, (0, 2)), (5, (1, 3, 4)), (2, (5,)), (3, (0, 1, 2, 4))]
-    for score in (sf.BIC(), sf.AIC(), sf.LogLikelihood(), sf.Evidence(sf.BDeu(2)), sf.Evidence(sf.K2()), sf.Evidence(sf.BDs(1))):
+    for score in (
+        sf.BIC(),
+        sf.AIC(),
+        sf.LogLikelihood(),
+        sf.Evidence(sf.BDeu(2)),
+        sf.Evidence(sf.K2()),
+        sf.Evidence(sf.priors.BDs(1)),
+    ):
         fast = LocalScores(here, variables, score)
         wanted = [Request(tuple(fast.names[v] for v in sorted((c, *p)))) for c, p in families]
         slow = LocalScores(here.gather([*wanted, *(Request((n,)) for n in fast.names)]), variables, score)
@@ -350,7 +357,7 @@ def test_expected_rows_under_regressions() -> None:
         "u": Table(u, (), [0.4, 0.6]),
         "x": sf.Gaussian(3.0).bound(real, []),
         "y": sf.Logistic().cpd(y, (real, u), np.array([-1.0, 0.4, 0.8])),
-        "k": sf.PoissonLog().cpd(k, (u, real), np.array([0.5, 0.7, 0.1])),
+        "k": sf.regressions.PoissonLog().cpd(k, (u, real), np.array([0.5, 0.7, 0.1])),
     }
     expected = IncompleteRows(data, {"u": u, "x": real, "y": y, "k": k}, whole=True).under(cpds)
     log_p = np.array(
@@ -359,7 +366,7 @@ def test_expected_rows_under_regressions() -> None:
     log_p[:, shown] = np.where(np.arange(2)[:, None] == codes[shown], 0.0, -np.inf)
     p = np.exp(log_p - np.logaddexp(*log_p))
     np.testing.assert_allclose(expected.gather([Request(("u",))]).counts(["u"]).dense(), p.sum(axis=1), rtol=1e-10)
-    measured = expected.fold(Pass(sf.PoissonLog().summary, (k, (u, real))))
+    measured = expected.fold(Pass(sf.regressions.PoissonLog().summary, (k, (u, real))))
     np.testing.assert_allclose(measured.columns, [p[1].sum(), x.sum()], rtol=1e-10)
     assert measured.weight == pytest.approx(n)
 
@@ -410,7 +417,9 @@ def test_the_graph_is_that_of_complete_rows() -> None:
     assert sf.shd(structural_em(gaps).dag, found.dag) <= 1
 
 
-@pytest.mark.parametrize("method", [sf.HillClimb(max_parents=2), sf.Tabu(), sf.Orders(), sf.GES(), sf.Exact(max_parents=2)])
+@pytest.mark.parametrize(
+    "method", [sf.HillClimb(max_parents=2), sf.methods.Tabu(), sf.Orders(), sf.methods.GES(), sf.Exact(max_parents=2)]
+)
 def test_any_method_that_works_on_scores(asia: Any, method: Any) -> None:
     _, data = asia
     run = structural_em(data, method=method, rounds=3)
@@ -476,7 +485,7 @@ def test_a_run_goes_on_from_another(asia: Any) -> None:
 
 def test_constraints_and_a_prior_are_kept(asia: Any) -> None:
     bn, data = asia
-    known = sf.Require(("smoke", "lung")) + sf.Forbid(("bronc", "smoke")) + sf.Adjacent(("asia", "xray"))
+    known = sf.Require(("smoke", "lung")) + sf.Forbid(("bronc", "smoke")) + sf.constraints.Adjacent(("asia", "xray"))
     run = structural_em(data, constraints=known, prior=sf.BDeu(1), rounds=2)
     assert known.check(run.dag) == []
     assert run.model.prior == sf.BDeu(1)
@@ -490,7 +499,7 @@ def test_a_limit_returns_the_best_so_far(asia: Any, monkeypatch: pytest.MonkeyPa
     assert not at_once.finished
     assert at_once.dag.edges == ()
     with pytest.raises(sf.SufficeError, match="before any network was found"):
-        structural_em(data, method=sf.TAN("lung"), time_limit=1e-9)
+        structural_em(data, method=sf.methods.TAN("lung"), time_limit=1e-9)
     taken = IncompleteRows.under
     calls: list[Any] = []
 
@@ -513,7 +522,7 @@ def test_a_limit_returns_the_best_so_far(asia: Any, monkeypatch: pytest.MonkeyPa
     ("options", "words"),
     [
         ({"method": sf.PC()}, "PC tests independence in rows"),
-        ({"method": sf.MMHC()}, "MMHC tests independence"),
+        ({"method": sf.methods.MMHC()}, "MMHC tests independence"),
         ({"method": sf.HillClimb}, "a method is an object"),
         ({"score": sf.BIC}, "a score is"),
         ({"rounds": 0}, "rounds must be a whole number"),
@@ -724,15 +733,15 @@ def test_a_method_with_a_shape_keeps_it(hidden: Any) -> None:
     rng = np.random.default_rng(0)
     rows = {n: [None if rng.random() < 0.1 else s for s in rng.choice(["a", "b"], 100).tolist()] for n in "xyz"}
     target = "h" if hidden else "x"
-    run = structural_em(rows, hidden=hidden, method=sf.TAN(target), starts=1)
+    run = structural_em(rows, hidden=hidden, method=sf.methods.TAN(target), starts=1)
     assert all(target in run.dag.parents(n) for n in rows if n != target)
     assert all(target in r.dag.parents(n) for r in run.graphs for n in rows if n != target)
-    tree = structural_em(rows, hidden=hidden, method=sf.ChowLiu(), score=sf.LogLikelihood(), starts=1)
+    tree = structural_em(rows, hidden=hidden, method=sf.methods.ChowLiu(), score=sf.LogLikelihood(), starts=1)
     assert len(tree.dag.edges) == len(tree.dag) - 1
 
 
 def test_a_shape_among_states_and_numbers() -> None:
-    run = structural_em(mixed_rows(), method=sf.TAN("g"))
+    run = structural_em(mixed_rows(), method=sf.methods.TAN("g"))
     assert run.dag.children("g") == ("k", "x", "y")
 
 

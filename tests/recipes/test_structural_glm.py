@@ -20,7 +20,7 @@ from suffice.structure.search import problem_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::suffice.errors.SufficeNote")
 
-FAMILIES = {"y": sf.Logistic(), "n": sf.PoissonLog()}
+FAMILIES = {"y": sf.Logistic(), "n": sf.regressions.PoissonLog()}
 EDGES = {("x", "y"), ("u", "y"), ("u", "z"), ("y", "n"), ("z", "n")}
 
 
@@ -44,9 +44,11 @@ def gappy() -> sf.Data:
     return scanned(drawn(lost=0.1))
 
 
-@pytest.mark.parametrize("score", [sf.BIC(), sf.AIC(), sf.Evidence((sf.BDeu(1), sf.BGe(), sf.Gamma()))])
+@pytest.mark.parametrize("score", [sf.BIC(), sf.AIC(), sf.Evidence((sf.BDeu(1), sf.BGe(), sf.priors.Gamma()))])
 def test_on_complete_rows_it_is_the_search(score: Any) -> None:
-    families = {"y": sf.Logistic(ridge=0.01), "n": sf.PoissonLog(ridge=0.01)} if isinstance(score, sf.Evidence) else FAMILIES
+    families = (
+        {"y": sf.Logistic(ridge=0.01), "n": sf.regressions.PoissonLog(ridge=0.01)} if isinstance(score, sf.Evidence) else FAMILIES
+    )
     found = sf.search(scanned(drawn()), score, method=sf.HillClimb(), families=families)
     run = sf.structural_em(scanned(drawn()), score=score, families=families)
     assert run.dag == found.dag
@@ -55,7 +57,7 @@ def test_on_complete_rows_it_is_the_search(score: Any) -> None:
     assert run.score == pytest.approx(found.score, abs=1e-3)
 
 
-@pytest.mark.parametrize("family", [sf.Probit(), sf.ProportionalOdds(), sf.Logistic()])
+@pytest.mark.parametrize("family", [sf.regressions.Probit(), sf.regressions.ProportionalOdds(), sf.Logistic()])
 def test_states_on_states(family: Any) -> None:
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 2, 700), rng.integers(0, 3, 700)
@@ -129,9 +131,9 @@ def test_other_families_and_roles() -> None:
         "w": 2 * x + a + rng.normal(size=500),
     }
     data = sf.scan(table, variables={"m": sf.Count, "s": sf.Count})
-    one = sf.structural_em(data.select(["a", "x", "m", "s"]), families={"s": sf.BinomialLogit(trials="m")})
+    one = sf.structural_em(data.select(["a", "x", "m", "s"]), families={"s": sf.regressions.BinomialLogit(trials="m")})
     assert set(one.dag.parents("s")) == {"m", "x"}
-    for name, family in (("g", sf.GammaLog()), ("w", sf.Linear())):
+    for name, family in (("g", sf.regressions.GammaLog()), ("w", sf.regressions.Linear())):
         run = sf.structural_em(data.select(["a", "x", name]), families={name: family})
         assert set(run.dag.parents(name)) == {"a", "x"}
         assert run.model[name].family == family
@@ -183,7 +185,7 @@ def test_missing_numbers_of_regressions_are_refused_by_name() -> None:
 
 def test_other_refusals(gappy: sf.Data) -> None:
     with pytest.raises(FitError, match="GES does not search with regressions"):
-        sf.structural_em(gappy, method=sf.GES(), families=FAMILIES)
+        sf.structural_em(gappy, method=sf.methods.GES(), families=FAMILIES)
     with pytest.raises(FitError, match=r"'yy'.*no column of the data"):
         sf.structural_em(gappy, families={"yy": sf.Logistic()})
     names = {"id": [f"r{i}" for i in range(800)], **drawn(lost=0.1)}

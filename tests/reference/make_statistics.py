@@ -30,8 +30,8 @@ if __name__ == "__main__":
     for name in ("gaussian.test.csv.gz", "iris.csv", "wine.csv"):
         rows = sf.scan(TABLES / name)
         reals = tuple(n for n, v in sorted(rows.schema.items()) if isinstance(v, sf.Real))
-        rows.gather([sf.Request((), reals)]).save(HERE / f"{name.split('.csv')[0]}.moments.stats")
+        rows.gather([sf.statistics.Request((), reals)]).save(HERE / f"{name.split('.csv')[0]}.moments.stats")
     for name in ("hair_eye_color.csv", "ucb_admissions.csv.gz", "titanic_persons.csv"):
         rows = sf.scan(TABLES / name)
-        rows.gather([sf.Request(tuple(rows.columns))]).save(HERE / f"{name.split('.csv')[0]}.stats")
+        rows.gather([sf.statistics.Request(tuple(rows.columns))]).save(HERE / f"{name.split('.csv')[0]}.stats")
     sf.gather(data("asia"), sf.LogLinear.all(2, "ASTLBEXD")).save(HERE / "asia.pairs.stats")

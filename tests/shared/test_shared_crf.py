@@ -16,14 +16,14 @@ import pytest
 import suffice as sf
 
 SHARED = Path(os.environ.get("SUFFICE_SHARED", Path(__file__).parents[3] / "shared")) / "data"
-FEATURES = [sf.Window(["word", sf.Suffix("word", 3), sf.Shape("word")]), sf.Window(["word"], at=(-1, 1))]
+FEATURES = [sf.Window(["word", sf.labels.Suffix("word", 3), sf.labels.Shape("word")]), sf.Window(["word"], at=(-1, 1))]
 
 
 def table(part: str) -> Any:
-    return sf.read_conll(SHARED / "sequences" / f"en_ewt-{part}.tsv.gz", ["word", "upos", "xpos"])
+    return sf.labels.read_conll(SHARED / "sequences" / f"en_ewt-{part}.tsv.gz", ["word", "upos", "xpos"])
 
 
-def sentences(part: str) -> sf.Sequences:
+def sentences(part: str) -> sf.chains.Sequences:
     return sf.sequences(table(part).select(["sentence", "word", "upos"]), by="sentence")
 
 
@@ -50,7 +50,7 @@ def test_an_l1_comes_below_what_crfsuite_reached() -> None:
 @pytest.mark.parametrize(("penalty", "c1", "c2"), [(sf.L2(1), 0.0, 1.0), (sf.L1(0.5) + sf.L2(0.1), 0.5, 0.1)])
 def test_crfsuite_is_at_the_same_place_after_as_many_iterations(penalty: Any, c1: float, c2: float, tmp_path: Path) -> None:
     pycrfsuite = pytest.importorskip("pycrfsuite")
-    rows, shape = table("dev").to_pydict(), sf.Shape("word")
+    rows, shape = table("dev").to_pydict(), sf.labels.Shape("word")
     trainer = pycrfsuite.Trainer(verbose=False)
     cuts = np.flatnonzero(np.diff(rows["sentence"], prepend=-1, append=-1)).tolist()
     for first, last in pairwise(cuts):
@@ -63,7 +63,7 @@ def test_crfsuite_is_at_the_same_place_after_as_many_iterations(penalty: Any, c1
     assert crf.run.trace[-1].objective == pytest.approx(trainer.logparser.last_iteration["loss"], rel=1e-6)
 
 
-def attributes(words: list[str], i: int, shape: sf.Shape) -> list[str]:
+def attributes(words: list[str], i: int, shape: sf.labels.Shape) -> list[str]:
     before, after = words[i - 1] if i else "<s>", words[i + 1] if i + 1 < len(words) else "</s>"
     word = words[i]
     return ["bias", f"w={word}", f"e={word[-3:]}", f"h={shape.of(word)}", f"p={before}", f"n={after}"]

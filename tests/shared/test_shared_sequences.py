@@ -21,9 +21,9 @@ SHARED = Path(os.environ.get("SUFFICE_SHARED", Path(__file__).parents[3] / "shar
 
 def test_a_treebank_is_read_quickly() -> None:
     train, dev, test = (SHARED / "sequences" / f"en_ewt-{part}.tsv.gz" for part in ("train", "dev", "test"))
-    assert [len(sf.read_conll(path)) for path in (dev, test)] == [25_147, 25_094]
+    assert [len(sf.labels.read_conll(path)) for path in (dev, test)] == [25_147, 25_094]
     start = time.process_time()
-    table = sf.read_conll(train, ["word", "upos", "xpos"])
+    table = sf.labels.read_conll(train, ["word", "upos", "xpos"])
     assert time.process_time() - start < 0.4
     assert len(table) == 204_577
     sentences = sf.sequences(table, by="sentence")
@@ -37,15 +37,15 @@ WORDS, UNSEEN = ["word", "upos", "xpos"], "<unseen>"
 @cache
 def tagger() -> sf.Chain:
     """Words by tags, counted in the training part; one more word stands for all that are not there."""
-    table = sf.read_conll(SHARED / "sequences" / "en_ewt-train.tsv.gz", WORDS)
+    table = sf.labels.read_conll(SHARED / "sequences" / "en_ewt-train.tsv.gz", WORDS)
     words = sf.Finite("word", [*sorted(set(table["word"].to_pylist())), UNSEEN])
     rows = sf.sequences(table.select(["sentence", "word", "upos"]), by="sentence", variables={"word": words})
     return sf.fit("upos[-1] -> upos -> word", rows, prior=sf.Dirichlet(1))
 
 
-def sentences(part: str, unseen: str | None) -> tuple[sf.Sequences, Any]:
+def sentences(part: str, unseen: str | None) -> tuple[sf.chains.Sequences, Any]:
     """The words of a part, those that the tagger does not know as one word or as missing cells; and the true tags."""
-    table = sf.read_conll(SHARED / "sequences" / f"en_ewt-{part}.tsv.gz", WORDS)
+    table = sf.labels.read_conll(SHARED / "sequences" / f"en_ewt-{part}.tsv.gz", WORDS)
     words: Any = tagger().variables["word"]
     known = set(words.states)
     cells = [w if w in known else unseen for w in table["word"].to_pylist()]
@@ -68,7 +68,7 @@ def test_words_are_tagged(part: str, best: int, alone: int, missing: int) -> Non
     assert (np.array(tagger().decode(s)["upos"]) == truth).sum() == missing
 
 
-FREE, SETTLED = sf.Free(), sf.Stationary()
+FREE, SETTLED = sf.chains.Free(), sf.chains.Stationary()
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,12 @@ def test_the_best_path_of_earthquakes(n: int, log_prob: float) -> None:
     assert model.decode(quakes()).log_prob[0] == pytest.approx(log_prob, abs=2e-6)
 
 
-def states(n: int, *, seed: int = 0, **how: Any) -> sf.EmRun:
+def states(n: int, *, seed: int = 0, **how: Any) -> sf.results.EmRun:
     """Counts of n hidden states."""
     hidden = [sf.Finite("state", [str(i) for i in range(n)])]
-    return sf.em("state[-1] -> state -> n", quakes(), hidden=hidden, seed=seed, accelerate=sf.Squarem(), **how)
+    return sf.em("state[-1] -> state -> n", quakes(), hidden=hidden, seed=seed, method=sf.methods.Squarem(), **how)
 
 
-def quakes() -> sf.Sequences:
+def quakes() -> sf.chains.Sequences:
     rows = np.loadtxt(SHARED / "sequences" / "earthquakes.csv", delimiter=",", skiprows=1)
     return sf.sequences({"n": rows[:, -1]}, variables={"n": sf.Count("n")})

@@ -85,8 +85,8 @@ def test_the_rows_of_alarm_come_from_its_network() -> None:
     rows = {names.get(c, c): column for c, column in zip(header, zip(*lines, strict=True), strict=True)}
     bn = sf.fit(truth, rows, prior=sf.BDeu(1))
     mended = sf.BayesNet(truth.dag, {n: truth[n] if n == "ARTCO2" else bn[n] for n in truth}, truth.variables)
-    assert sf.kl(truth, mended) < 0.1
-    assert sf.kl(truth, bn) > 3
+    assert sf.information.kl(truth, mended) < 0.1
+    assert sf.information.kl(truth, bn) > 3
 
 
 @pytest.mark.parametrize(

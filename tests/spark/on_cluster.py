@@ -46,7 +46,7 @@ def main(rows: str, scratch: str) -> None:
     where = sf.Spark(session, scratch=scratch, partitions=4)
     found: dict[str, Any] = {}
     for kind, data in {"files": sf.scan(rows, engine=where), "held": sf.scan(rows, engine=where).hold()}.items():
-        found[f"{kind}, plain"] = data.gather([sf.Request((), ("x",))]).moments([], ["x"]).mean.item()
+        found[f"{kind}, plain"] = data.gather([sf.statistics.Request((), ("x",))]).moments([], ["x"]).mean.item()
         for how in ("raise", "kill", "kill executor"):
             mark = Path(scratch) / f"{kind} {how}"
             found[f"{kind}, {how}"] = data.fold(FailOnce(str(mark), how))

@@ -51,7 +51,9 @@ def test_a_task_that_fails_once_is_tried_again(session: Any, tmp_path: Path, how
 def test_a_task_that_fails_while_blocks_are_written(session: Any, tmp_path: Path) -> None:
     data = on_spark(session, tmp_path / "rows", some(WHOLE, "x"), 4).hold()
     np.testing.assert_allclose(data.fold(FailOnce(str(tmp_path / "mark"), "kill")), TOTAL, rtol=1e-12)
-    np.testing.assert_allclose(data.gather([sf.Request((), ("x",))]).moments([], ["x"]).mean, [[TOTAL / 600]], rtol=1e-12)
+    np.testing.assert_allclose(
+        data.gather([sf.statistics.Request((), ("x",))]).moments([], ["x"]).mean, [[TOTAL / 600]], rtol=1e-12
+    )
 
 
 def test_a_task_that_always_fails_is_named_in_one_sentence(session: Any, tmp_path: Path) -> None:

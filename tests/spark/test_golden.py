@@ -123,12 +123,12 @@ def _as_arrow(table: dict[str, Any]) -> dict[str, Any]:
 
 METHODS: dict[str, Callable[[], Any]] = {
     "HillClimb": sf.HillClimb,
-    "Tabu": sf.Tabu,
-    "GES": sf.GES,
+    "Tabu": sf.methods.Tabu,
+    "GES": sf.methods.GES,
     "Orders": sf.Orders,
     "Exact": sf.Exact,
-    "MMHC": sf.MMHC,
-    "ChowLiu": sf.ChowLiu,
+    "MMHC": sf.methods.MMHC,
+    "ChowLiu": sf.methods.ChowLiu,
     "PC": sf.PC,
 }
 
@@ -150,8 +150,8 @@ def drawn(data: Data) -> list[Any]:
     finite = data.take(["a", "b", "c3"])
     rows = data.sample(50, seed=3)
     distinct = finite.distinct()
-    strengths = sf.bootstrap(finite, sf.HillClimb(), n=3, seed=1)
-    folds = sf.cross_validate(finite, "a -> b; c3", folds=3, seed=1)
+    strengths = sf.bootstrap(finite, method=sf.HillClimb(), n=3, seed=1)
+    folds = sf.cross_validate(finite, method="a -> b; c3", folds=3, seed=1)
     return [
         *(rows.columns[n].tolist() for n in data.columns),
         rows.at.tolist(),
@@ -176,11 +176,11 @@ def test_what_is_drawn_from_a_frame_differs_by_chance_alone(session: Any, tmp_pa
     for data in (there, here):
         rows = data.sample(2000, seed=3)
         assert abs(rows.columns["x"].mean() - TABLE["x"].mean()) < 5 / np.sqrt(2000)
-    a, b = (sf.cross_validate(d.take(["a", "b"]), "a -> b", folds=3, seed=1) for d in (there, here))
+    a, b = (sf.cross_validate(d.take(["a", "b"]), method="a -> b", folds=3, seed=1) for d in (there, here))
     n = N / 3
     for x, y in zip(a.folds, b.folds, strict=True):
         assert abs(x.log_likelihood - y.log_likelihood) / n < 5 / np.sqrt(n)
-    assert sf.bootstrap(there.take(["a", "c3"]), sf.HillClimb(), n=3, seed=1).strength("a", "c3") == 1
+    assert sf.bootstrap(there.take(["a", "c3"]), method=sf.HillClimb(), n=3, seed=1).strength("a", "c3") == 1
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def test_rows_of_a_frame(session: Any, tmp_path: Path, name: str) -> None:
 
 def test_tables_have_the_same_bits(session: Any, tmp_path: Path) -> None:
     table = some(WHOLE, *FINITE)
-    requests = [sf.Request(("a", "b")), sf.Request(("b", "c", "l"))]
+    requests = [sf.statistics.Request(("a", "b")), sf.statistics.Request(("b", "c", "l"))]
     for n in (1, 3, 17):
         there, here = (d.gather(requests) for d in (on_spark(session, tmp_path, table, n), sf.scan(table)))
         for request in requests:
@@ -89,18 +89,18 @@ def test_tables_beyond_memory_are_refused_with_their_size(session: Any, tmp_path
     paths, names = written(tmp_path, dict.fromkeys("abcde", states * 30)), tuple("abcde")
     few, many = (sf.scan(paths, dict.fromkeys(names, states), engine=sf.Spark(session, partitions=n)) for n in (2, 16))
     monkeypatch.setattr(gathering, "available_memory", lambda: 2**28)  # a table has 24 MiB
-    assert few.gather([sf.Request(names)]).counts(names).values.sum() == 600
+    assert few.gather([sf.statistics.Request(names)]).counts(names).values.sum() == 600
     with pytest.raises(TooLarge, match=r"the tables asked for need .*B and .*B are free; the largest is over"):
-        many.gather([sf.Request(names)])
+        many.gather([sf.statistics.Request(names)])
 
 
 def test_blocks_that_are_lost_or_damaged_are_made_again(session: Any, tmp_path: Path) -> None:
     table = {**some(WHOLE, "x"), "w": np.arange(len(WHOLE["x"])) % 3}
     data = sf.scan(written(tmp_path / "rows", table), weights="w", engine=sf.Spark(session, scratch=tmp_path))
     held = data.hold()
-    expected = sf.scan(table, weights="w").gather([sf.Request((), ("x",))]).moments([], ["x"]).mean
+    expected = sf.scan(table, weights="w").gather([sf.statistics.Request((), ("x",))]).moments([], ["x"]).mean
     for harm in (lambda _: None, Path.unlink, lambda p: p.write_bytes(p.read_bytes()[:-9]), lambda _: None):
-        np.testing.assert_allclose(held.gather([sf.Request((), ("x",))]).moments([], ["x"]).mean, expected, rtol=1e-12)
+        np.testing.assert_allclose(held.gather([sf.statistics.Request((), ("x",))]).moments([], ["x"]).mean, expected, rtol=1e-12)
         files = list(tmp_path.glob("suffice-*/*.blocks"))
         assert files
         for path in files:
@@ -140,7 +140,7 @@ def test_workers_read_text(session: Any, tmp_path: Path, name: str, how: dict[st
 
 def test_text_is_held_and_weighed(session: Any, tmp_path: Path) -> None:
     table = {**some(WHOLE, "a", "x"), "w": np.arange(len(WHOLE["x"])) % 3}
-    paths, requests = text(tmp_path, table), [sf.Request(("a",)), sf.Request((), ("x",))]
+    paths, requests = text(tmp_path, table), [sf.statistics.Request(("a",)), sf.statistics.Request((), ("x",))]
     here = sf.scan(paths, weights="w").gather(requests)
     held = sf.scan(paths, weights="w", engine=sf.Spark(session)).hold()
     for _ in range(2):
@@ -173,7 +173,12 @@ def refusals(session: Any, folder: Path) -> dict[str, tuple[Callable[[], Any], s
         "weights": (lambda: sf.scan(table, weights=[1.0], engine=sf.Spark(session)), "weights in a column"),
         "scratch": (lambda: sf.scan(session.range(3), engine=sf.Spark(session, scratch=folder / "none")), "no such directory"),
         "columns": (lambda: sf.scan(table, {"b": sf.Real}, engine=sf.Spark(session)), "the data have no column 'b'"),
-        "order": (lambda: sf.lms("a", sf.scan(numbers, engine=sf.Spark(session)), parents=["b"], family=sf.Linear()), "order"),
+        "order": (
+            lambda: sf.regressions.lms(
+                "a", sf.scan(numbers, engine=sf.Spark(session)), parents=["b"], family=sf.regressions.Linear()
+            ),
+            "order",
+        ),
     }
 
 

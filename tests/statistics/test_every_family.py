@@ -37,7 +37,9 @@ def parts(rows: dict[str, Any], at: int) -> list[dict[str, Any]]:
     return [{n: c[:at] for n, c in rows.items()}, {n: c[at:] for n, c in rows.items()}]
 
 
-@pytest.mark.parametrize("score", [sf.BIC(), sf.AIC(), sf.Evidence(sf.BDeu(1)), sf.Evidence(sf.K2()), sf.Evidence(sf.BDs(1))])
+@pytest.mark.parametrize(
+    "score", [sf.BIC(), sf.AIC(), sf.Evidence(sf.BDeu(1)), sf.Evidence(sf.K2()), sf.Evidence(sf.priors.BDs(1))]
+)
 @pytest.mark.parametrize("method", [sf.Orders(max_parents=2), sf.HillClimb(max_parents=2), sf.Exact(max_parents=2)])
 def test_the_sum_of_two_sites_gives_the_graph_and_the_score_of_all_rows_bit_for_bit(score: Any, method: Any) -> None:
     rows = finite_rows(400, 1)
@@ -101,7 +103,7 @@ def test_more_parents_than_gathered_are_refused_with_both_numbers() -> None:
     with pytest.raises(FitError, match=r"for up to 1 parents.*asks for up to 2"):
         sf.search(s, method=sf.HillClimb(max_parents=2))
     with pytest.raises(FitError, match=r"for up to 1 parents.*asks for up to 4"):
-        sf.search(s, constraints=sf.MaxParents(4), method=sf.Orders(max_parents=4))
+        sf.search(s, constraints=sf.constraints.MaxParents(4), method=sf.Orders(max_parents=4))
     with pytest.raises(StatisticsError, match="only of any 2 variables"):
         sf.search(s, method=sf.PC())
     assert (
@@ -132,10 +134,12 @@ def test_the_size_foretold_is_the_size_where_every_configuration_occurs() -> Non
     data = sf.scan(mixed_rows(300, 7))
     s = sf.gather(data, max_parents=2)
     size = GatheredSize.of(dict(data.schema), 2)
-    tables = sum(e.values.size for e in s if isinstance(e, sf.Counts))
-    moments = sum(e.count.size * (3 + 2 * 3 + 9) for e in s if isinstance(e, sf.Moments))
+    tables = sum(e.values.size for e in s if isinstance(e, sf.statistics.Counts))
+    moments = sum(e.count.size * (3 + 2 * 3 + 9) for e in s if isinstance(e, sf.statistics.Moments))
     assert len(s) == size.entries
-    missing = 18 * sum(np.prod([v.n_states for v in e.variables]) - e.count.size for e in s if isinstance(e, sf.Moments))
+    missing = 18 * sum(
+        np.prod([v.n_states for v in e.variables]) - e.count.size for e in s if isinstance(e, sf.statistics.Moments)
+    )
     assert tables + moments + missing == size.numbers
 
 
@@ -168,9 +172,9 @@ def test_decay_is_what_rows_of_less_weight_give(rows: dict[str, Any]) -> None:
     assert faded.weight == light.weight == 0.25 * n
     for entry in light:
         mine = faded.answer(entry.request)
-        if isinstance(entry, sf.Counts) and isinstance(mine, sf.Counts):
+        if isinstance(entry, sf.statistics.Counts) and isinstance(mine, sf.statistics.Counts):
             assert np.allclose(mine.values, entry.values, rtol=1e-14)
-        elif isinstance(entry, sf.Moments) and isinstance(mine, sf.Moments):
+        elif isinstance(entry, sf.statistics.Moments) and isinstance(mine, sf.statistics.Moments):
             assert np.allclose(mine.count, entry.count)
             assert np.allclose(mine.mean, entry.mean)
             assert np.allclose(mine.scatter, entry.scatter, rtol=1e-12)

@@ -106,7 +106,7 @@ X, Y = sf.Finite("x", ["a", "b"]), sf.Finite("y", ["u", "v", "w"])
 
 
 def suppressed(values: Any = ((30, 3, 0), (9, 10, 200)), least: int = 10) -> sf.Statistics:
-    return sf.Statistics([sf.Counts((X, Y), values)], np.sum(values)).suppress(least)
+    return sf.Statistics([sf.statistics.Counts((X, Y), values)], np.sum(values)).suppress(least)
 
 
 def test_small_cells_are_set_to_nothing_and_counted() -> None:
@@ -127,7 +127,7 @@ def test_moments_of_few_rows_are_left_out() -> None:
 
 
 def test_weights_that_are_not_whole_have_wider_bounds() -> None:
-    s = sf.Statistics([sf.Counts((X,), [0.5, 20])], 20.5).suppress(10)
+    s = sf.Statistics([sf.statistics.Counts((X,), [0.5, 20])], 20.5).suppress(10)
     assert s.suppression is not None
     assert s.suppression.of(next(iter(s))) == Lost(1, 1, 0.0, 10.0)
 
@@ -135,7 +135,7 @@ def test_weights_that_are_not_whole_have_wider_bounds() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 15), min_size=6, max_size=6), min_size=1, max_size=5), st.integers(2, 12))
 def test_law_what_is_lost_lies_within_the_bounds(tables: list[list[int]], least: int) -> None:
-    whole = [sf.Statistics([sf.Counts((X, Y), np.reshape(t, (2, 3)))], sum(t)) for t in tables]
+    whole = [sf.Statistics([sf.statistics.Counts((X, Y), np.reshape(t, (2, 3)))], sum(t)) for t in tables]
     total, seen = sum(whole), sum(s.suppress(least) for s in whole)
     assert isinstance(total, sf.Statistics)
     assert isinstance(seen, sf.Statistics)
@@ -169,8 +169,8 @@ def test_files_and_models_carry_the_threshold(tmp_path) -> None:
     [
         (lambda s: sf.score("x -> y", s, sf.Evidence(sf.BDeu(1))), "the evidence needs all cells"),
         (lambda s: sf.search(s, sf.Evidence(sf.BDeu(1)), sf.HillClimb()), "the evidence needs all cells"),
-        (lambda s: sf.by_evidence("x -> y", s, sf.BDeu()), "chosen by its evidence needs all cells"),
-        (lambda s: sf.fit("x -> y", s, prior=sf.EmpiricalBayes(sf.BDeu())), "chosen by its evidence needs all cells"),
+        (lambda s: sf.priors.by_evidence("x -> y", s, sf.BDeu()), "chosen by its evidence needs all cells"),
+        (lambda s: sf.fit("x -> y", s, prior=sf.priors.EmpiricalBayes(sf.BDeu())), "chosen by its evidence needs all cells"),
         (lambda s: sf.fit("x -> y", s).log_likelihood(), "the log-likelihood of rows needs all cells"),
         (lambda s: sf.fit("x -- y", s), "an undirected model needs all cells"),
         (
@@ -198,7 +198,7 @@ def test_rows_that_only_a_larger_table_lost_are_no_reason_for_an_edge() -> None:
     assert s.counts(["y"]).values.min() > 10
     hidden = s.suppress(10)
     with pytest.warns(sf.SufficeNote, match="where cells are left"):
-        assert sf.search(hidden, method=sf.ChowLiu()).dag.edges == ()
+        assert sf.search(hidden, method=sf.methods.ChowLiu()).dag.edges == ()
     with pytest.warns(sf.SufficeNote, match="where cells are left"):
         gain = sf.score("x -> y", hidden, sf.LogLikelihood()) - sf.score("x; y", hidden, sf.LogLikelihood())
     pair = hidden.counts(["x", "y"]).values
@@ -237,7 +237,7 @@ def saved(path: str, *entries: Any, weight: float | None = None) -> None:
 def many(n: int = 20) -> list[str]:
     """Files of one table, of which something is wrong with the last but one."""
     for i in range(n):
-        saved(f"{i}.stats", sf.Counts((X, Y), [[i, 1, 2], [3, 4, 5]]))
+        saved(f"{i}.stats", sf.statistics.Counts((X, Y), [[i, 1, 2], [3, 4, 5]]))
     return [f"{i}.stats" for i in range(n)]
 
 
@@ -260,18 +260,21 @@ DAMAGE: dict[str, tuple[Any, str]] = {
     "text": (lambda p: Path(p).write_text("x,y\n"), "damaged"),
     "nothing": (lambda p: Path(p).write_text(""), "damaged"),
     "gone": (lambda p: Path(p).unlink(), "there is no such file"),
-    "impossible": (lambda p: saved(p, sf.Counts((X, Y), [[-1, 1, 2], [3, 4, 5]])), "negative"),
-    "of other rows": (lambda p: saved(p, sf.Counts((X, Y), np.ones((2, 3))), weight=99), "of 6 rows, and the whole of 99"),
+    "impossible": (lambda p: saved(p, sf.statistics.Counts((X, Y), [[-1, 1, 2], [3, 4, 5]])), "negative"),
+    "of other rows": (
+        lambda p: saved(p, sf.statistics.Counts((X, Y), np.ones((2, 3))), weight=99),
+        "of 6 rows, and the whole of 99",
+    ),
     "other states": (
-        lambda p: saved(p, sf.Counts((X, WIDER), np.ones((2, 3)))),
+        lambda p: saved(p, sf.statistics.Counts((X, WIDER), np.ones((2, 3)))),
         "states of variable 'y' differ: only .* has 'w'",
     ),
     "another kind": (
-        lambda p: saved(p, sf.Moments((), ("x",), [0], [2.0], [[1.0]], [[[2.0]]])),
+        lambda p: saved(p, sf.statistics.Moments((), ("x",), [0], [2.0], [[1.0]], [[[2.0]]])),
         r"variable 'x' is Finite\('x', \['a', 'b'\]\) in the sum of the files before it and Real\('x'\) in 18.stats",
     ),
     "another table": (
-        lambda p: saved(p, sf.Counts((X, Y), np.ones((2, 3))), sf.Counts((X,), [3, 3])),
+        lambda p: saved(p, sf.statistics.Counts((X, Y), np.ones((2, 3))), sf.statistics.Counts((X,), [3, 3])),
         "18.stats has the table of 'x', and the sum of the files before it does not",
     ),
     "another threshold": (
@@ -327,7 +330,7 @@ def test_other_cuts_and_kinds_are_named(run) -> None:
 def test_refusals(run, arguments: str, said: str) -> None:
     many(2)
     Path("rows.csv").write_text("x,y\n" + "a,u\nb,v\n" * 20)
-    saved("single.stats", sf.Counts((X,), [3, 3]), sf.Counts((Y,), [2, 2, 2]))
+    saved("single.stats", sf.statistics.Counts((X,), [3, 3]), sf.statistics.Counts((Y,), [2, 2, 2]))
     code, _, err = run(*arguments.split())
     assert code != 0
     assert said in err

@@ -201,7 +201,7 @@ def test_a_path_does_not_depend_on_where_it_begins() -> None:
     assert (nodes.fit(np.full((5, 5), nodes.association[off].max() * 0.95)).strengths != 0.0).any()
 
 
-@pytest.mark.parametrize("select", [sf.EBIC(0.25), sf.StARS(0.1, 5), sf.HeldOut(3)], ids=repr)
+@pytest.mark.parametrize("select", [sf.choices.EBIC(0.25), sf.choices.StARS(0.1, 5), sf.choices.HeldOut(3)], ids=repr)
 def test_penalties_are_chosen(select: Any) -> None:
     rows = mixed(600)
     found = sf.search(rows, method=sf.Neighbourhoods(select=select, n_penalties=8))
@@ -218,7 +218,7 @@ def test_states_that_are_only_held_out_say_nothing() -> None:
     rows["a"][7] = "never"
     rows["c"] = rows["c"].astype("<U5")
     rows["c"][9] = "never"
-    found = sf.search(rows, method=sf.Neighbourhoods(select=sf.HeldOut(3), n_penalties=4))
+    found = sf.search(rows, method=sf.Neighbourhoods(select=sf.choices.HeldOut(3), n_penalties=4))
     assert all(np.isfinite(entry.criterion) for entry in found.path)
 
 
@@ -226,7 +226,7 @@ def test_a_sample_in_which_a_column_does_not_vary_is_no_error() -> None:
     rows = mixed(100)
     rows["r"] = np.where(np.arange(100) == 5, "once", "never")
     rows["s"] = np.where(np.arange(100) == 5, 2.5, 1.5)
-    for select in (sf.HeldOut(2), sf.StARS(0.2, 4)):
+    for select in (sf.choices.HeldOut(2), sf.choices.StARS(0.2, 4)):
         found = sf.search(sf.scan(rows, {"s": sf.Real("s")}), method=sf.Neighbourhoods(select=select, n_penalties=3))
         assert len(found.path) == 3
 
@@ -243,12 +243,12 @@ def test_states_that_never_occur_change_nothing() -> None:
 def test_rules_are_kept() -> None:
     rows = mixed()
     known = sf.Forbid(("x", "y")) + sf.Require(("a", "y"))
-    found = sf.search(rows, method=sf.Neighbourhoods(penalty=0.03, rule=sf.Or()), constraints=known)
+    found = sf.search(rows, method=sf.Neighbourhoods(penalty=0.03, rule=sf.methods.Or()), constraints=known)
     assert ("x", "y") not in found.graph.edges
     assert ("a", "y") in found.graph.edges
     assert found.details.strengths["y", "a"] != 0.0
     assert ("x", "y") not in found.details.strengths
-    by_pair = sf.Neighbourhoods(penalty={("x", "y"): np.inf, None: 0.03}, rule=sf.Or())
+    by_pair = sf.Neighbourhoods(penalty={("x", "y"): np.inf, None: 0.03}, rule=sf.methods.Or())
     assert ("x", "y") not in sf.search(rows, method=by_pair).graph.edges
 
 
@@ -275,6 +275,6 @@ def test_refusals() -> None:
         sf.search(counts, method=sf.Neighbourhoods(penalty=0.1))
     data = sf.scan({n: rows[n] for n in "abc"})
     with pytest.raises(sf.SufficeError, match="statistics have none"):
-        sf.search(data.gather([sf.Request(("a", "b", "c"))]), method=sf.Neighbourhoods(penalty=0.1))
+        sf.search(data.gather([sf.statistics.Request(("a", "b", "c"))]), method=sf.Neighbourhoods(penalty=0.1))
     with pytest.raises(sf.SufficeError, match="above 0"):
         sf.Neighbourhoods(penalty=0.0)

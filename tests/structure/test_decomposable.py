@@ -41,7 +41,7 @@ def all_decomposable(names: tuple[str, ...]) -> list[sf.Graph]:
 def highest(rows: dict[str, Any], score: Any) -> float:
     """The score of the best of all decomposable graphs."""
     data = sf.scan(rows)
-    scores = sf.LocalScores(data, tuple(data.schema.values()), score)
+    scores = sf.methods.LocalScores(data, tuple(data.schema.values()), score)
     names = tuple(sorted(rows))
 
     def total(graph: sf.Graph) -> float:
@@ -111,7 +111,7 @@ def test_rules_are_kept() -> None:
     required = sf.Require((a, b), (b, c), (c, d))
     with_them = sf.search(rows, method=sf.Decomposable(restarts=2), constraints=required)
     assert {(a, b), (b, c), (c, d)} <= set(with_them.graph.edges)
-    cycle = required + sf.Adjacent((a, d))
+    cycle = required + sf.constraints.Adjacent((a, d))
     assert sf.search(rows, method=sf.Decomposable(), constraints=cycle).graph.is_decomposable
     with pytest.raises(sf.SufficeError, match=r"needs the edge 'n\d' -- 'n\d', which is forbidden"):
         sf.search(rows, method=sf.Decomposable(), constraints=cycle + sf.Forbid((a, c), (b, d)))
@@ -138,7 +138,7 @@ def test_permutations_and_threads_change_nothing() -> None:
 def test_statistics_are_enough() -> None:
     rows = finite(2, 4)
     data = sf.scan(rows)
-    table = data.gather([sf.Request(tuple(data.columns))])
+    table = data.gather([sf.statistics.Request(tuple(data.columns))])
     assert sf.search(table, method=sf.Decomposable()).graph == sf.search(rows, method=sf.Decomposable()).graph
 
 
@@ -166,7 +166,7 @@ def test_refusals() -> None:
 
 def test_bootstrap_counts_edges_without_directions() -> None:
     rows = finite(6, 4, 300)
-    sure = sf.bootstrap(rows, sf.Decomposable(restarts=0), n=10, seed=1)
+    sure = sf.bootstrap(rows, method=sf.Decomposable(restarts=0), n=10, seed=1)
     assert not sure.directed
     assert all(e.direction == 0.5 for e in sure.edges)
     assert set(sure.graph(0.0).edges) == {tuple(sorted((e.a, e.b))) for e in sure.edges}
@@ -178,7 +178,7 @@ def test_bootstrap_counts_edges_without_directions() -> None:
 
 def test_a_tree_as_a_graph() -> None:
     rows = finite(8)
-    tree = sf.search(rows, sf.LogLikelihood(), method=sf.ChowLiu())
+    tree = sf.search(rows, sf.LogLikelihood(), method=sf.methods.ChowLiu())
     assert tree.graph == tree.dag.skeleton()
     best = sf.search(rows, sf.LogLikelihood(), method=sf.Decomposable(max_clique=2))
     assert best.score == pytest.approx(tree.score)

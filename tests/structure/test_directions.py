@@ -28,7 +28,7 @@ def noted(call: Any) -> list[str]:
     return [str(w.message) for w in caught]
 
 
-@pytest.mark.parametrize("method", [sf.Orders(), sf.HillClimb(), sf.Exact(), sf.GES()])
+@pytest.mark.parametrize("method", [sf.Orders(), sf.HillClimb(), sf.Exact(), sf.methods.GES()])
 def test_an_edge_from_a_number_to_a_state_is_fixed_by_the_kind_of_model(method: Any) -> None:
     found = sf.search(MIXED, method=method)
     assert found.directions == {("ill", "sbp"): "fixed by the kind of model"}
@@ -79,11 +79,11 @@ def test_a_maximum_of_parents_is_what_the_user_says() -> None:
     rows = {n: rng.choice(["0", "1"], 4_000) for n in names}
     rows["y"] = np.array(["e", "o"])[sum((rows[n] == "1").astype(int) for n in names) % 2]  # the parity of five
     for method in (sf.Orders(), sf.Exact()):
-        found = sf.search(rows, method=method, constraints=sf.MaxParents(5))
+        found = sf.search(rows, method=method, constraints=sf.constraints.MaxParents(5))
         assert max(len(found.dag.parents(n)) for n in found.dag.nodes) == 5, method
-    assert sf.search(rows, constraints=sf.MaxParents(5)).method.max_parents == 5
+    assert sf.search(rows, constraints=sf.constraints.MaxParents(5)).method.max_parents == 5
     assert not sf.search(rows).dag.edges  # three parents know nothing of a parity
-    one = sf.search(rows, constraints=sf.MaxParents(None, {"y": 5}))
+    one = sf.search(rows, constraints=sf.constraints.MaxParents(None, {"y": 5}))
     assert len(one.dag.parents("y")) == 5
-    assert not sf.search(rows, method=sf.Orders(max_parents=4), constraints=sf.MaxParents(5)).dag.edges
-    assert "Orders(max_parents=5)" in str(sf.search(rows, constraints=sf.MaxParents(5), dry_run=True))
+    assert not sf.search(rows, method=sf.Orders(max_parents=4), constraints=sf.constraints.MaxParents(5)).dag.edges
+    assert "Orders(max_parents=5)" in str(sf.search(rows, constraints=sf.constraints.MaxParents(5), dry_run=True))

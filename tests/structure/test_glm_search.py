@@ -20,7 +20,7 @@ from suffice.structure.search import problem_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::suffice.errors.SufficeNote")
 
-FAMILIES = {"ill": sf.Logistic(), "visits": sf.PoissonLog()}
+FAMILIES = {"ill": sf.Logistic(), "visits": sf.regressions.PoissonLog()}
 
 
 def drawn(n: int = 400, seed: int = 0) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def test_the_best_of_all_graphs_is_found_and_its_families_are_those_of_statsmode
     assert {("age", "ill"), ("dose", "ill"), ("ill", "visits"), ("age", "visits")} == set(found.dag.edges)
     by_node = {(x, found.dag.parents(x)): s for x, s in found.scores_by_node().items()}
     assert all(s == pytest.approx(local[x, tuple(sorted(own))], abs=1e-7) for (x, own), s in by_node.items())
-    for method in (sf.Orders(), sf.Tabu()):
+    for method in (sf.Orders(), sf.methods.Tabu()):
         assert sf.search({n: data[n] for n in names}, method=method, families=FAMILIES).score == pytest.approx(best, abs=1e-7)
 
 
@@ -110,15 +110,15 @@ EVERY = {
     "logistic, ridge": ("y", sf.Logistic(ridge=2.5)),
     "softmax": ("g", sf.Logistic()),
     "softmax, ridge": ("g", sf.Logistic(ridge=0.3)),
-    "probit": ("y", sf.Probit()),
-    "ordinal": ("g", sf.ProportionalOdds()),
-    "Poisson": ("k", sf.PoissonLog()),
-    "Poisson, offset": ("k", sf.PoissonLog(offset="x")),
-    "binomial": ("k", sf.BinomialLogit(trials="n")),
-    "linear": ("x", sf.Linear()),
-    "linear, ridge": ("x", sf.Linear(ridge=3.0)),
-    "gamma": ("w", sf.GammaLog()),
-    "gamma, inverse": ("w", sf.GammaInverse()),
+    "probit": ("y", sf.regressions.Probit()),
+    "ordinal": ("g", sf.regressions.ProportionalOdds()),
+    "Poisson": ("k", sf.regressions.PoissonLog()),
+    "Poisson, offset": ("k", sf.regressions.PoissonLog(offset="x")),
+    "binomial": ("k", sf.regressions.BinomialLogit(trials="n")),
+    "linear": ("x", sf.regressions.Linear()),
+    "linear, ridge": ("x", sf.regressions.Linear(ridge=3.0)),
+    "gamma": ("w", sf.regressions.GammaLog()),
+    "gamma, inverse": ("w", sf.regressions.GammaInverse()),
 }
 
 
@@ -209,9 +209,9 @@ def test_states_of_the_child_that_no_row_has_leave_the_likelihood_of_the_others(
     with pytest.raises(FitError, match="no row has y=c"):
         sf.search(rows, sf.Evidence(sf.BDeu(1)), families={"y": sf.Logistic(1.0)})
     with pytest.raises(FitError, match="no row has y=c"):
-        sf.search(rows, families={"y": sf.ProportionalOdds()})
+        sf.search(rows, families={"y": sf.regressions.ProportionalOdds()})
     none = sf.scan({"x": [0.1, 0.7, 0.4], "k": [0, 0, 0]}, variables={"k": sf.Count("k")})
-    problem = problem_of(none, sf.LogLikelihood(), None, families={"k": sf.PoissonLog()})
+    problem = problem_of(none, sf.LogLikelihood(), None, families={"k": sf.regressions.PoissonLog()})
     assert problem.scores.families([(0, ()), (0, (1,))]) == pytest.approx([0.0, 0.0], abs=1e-6)
     rare = drawn() | {"sex": ["x", *drawn()["sex"][1:]]}
     sure = sf.bootstrap(rare, n=6, families={"sex": sf.Logistic()}, score=sf.BIC(), method=sf.HillClimb(max_parents=1))
@@ -231,9 +231,9 @@ def log_evidence(log_joint: Any, centre: Any, width: Any) -> float:
 def test_evidence_is_that_of_quadrature(child: str) -> None:
     """Laplace's error falls with the rows: 300 of them leave less than a hundredth of a nat."""
     data, ridge = drawn(300), 0.5
-    x, family = np.asarray(data["dose"]), {"ill": sf.Logistic(ridge), "visits": sf.PoissonLog(ridge)}[child]
+    x, family = np.asarray(data["dose"]), {"ill": sf.Logistic(ridge), "visits": sf.regressions.PoissonLog(ridge)}[child]
     y = np.asarray(data[child] == "yes" if child == "ill" else data[child], dtype=float)
-    score = sf.Evidence((sf.BDeu(1), sf.BGe(), sf.Gamma()))
+    score = sf.Evidence((sf.BDeu(1), sf.BGe(), sf.priors.Gamma()))
     problem = problem_of(
         sf.scan({"dose": x, child: data[child]}, variables={"visits": sf.Count("visits")} if child == "visits" else None),
         score,
@@ -260,10 +260,10 @@ def test_evidence_is_that_of_quadrature(child: str) -> None:
     )
 
 
-@pytest.mark.parametrize("family", [sf.Logistic(0.3), sf.ProportionalOdds(0.3)])
+@pytest.mark.parametrize("family", [sf.Logistic(0.3), sf.regressions.ProportionalOdds(0.3)])
 def test_evidence_depends_on_no_state_of_reference_and_on_no_unit(family: Any) -> None:
     """Ordered states may be turned round; numbers in other units have another ridge, which only states do without."""
-    data, score = drawn(), sf.Evidence((sf.BDeu(1), sf.BGe(), sf.Gamma()))
+    data, score = drawn(), sf.Evidence((sf.BDeu(1), sf.BGe(), sf.priors.Gamma()))
     stage = np.digitize(np.asarray(data["age"]) + np.asarray(data["visits"]), [45.0, 55.0]).astype(str)
     orders = [["0", "1", "2"], ["2", "1", "0"]] + ([["1", "0", "2"]] if isinstance(family, sf.Logistic) else [])
     found = []
@@ -288,11 +288,11 @@ def test_regressions_beyond_memory_are_left_out_or_refused() -> None:
 
 
 def test_evidence_without_a_prior_of_the_effects_is_refused() -> None:
-    score = sf.Evidence((sf.BDeu(1), sf.BGe(), sf.Gamma()))
+    score = sf.Evidence((sf.BDeu(1), sf.BGe(), sf.priors.Gamma()))
     with pytest.raises(FitError, match=r"'ill'.*flat prior.*Logistic\(ridge=1\)"):
         sf.search(rows(), score, families=FAMILIES)
     with pytest.raises(FitError, match="'age' is a regression with a dispersion"):
-        sf.search(rows(), score, families={"age": sf.Linear(ridge=1.0)})
+        sf.search(rows(), score, families={"age": sf.regressions.Linear(ridge=1.0)})
 
 
 def test_directions_classes_and_explanations() -> None:
@@ -326,7 +326,7 @@ def test_constraints_reach_from_numbers_to_states() -> None:
 
 
 def test_offsets_and_trials_are_always_parents() -> None:
-    found = sf.search(of_every_kind(), families={"k": sf.BinomialLogit(trials="n")}, method=sf.HillClimb())
+    found = sf.search(of_every_kind(), families={"k": sf.regressions.BinomialLogit(trials="n")}, method=sf.HillClimb())
     assert ("n", "k") in found.dag.edges
     assert found.explain("n -> k").required
 
@@ -340,7 +340,7 @@ def test_the_note_before_a_search_offers_a_regression() -> None:
     assert not any("beside states" in str(n.message) for n in notes)
 
 
-@pytest.mark.parametrize("method", [sf.GES(), sf.PC(), sf.MMHC()])
+@pytest.mark.parametrize("method", [sf.methods.GES(), sf.PC(), sf.methods.MMHC()])
 def test_methods_that_cannot_are_refused_by_name(method: Any) -> None:
     with pytest.raises(FitError, match=f"{type(method).__name__} does not search with regressions"):
         sf.search(rows(), method=method, families=FAMILIES)
@@ -356,7 +356,7 @@ def test_other_refusals() -> None:
     with pytest.raises(FitError, match=r"given by node"):
         sf.search(rows(), families=[sf.Logistic()])  # type: ignore[call-overload]
     with pytest.raises(FitError, match="'visits' cannot be NegativeBinomialLog in a search"):
-        sf.search(rows(), families={"visits": sf.NegativeBinomialLog()})
+        sf.search(rows(), families={"visits": sf.regressions.NegativeBinomialLog()})
     with pytest.raises(FitError, match="Logistic is a family of finite nodes"):
         sf.search({"x": ["a", "a"], "y": [0.5, 1.5]}, families={"x": sf.Logistic()})
     with pytest.raises(DataError, match="statistics say nothing of regressions"):
@@ -380,7 +380,7 @@ def test_the_plan_counts_regressions() -> None:
     assert sf.search(rows(), dry_run=True).regressions == 0
 
 
-@pytest.mark.parametrize("method", [sf.Orders(), sf.Exact(), sf.HillClimb(), sf.Tabu()])
+@pytest.mark.parametrize("method", [sf.Orders(), sf.Exact(), sf.HillClimb(), sf.methods.Tabu()])
 @pytest.mark.parametrize("stop", [OutOfTime, KeyboardInterrupt])
 def test_what_was_found_before_a_stop_is_kept(method: Any, stop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, check = [0], Progress.check
@@ -420,7 +420,7 @@ def test_learn_bootstrap_and_cross_validate() -> None:
     assert sure.direction("sex", "dose") == 1.0  # the other way there is no family
     better, worse = (sf.cross_validate(rows(), folds=3, families=f) for f in (FAMILIES, None))
     assert better.mean > worse.mean
-    fixed = sf.cross_validate(rows(), bn.dag, folds=3, families=FAMILIES)
+    fixed = sf.cross_validate(rows(), method=bn.dag, folds=3, families=FAMILIES)
     assert fixed.mean == pytest.approx(better.mean, abs=0.05)
 
 
@@ -447,7 +447,7 @@ def test_numbers_of_any_size_cost_no_digits(what: str) -> None:
     g = np.array(["u", "v", "w"])[np.digitize(z + rng.logistic(size=300), [-1, 1])]
     data = {"x": x[what], "w": rng.normal(size=300) + 0.5 * z, "y": y, "k": rng.poisson(np.exp(0.4 * z)), "g": g}
     rows = sf.scan(data, variables={"k": sf.Count("k"), "x": sf.Real})
-    families = {"y": sf.Logistic(), "k": sf.PoissonLog(), "g": sf.ProportionalOdds()}
+    families = {"y": sf.Logistic(), "k": sf.regressions.PoissonLog(), "g": sf.regressions.ProportionalOdds()}
     problem = problem_of(rows, None, None, families=families)
     number = problem.number
     for child, own in product(families, (["x"], ["w", "x"])):

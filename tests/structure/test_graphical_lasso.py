@@ -131,7 +131,7 @@ def test_the_path_goes_down_from_the_empty_graph() -> None:
     assert "penalty" in repr(found.path)
 
 
-@pytest.mark.parametrize("select", [sf.EBIC(0.0), sf.StARS(0.05, 10), sf.HeldOut(3)])
+@pytest.mark.parametrize("select", [sf.choices.EBIC(0.0), sf.choices.StARS(0.05, 10), sf.choices.HeldOut(3)])
 @pytest.mark.parametrize("method", [sf.GraphicalLasso, sf.Neighbourhoods])
 def test_ways_to_choose_find_a_chain_and_do_not_depend_on_threads(select: Any, method: Any) -> None:
     table = chain(12, 400)
@@ -146,7 +146,7 @@ def test_ways_to_choose_find_a_chain_and_do_not_depend_on_threads(select: Any, m
 
 
 def test_explanations_and_pickles() -> None:
-    found = sf.search(chain(5, 300), method=sf.GraphicalLasso(select=sf.StARS(0.1, 5), n_penalties=8))
+    found = sf.search(chain(5, 300), method=sf.GraphicalLasso(select=sf.choices.StARS(0.1, 5), n_penalties=8))
     text = repr(found.explain("x1 -- x0"))
     assert "x0 -- x1: an edge" in text
     assert "correlation" in text
@@ -166,7 +166,7 @@ def test_engines_files_and_merged_moments_agree(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
     names = tuple(sorted(table))
     halves = [sf.scan({n: table[n][part] for n in names}) for part in (slice(0, 50), slice(50, None))]
-    both = sum(half.gather([sf.Request((), names)]) for half in halves)
+    both = sum(half.gather([sf.statistics.Request((), names)]) for half in halves)
     for data in (tmp_path / "rows.csv", toy(table, n=3), both, both.moments((), names)):
         found = sf.search(data, method=sf.GraphicalLasso(0.1))
         np.testing.assert_allclose(found.precision, here.precision, rtol=1e-8, atol=1e-9)
@@ -224,7 +224,7 @@ def test_scikit_learn_agrees_within_its_tolerance() -> None:
 
 
 def test_time_limits_and_foretold_costs() -> None:
-    found = sf.search(chain(40, 60), method=sf.GraphicalLasso(select=sf.StARS()), time_limit=1e-9)
+    found = sf.search(chain(40, 60), method=sf.GraphicalLasso(select=sf.choices.StARS()), time_limit=1e-9)
     assert not found.finished
     assert len(found.path) == 1
     with pytest.raises(sf.SufficeError, match="before any graph was found"):
@@ -234,10 +234,10 @@ def test_time_limits_and_foretold_costs() -> None:
         sf.search(chain(), method=sf.GraphicalLasso(), memory_limit=100)
 
 
-def given(covariance: Any, n: float = 50.0) -> sf.Moments:
+def given(covariance: Any, n: float = 50.0) -> sf.statistics.Moments:
     S = np.array(covariance, float)
     names = tuple(f"x{i}" for i in range(len(S)))
-    return sf.Moments((), names, [0], [n], [np.zeros(len(S))], [n * S])
+    return sf.statistics.Moments((), names, [0], [n], [np.zeros(len(S))], [n * S])
 
 
 @pytest.mark.parametrize(
@@ -253,9 +253,9 @@ def given(covariance: Any, n: float = 50.0) -> sf.Moments:
         (given(np.eye(3)), sf.GraphicalLasso(np.ones((2, 2))), "matrix of 3 by 3"),
         (given(np.eye(3)), sf.GraphicalLasso({("x0", "x1"): 0.1}), "2 pairs have no penalty"),
         (given(np.eye(3)), sf.GraphicalLasso({("x0", "y1"): 0.1, None: 1}), "'y1', which is not among"),
-        (given(np.eye(3)), sf.GraphicalLasso(select=sf.StARS()), "StARS draws subsamples.*EBIC"),
-        (given(np.eye(3)), sf.GraphicalLasso(select=sf.HeldOut(3)), "holds out some of the rows"),
-        ({n: x[:8] for n, x in chain(3).items()}, sf.GraphicalLasso(select=sf.HeldOut(5)), "needs at least 10 rows"),
+        (given(np.eye(3)), sf.GraphicalLasso(select=sf.choices.StARS()), "StARS draws subsamples.*EBIC"),
+        (given(np.eye(3)), sf.GraphicalLasso(select=sf.choices.HeldOut(3)), "holds out some of the rows"),
+        ({n: x[:8] for n, x in chain(3).items()}, sf.GraphicalLasso(select=sf.choices.HeldOut(5)), "needs at least 10 rows"),
         ({"x": [0.5, None, 1.0], "y": [1.0, 2.0, 0.0]}, sf.GraphicalLasso(), "missing cells.*EM for undirected"),
     ],
 )
@@ -278,7 +278,7 @@ def test_data_that_has_no_answer(data: Any, method: Any, match: str) -> None:
         ({"penalty": {("a", "b"): -1}}, "'a' and 'b' is a number above 0"),
         ({"penalty": {"ab": 1}}, "is no pair"),
         ({"select": sf.BIC()}, r"chosen by EBIC\(0.5\)"),
-        ({"select": sf.EBIC}, r"chosen by EBIC\(0.5\)"),
+        ({"select": sf.choices.EBIC}, r"chosen by EBIC\(0.5\)"),
         ({"n_penalties": 0}, "number of penalties"),
         ({"on": "rows"}, "on='correlation'"),
         ({"gap": 0}, "gap"),
@@ -289,7 +289,10 @@ def test_options_that_make_no_sense(options: dict[str, Any], match: str) -> None
         sf.GraphicalLasso(**options)
 
 
-@pytest.mark.parametrize("wrong", [lambda: sf.EBIC(-1), lambda: sf.StARS(0.6), lambda: sf.StARS(0.1, 1), lambda: sf.HeldOut(1)])
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda: sf.choices.EBIC(-1), lambda: sf.choices.StARS(0.6), lambda: sf.choices.StARS(0.1, 1), lambda: sf.choices.HeldOut(1)],
+)
 def test_selections_that_make_no_sense(wrong: Any) -> None:
     with pytest.raises(sf.SufficeError):
         wrong()
@@ -303,7 +306,7 @@ def test_the_score_has_a_name_and_the_end_of_the_path_is_told() -> None:
         found = sf.search(frame, method=sf.GraphicalLasso())
     assert "; −EBIC(gamma=0.5) -" in found.summary()
     assert found.to_dict()["score_name"] == "−EBIC(gamma=0.5)"
-    assert sf.search(frame, method=sf.GraphicalLasso(select=sf.HeldOut(3))).score_name == "held-out log-likelihood"
+    assert sf.search(frame, method=sf.GraphicalLasso(select=sf.choices.HeldOut(3))).score_name == "held-out log-likelihood"
     assert sf.search(frame, method=sf.Decomposable()).score_name == "BIC()"
 
 

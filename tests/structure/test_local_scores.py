@@ -34,7 +34,7 @@ FINITE = [
     sf.Evidence(sf.BDeu(0.01)),
     sf.Evidence(sf.K2()),
     sf.Evidence(sf.Dirichlet(0.3)),
-    sf.Evidence(sf.BDs(2)),
+    sf.Evidence(sf.priors.BDs(2)),
 ]
 
 
@@ -135,7 +135,7 @@ def test_tables_are_those_of_the_rows(seed, n_columns, n_rows):
     tables, at = bitmaps.full(sets)
     for g, members in enumerate(sets):
         names = [bitmaps.names[v] for v in members]
-        expected = data.gather([sf.Request(tuple(names))]).counts(names).values.ravel()
+        expected = data.gather([sf.statistics.Request(tuple(names))]).counts(names).values.ravel()
         assert (tables[at[g] : at[g + 1]] == expected).all()
 
 
@@ -243,7 +243,9 @@ def test_one_matrix_agrees_with_the_families(score):
             agree_with(scores.parent_sets(rules, prune=prune), slow, rules, prune=prune)
     for mine, theirs in zip(scores.pairs(), slow.pairs(), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-9)
-    from_statistics = LocalScores(data.gather([sf.Request((), tuple(data.schema))]), tuple(data.schema.values()), score)
+    from_statistics = LocalScores(
+        data.gather([sf.statistics.Request((), tuple(data.schema))]), tuple(data.schema.values()), score
+    )
     assert from_statistics.total([(), (0,), (0, 1), (), (3,)]) == scores.total([(), (0,), (0, 1), (), (3,)])
 
 
@@ -278,7 +280,7 @@ def test_too_many_sets_are_refused_before_they_are_made():
 
 
 @pytest.mark.parametrize(
-    "prior", [sf.BDeu(1e20), sf.BDeu(1e-300), sf.Dirichlet(1e10), sf.Dirichlet(1e-100), sf.BDs(1e16)], ids=repr
+    "prior", [sf.BDeu(1e20), sf.BDeu(1e-300), sf.Dirichlet(1e10), sf.Dirichlet(1e-100), sf.priors.BDs(1e16)], ids=repr
 )
 def test_priors_of_any_strength(prior):
     rng = np.random.default_rng(0)

@@ -98,12 +98,12 @@ def by_hand(rows: dict[str, Any], x: str, y: str, given: tuple[str, ...]) -> tup
 def test_the_ratio_is_that_of_regressions_on_rows(x: str, given_names: tuple[str, ...], seed: int, n: int) -> None:
     rows = table(seed, n)
     data = scanned(rows)
-    answer = sf.independence_test(data, x, "v", given_names, test=sf.LikelihoodRatio())
+    answer = sf.independence.independence_test(data, x, "v", given_names, test=sf.independence.LikelihoodRatio())
     statistic, df = by_hand(rows, x, "v", given_names)
     assert answer.statistic == pytest.approx(statistic, rel=1e-6, abs=1e-8)
     assert answer.df == pytest.approx(df, rel=1e-9)
     assert answer.p_value == pytest.approx(stats.chi2.sf(statistic, df) if df else 1.0, rel=1e-5)
-    assert sf.independence_test(data, "v", x, given_names, test=sf.LikelihoodRatio()) == answer
+    assert sf.independence.independence_test(data, "v", x, given_names, test=sf.independence.LikelihoodRatio()) == answer
 
 
 @pytest.mark.parametrize("given_names", [("u",), ("u", "v"), ("d", "u")])
@@ -131,8 +131,8 @@ def test_two_finite_variables_given_numbers(given_names: tuple[str, ...], seed: 
             variance += 2 * p * q * (left - p) * (left - q) / ((left - 1) * (left + 2))
     if variance:
         statistic, df = 2 * df / variance * statistic, 2 * df**2 / variance
-    answer = sf.independence_test(scanned(rows), "x", "e", given_names)
-    for test in (answer, sf.independence_test(scanned(rows), "e", "x", given_names)):
+    answer = sf.independence.independence_test(scanned(rows), "x", "e", given_names)
+    for test in (answer, sf.independence.independence_test(scanned(rows), "e", "x", given_names)):
         assert (test.df, test.statistic) == (pytest.approx(df, rel=1e-9), pytest.approx(statistic, rel=1e-6, abs=1e-8))
 
 
@@ -147,7 +147,10 @@ def test_the_trace_of_unrelated_directions_has_this_mean_and_variance(p: int, q:
 
 def test_without_numbers_it_is_the_adjusted_table_test() -> None:
     data = scanned(table(1, 80))
-    both = [sf.independence_test(data, "x", "e", ["d"], test=t) for t in (sf.LikelihoodRatio(), sf.GSquared(adjusted=True))]
+    both = [
+        sf.independence.independence_test(data, "x", "e", ["d"], test=t)
+        for t in (sf.independence.LikelihoodRatio(), sf.independence.GSquared(adjusted=True))
+    ]
     assert both[0] == both[1]
 
 
@@ -194,7 +197,7 @@ def test_many_tests_at_once_are_those_one_by_one(seed: int) -> None:
     rng = np.random.default_rng(seed)
     asked = np.array([rng.permutation(6)[:4] for _ in range(60)], np.int32)
     pairs, sets, owner = np.ascontiguousarray(asked[:, :2]), np.ascontiguousarray(asked[:, 2:]), np.arange(60, dtype=np.int32)
-    test = sf.LikelihoodRatio().bind({v.name: v for v in problem.variables})
+    test = sf.independence.LikelihoodRatio().bind({v.name: v for v in problem.variables})
     expected = GatheringJudge(problem, test).log_p(pairs, owner, sets, np.inf)
     assert MixedJudge(problem).log_p(pairs, owner, sets, np.inf) == pytest.approx(expected, rel=1e-7, abs=1e-9)
     every = problem_of(sf.gather(data, max_parents=4), None, None)
@@ -205,7 +208,7 @@ def test_groups_far_from_each_other_keep_their_digits() -> None:
     rows = table(4, 300)
     far = dict(rows, v=rows["v"] + np.where(rows["d"] == "a", 0.0, 1e9))
     for x, names in (("x", ["d"]), ("w", ["d", "u"])):
-        near, away = (sf.independence_test(scanned(r), x, "v", names) for r in (rows, far))
+        near, away = (sf.independence.independence_test(scanned(r), x, "v", names) for r in (rows, far))
         assert away.p_value == pytest.approx(near.p_value, rel=1e-4)
     log_p = []
     for r in (rows, far):
@@ -228,7 +231,7 @@ def truth(n: int, seed: int) -> dict[str, Any]:
     return {**words, "u": u, "v": v, "w": w}
 
 
-@pytest.mark.parametrize("method", [sf.PC(alpha=0.01), sf.MMHC(alpha=0.01)])
+@pytest.mark.parametrize("method", [sf.PC(alpha=0.01), sf.methods.MMHC(alpha=0.01)])
 @pytest.mark.filterwarnings("ignore:.*fixed by the kind of model")
 def test_searches_by_tests_find_mixed_graphs(method: Any) -> None:
     rows = truth(4000, 1)
@@ -241,20 +244,20 @@ def test_searches_by_tests_find_mixed_graphs(method: Any) -> None:
 
 def test_where_nothing_can_be_said_p_is_one_and_what_is_sure_is_sure() -> None:
     one = {"x": np.array(list("abab")), "y": np.array([1.0, 2.0, 1.5, 2.5]), "z": np.array([1.0, 1.0, 1.0, 1.0])}
-    assert sf.independence_test(one, "x", "z").p_value == 1.0
-    assert sf.independence_test({k: v[:2] for k, v in one.items()}, "x", "y").p_value == 1.0
+    assert sf.independence.independence_test(one, "x", "z").p_value == 1.0
+    assert sf.independence.independence_test({k: v[:2] for k, v in one.items()}, "x", "y").p_value == 1.0
     sure = {"x": np.array(list("ab") * 20), "y": np.array([1.0, 2.0] * 20) + np.arange(40) * 1e-9, "u": np.arange(40.0)}
-    assert sf.independence_test(sure, "x", "y").p_value < 1e-12
+    assert sf.independence.independence_test(sure, "x", "y").p_value < 1e-12
     copied = {"d": np.array(list("ab") * 20), "u": np.arange(40.0), "v": 2.0 * np.arange(40.0)}
-    assert sf.independence_test(copied, "u", "v", ["d"]).p_value == 0.0
+    assert sf.independence.independence_test(copied, "u", "v", ["d"]).p_value == 0.0
 
 
 def test_refusals() -> None:
     rows = table(1, 40)
     with pytest.raises(FitError, match=r"GSquared tests finite variables.*LikelihoodRatio\(\) tests both"):
-        sf.independence_test(rows, "x", "v", test=sf.GSquared())
+        sf.independence.independence_test(rows, "x", "v", test=sf.independence.GSquared())
     with pytest.raises(FitError, match="FisherZ tests numbers"):
-        sf.search(rows, method=sf.PC(test=sf.FisherZ()))
+        sf.search(rows, method=sf.PC(test=sf.independence.FisherZ()))
     with pytest.raises(FitError, match="derived from IndependenceTest"):
         sf.search(rows, method=sf.PC(test="g2"))
 

@@ -15,7 +15,7 @@ from tests.structure.test_graphical_lasso import chain, moments
 def test_each_node_is_a_lasso() -> None:
     linear = pytest.importorskip("sklearn.linear_model")
     table = chain(5, 120)
-    found = sf.search(table, method=sf.Neighbourhoods(0.1, rule=sf.Or()))
+    found = sf.search(table, method=sf.Neighbourhoods(0.1, rule=sf.methods.Or()))
     x = np.array(list(table.values())).T
     z = (x - x.mean(0)) / x.std(0)
     for i, name in enumerate(found.names):
@@ -29,7 +29,7 @@ def test_strengths_are_kept_by_direction() -> None:
     table = chain(4)
     table["x3"] = table["x3"] * 100.0
     both = sf.search(table, method=sf.Neighbourhoods(0.1))
-    one = sf.search(table, method=sf.Neighbourhoods(0.1, rule=sf.Or()))
+    one = sf.search(table, method=sf.Neighbourhoods(0.1, rule=sf.methods.Or()))
     assert set(both.graph.edges) <= set(one.graph.edges)
     for a, b in both.graph.edges:
         there, back = both.details.strengths[a, b], both.details.strengths[b, a]
@@ -56,7 +56,7 @@ def test_from_moments_alone_with_constraints() -> None:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"rule": sf.And}, r"And\(\) or Or\(\)"),
+        ({"rule": sf.methods.And}, r"And\(\) or Or\(\)"),
         ({"rule": "and"}, r"And\(\) or Or\(\)"),
         ({"penalty": 0.0}, "above 0"),
         ({"select": "ebic"}, "EBIC"),

@@ -249,10 +249,10 @@ def test_diagnostics_tell_chains_apart() -> None:
 
 def test_a_short_limit_keeps_what_was_sampled() -> None:
     rows = sf.load("asia").sample(500, seed=0)
-    sf.order_mcmc(rows, samples=40)
+    sf.methods.order_mcmc(rows, samples=40)
     start = time.perf_counter()
-    posterior = sf.order_mcmc(rows, samples=10**6, burn_in=0, time_limit=1.0)
+    posterior = sf.methods.order_mcmc(rows, samples=10**6, burn_in=0, time_limit=1.0)
     assert not posterior.finished
     assert time.perf_counter() - start < 20  # a hang, not a slow machine
     with pytest.raises(sf.SufficeError, match="fewer samples"):
-        sf.order_mcmc(rows, samples=10**12)
+        sf.methods.order_mcmc(rows, samples=10**12)

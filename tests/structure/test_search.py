@@ -18,12 +18,12 @@ from suffice.structure.problem import Outcome
 METHODS: list[Any] = [
     sf.Orders(),
     sf.HillClimb(),
-    sf.Tabu(),
-    sf.GES(),
+    sf.methods.Tabu(),
+    sf.methods.GES(),
     sf.Exact(),
-    sf.ChowLiu(),
+    sf.methods.ChowLiu(),
     sf.PC(),
-    sf.MMHC(),
+    sf.methods.MMHC(),
 ]
 ids = [type(m).__name__ for m in METHODS]
 
@@ -112,7 +112,7 @@ def test_statistics_instead_of_rows():
     rng = np.random.default_rng(2)
     a = rng.standard_normal(200)
     rows = {"a": a, "b": a + 0.5 * rng.standard_normal(200), "c": rng.standard_normal(200)}
-    statistics = sf.scan(rows).gather([sf.Request((), ("a", "b", "c"))])
+    statistics = sf.scan(rows).gather([sf.statistics.Request((), ("a", "b", "c"))])
     assert sf.search(statistics).dag == sf.search(rows).dag
 
 
@@ -164,7 +164,7 @@ def test_more_than_64_variables():
     bn = sf.load("alarm")
     tables = {side: bn.sample(500, seed=k) for k, side in enumerate("lr")}
     twice = {f"{side}{n}": table[n].to_pylist() for side, table in tables.items() for n in table.column_names}
-    rules = sf.Candidates({n: [m for m in twice if m[0] == n[0] and m != n][:6] for n in twice})
+    rules = sf.constraints.Candidates({n: [m for m in twice if m[0] == n[0] and m != n][:6] for n in twice})
     found = sf.search(twice, method=sf.Orders(max_parents=2), constraints=rules)
     assert len(found.dag.nodes) == 74
     assert rules.check(found.dag) == []
@@ -175,7 +175,7 @@ def test_files_that_do_not_fit_into_memory(tmp_path: Path):
     for k in range(3):
         pq.write_table(sf.load("asia").sample(40_000, seed=k), tmp_path / f"{k}.parquet")
     whole = pa.concat_tables([pq.read_table(tmp_path / f"{k}.parquet") for k in range(3)])
-    for method in (sf.Orders(), sf.HillClimb(), sf.ChowLiu()):
+    for method in (sf.Orders(), sf.HillClimb(), sf.methods.ChowLiu()):
         data = sf.scan(str(tmp_path / "*.parquet"), memory_limit="1MB")
         found = sf.search(data, method=method, memory_limit="600KB")
         expected = sf.search(whole, method=method)

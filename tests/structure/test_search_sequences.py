@@ -43,7 +43,7 @@ def recovered() -> Any:
 
 @pytest.mark.parametrize(
     "method",
-    [None, sf.HillClimb(max_parents=3), sf.Exact(max_parents=3), sf.GES(), sf.Tabu(), sf.MMHC()],
+    [None, sf.HillClimb(max_parents=3), sf.Exact(max_parents=3), sf.methods.GES(), sf.methods.Tabu(), sf.methods.MMHC()],
     ids=lambda m: type(m).__name__,
 )
 def test_template_recovered(recovered: Any, method: Any) -> None:
@@ -64,10 +64,10 @@ def test_proof_and_tests(recovered: Any) -> None:
     assert found.score is None
 
 
-@pytest.mark.parametrize("method", [sf.ChowLiu(), sf.TAN("c")], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("method", [sf.methods.ChowLiu(), sf.methods.TAN("c")], ids=lambda m: type(m).__name__)
 def test_trees(recovered: Any, method: Any) -> None:
     template = sf.search(recovered, method=method, lags=1).template
-    assert all(len(template.parents(x)) <= 1 + isinstance(method, sf.TAN) for x in template.nodes)
+    assert all(len(template.parents(x)) <= 1 + isinstance(method, sf.methods.TAN) for x in template.nodes)
 
 
 def shuffled(rows: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -362,12 +362,12 @@ def test_bootstrap() -> None:
 def test_cross_validation() -> None:
     sequences = sf.sequences(template_rows(20, 60), "id", "t")
     learned = sf.cross_validate(sequences, folds=4, lags=2)
-    empty = sf.cross_validate(sequences, "a; b; c; d", folds=4)
-    given = sf.cross_validate(sequences, sf.Template(EDGES), folds=4)
+    empty = sf.cross_validate(sequences, method="a; b; c; d", folds=4)
+    given = sf.cross_validate(sequences, method=sf.Template(EDGES), folds=4)
     assert empty.mean < learned.mean
     assert given.mean == pytest.approx(learned.mean, abs=0.05)
     assert [f.weight for f in learned.folds] == [300.0] * 4
-    assert sf.cross_validate(sequences, "a -> b; c; d", folds=4).log_likelihood == pytest.approx(
+    assert sf.cross_validate(sequences, method="a -> b; c; d", folds=4).log_likelihood == pytest.approx(
         sum(_held_out(sequences, "a -> b; c; d")), rel=1e-9
     )
 
@@ -394,14 +394,14 @@ def test_a_held_fold_can_be_parted_again() -> None:
         (lambda s: sf.learn(template_rows(), lags=1), "lags= need sequences"),
         (lambda s: sf.bootstrap(template_rows(), lags=1), "lags= need sequences"),
         (lambda s: sf.cross_validate(template_rows(), lags=1), "lags= need sequences"),
-        (lambda s: sf.cross_validate(s, "a", lags=1), "lags are for a search"),
+        (lambda s: sf.cross_validate(s, method="a", lags=1), "lags are for a search"),
         (lambda s: sf.search(s, lags=-1), "lags= is a whole number of at least 0, not -1"),
         (lambda s: sf.search(s, lags=True), "a whole number of at least 0, not True"),
         (lambda s: sf.search(s, lags={"q": 1}), "lags name 'q', but there is no such column"),
         (lambda s: sf.search(s, lags={"a": 1.5}), "the lag of 'a' is a whole number"),
         (lambda s: sf.learn(s, hidden=[sf.Finite("z", ["u", "v"])]), "is not attempted"),
         (lambda s: sf.structural_em(s), "is not attempted"),
-        (lambda s: sf.order_mcmc(s), "rows that do not depend on each other"),
+        (lambda s: sf.methods.order_mcmc(s), "rows that do not depend on each other"),
         (lambda s: sf.search(sf.sequences({"x": ["a", None, "b"] * 9})), "is not attempted: 'x' 9, of 27 steps"),
         (lambda s: sf.search(sf.sequences({"x[-1]": list("abab")})), "has a name that means a step of another"),
         (lambda s: sf.search({"x": list("abab") * 9}).template, "a template is found in sequences"),

@@ -39,11 +39,11 @@ def rows_of(table: tuple[dict[str, list[str]], list[int]]) -> sf.Data:
 
 
 def found(table: Any, direction: Any, score: Any, **how: Any) -> Any:
-    return sf.search(rows_of(table), method=sf.Stepwise(direction, score, **how))
+    return sf.search(rows_of(table), method=sf.methods.Stepwise(direction, score, **how))
 
 
 def test_known_answers() -> None:
-    hair = found(HAIR, sf.Backward(), sf.DevianceTest(0.05))
+    hair = found(HAIR, sf.methods.Backward(), sf.methods.DevianceTest(0.05))
     assert hair.generators == (("Eye", "Hair"), ("Hair", "Sex"))
     assert hair.model.deviance == pytest.approx(11.763723, abs=1e-6)
     assert hair.model.df == 12
@@ -53,11 +53,11 @@ def test_known_answers() -> None:
     assert hair.strengths["Hair", "Sex"] == pytest.approx(19.856561 - 11.763723, abs=1e-5)
     assert "Eye:Hair" in repr(hair.explain("Eye", "Hair"))
     assert "no term" in repr(hair.explain("Eye", "Sex"))
-    berkeley = found(BERKELEY, sf.Forward(), sf.BIC())
+    berkeley = found(BERKELEY, sf.methods.Forward(), sf.BIC())
     assert berkeley.generators == (("Admit", "Dept"), ("Dept", "Gender"))
     assert berkeley.model.deviance == pytest.approx(21.735507, abs=1e-6)
     assert berkeley.score == pytest.approx(berkeley.model.bic(), abs=1e-8)
-    titanic = found(TITANIC, sf.Backward(), sf.AIC())  # from the saturated model
+    titanic = found(TITANIC, sf.methods.Backward(), sf.AIC())  # from the saturated model
     assert titanic.generators == (("Age", "Class", "Sex"), ("Age", "Class", "Survived"), ("Class", "Sex", "Survived"))
     assert titanic.model.deviance == pytest.approx(1.685397, abs=1e-4)
     copy = pickle.loads(pickle.dumps(titanic))
@@ -68,7 +68,7 @@ def test_known_answers() -> None:
 def brute(rows: sf.Data, generators: Any) -> float:
     """ln L by iterative proportional fitting of the whole table."""
     names = sorted(rows.columns)
-    seen = rows.gather([sf.Request(tuple(names))]).counts(names).values
+    seen = rows.gather([sf.statistics.Request(tuple(names))]).counts(names).values
     fitted = np.full(seen.shape, seen.sum() / seen.size)
     for _ in range(3000):
         for g in generators:
@@ -107,11 +107,11 @@ def test_decomposable_models_are_reduced_to_nothing() -> None:
     assert list(one_more([("a",), ("b",)], np.zeros((2, 2), bool), ("a", "b"), 2)) == []
 
 
-@pytest.mark.parametrize("direction", [sf.Forward(), sf.Backward(), sf.Both()], ids=repr)
+@pytest.mark.parametrize("direction", [sf.methods.Forward(), sf.methods.Backward(), sf.methods.Both()], ids=repr)
 def test_no_step_from_the_end_gains(direction: Any) -> None:
     data = rows_of(HAIR)
-    end = sf.search(data, method=sf.Stepwise(direction, sf.BIC()))
-    again = sf.search(data, method=sf.Stepwise(sf.Both(), sf.BIC(), start=sf.LogLinear(end.generators)))
+    end = sf.search(data, method=sf.methods.Stepwise(direction, sf.BIC()))
+    again = sf.search(data, method=sf.methods.Stepwise(sf.methods.Both(), sf.BIC(), start=sf.LogLinear(end.generators)))
     assert again.generators == end.generators
     best = max(end.score, *(s.score for s in end.trace))
     assert end.score == pytest.approx(best)
@@ -122,11 +122,11 @@ def test_no_step_from_the_end_gains(direction: Any) -> None:
 def test_rules_and_orders_are_kept() -> None:
     data = rows_of(TITANIC)
     known = sf.Forbid(("Class", "Sex")) + sf.Require(("Age", "Sex"))
-    for direction in (sf.Forward(), sf.Backward(), sf.Both()):
-        kept = sf.search(data, method=sf.Stepwise(direction, sf.BIC()), constraints=known)
+    for direction in (sf.methods.Forward(), sf.methods.Backward(), sf.methods.Both()):
+        kept = sf.search(data, method=sf.methods.Stepwise(direction, sf.BIC()), constraints=known)
         assert ("Class", "Sex") not in kept.graph.edges
         assert ("Age", "Sex") in kept.graph.edges
-    two = sf.search(data, method=sf.Stepwise(sf.Backward(), sf.BIC(), max_order=2))
+    two = sf.search(data, method=sf.methods.Stepwise(sf.methods.Backward(), sf.BIC(), max_order=2))
     assert max(map(len, two.generators)) <= 2
 
 
@@ -135,7 +135,7 @@ def test_permutations_change_nothing() -> None:
     turned = {name: states[name][::-1] for name in reversed(states)}
     table = np.reshape(counts, [len(s) for s in states.values()])
     other = (turned, np.flip(table).T.ravel().tolist())
-    for direction in (sf.Backward(), sf.Both()):
+    for direction in (sf.methods.Backward(), sf.methods.Both()):
         one, two = (found(t, direction, sf.AIC()) for t in (TITANIC, other))
         assert one.generators == two.generators
         assert one.score == pytest.approx(two.score, rel=1e-9)
@@ -143,13 +143,13 @@ def test_permutations_change_nothing() -> None:
 
 def test_learn_gives_a_markov_network() -> None:
     rows = rows_of(TITANIC)
-    found = sf.search(rows, method=sf.Stepwise(max_order=2))
-    net = sf.learn(rows, method=sf.Stepwise(max_order=2))
+    found = sf.search(rows, method=sf.methods.Stepwise(max_order=2))
+    net = sf.learn(rows, method=sf.methods.Stepwise(max_order=2))
     assert net.model == sf.LogLinear(found.generators)
     graph = sf.search(rows, method=sf.Decomposable()).graph
     assert sf.learn(rows, method=sf.Decomposable()).graph == graph
     with pytest.raises(sf.SufficeError, match="undirected"):
-        sf.cross_validate(rows, sf.Decomposable(), folds=3)
+        sf.cross_validate(rows, method=sf.Decomposable(), folds=3)
     with pytest.raises(sf.SufficeError, match="undirected"):
         sf.learn(rows, method=sf.Decomposable(), hidden=[sf.Finite("h", ["a", "b"])])
     with pytest.raises(sf.SufficeError, match="missing"):
@@ -157,7 +157,7 @@ def test_learn_gives_a_markov_network() -> None:
 
 
 def test_bootstrap() -> None:
-    sure = sf.bootstrap(rows_of(HAIR), sf.Stepwise(), n=5)
+    sure = sf.bootstrap(rows_of(HAIR), method=sf.methods.Stepwise(), n=5)
     assert sure.strength("Eye", "Hair") == 1.0
     assert ("Eye", "Hair") in sure.graph().edges
 
@@ -165,25 +165,25 @@ def test_bootstrap() -> None:
 def test_refusals() -> None:
     rows = rows_of(HAIR)
     with pytest.raises(sf.SufficeError, match="finite columns"):
-        sf.search({"x": np.linspace(0.1, 2.3, 30), "y": np.linspace(0.1, 2.3, 30) ** 2}, method=sf.Stepwise())
+        sf.search({"x": np.linspace(0.1, 2.3, 30), "y": np.linspace(0.1, 2.3, 30) ** 2}, method=sf.methods.Stepwise())
     for build, message in (
-        (lambda: sf.Stepwise("forward"), "Forward"),
-        (lambda: sf.Stepwise(sf.Forward), "Forward"),
-        (lambda: sf.Stepwise(score=sf.Evidence(sf.BDeu(1))), "judges by"),
-        (lambda: sf.DevianceTest(1.5), "between 0 and 1"),
-        (lambda: sf.Stepwise(max_order=0), "max_order"),
-        (lambda: sf.Stepwise(start=3), "start|text"),
+        (lambda: sf.methods.Stepwise("forward"), "Forward"),
+        (lambda: sf.methods.Stepwise(sf.methods.Forward), "Forward"),
+        (lambda: sf.methods.Stepwise(score=sf.Evidence(sf.BDeu(1))), "judges by"),
+        (lambda: sf.methods.DevianceTest(1.5), "between 0 and 1"),
+        (lambda: sf.methods.Stepwise(max_order=0), "max_order"),
+        (lambda: sf.methods.Stepwise(start=3), "start|text"),
     ):
         with pytest.raises(sf.SufficeError, match=message):
             build()
     for method, constraints, message in (
-        (sf.Stepwise(start="Hair -- who"), None, "who"),
-        (sf.Stepwise(start="Hair -- Eye"), sf.Forbid(("Hair", "Eye")), "forbidden"),
-        (sf.Stepwise(start="Hair -- Eye"), sf.Require(("Hair", "Sex")), "required"),
-        (sf.Stepwise(), sf.MaxParents(2), "parents"),
+        (sf.methods.Stepwise(start="Hair -- who"), None, "who"),
+        (sf.methods.Stepwise(start="Hair -- Eye"), sf.Forbid(("Hair", "Eye")), "forbidden"),
+        (sf.methods.Stepwise(start="Hair -- Eye"), sf.Require(("Hair", "Sex")), "required"),
+        (sf.methods.Stepwise(), sf.constraints.MaxParents(2), "parents"),
     ):
         with pytest.raises(sf.SufficeError, match=message):
             sf.search(rows, method=method, constraints=constraints)
     wide = {f"c{i:02d}": (["u", "v"] * 40)[i : i + 30] for i in range(26)}
     with pytest.raises(sf.SufficeError, match="max_order"):
-        sf.search(wide, method=sf.Stepwise(sf.Backward()))
+        sf.search(wide, method=sf.methods.Stepwise(sf.methods.Backward()))

@@ -201,7 +201,7 @@ def test_a_forbidden_direction_of_a_worthless_edge_is_not_taken() -> None:
     known = {n: sf.Finite(n, sorted(set(c))) for n, c in columns.items()}
     data = sf.scan(columns, variables=known)
     forbidden = sf.Forbid(("a", "b"))
-    for method in (sf.ChowLiu(), sf.TAN("c")):
+    for method in (sf.methods.ChowLiu(), sf.methods.TAN("c")):
         assert forbidden.check(sf.search(data, sf.LogLikelihood(), method, forbidden).dag) == []
     mixed = sf.scan({"z": ["k"] * 20, "x": [float(i % 7) for i in range(20)], "y": [float(i % 3) for i in range(20)]})
-    assert all(b != "z" for _, b in sf.search(mixed, sf.LogLikelihood(), sf.ChowLiu()).dag.edges)
+    assert all(b != "z" for _, b in sf.search(mixed, sf.LogLikelihood(), sf.methods.ChowLiu()).dag.edges)

@@ -173,7 +173,7 @@ class GaussianDiscriminant(NetworkClassifier):
     LinearDiscriminantAnalysis and QuadraticDiscriminantAnalysis.
 
     >>> import numpy as np
-    >>> from suffice import Tied
+    >>> from suffice.latent import Tied
     >>> X = np.array([[1.0, 0.0], [2.0, 0.5], [3.0, 0.0], [5.0, 1.0], [6.0, 2.0], [7.0, 1.0]])
     >>> model = GaussianDiscriminant(Tied(), prior=None).fit(X, [0, 0, 0, 1, 1, 1])
     >>> model.predict_proba([[4.0, 1.0]]).round(4)

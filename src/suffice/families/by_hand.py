@@ -105,7 +105,7 @@ class Regression(ByHand):
 
     >>> from suffice import BayesNet
     >>> from suffice import Gaussian
-    >>> from suffice import PoissonLog
+    >>> from suffice.regressions import PoissonLog
     >>> bn = BayesNet("x -> n", {"x": Gaussian(), "n": Regression(PoissonLog(), 0.5, {"x": 2.0})})
     >>> round(float(bn.log_prob({"x": [0.0], "n": [1]})[0]), 6)
     -2.06766

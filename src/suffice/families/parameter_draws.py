@@ -181,7 +181,7 @@ class Coefficients:
     """The parameters of a fitted regression, in the order of their covariance, and linear functions of them at draws.
 
     >>> from suffice import fit
-    >>> from suffice import Probit
+    >>> from suffice.regressions import Probit
     >>> bn = fit("x -> y", {"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "b", "a", "b"]}, families={"y": Probit()})
     >>> draws = Coefficients(bn["y"]).drawn(np.array([[1.0, 2.5]]), 10_000, np.random.default_rng(0))
     >>> draws.shape, bool(abs(draws.mean()) < 0.05)

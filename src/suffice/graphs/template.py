@@ -33,7 +33,7 @@ class Template(GraphValue):
     lie before the start are left out, unless `first` gives those slices: a list of `order` graphs, the one of step t with lags
     up to t.
 
-    >>> from suffice import lag
+    >>> from suffice.chains import lag
     >>> template = Template("state[-1] -> state -> y; u -> state")
     >>> template == Template({"state": [lag("state"), "u"], "y": "state"})
     True

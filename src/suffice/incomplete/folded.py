@@ -70,4 +70,6 @@ class FoldedComponents:
     def parts(self, n: int) -> list[FoldedComponents]:
         if n == 1:
             return [replace(self)]
-        raise FitError("batches= cannot be used here: the rows are elsewhere, and too different to be here; leave it out")
+        raise FitError(
+            "Incremental(batches) cannot be used here: the rows are elsewhere, and too different to be here; leave it out"
+        )

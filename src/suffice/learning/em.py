@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
@@ -20,8 +20,8 @@ from suffice.checkpoints.journal import checkpoint_of
 from suffice.errors import FitError, listed, nearest, note, whole
 from suffice.families.design import are_numbers
 from suffice.families.protocol.family import Estimate
-from suffice.iteration import Progress, checked_seconds
-from suffice.learning.ascent.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
+from suffice.iteration import Progress
+from suffice.learning.ascent.climb import OLD, Climb, EmMethod, best_first, em_method_of, evaluated, from_starts, steps_of
 from suffice.learning.ascent.em_plan import EmPlan
 from suffice.learning.ascent.em_run import EmRun as EmRun
 from suffice.learning.ascent.em_run import Optimum as Optimum
@@ -33,6 +33,7 @@ from suffice.learning.incomplete.held import read_fixed
 from suffice.learning.incomplete.missing_mechanism import with_mechanism
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.starts import collapsed, relabelled
+from suffice.limits import Limits, options_of
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimates.hidden_numbers import conventions_in_words
 from suffice.models.estimates.sharing import shared_in_words, shared_of
@@ -43,12 +44,31 @@ ENDLESS = 12.0
 """Log-odds of a state of a parent that 100,000 rows could hardly tell from infinite ones."""
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, HiddenLike, Path, PriorLike, RowsLike, SharedLike
+    from suffice.argument_types import FamiliesLike, HiddenLike, PriorLike, RowsLike, SharedLike
     from suffice.engines.sequences.sequences import Sequences
     from suffice.graphs.directed import DagLike
     from suffice.graphs.template import TemplateLike
     from suffice.incomplete.first_slices import First
     from suffice.models.chain import Chain
+
+
+class EmOptions(Limits, total=False):
+    """What `em` takes besides: the limits of long calls, what is assumed of the model, and how it climbs."""
+
+    method: EmMethod | None
+    """How it climbs: plain EM, `Squarem()`, or `Incremental(10)`."""
+    families: FamiliesLike | None
+    """Families of nodes, as in `fit`."""
+    shared: SharedLike | None
+    """Nodes that have the same parameters, as in `fit`."""
+    first: First | None
+    """Of sequences: how they begin, as in `fit`."""
+    fixed: Sequence[str] | Mapping[str, bool | Sequence[str]]
+    """Nodes that stay as they are at the start."""
+    missing_depends_on: Mapping[str, Iterable[str]] | None
+    """What it depends on whether cells are missing, by column."""
+    information: bool | None
+    """When the observed information is found: now, never, or when it is first asked for."""
 
 
 @overload
@@ -64,18 +84,8 @@ def em(  # type: ignore[overload-overlap]  # sequences have columns, too, as row
     tol: float = ...,
     max_iter: int = ...,
     *,
-    fixed: Sequence[str] | Mapping[str, bool | Sequence[str]] = ...,
-    families: FamiliesLike | None = ...,
-    first: First | None = ...,
-    m_step: str | None = ...,
-    accelerate: Squarem | None = ...,
-    batches: int | None = ...,
-    information: bool | None = ...,
     dry_run: Literal[False] = ...,
-    time_limit: float | None = ...,
-    threads: int | None = ...,
-    progress: bool | None = ...,
-    checkpoint: Path | None = ...,
+    **options: Unpack[EmOptions],
 ) -> EmRun[Chain]: ...
 @overload
 def em(
@@ -90,19 +100,8 @@ def em(
     tol: float = ...,
     max_iter: int = ...,
     *,
-    fixed: Sequence[str] | Mapping[str, bool | Sequence[str]] = ...,
-    families: FamiliesLike | None = ...,
-    shared: SharedLike | None = ...,
-    m_step: str | None = ...,
-    accelerate: Squarem | None = ...,
-    batches: int | None = ...,
-    information: bool | None = ...,
-    missing_depends_on: Mapping[str, Iterable[str]] | None = ...,
     dry_run: Literal[False] = ...,
-    time_limit: float | None = ...,
-    threads: int | None = ...,
-    progress: bool | None = ...,
-    checkpoint: Path | None = ...,
+    **options: Unpack[EmOptions],
 ) -> EmRun: ...
 @overload
 def em(
@@ -117,20 +116,8 @@ def em(
     tol: float = ...,
     max_iter: int = ...,
     *,
-    fixed: Sequence[str] | Mapping[str, bool | Sequence[str]] = ...,
-    families: FamiliesLike | None = ...,
-    shared: SharedLike | None = ...,
-    first: First | None = ...,
-    m_step: str | None = ...,
-    accelerate: Squarem | None = ...,
-    batches: int | None = ...,
-    information: bool | None = ...,
-    missing_depends_on: Mapping[str, Iterable[str]] | None = ...,
     dry_run: Literal[True],
-    time_limit: float | None = ...,
-    threads: int | None = ...,
-    progress: bool | None = ...,
-    checkpoint: Path | None = ...,
+    **options: Unpack[EmOptions],
 ) -> EmPlan: ...
 @one_blas_thread
 def em(
@@ -145,20 +132,8 @@ def em(
     tol: float = 1e-6,
     max_iter: int = 500,
     *,
-    fixed: Sequence[str] | Mapping[str, bool | Sequence[str]] = (),
-    families: FamiliesLike | None = None,
-    shared: SharedLike | None = None,
-    first: First | None = None,
-    m_step: str | None = None,
-    accelerate: Squarem | None = None,
-    batches: int | None = None,
-    information: bool | None = None,
-    missing_depends_on: Mapping[str, Iterable[str]] | None = None,
     dry_run: bool = False,
-    time_limit: float | None = None,
-    threads: int | None = None,
-    progress: bool | None = None,
-    checkpoint: Path | None = None,
+    **options: Unpack[EmOptions],
 ) -> EmRun | EmRun[Chain] | EmPlan:
     """The network of this graph that incomplete data gives: cells may be missing anywhere, and `hidden` variables everywhere.
 
@@ -176,39 +151,38 @@ def em(
     (`True` is all of a node). A climb ends when an iteration gains at most `tol` (in nats, of the objective; 0: never), after
     `max_iter` iterations, at the time limit, or on Ctrl-C: then the best so far is returned.
 
-    `accelerate=Squarem()` extrapolates; `batches=10` takes an M-step after each tenth of the data (incremental EM: the trace has
-    the free energy, a bound on the objective). `families` names other families of nodes, such as `{"y": PoissonLog()}`, whose
-    M-step has no closed form (but for `Linear()`): they take one Newton step of IRLS on the completed rows, which is halved if
-    it lowers the objective (generalised EM, `m_step="gradient"`). Missing numbers under them are integrated over points of
-    Gauss–Hermite, which a note states. `shared` ties nodes as in `fit`: the M-step adds what is expected of them.
+    `method=Squarem()` extrapolates; `Incremental(10)` takes an M-step after each tenth of the data (the trace has the free
+    energy, a bound on the objective). `families` names other families of nodes, such as `{"y": PoissonLog()}`, whose M-step has
+    no closed form (but for `Linear()`): they take one Newton step of IRLS on the completed rows, which is halved if it lowers
+    the objective (generalised EM). Missing numbers under them are integrated over points of Gauss–Hermite, which a note states.
+    `shared` ties nodes as in `fit`: the M-step adds what is expected of them. `first` says how sequences begin, as in `fit`.
 
     Intervals of answers, `run.model.query("x", interval=0.95)`, come from the observed information at the estimates: two E-steps
     for each parameter, and a covariance of 8 n² bytes for n that hang together. It is found when the first interval is asked for,
     from the reduced rows, which the network keeps in memory until then. `information=True` finds it now, so that files and
     pickles have it; `False` keeps neither rows nor information.
 
-    `dry_run=True` reduces the rows, takes one step and says what the run would cost: an `EmPlan`. `checkpoint` is a directory in
-    which the run keeps where it is, every ten seconds at most: killed, stopped or interrupted, the same call goes on from there
-    and ends in the same bits (docs/scaling.md).
+    `dry_run=True` reduces the rows, takes one step and says what the run would cost: an `EmPlan`. Limits are those of long calls,
+    without `memory_limit`: `checkpoint` is a directory in which the run keeps where it is, every ten seconds at most: killed,
+    stopped or interrupted, the same call goes on from there and ends in the same bits (docs/scaling.md).
 
     >>> rows = {"a": ["x", "x", "y", None] * 5, "b": ["u", "u", "v", "v"] * 5}
     >>> run = em("a -> b", rows)
     >>> run.converged, run.model["a"].probs.round(3)
     (True, array([0.5, 0.5]))
     """
+    given, budget = options_of("em", options, EmOptions, without=["memory_limit"], old=OLD, fixed=())
+    method = em_method_of(given)
+    families, shared, first, fixed = given["families"], given["shared"], given["first"], given["fixed"]
+    missing_depends_on, information = given["missing_depends_on"], given["information"]
     if not isinstance(information, (bool, type(None))):
         raise FitError(f"information is True, False or left out, not {information!r}")
-    tol, max_iter, seed, starts, batches = checked_numbers(tol, max_iter, seed, starts, batches)
-    if m_step not in (None, "gradient"):
-        raise FitError(f'm_step is "gradient" or left out, not {m_step!r}')
-    if accelerate is not None and not isinstance(accelerate, Squarem):
-        raise FitError(f"accelerate is Squarem() or left out, not {accelerate!r}")
-    threads = None if threads is None else whole(threads, "threads", 1)
+    tol, max_iter, seed, starts = checked_numbers(tol, max_iter, seed, starts)
     if missing_depends_on is not None and not of_sequences(dag, data):
         told = with_mechanism(dag, data, missing_depends_on, hidden, families)
         shared = shared_of(dag, shared)
         dag, data, families = told.dag, told.rows, told.families
-    how: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "start": start, "threads": threads}
+    how: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "start": start, "threads": budget.threads}
     if of_sequences(dag, data):
         refuse_shared(shared)
         if missing_depends_on is not None:
@@ -223,22 +197,22 @@ def em(
         refuse_first(first)
         problem = problem_of(dag, data, hidden=hidden, shared=shared, **how)
     problem = _holding(problem, fixed, start)
-    shown: Progress[Climb] = Progress("EM", checked_seconds(time_limit), progress)
+    shown = budget.watch("EM")
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
     if dry_run:
         return EmPlan.of(problem, n, max_iter)
 
     def climb(i: int, way: Climb) -> None:
         way.resume()
-        way.run(steps_of(problem, way.point, accelerate, batches), tol, max_iter, partial(_watch, shown, i, n, tol, max_iter))
-        if batches is not None:
-            way.settle()
+        way.run(steps_of(problem, way.point, method), tol, max_iter, partial(_watch, shown, i, n, tol, max_iter))
+        if method is not None:
+            method.end(way)
 
     asked: dict[str, Any] = {"dag": problem.dag, "hidden": hidden, "prior": prior, "estimate": estimate, "starts": starts}
     asked |= {"start": None if start is None else {node: start[node] for node in start}, "seed": seed, "tol": tol}
-    asked |= {"max_iter": max_iter, "fixed": fixed, "families": families, "shared": shared, "first": first, "m_step": m_step}
-    asked |= {"accelerate": accelerate, "batches": batches, "missing_depends_on": missing_depends_on}
-    with checkpoint_of(checkpoint, "em", problem.rows, asked) as shown.memory:
+    asked |= {"max_iter": max_iter, "fixed": fixed, "families": families, "shared": shared, "first": first, "method": method}
+    asked |= {"missing_depends_on": missing_depends_on}
+    with checkpoint_of(budget.checkpoint, "em", problem.rows, asked) as shown.memory:
         thetas = beginnings(problem, start, n, seed)
         climbs, stopped = from_starts(thetas, n, shown, lambda theta: Climb(problem, evaluated(problem, theta)), climb)
         run = run_of(problem, climbs, n, stopped, tol)
@@ -275,9 +249,7 @@ def _holding(problem: ParameterProblem, said: Any, start: BayesNet | Chain | Non
     return replace(problem, start=held, fixed=(*problem.fixed, *fixed), entries=entries)
 
 
-def checked_numbers(
-    tol: Any, max_iter: Any, seed: Any, starts: Any, batches: Any
-) -> tuple[float, int, int, int | None, int | None]:
+def checked_numbers(tol: Any, max_iter: Any, seed: Any, starts: Any) -> tuple[float, int, int, int | None]:
     try:
         checked = float(tol)
     except (TypeError, ValueError):
@@ -289,7 +261,6 @@ def checked_numbers(
         whole(max_iter, "max_iter", 1),
         whole(seed, "a seed", 0),
         None if starts is None else whole(starts, "starts", 1),
-        None if batches is None else whole(batches, "batches", 1),
     )
 
 

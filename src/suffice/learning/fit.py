@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
-from suffice.errors import FitError, MissingCells, note
+from suffice.errors import ArgumentError, FitError, MissingCells, listed, note
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather
 from suffice.families.named_families import as_families, distributed
@@ -24,6 +24,7 @@ from suffice.learning.graph_score import agreed_statistics
 from suffice.learning.incomplete.task import Task, checked_families, task_of
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, ModelKind, prior_of
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
+from suffice.limits import Limits, options_of
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimates.estimated import estimated, replaced
 from suffice.models.estimates.sharing import Tie, agreeing, check_families, shared_in, shared_of
@@ -54,6 +55,25 @@ if TYPE_CHECKING:
     from suffice.statistics import Moments
 
 
+class FitOptions(Limits, total=False):
+    """What `fit` takes besides: the limits of long calls, and what single kinds of models have of their own."""
+
+    first: First | None
+    """Of sequences: how they begin."""
+    base: MarkovNet | None
+    """Of `MaxEntropy()`: the measure."""
+    information: bool | None
+    """Where cells are missing: when the observed information is found, as in `em`."""
+    missing_depends_on: Mapping[str, Iterable[str]] | None
+    """Where cells are missing: what it depends on, as in `em`."""
+    start: Crf | None
+    """Of a `LinearChain`: where to go on."""
+    tol: float | None
+    """Of a `LinearChain`: when the climb ends."""
+    max_iter: int | None
+    """Of a `LinearChain`: the most iterations."""
+
+
 @overload
 def fit(
     dag: LinearChain,
@@ -65,9 +85,7 @@ def fit(
     start: Crf | None = ...,
     tol: float | None = ...,
     max_iter: int | None = ...,
-    time_limit: float | None = ...,
-    progress: bool | None = ...,
-    threads: int | None = ...,
+    **limits: Unpack[Limits],
 ) -> Crf: ...
 @overload
 def fit(
@@ -79,21 +97,19 @@ def fit(
     penalty: PenaltyLike | None = ...,
     method: IPF | LBFGS | RobbinsMonro | None = ...,
     base: MarkovNet | None = ...,
-    time_limit: float | None = ...,
-    progress: bool | None = ...,
+    **limits: Unpack[Limits],
 ) -> MarkovNet: ...
 @overload
 def fit(  # text with a method is that of an undirected graph
     dag: str,
     data: RowsLike | Statistics,
     *,
-    method: IPF | LBFGS | RobbinsMonro,
     prior: PriorLike | None = ...,
     objective: ObjectiveLike | None = ...,
     penalty: PenaltyLike | None = ...,
+    method: IPF | LBFGS | RobbinsMonro,
     base: MarkovNet | None = ...,
-    time_limit: float | None = ...,
-    progress: bool | None = ...,
+    **limits: Unpack[Limits],
 ) -> MarkovNet: ...
 @overload
 def fit(
@@ -105,8 +121,7 @@ def fit(
     penalty: PenaltyLike | None = ...,
     method: IPF | LBFGS | RobbinsMonro | None = ...,
     base: MarkovNet | None = ...,
-    time_limit: float | None = ...,
-    progress: bool | None = ...,
+    **limits: Unpack[Limits],
 ) -> MarkovNet | GaussianMarkovNet: ...
 @overload
 def fit(
@@ -116,8 +131,9 @@ def fit(
     prior: PriorLike | None = ...,
     estimate: Estimate | None = ...,
     families: FamiliesLike | None = ...,
-    first: First | None = ...,
     objective: ObjectiveLike | None = ...,
+    first: First | None = ...,
+    **limits: Unpack[Limits],
 ) -> Chain: ...
 @overload
 def fit(  # type: ignore[overload-overlap]  # sequences have columns, too, as rows do: they come first
@@ -127,8 +143,9 @@ def fit(  # type: ignore[overload-overlap]  # sequences have columns, too, as ro
     prior: PriorLike | None = ...,
     estimate: Estimate | None = ...,
     families: FamiliesLike | None = ...,
-    first: First | None = ...,
     objective: ObjectiveLike | None = ...,
+    first: First | None = ...,
+    **limits: Unpack[Limits],
 ) -> Chain: ...
 @overload
 def fit(  # text is taken to have arrows: Graph("a -- b") tells a type checker of lines, Template("x[-1] -> x") of lags
@@ -143,6 +160,7 @@ def fit(  # text is taken to have arrows: Graph("a -- b") tells a type checker o
     penalty: PenaltyLike | None = ...,
     information: bool | None = ...,
     missing_depends_on: Mapping[str, Iterable[str]] | None = ...,
+    **limits: Unpack[Limits],
 ) -> BayesNet: ...
 @one_blas_thread
 def fit(
@@ -153,19 +171,10 @@ def fit(
     estimate: Estimate | None = None,
     families: FamiliesLike | None = None,
     shared: SharedLike | None = None,
-    first: First | None = None,
     objective: ObjectiveLike | None = None,
     penalty: PenaltyLike | None = None,
     method: IPF | LBFGS | RobbinsMonro | None = None,
-    base: MarkovNet | None = None,
-    information: bool | None = None,
-    missing_depends_on: Mapping[str, Iterable[str]] | None = None,
-    start: Crf | None = None,
-    tol: float | None = None,
-    max_iter: int | None = None,
-    time_limit: float | None = None,
-    progress: bool | None = None,
-    threads: int | None = None,
+    **options: Unpack[FitOptions],
 ) -> BayesNet | Chain | MarkovNet | GaussianMarkovNet | Crf:
     """The network of this graph that the data gives; of sequences and a `Template` the `Chain`, of an undirected model the
     `MarkovNet`, of a `LinearChain` the `Crf`.
@@ -194,8 +203,8 @@ def fit(
     After `time_limit` seconds or Ctrl-C `ContrastiveDivergence()` returns the weights so far; the others have none on the way.
 
     A `LinearChain` is fitted to `sequences(...)` under `objective=Conditional(label)`, `Perceptron(label)` or `Margin(label)`
-    with its `penalty`; `start` is a `Crf` to go on from; `tol`, `max_iter`, `time_limit`, `progress`, `threads` are as in `em`.
-    After Ctrl-C the best weights so far are returned. `crf.run` has the trace.
+    with its `penalty`; `start` is a `Crf` to go on from; `tol` and `max_iter` are as in `em`. After Ctrl-C the best weights so
+    far are returned. `crf.run` has the trace.
 
     `objective` is the principle: `Likelihood()`, or `Bayes(prior)`, which is the same as `prior=prior`; of a finite network
     also `Conditional("y")`, which maximises Σ log p(y | rest) over the tables that y is in, and `Margin("y")`, with
@@ -205,27 +214,33 @@ def fit(
     Intervals of its answers come from the observed information; `information` says when that is found, as in `em`. Gaps are taken
     to be at random; `missing_depends_on={"income": ["income", "age"]}` makes what they depend on part of the model, as in `em`.
 
+    The limits of long calls, `time_limit`, `threads`, `progress` and, where there are missing cells, `checkpoint`, are for fits
+    that iterate; what is counted in one scan has no use for them.
+
     >>> from suffice import BDeu
     >>> bn = fit("rain -> wet", {"rain": ["no", "yes", "yes"], "wet": ["no", "yes", "yes"]}, prior=BDeu(1))
     >>> bn["wet"].probs.round(3)
     array([[0.833, 0.167],
            [0.1  , 0.9  ]])
     """
-    given: dict[str, Any] = {"start": start, "tol": tol, "max_iter": max_iter, "time_limit": time_limit}
-    given |= {"progress": progress, "threads": threads}
-    climbing = {name: value for name, value in given.items() if value is not None}
-    about_gaps: dict[str, Any] = {"information": information, "missing_depends_on": missing_depends_on}
+    own, budget = options_of("fit", options, FitOptions, without=["memory_limit"])
+    first, base, missing_depends_on = own["first"], own["base"], own["missing_depends_on"]
+    limits: dict[str, Any] = {name: value for name, value in budget.keywords.items() if value is not None}
+    climbing = {name: own[name] for name in ("start", "tol", "max_iter") if own[name] is not None}
+    about_gaps: dict[str, Any] = {"information": own["information"], "missing_depends_on": missing_depends_on}
     if isinstance(dag, LinearChain):
         refuse_directed(**about_gaps)
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first, prior=prior, base=base)
         _check_objective(CHAIN, objective, dag.label)
-        return fit_linear_chain(dag, data, objective=objective, penalty=penalty, method=method, **climbing)
+        _refuse_limits(limits, "a LinearChain", ("time_limit", "progress", "threads"))
+        return fit_linear_chain(dag, data, objective=objective, penalty=penalty, method=method, **climbing, **limits)
     if is_undirected(dag):
         refuse_directed(**about_gaps)
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
-        _refuse_climbing({n: v for n, v in climbing.items() if n not in ("time_limit", "progress")}, "an undirected model")
+        _refuse_climbing(climbing, "an undirected model")
+        _refuse_limits(limits, "an undirected model", ("time_limit", "progress"))
         chosen: dict[str, Any] = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
-        return fit_undirected(dag, data, **chosen, time_limit=time_limit, progress=progress)
+        return fit_undirected(dag, data, **chosen, time_limit=budget.time_limit, progress=budget.progress)
     _refuse_climbing(climbing, "this model")
     model: Any = dag  # what is left has to make a Template or a Dag, or is refused by it
     source: Any = data
@@ -238,7 +253,7 @@ def fit(
         raise FitError(f"{argument('missing_depends_on')} is for networks of rows that are fitted by likelihood, or with a prior")
     if not isinstance(objective, (Likelihood, Bayes, type(None))):
         refuse_first(first)
-        return fit_to_target(fit(model, source, shared=shared, **asked), data, objective, as_penalties(penalty))
+        return fit_to_target(fit(model, source, shared=shared, **asked, **limits), data, objective, as_penalties(penalty))
     if penalty is not None:
         raise FitError(
             f"{argument('penalty')} is for weights: of undirected models, of {Remedy('a LinearChain', 'labels')}, or under "
@@ -246,12 +261,12 @@ def fit(
         )
     if slices:
         refuse_shared(shared)
-        chain = fit_chain(dag, data, first=first, **asked)
+        chain = fit_chain(dag, data, first=first, **asked, **limits)
         if chain.incomplete and any(source.missing.get(n, 0) for n in chain.variables):
             note(f"there are missing cells: {chain.fit_info}")
         return chain
     refuse_first(first)
-    bn = fit_network(dag, source, shared=shared, **asked, **about_gaps)
+    bn = fit_network(dag, source, shared=shared, **asked, **about_gaps, **limits)
     if bn.incomplete:
         note(f"there are missing cells: {bn.fit_info}")
     return bn
@@ -301,6 +316,12 @@ def _refuse_climbing(given: Mapping[str, Any], what: str) -> None:
         raise FitError(f"{name}= is for a LinearChain, whose fit iterates, not for {what}; em and gradient have it, too")
 
 
+def _refuse_limits(given: Mapping[str, Any], what: str, known: Sequence[str]) -> None:
+    for name in given:
+        if name not in known:
+            raise ArgumentError(f"the fit of {what} takes no {name}=: its limits are {listed(known, style='str')}")
+
+
 def _asked(dag: Any, families: Mapping[str, Any] | None, shared: Any) -> tuple[Dag, tuple[Tie, ...], Mapping[str, Any] | None]:
     """The graph, its tied nodes, and the families of its regressions."""
     graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
@@ -314,7 +335,7 @@ def with_regressions(
     """Nodes with families of their own are fitted from the rows, the others from statistics, or by EM with these options.
 
     >>> from suffice import Mean
-    >>> from suffice import Linear
+    >>> from suffice.regressions import Linear
     >>> rows = {"x": [0.5, 1.0, 2.0, 3.5], "y": [1.0, 2.1, 3.9, 7.0]}
     >>> with_regressions("x -> y", rows, None, Mean(), {"y": Linear()})["y"].coefficients.round(2)
     array([1.98])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from suffice.blas import one_blas_thread
 from suffice.errors import FitError, ModelError, note
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Estimate
-from suffice.iteration import Progress, Run, checked_seconds
+from suffice.iteration import Progress, Run
 from suffice.learning.ascent.climb import Point, Way, best_first, evaluated, from_starts
 from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.chains.chain_problem import chain_problem_of
@@ -26,6 +26,7 @@ from suffice.learning.em import checked_numbers
 from suffice.learning.incomplete.beginnings import beginnings
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
+from suffice.limits import Limits, options_of
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimates.hidden_numbers import conventions_in_words
 from suffice.remedies import argument
@@ -205,6 +206,15 @@ class GradientAscent(Way):
             self.record()
 
 
+class AscentOptions(Limits, total=False):
+    """What `gradient` takes besides: the limits of long calls, how it climbs, and how sequences begin."""
+
+    method: AscentMethod | None
+    """How it climbs: `LBFGS()`, or for study `Projected()`."""
+    first: First | None
+    """Of sequences: how they begin, as in `fit`."""
+
+
 @overload
 def gradient(  # type: ignore[overload-overlap]  # sequences have columns, too, as rows do: they come first
     dag: TemplateLike | Chain,
@@ -217,12 +227,7 @@ def gradient(  # type: ignore[overload-overlap]  # sequences have columns, too, 
     seed: int = ...,
     tol: float = ...,
     max_iter: int = ...,
-    *,
-    method: AscentMethod | None = ...,
-    first: First | None = ...,
-    time_limit: float | None = ...,
-    progress: bool | None = ...,
-    threads: int | None = ...,
+    **options: Unpack[AscentOptions],
 ) -> Run[Chain]: ...
 @overload
 def gradient(
@@ -236,11 +241,7 @@ def gradient(
     seed: int = ...,
     tol: float = ...,
     max_iter: int = ...,
-    *,
-    method: AscentMethod | None = ...,
-    time_limit: float | None = ...,
-    progress: bool | None = ...,
-    threads: int | None = ...,
+    **options: Unpack[AscentOptions],
 ) -> Run[BayesNet]: ...
 @one_blas_thread
 def gradient(
@@ -254,33 +255,29 @@ def gradient(
     seed: int = 0,
     tol: float = 1e-6,
     max_iter: int = 500,
-    *,
-    method: AscentMethod | None = None,
-    first: First | None = None,
-    time_limit: float | None = None,
-    progress: bool | None = None,
-    threads: int | None = None,
+    **options: Unpack[AscentOptions],
 ) -> Run[BayesNet] | Run[Chain]:
     """The network of this graph that incomplete data gives, by gradient ascent on the objective of `em`.
 
     Arguments are those of `em`, also of templates and sequences; `method` is `LBFGS()` or, for study, `Projected()`. An
     iteration may need more than one E-step. After Ctrl-C or `time_limit` seconds the best so far is returned, with `converged`
-    False.
+    False; the other limits are `threads` and `progress`.
 
     >>> run = gradient("x -> y", {"x": ["a", "a", "b", None], "y": ["u", "u", "v", "v"]})
     >>> run.converged, run.model["x"].probs.round(3)
     (True, array([0.5, 0.5]))
     """
-    chosen = _checked_method(method)
-    tol, max_iter, seed, starts, _ = checked_numbers(tol, max_iter, seed, starts, None)
-    how: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "start": start, "threads": threads}
+    given, budget = options_of("gradient", options, AscentOptions, without=["memory_limit", "checkpoint"])
+    chosen, first = _checked_method(given["method"]), given["first"]
+    tol, max_iter, seed, starts = checked_numbers(tol, max_iter, seed, starts)
+    how: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "start": start, "threads": budget.threads}
     if of_sequences(dag, data):
         problem: ParameterProblem = chain_problem_of(dag, data, first=first, **how)
     else:
         refuse_first(first)
         problem = problem_of(dag, data, **how)
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
-    watch: Progress[Any] = Progress("gradient ascent", checked_seconds(time_limit), progress)
+    watch = budget.watch("gradient ascent")
 
     def begin(parameters: Any) -> GradientAscent:
         return GradientAscent(problem.scaled, evaluated(problem, parameters), progress=watch, tol=tol, max_iter=max_iter)

@@ -269,7 +269,7 @@ def discriminant(
     class, too, are learned from by EM. With `Tied()` and `Spherical()`, numbers are shared between classes or columns, which
     statistics of single nodes do not say: such a network keeps none, and has no `update` and no intervals.
 
-    >>> from suffice import Tied
+    >>> from suffice.latent import Tied
     >>> rows = {"x": [1.0, 2.0, 3.0, 5.0, 6.0, 7.0], "y": [0.0, 0.5, 0.0, 1.0, 2.0, 1.0], "kind": list("aaabbb")}
     >>> bn = discriminant(rows, "kind", covariance=Tied())
     >>> bn["y"].coefficients.round(6).tolist(), bn["x"].variance.round(4).tolist()

@@ -5,15 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
 from suffice.display import OneTable
+from suffice.earlier import order_of_arguments
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
@@ -22,8 +23,9 @@ from suffice.families.named_families import for_search
 from suffice.families.priors.priors import suitable
 from suffice.families.protocol.family import Estimate, frame
 from suffice.graphs import Cpdag, Dag, Template
-from suffice.iteration import Packed, Progress
+from suffice.iteration import Packed
 from suffice.learning.fit import fit
+from suffice.limits import Budget, Limits, options_of
 from suffice.recipes.compared_fits import as_fits, check_folds, compare_fits
 from suffice.recipes.learn import PRIOR
 from suffice.remedies import FAMILY_OPTIONS
@@ -34,7 +36,7 @@ from suffice.structure.search import problem_of, search
 from suffice.structure.undirected.graph_method import is_directed
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, LagsLike, Path, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.argument_types import FamiliesLike, LagsLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
     from suffice.graphs.template import TemplateLike
     from suffice.models.linear_chain.windows import LinearChain
     from suffice.objectives import ObjectiveLike, PenaltyLike
@@ -55,68 +57,65 @@ class Fold(NamedTuple):
         return self.log_likelihood / self.weight
 
 
+class FoldOptions(Limits, total=False):
+    """What `cross_validate` takes besides: the limits of long calls, and what is compared."""
+
+    penalty: PenaltyLike | None
+    """The penalty of objectives that are about the target."""
+    target: str | None
+    """The column that is predicted where principles are compared."""
+    lags: LagsLike | None
+    """Of sequences: how far back a search looks, as in `search`."""
+
+
 @overload
 def cross_validate(
     data: RowsLike | Sequences,
-    method: TemplateLike | LinearChain,
-    folds: int = ...,
     *,
+    method: TemplateLike | LinearChain,
     objective: ObjectiveLike | Sequence[ObjectiveLike] | Mapping[str, ObjectiveLike],
-    penalty: PenaltyLike | None = ...,
-    target: str | None = ...,
+    folds: int = ...,
     seed: int = ...,
-    progress: bool | None = ...,
+    **options: Unpack[FoldOptions],
 ) -> ComparedFits: ...
 @overload
 def cross_validate(
     data: RowsLike | Sequences,
+    *,
     method: Mapping[str, Callable[..., object]],
     folds: int = ...,
-    *,
-    target: str | None = ...,
     seed: int = ...,
-    progress: bool | None = ...,
+    **options: Unpack[FoldOptions],
 ) -> ComparedFits: ...
 @overload
 def cross_validate(
     data: RowsLike | Sequences,
-    method: SearchesGraphs | TemplateLike | None = ...,
-    folds: int = ...,
-    *,
     score: ScoresNodes | None = ...,
+    method: SearchesGraphs | TemplateLike | None = ...,
     prior: PriorLike | None = ...,
-    estimate: Estimate | None = ...,
+    *,
+    folds: int = ...,
     constraints: Constraints | None = ...,
-    lags: LagsLike | None = ...,
     families: FamiliesLike | None = ...,
+    estimate: Estimate | None = ...,
     seed: int = ...,
-    time_limit: float | None = ...,
-    memory_limit: int | str | None = ...,
-    threads: int | None = ...,
-    progress: bool | None = ...,
-    checkpoint: Path | None = ...,
+    **options: Unpack[FoldOptions],
 ) -> CrossValidation: ...
+@order_of_arguments("method", "folds")
 @one_blas_thread
 def cross_validate(
     data: RowsLike | Sequences,
-    method: SearchesGraphs | TemplateLike | LinearChain | Mapping[str, Callable[..., object]] | None = None,
-    folds: int = 10,
-    *,
     score: ScoresNodes | None = None,
+    method: SearchesGraphs | TemplateLike | LinearChain | Mapping[str, Callable[..., object]] | None = None,
     prior: PriorLike | None = PRIOR,
-    estimate: Estimate | None = None,
+    *,
+    folds: int = 10,
     constraints: Constraints | None = None,
-    lags: LagsLike | None = None,
     families: FamiliesLike | None = None,
+    estimate: Estimate | None = None,
     objective: ObjectiveLike | Sequence[ObjectiveLike] | Mapping[str, ObjectiveLike] | None = None,
-    penalty: PenaltyLike | None = None,
-    target: str | None = None,
     seed: int = 0,
-    time_limit: float | None = None,
-    memory_limit: int | str | None = None,
-    threads: int | None = None,
-    progress: bool | None = None,
-    checkpoint: Path | None = None,
+    **options: Unpack[FoldOptions],
 ) -> CrossValidation | ComparedFits:
     """The log-likelihood of held-out rows: each of some folds in turn is predicted by what the others teach.
 
@@ -138,31 +137,33 @@ def cross_validate(
     Where cells are missing, graphs are found by `structural_em` and parameters by EM; a held-out row counts as far as it was
     observed.
 
-    `time_limit` is in seconds for each search. Ctrl-C returns the folds done so far. `checkpoint` is a directory for the folds
-    done so far: killed or stopped, the same call goes on from there, as in `search`.
+    Limits are as in `search`, but `time_limit` is in seconds for each search. Ctrl-C returns the folds done so far. `checkpoint`
+    is a directory for the folds done so far: killed or stopped, the same call goes on from there.
 
     >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"], "moon": ["new", "new", "full", "full"] * 10}
-    >>> learned, empty = cross_validate(rows, folds=4), cross_validate(rows, "rain; wet; moon", folds=4)
+    >>> learned, empty = cross_validate(rows, folds=4), cross_validate(rows, method="rain; wet; moon", folds=4)
     >>> learned.mean > empty.mean, [f.n_edges for f in learned.folds]
     (True, [1, 1, 1, 1])
     >>> from suffice import Conditional, Likelihood
-    >>> both = cross_validate(rows, "wet -> rain; wet -> moon", 4, objective=[Likelihood(), Conditional("wet")])
+    >>> graph, goals = "wet -> rain; wet -> moon", [Likelihood(), Conditional("wet")]
+    >>> both = cross_validate(rows, method=graph, objective=goals, folds=4)
     >>> both["Conditional('wet')"].accuracy
     0.975
     """
     if isinstance(data, Statistics):
         raise DataError("cross-validation parts rows, and statistics have none; give the data itself")
     folds = whole(folds, "the number of folds", 2)
+    own, budget = options_of("cross_validate", options, FoldOptions)
+    penalty, target, lags = own["penalty"], own["target"], own["lags"]
     fits = as_fits(method, objective, penalty, None if prior is PRIOR else prior)
     if fits is not None:
-        if checkpoint is not None:
+        if budget.checkpoint is not None:
             raise FitError("fits that are compared have no checkpoint: what a function does cannot be told from its name")
         of_search = {"score": score, "estimate": estimate, "constraints": constraints, "lags": lags, "families": families}
-        limits = {"time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
-        for option, value in (of_search | limits).items():
+        for option, value in {**of_search, **budget.keywords, "progress": None}.items():
             if value is not None:
                 raise FitError(f"{option}= is not for fits that are compared: give it to the functions, lambda rows: fit(...)")
-        return compare_fits(data, fits, folds, target, seed, progress)
+        return compare_fits(data, fits, folds, target, seed, budget.progress)
     if families and isinstance(data, Sequences):
         raise FitError(f"{FAMILY_OPTIONS} are for rows: regressions in searches of sequences are not attempted")
     if families:
@@ -186,8 +187,8 @@ def cross_validate(
             "counts as far as it was observed"
         )
     how = suitable(prior, rows.schema.values(), PRIOR)
-    budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
-    watch: Progress[Any] = Progress("cross-validation", None, progress)
+    watch = replace(budget, time_limit=None).watch("cross-validation")
+    inside = replace(budget, progress=False, checkpoint=None)
     done: list[Fold] = []
     stopped = 0
 
@@ -195,8 +196,8 @@ def cross_validate(
         graph, finished = dag, True
         if graph is None:
             train = train.hold()  # a search passes over its rows more than once
-            asked: Any = (train, score, method, constraints)
-            own: Any = {"families": families, **budget}
+            asked: Any = (train, score, method, constraints, inside)
+            own: Any = {"seed": seed, "families": families}
             graph, finished = _of_incomplete(*asked, **own) if gappy else _searched(*asked, lags=lags, **own)
         with _quiet(gappy):
             given: Any = (graph, train)
@@ -204,8 +205,9 @@ def cross_validate(
         return Fold(bn.log_likelihood(test), test.weight, len(graph.edges), bn.n_parameters, graph), finished
 
     what = {"method": method, "folds": folds, "score": score, "prior": how, "estimate": estimate, "constraints": constraints}
-    what |= {"lags": lags, "families": families, "time_limit": time_limit, "seed": seed, "memory_limit": memory_limit}
-    with checkpoint_of(checkpoint, "cross_validate", rows, what) as watch.memory:
+    what |= {"lags": lags, "families": families, "time_limit": budget.time_limit, "seed": seed}
+    what |= {"memory_limit": budget.memory_limit}
+    with checkpoint_of(budget.checkpoint, "cross_validate", rows, what) as watch.memory:
         try:
             for train, test in rows.split(folds, seed):
                 watch.check(f"fold {len(done) + 1} of {folds}")
@@ -243,27 +245,23 @@ def _unpacked(packed: Packed) -> tuple[Fold, bool]:
     return Fold(log_likelihood, weight, n_edges, n_parameters, graph), finished
 
 
-def _searched(
-    train: Any, score: Any, method: Any, constraints: Any, *, time_limit: float | None, **budget: Any
-) -> tuple[Dag | Template, bool]:
+def _searched(train: Any, score: Any, method: Any, constraints: Any, budget: Budget, **asked: Any) -> tuple[Dag | Template, bool]:
     """The graph that is found, and whether the search came to its end."""
-    found = search(train, score, method, constraints, progress=False, time_limit=time_limit, **budget)
-    if not found.finished and (time_limit is None or found.seconds < time_limit):
+    found = search(train, score, method, constraints, **asked, **budget.keywords)
+    if not found.finished and (budget.time_limit is None or found.seconds < budget.time_limit):
         raise KeyboardInterrupt
     return found.dag if found.lags is None else found.template, found.finished
 
 
-def _of_incomplete(
-    train: Data, score: Any, method: Any, constraints: Any, *, memory_limit: Any, **budget: Any
-) -> tuple[Dag, bool]:
+def _of_incomplete(train: Data, score: Any, method: Any, constraints: Any, budget: Budget, **asked: Any) -> tuple[Dag, bool]:
     """The graph that structural EM finds, and whether it came to its end."""
     from suffice.recipes.structural.structural_em import structural_em
 
-    if memory_limit is not None:
+    if budget.memory_limit is not None:
         raise FitError("memory_limit= is for searches of complete rows, and there are missing cells; leave it out")
     with _quiet(True):
-        run = structural_em(train, (), score, method, constraints=constraints, progress=False, **budget)
-    if not run.finished and budget.get("time_limit") is None:
+        run = structural_em(train, score, method, constraints=constraints, **asked, **budget.keywords)
+    if not run.finished and budget.time_limit is None:
         raise KeyboardInterrupt
     return run.dag, run.finished
 

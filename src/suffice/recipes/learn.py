@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
@@ -13,6 +13,7 @@ from suffice.errors import DataError, FitError, note
 from suffice.families.priors.priors import BDeu, Gamma, NormalInverseGamma, suitable
 from suffice.families.protocol.family import Estimate, Mean
 from suffice.learning.fit import fit
+from suffice.limits import Limits, options_of
 from suffice.models.bayes_net import BayesNet
 from suffice.models.chain import Chain
 from suffice.models.undirected.log_linear import LogLinear
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         FamiliesLike,
         HiddenLike,
         LagsLike,
-        Path,
         PriorLike,
         RowsLike,
         ScoresNodes,
@@ -46,6 +46,17 @@ PRIOR = (BDeu(1), NormalInverseGamma(), Gamma())
 """The prior of what is learned: BDeu(1) for tables, NormalInverseGamma() for numbers, Gamma() for the rates of counts."""
 
 
+class LearnOptions(Limits, total=False):
+    """What `learn` takes besides: the limits of long calls, and what columns are."""
+
+    variables: VariablesLike | None
+    """What columns are, as in `scan`."""
+    integers: type[Real] | type[Finite] | None
+    """What columns of whole numbers are, as in `scan`."""
+    starts: int | None
+    """Of `structural_em`, where variables are hidden."""
+
+
 @overload
 def learn(  # type: ignore[overload-overlap]  # sequences have columns, too, as rows do: they come first
     data: Sequences,
@@ -53,16 +64,11 @@ def learn(  # type: ignore[overload-overlap]  # sequences have columns, too, as 
     method: SearchesGraphs | None = ...,
     prior: PriorLike | None = ...,
     *,
-    variables: VariablesLike | None = ...,
+    constraints: Constraints | None = ...,
     lags: LagsLike | None = ...,
     estimate: Estimate | None = ...,
-    constraints: Constraints | None = ...,
     seed: int = ...,
-    time_limit: float | None = ...,
-    memory_limit: int | str | None = ...,
-    threads: int | None = ...,
-    progress: bool | None = ...,
-    checkpoint: Path | None = ...,
+    **options: Unpack[LearnOptions],
 ) -> Chain: ...
 @overload
 def learn(
@@ -70,15 +76,9 @@ def learn(
     score: ScoresNodes | None = ...,
     *,
     method: GraphMethod,
-    variables: VariablesLike | None = ...,
-    integers: type[Real] | type[Finite] | None = ...,
     constraints: Constraints | None = ...,
     seed: int = ...,
-    time_limit: float | None = ...,
-    memory_limit: int | str | None = ...,
-    threads: int | None = ...,
-    progress: bool | None = ...,
-    checkpoint: Path | None = ...,
+    **options: Unpack[LearnOptions],
 ) -> MarkovNet | GaussianMarkovNet: ...
 @overload
 def learn(
@@ -87,19 +87,12 @@ def learn(
     method: SearchesGraphs | None = ...,
     prior: PriorLike | None = ...,
     *,
-    variables: VariablesLike | None = ...,
-    integers: type[Real] | type[Finite] | None = ...,
     hidden: HiddenLike = ...,
-    starts: int | None = ...,
+    constraints: Constraints | None = ...,
     families: FamiliesLike | None = ...,
     estimate: Estimate | None = ...,
-    constraints: Constraints | None = ...,
     seed: int = ...,
-    time_limit: float | None = ...,
-    memory_limit: int | str | None = ...,
-    threads: int | None = ...,
-    progress: bool | None = ...,
-    checkpoint: Path | None = ...,
+    **options: Unpack[LearnOptions],
 ) -> BayesNet: ...
 @one_blas_thread
 def learn(
@@ -108,20 +101,13 @@ def learn(
     method: SearchesGraphs | None = None,
     prior: PriorLike | None = PRIOR,
     *,
-    variables: VariablesLike | None = None,
-    integers: type[Real] | type[Finite] | None = None,
     hidden: HiddenLike = (),
-    starts: int | None = None,
     constraints: Constraints | None = None,
     lags: LagsLike | None = None,
     families: FamiliesLike | None = None,
     estimate: Estimate | None = None,
     seed: int = 0,
-    time_limit: float | None = None,
-    memory_limit: int | str | None = None,
-    threads: int | None = None,
-    progress: bool | None = None,
-    checkpoint: Path | None = None,
+    **options: Unpack[LearnOptions],
 ) -> BayesNet | Chain | MarkovNet | GaussianMarkovNet:
     """The network that the data supports best: `search` finds its graph, by default `Orders()` and BIC, and `fit` its parameters.
 
@@ -139,8 +125,8 @@ def learn(
 
     Of `sequences(...)` a `Chain` is learned, whose parents may lie up to `lags` steps back, as in `search`.
 
-    `checkpoint` is a directory in which the search, or structural EM, keeps what it has found: killed or stopped, the same call
-    goes on from there.
+    Limits are as in `search`: `checkpoint` is a directory in which the search, or structural EM, keeps what it has found: killed
+    or stopped, the same call goes on from there.
 
     >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"], "moon": ["new", "new", "full", "full"] * 10}
     >>> bn = learn(rows)
@@ -148,8 +134,9 @@ def learn(
     (Dag('moon; rain -> wet'), array([[0.99, 0.01],
            [0.06, 0.94]]))
     """
-    asked: dict[str, Any] = {"constraints": constraints, "seed": seed, "time_limit": time_limit}
-    asked |= {"threads": threads, "progress": progress, "checkpoint": checkpoint}
+    own, budget = options_of("learn", options, LearnOptions)
+    variables, integers = own["variables"], own["integers"]
+    asked: dict[str, Any] = {"constraints": constraints, "seed": seed, **budget.keywords}
     if isinstance(data, Sequences):
         data = data if variables is None else data.with_variables(variables)
         if integers is not None:
@@ -161,7 +148,7 @@ def learn(
                 "structure with hidden variables or missing cells of sequences is not attempted: give the template, "
                 "em(template, sequences, hidden=...)"
             )
-        found = search(data, score, method, memory_limit=memory_limit, lags=lags, **asked)
+        found = search(data, score, method, lags=lags, **asked)
         return _chain(found, data, prior, estimate)
     if lags is not None:
         raise DataError("lags= need sequences: learn(sequences(data, by, order), lags=...)")
@@ -171,20 +158,20 @@ def learn(
     if hidden and not is_directed(method):
         raise FitError(f"{type(method).__name__} finds undirected graphs, and hidden variables of those are not attempted")
     if not isinstance(rows, Statistics) and is_directed(method) and (hidden or any(rows.missing.values())):
-        if memory_limit is not None:
+        if budget.memory_limit is not None:
             raise FitError("memory_limit= is for searches of complete rows; leave it out")
-        asked |= {"starts": starts, "families": families}
+        asked |= {"starts": own["starts"], "families": families}
         return _from_incomplete(rows, hidden, score, method, prior, estimate=estimate, **asked)
-    found = search(rows, score, method, memory_limit=memory_limit, families=families, **asked)
+    found = search(rows, score, method, families=families, **asked)
     if not found.finished:
         note("the search was stopped before its end; the network has the best graph so far")
     if isinstance(found, FoundGraph):
         return fit(LogLinear(found.generators) if isinstance(found.method, Stepwise) else found.graph, rows)
-    own = suitable(prior, found.problem.variables, PRIOR)
+    bound = suitable(prior, found.problem.variables, PRIOR)
     seen: Any = found.problem.data
     if found.problem.families and isinstance(seen, Data):  # what was states in the search is, though the parent of a regression
         seen = seen.as_declared()
-    return _told(fit(found.dag, seen, prior=own, estimate=estimate, families=found.problem.families), found)
+    return _told(fit(found.dag, seen, prior=bound, estimate=estimate, families=found.problem.families), found)
 
 
 def _chain(found: Found, data: Sequences, prior: Any, estimate: Estimate | None) -> Chain:
@@ -206,7 +193,7 @@ def _from_incomplete(
         raise FitError(
             "with missing cells learn takes posterior means; call structural_em, then em(run.dag, data, estimate=Mode())"
         )
-    run = structural_em(rows, hidden, score, method, suitable(prior, known, PRIOR), **asked)
+    run = structural_em(rows, score, method, suitable(prior, known, PRIOR), hidden=hidden, **asked)
     note(f"there are missing cells or hidden variables: {run.model.fit_info}")
     return run.model
 

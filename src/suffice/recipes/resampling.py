@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from suffice.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
 from suffice.display import OneTable
+from suffice.earlier import order_of_arguments
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
@@ -25,6 +26,7 @@ from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.paths import links, reached
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime, Packed, Progress
+from suffice.limits import Budget, budget_of
 from suffice.remedies import argument
 from suffice.statistics import Statistics
 from suffice.structure.constraints.constraints import Constraints
@@ -38,7 +40,8 @@ from suffice.structure.search import problem_of, search, window_of, with_most_pa
 from suffice.structure.undirected.graph_method import is_directed
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, LagsLike, Path, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.limits import Limits
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,56 +61,45 @@ class Strength(NamedTuple):
 @overload
 def bootstrap(
     data: RowsLike | Sequences,
-    method: SearchesGraphs | None = ...,
-    n: int = ...,
-    *,
     score: ScoresNodes | None = ...,
+    method: SearchesGraphs | None = ...,
+    *,
+    n: int = ...,
     constraints: Constraints | None = ...,
     lags: LagsLike | None = ...,
     families: FamiliesLike | None = ...,
-    dry_run: Literal[False] = ...,
     seed: int = ...,
-    time_limit: float | None = ...,
-    memory_limit: int | str | None = ...,
-    threads: int | None = ...,
-    progress: bool | None = ...,
-    checkpoint: Path | None = ...,
+    dry_run: Literal[False] = ...,
+    **limits: Unpack[Limits],
 ) -> Bootstrap: ...
 @overload
 def bootstrap(
     data: RowsLike | Sequences,
-    method: SearchesGraphs | None = ...,
-    n: int = ...,
-    *,
     score: ScoresNodes | None = ...,
+    method: SearchesGraphs | None = ...,
+    *,
+    n: int = ...,
     constraints: Constraints | None = ...,
     lags: LagsLike | None = ...,
     families: FamiliesLike | None = ...,
-    dry_run: Literal[True],
     seed: int = ...,
-    time_limit: float | None = ...,
-    memory_limit: int | str | None = ...,
-    threads: int | None = ...,
-    progress: bool | None = ...,
-    checkpoint: Path | None = ...,
+    dry_run: Literal[True],
+    **limits: Unpack[Limits],
 ) -> Plan: ...
+@order_of_arguments("method", "n")
 @one_blas_thread
 def bootstrap(
     data: RowsLike | Sequences,
-    method: SearchesGraphs | None = None,
-    n: int = 200,
-    *,
     score: ScoresNodes | None = None,
+    method: SearchesGraphs | None = None,
+    *,
+    n: int = 200,
     constraints: Constraints | None = None,
     lags: LagsLike | None = None,
     families: FamiliesLike | None = None,
-    dry_run: bool = False,
     seed: int = 0,
-    time_limit: float | None = None,
-    memory_limit: int | str | None = None,
-    threads: int | None = None,
-    progress: bool | None = None,
-    checkpoint: Path | None = None,
+    dry_run: bool = False,
+    **limits: Unpack[Limits],
 ) -> Bootstrap | Plan:
     """How often each edge is found when the rows are resampled `n` times (Friedman, Goldszmidt & Wyner 1999).
 
@@ -126,8 +118,8 @@ def bootstrap(
 
     The k-th sample depends on the seed, k and the order of the rows, not on columns or threads. When `time_limit`, in seconds for
     all replicates together, is reached, or on Ctrl-C, the replicates done so far are returned: see `n_done`. `dry_run=True` only
-    estimates the cost of all replicates, a `Plan` as that of `search`. `checkpoint` is a directory for the replicates done so
-    far: killed or stopped, the same call goes on from there, as in `search`.
+    estimates the cost of all replicates, a `Plan` as that of `search`. `limits` are as in `search`; `checkpoint` is a directory
+    for the replicates done so far: killed or stopped, the same call goes on from there.
 
     >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"], "moon": ["new", "new", "full", "full"] * 10}
     >>> sure = bootstrap(rows, n=20)
@@ -137,13 +129,13 @@ def bootstrap(
     n = whole(n, "the number of replicates", 1)
     if isinstance(data, Statistics):
         raise DataError("a bootstrap resamples rows, and statistics have none; give the data itself")
-    options: dict[str, Any] = {"seed": seed, "memory_limit": memory_limit, "threads": threads, "progress": False}
+    budget = budget_of("bootstrap", limits)
     given = window_of(data, lags)
-    watch: Progress[Any] = Progress("bootstrap", time_limit, progress)
+    watch = budget.watch("bootstrap")
     asked = (score, method, constraints)
     rows: Data | Sequences
     if not isinstance(given, StepWindow) and is_directed(method) and any((gappy := scan(data)).missing.values()):
-        if memory_limit is not None:
+        if budget.memory_limit is not None:
             raise FitError(
                 f"{argument('memory_limit')} is for searches of complete rows, and there are missing cells; leave it out"
             )
@@ -154,18 +146,25 @@ def bootstrap(
         gappy, regressions = for_search(gappy, families)
         names, steps = tuple(sorted(n for n in gappy.columns if n not in gappy.identifiers)), None
         rows = gappy.take(names)
-        samples = _incomplete_replicates(rows, asked, regressions, n, seed, threads, watch)
+        samples = _incomplete_replicates(rows, asked, regressions, n, seed, budget, watch)
     else:
-        problem = problem_of(given, score, constraints, method=method, time_limit=time_limit, families=families, **options)
+        problem = problem_of(given, score, constraints, budget, seed=seed, method=method, families=families)
         if dry_run:
             return _plan(problem, method, n)
         names, steps = problem.names, problem.lags
-        options["families"] = problem.families
         rows = _several(given) if isinstance(given, StepWindow) else problem.data.take(names)  # type: ignore[union-attr]
-        samples = _replicates(rows, steps, asked, n, options, watch)
+        samples = _replicates(rows, steps, asked, n, seed, problem.families, budget, watch)
     counts, n_done = np.zeros((len(names), len(names))), 0
-    what = {"method": method, "n": n, "score": score, "constraints": constraints, "lags": lags, "families": families}
-    with checkpoint_of(checkpoint, "bootstrap", rows, what | {"seed": seed, "memory_limit": memory_limit}) as watch.memory:
+    what: dict[str, Any] = {
+        "method": method,
+        "n": n,
+        "score": score,
+        "constraints": constraints,
+        "lags": lags,
+        "families": families,
+    }
+    what |= {"seed": seed, "memory_limit": budget.memory_limit}
+    with checkpoint_of(budget.checkpoint, "bootstrap", rows, what) as watch.memory:
         for members in _until_stopped(samples, watch):
             counts += _arrows(members, names)
             n_done += 1
@@ -194,16 +193,22 @@ def _several(window: StepWindow) -> Sequences:
 
 
 def _replicates(
-    rows: Data | Sequences, lags: Any, asked: tuple[Any, ...], n: int, options: dict[str, Any], watch: Progress[Any]
+    rows: Data | Sequences,
+    lags: Any,
+    asked: tuple[Any, ...],
+    n: int,
+    seed: int,
+    families: Mapping[str, Any],
+    budget: Budget,
+    watch: Progress[Any],
 ) -> Iterator[Cpdag]:
     """The class of graphs that is found in each sample."""
-    limited = watch.time_limit is not None
 
     def replicate(k: int) -> Cpdag:
-        sample = rows.resample([options["seed"], k])
+        sample = rows.resample([seed, k])
         near = StepWindow.of(sample, lags) if isinstance(sample, Sequences) else sample.hold()
         with _named(k, watch):
-            found = search(near, *asked, time_limit=max(watch.left, 1e-3) if limited else None, **options)
+            found = search(near, *asked, seed=seed, families=families, **budget.inside(watch).keywords)
             if not found.finished:
                 raise OutOfTime
             return _members(found)
@@ -229,7 +234,7 @@ def _incomplete_replicates(
     families: Mapping[str, Any],
     n: int,
     seed: int,
-    threads: int | None,
+    budget: Budget,
     watch: Progress[Any],
 ) -> Iterator[Cpdag]:
     """The class of graphs that structural EM finds in each sample."""
@@ -238,12 +243,11 @@ def _incomplete_replicates(
     score, method, constraints = asked
 
     def replicate(k: int) -> Cpdag:
-        limit = max(watch.left, 1e-3) if watch.time_limit is not None else None
-        limits: dict[str, Any] = {"time_limit": limit, "threads": threads, "progress": False}
+        limits = budget.inside(watch).keywords
         with _named(k, watch), warnings.catch_warnings():
             warnings.simplefilter("ignore", SufficeNote)
             sample = rows.resample([seed, k]).hold()
-            run = structural_em(sample, (), score, method, constraints=constraints, families=families, seed=seed, **limits)
+            run = structural_em(sample, score, method, constraints=constraints, families=families, seed=seed, **limits)
         if not k and n > 1:
             note(f"there are missing cells, so each of {n:,} replicates is a structural EM; the first took {watch.seconds:.2g} s")
         if not run.finished:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from suffice.engines.encoding.sources import checked_limit
 from suffice.engines.steps.parallel import available_memory, in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words, note
 from suffice.iteration import OutOfTime, Packed
+from suffice.limits import Limits, options_of
 from suffice.scores import AIC, LogLikelihood
 from suffice.structure.constraints.constraints import Constraints
 from suffice.structure.constraints.rules import Rules
@@ -35,7 +36,7 @@ from suffice.structure.scoring.parent_sets import ParentSets
 from suffice.structure.search import problem_of
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, Path, RowsLike, ScoresNodes
+    from suffice.argument_types import FamiliesLike, RowsLike, ScoresNodes
     from suffice.statistics import Statistics
 
 Floats = npt.NDArray[np.float64]
@@ -54,68 +55,59 @@ COUNTABLE = 20
 """Variables up to which the orders of a graph are counted."""
 
 
+class OrderOptions(Limits, total=False):
+    """What `order_mcmc` takes besides: the limits of long calls, and how many moves are thrown away."""
+
+    burn_in: int | None
+    """Samples at the beginning of each chain that are thrown away; by default half as many as are kept."""
+    thin: int | None
+    """Moves between two samples; by default ten for each variable."""
+
+
 @overload
 def order_mcmc(
     data: RowsLike | Statistics,
     score: ScoresNodes | None = ...,
     *,
-    max_parents: int = ...,
-    samples: int = ...,
-    burn_in: int | None = ...,
-    thin: int | None = ...,
-    chains: int = ...,
-    correct: bool = ...,
     constraints: Constraints | None = ...,
     families: FamiliesLike | None = ...,
+    max_parents: int = ...,
+    samples: int = ...,
+    chains: int = ...,
+    correct: bool = ...,
     seed: int = ...,
     dry_run: Literal[False] = ...,
-    checkpoint: Path | None = ...,
-    time_limit: float | None = ...,
-    memory_limit: int | str | None = ...,
-    threads: int | None = ...,
-    progress: bool | None = ...,
+    **options: Unpack[OrderOptions],
 ) -> OrderPosterior: ...
 @overload
 def order_mcmc(
     data: RowsLike | Statistics,
     score: ScoresNodes | None = ...,
     *,
-    max_parents: int = ...,
-    samples: int = ...,
-    burn_in: int | None = ...,
-    thin: int | None = ...,
-    chains: int = ...,
-    correct: bool = ...,
     constraints: Constraints | None = ...,
     families: FamiliesLike | None = ...,
+    max_parents: int = ...,
+    samples: int = ...,
+    chains: int = ...,
+    correct: bool = ...,
     seed: int = ...,
     dry_run: Literal[True],
-    checkpoint: Path | None = ...,
-    time_limit: float | None = ...,
-    memory_limit: int | str | None = ...,
-    threads: int | None = ...,
-    progress: bool | None = ...,
+    **options: Unpack[OrderOptions],
 ) -> Plan: ...
 @one_blas_thread
 def order_mcmc(
     data: RowsLike | Statistics,
     score: ScoresNodes | None = None,
     *,
-    max_parents: int = 3,
-    samples: int = 1000,
-    burn_in: int | None = None,
-    thin: int | None = None,
-    chains: int = 2,
-    correct: bool = False,
     constraints: Constraints | None = None,
     families: FamiliesLike | None = None,
+    max_parents: int = 3,
+    samples: int = 1000,
+    chains: int = 2,
+    correct: bool = False,
     seed: int = 0,
     dry_run: bool = False,
-    checkpoint: Path | None = None,
-    time_limit: float | None = None,
-    memory_limit: int | str | None = None,
-    threads: int | None = None,
-    progress: bool | None = None,
+    **options: Unpack[OrderOptions],
 ) -> OrderPosterior | Plan:
     """The posterior probability of each edge, by sampling orders of the variables (Friedman & Koller 2003).
 
@@ -141,6 +133,8 @@ def order_mcmc(
     >>> round(posterior.adjacent("x", "y"), 2), posterior.adjacent("x", "z") < 0.5, posterior.agreed
     (1.0, True, True)
     """
+    own, budget = options_of("order_mcmc", options, OrderOptions)
+    thin, burn_in = own["thin"], own["burn_in"]
     for name, value, least in (("max_parents", max_parents, 0), ("samples", samples, BATCHES), ("chains", chains, 1)):
         check_number(name, value, least)
     check_number("seed", seed, 0)
@@ -148,8 +142,7 @@ def order_mcmc(
     check_number("thin", thin, 1, optional=True)
     if isinstance(score, (AIC, LogLikelihood)):
         raise FitError(f"a posterior needs a score that stands for ln p(data | graph), BIC() or Evidence(prior), not {score}")
-    budget: Any = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads, "progress": progress}
-    problem = problem_of(data, score, constraints, what="order MCMC", families=families, **budget)
+    problem = problem_of(data, score, constraints, budget, seed=seed, what="order MCMC", families=families)
     if constraints is not None and (constraints.adjacent or constraints.not_ancestor):
         raise FitError("orders are sampled under constraints on single edges only, not under Adjacent or NotAncestor")
     if correct and problem.n > COUNTABLE:
@@ -163,15 +156,15 @@ def order_mcmc(
     sampling = OrderSampling(max_parents, samples, burn_in, thin, chains)
     if dry_run:
         return Plan.of(problem, sampling)
-    _refuse_too_large(rules, checked_limit(memory_limit))
+    _refuse_too_large(rules, checked_limit(budget.memory_limit))
     asked = {"score": problem.score, "constraints": constraints, "families": families, "seed": seed, "correct": correct}
-    with checkpoint_of(checkpoint, "order_mcmc", problem.data, asked | {"sampling": sampling}) as problem.progress.memory:
+    with checkpoint_of(budget.checkpoint, "order_mcmc", problem.data, asked | {"sampling": sampling}) as problem.progress.memory:
         try:
             table = _Table(problem.scores.parent_sets(rules, prune=False))
         except OutOfTime:
             raise _too_early() from None
         need = sampling.memory(problem.n)
-        if need > (available_memory() / 2 if memory_limit is None else checked_limit(memory_limit)):
+        if need > (available_memory() / 2 if budget.memory_limit is None else checked_limit(budget.memory_limit)):
             raise TooLarge(f"{samples:,} samples of {chains} chains would take {bytes_in_words(need)}: ask for fewer samples")
         walks = [_OrderWalk(table, rules, thin, np.random.default_rng([seed, c])) for c in range(chains)]
         finished = _walked(walks, problem, samples, burn_in)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, counted, listed, note, whole
 from suffice.families.named_families import for_search
-from suffice.iteration import OutOfTime, Progress, checked_seconds
+from suffice.iteration import OutOfTime
 from suffice.libraries import sc
+from suffice.limits import NO_LIMITS, Budget, budget_of
 from suffice.remedies import FAMILIES, FAMILY_OPTIONS, Remedy, argument, declaration
 from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
@@ -35,7 +36,8 @@ from suffice.structure.undirected.graph_method import GraphMethod, is_directed
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, LagsLike, Path, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.limits import Limits
 
 
 @overload
@@ -46,12 +48,8 @@ def search(
     method: GraphMethod,
     constraints: Constraints | None = ...,
     seed: int = ...,
-    time_limit: float | None = ...,
-    memory_limit: int | str | None = ...,
-    threads: int | None = ...,
-    progress: bool | None = ...,
     dry_run: Literal[False] = ...,
-    checkpoint: Path | None = ...,
+    **limits: Unpack[Limits],
 ) -> FoundGraph: ...
 @overload
 def search(
@@ -63,12 +61,8 @@ def search(
     lags: LagsLike | None = ...,
     families: FamiliesLike | None = ...,
     seed: int = ...,
-    time_limit: float | None = ...,
-    memory_limit: int | str | None = ...,
-    threads: int | None = ...,
-    progress: bool | None = ...,
     dry_run: Literal[False] = ...,
-    checkpoint: Path | None = ...,
+    **limits: Unpack[Limits],
 ) -> Found: ...
 @overload
 def search(
@@ -80,12 +74,8 @@ def search(
     lags: LagsLike | None = ...,
     families: FamiliesLike | None = ...,
     seed: int = ...,
-    time_limit: float | None = ...,
-    memory_limit: int | str | None = ...,
-    threads: int | None = ...,
-    progress: bool | None = ...,
     dry_run: Literal[True],
-    checkpoint: Path | None = ...,
+    **limits: Unpack[Limits],
 ) -> Plan: ...
 @one_blas_thread
 def search(
@@ -97,12 +87,8 @@ def search(
     lags: LagsLike | None = None,
     families: FamiliesLike | None = None,
     seed: int = 0,
-    time_limit: float | None = None,
-    memory_limit: int | str | None = None,
-    threads: int | None = None,
-    progress: bool | None = None,
     dry_run: bool = False,
-    checkpoint: Path | None = None,
+    **limits: Unpack[Limits],
 ) -> Found | FoundGraph | Plan:
     """The graph that scores best on the data: by default BIC, and `Orders()`, which allows up to three parents.
 
@@ -124,10 +110,11 @@ def search(
     A method whose edges have no direction (`GraphicalLasso`, `Neighbourhoods`, ...) gives a `FoundGraph`; there, an edge that
     constraints forbid or require is one in either direction. `Moments` of real columns are data enough for the first two.
 
-    `time_limit` is in seconds; when it is reached, or on Ctrl-C, the best graph so far is returned. `memory_limit` bounds what
-    the search takes beside the data. `dry_run=True` only estimates the cost. `progress` shows the best score so far on standard
-    error: by default on a terminal, after a second. With `checkpoint`, a directory, a search that was killed or stopped goes on
-    when it is called again, and ends in the same bits (docs/scaling.md).
+    `limits` are those of all long calls (`suffice.limits`). When `time_limit`, in seconds, is reached, or on Ctrl-C, the best
+    graph so far is returned. `memory_limit` bounds what the search takes beside the data, `threads` are as many as there are
+    processors. `progress` shows the best score so far on standard error: by default on a terminal, after a second. With
+    `checkpoint`, a directory, a search that was killed or stopped goes on when it is called again, and ends in the same bits
+    (docs/scaling.md). `dry_run=True` only estimates the cost.
 
     >>> rows = {"rain": list("nnyy") * 8, "wet": list("nnyn") * 8, "moon": list("nf") * 4 + list("fn") * 12}
     >>> found = search(rows)
@@ -138,31 +125,32 @@ def search(
     (('x[-1]', 'x'),)
     """
     chosen: Method = _checked(Orders() if method is None else method, "run", METHODS)
-    budget: Any = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads, "progress": progress}
+    budget = budget_of("search", limits)
     rows = window_of(data, lags)
     if isinstance(data, Sequences) and not is_directed(chosen):
         raise DataError(f"{type(chosen).__name__} finds graphs without directions, and steps of sequences have one: time's")
-    problem = problem_of(rows, score, constraints, method=chosen, what=type(chosen).__name__, families=families, **budget)
+    problem = problem_of(
+        rows, score, constraints, budget, seed=seed, method=chosen, what=type(chosen).__name__, families=families
+    )
     chosen, problem = with_most_parents(chosen, problem)
     chosen = within_gathered(chosen, problem, asked=method is not None)
     tell_of_few_rows(chosen, problem)
     if dry_run:
         return Plan.of(problem, chosen)
-    if checkpoint is not None and not is_directed(chosen):
+    if budget.checkpoint is not None and not is_directed(chosen):
         raise FitError(f"{type(chosen).__name__} keeps no checkpoint: searches for directed graphs do, and bootstrap")
     if is_directed(chosen) and (limit := model_limit(problem.variables, problem.families)):
         note(limit)
 
     def ask(place: StepWindow) -> Found:
-        left = None if time_limit is None else max(time_limit - problem.progress.seconds, 1e-3)
-        there = problem_of(place, score, constraints, **budget | {"time_limit": left})
+        there = problem_of(place, score, constraints, budget.left(problem.progress), seed=seed)
         there.progress.memory = problem.progress.memory
         found: Found = found_by(*with_most_parents(elsewhere(chosen), there))
         return found
 
     asked = {"score": problem.score, "method": chosen, "constraints": constraints, "lags": lags, "families": families}
-    asked |= {"seed": seed, "memory_limit": memory_limit}
-    with checkpoint_of(checkpoint, "search", problem.data, asked) as problem.progress.memory:
+    asked |= {"seed": seed, "memory_limit": budget.memory_limit}
+    with checkpoint_of(budget.checkpoint, "search", problem.data, asked) as problem.progress.memory:
         found: Found | FoundGraph = found_by(chosen, problem)
         if isinstance(found, Found):
             for remark in found.remarks_with_remedies:
@@ -176,7 +164,7 @@ def search(
 def with_most_parents(method: Method, problem: Problem) -> tuple[Method, Problem]:
     """A maximum of parents that is only the method's default gives way to that of the constraints, of the variables they name.
 
-    >>> from suffice import MaxParents
+    >>> from suffice.constraints import MaxParents
     >>> rows = {name: ["u", "v"] for name in "abcdef"}
     >>> method, problem = with_most_parents(Orders(), problem_of(rows, None, MaxParents(None, {"a": 5})))
     >>> method.max_parents, problem.rules.max_parents.tolist()
@@ -266,12 +254,9 @@ def problem_of(
     data: Any,
     score: Any,
     constraints: Constraints | None,
+    budget: Budget = NO_LIMITS,
     *,
     seed: int = 0,
-    time_limit: float | None = None,
-    memory_limit: int | str | None = None,
-    threads: int | None = None,
-    progress: bool | None = None,
     what: str = "searching",
     method: Any = None,
     families: Mapping[str, Any] | None = None,
@@ -285,8 +270,6 @@ def problem_of(
     if constraints is not None and not isinstance(constraints, Constraints):
         raise FitError(f"constraints are Forbid(...) + Require(...) + Tiers(...), not {constraints!r}")
     seed = whole(seed, "a seed", 0)
-    threads = None if threads is None else whole(threads, "threads", 1)
-    checked_seconds(time_limit)
     lags: Mapping[str, int] | None = None
     if isinstance(data, Sequences):
         raise DataError(
@@ -319,9 +302,9 @@ def problem_of(
         _checked(BIC() if score is None else score, "of_regression" if regressions else "local", SCORES),
         replace(_rules(constraints or Constraints(), variables, method, regressions), names=tuple(v.name for v in variables)),
         seed,
-        threads,
-        None if memory_limit is None else float(checked_limit(memory_limit)),
-        Progress(what, time_limit, progress),
+        budget.threads,
+        None if budget.memory_limit is None else float(checked_limit(budget.memory_limit)),
+        budget.watch(what),
         constraints,
         lags,
         regressions,

@@ -201,7 +201,7 @@ def _tell_plan(given: Options) -> None:
     wanted: dict[str, Any] = {"dry_run": True, **given.limits, **given.asked}
     del wanted["time_limit"]
     n = given.bootstrap
-    plan = search(given.rows, method=given.how, **wanted) if n is None else bootstrap(given.rows, given.how, n, **wanted)
+    plan = search(given.rows, method=given.how, **wanted) if n is None else bootstrap(given.rows, method=given.how, n=n, **wanted)
     print(json.dumps(plan.to_dict(), ensure_ascii=False) if given.as_json else plan)
 
 
@@ -214,7 +214,9 @@ def _search(given: Options) -> tuple[Any, Any]:
     if not found.finished:
         say("note: the search was stopped before its end; this is the best graph so far")
     n, place = given.bootstrap, given.places.bootstrap
-    strengths = None if n is None else bootstrap(given.rows, given.how, n, checkpoint=place, **given.asked, **given.limits)
+    strengths = (
+        None if n is None else bootstrap(given.rows, method=given.how, n=n, checkpoint=place, **given.asked, **given.limits)
+    )
     given.places.tidy()
     return found, strengths
 
@@ -270,7 +272,7 @@ def _learn_from_incomplete(given: Options) -> None:
         say("note: structural EM was stopped before its end; this is the best network so far")
     told = [run.explain(e) for e in sorted({*run.cpdag.directed, *run.cpdag.undirected})] if given.explain else None
     n, place = given.bootstrap, given.places.bootstrap
-    strengths = None if n is None else bootstrap(given.rows, given.how, n, checkpoint=place, **again)
+    strengths = None if n is None else bootstrap(given.rows, method=given.how, n=n, checkpoint=place, **again)
     given.places.tidy()
     with then_printed(found_in_words(run, None, told, strengths, as_json=given.as_json)):
         if given.out is not None:

@@ -93,7 +93,7 @@ def _nile(working: Working) -> None:
     )
     known = {node: ["intercept", "coefficients"] for node in ("level", "flow")}  # only the variances are learned
     with working("EM by Kalman smoother"):
-        found = em(start, years, hidden=[Real("level")], start=start, first=Diffuse(), fixed=known, accelerate=Squarem())
+        found = em(start, years, hidden=[Real("level")], start=start, first=Diffuse(), fixed=known, method=Squarem())
     chain: Any = found.model
     noise, step = float(chain["flow"].variance), float(chain["level"].variance)
     print(f"Variance of the noise {noise:,.0f}, of the level's steps {step:,.0f}; ln p {found.trace[-1].log_likelihood:.4f}.\n")

@@ -184,4 +184,4 @@ def _strengths(steps: Sequences, lags: int, how: Any, n: int, asked: dict[str, A
     """How often each edge is found in resamples of the sequences."""
     from suffice.recipes.resampling import bootstrap
 
-    return bootstrap(steps, how, n, lags=lags, checkpoint=place, **asked)
+    return bootstrap(steps, method=how, n=n, lags=lags, checkpoint=place, **asked)

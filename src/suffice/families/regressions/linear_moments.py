@@ -90,7 +90,8 @@ def common_line(
 def fitted_line(family: Any, child: Variable, parents: Sequence[Variable], seen: Any) -> Any:
     """The linear regression of largest likelihood (less a ridge) from moments: what IRLS finds in the rows.
 
-    >>> from suffice import Linear, Real
+    >>> from suffice import Real
+    >>> from suffice.regressions import Linear
     >>> from suffice.statistics import Moments
     >>> s = Moments((), ("x", "y"), [0], [4.0], [[1.0, 2.0]], [[[4.0, 2.0], [2.0, 3.0]]])
     >>> fitted_line(Linear(), Real("y"), [Real("x")], s).coefficients

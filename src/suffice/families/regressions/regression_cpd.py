@@ -39,7 +39,8 @@ class RegressionCpd(Cpd):
     binomial, else 1. `fitted` has log-likelihood, deviance, covariance and so on after a fit. `centre` is where sums over rows
     are taken from: it keeps digits and changes no probability.
 
-    >>> from suffice import Count, Logistic, PoissonLog, Real
+    >>> from suffice import Count, Logistic, Real
+    >>> from suffice.regressions import PoissonLog
     >>> RegressionCpd(Count("n"), (Real("x"), Finite("z", ["a", "b"])), PoissonLog(), 0.5, [2.0, -1.0])
     p(n | x, z), Poisson regression, log link
     term         estimate
@@ -250,7 +251,8 @@ class RegressionCpd(Cpd):
     def same(self, other: RegressionCpd) -> bool:
         """Whether two regressions of a node are the same numbers, whatever the order of the parents and the ridge they came by.
 
-        >>> from suffice import Linear, Real
+        >>> from suffice import Real
+        >>> from suffice.regressions import Linear
         >>> x, z = Real("x"), Real("z")
         >>> a, b = (RegressionCpd(Real("y"), p, Linear(), 1.0, c) for p, c in (((x, z), [2.0, 3.0]), ((z, x), [3.0, 2.0])))
         >>> a.same(b)
@@ -339,7 +341,7 @@ class RegressionCpd(Cpd):
     def moments(self, columns: Columns, n: int) -> tuple[Array, Array]:
         """The mean and the variance of a number in each of n rows; of trials, of the number of successes in them.
 
-        >>> from suffice import NegativeBinomialLog
+        >>> from suffice.regressions import NegativeBinomialLog
         >>> from suffice import Count
         >>> RegressionCpd(Count("n"), (), NegativeBinomialLog(), 0.0, [], dispersion=0.5).moments({}, 1)
         (array([1.]), array([1.5]))
@@ -351,7 +353,8 @@ class RegressionCpd(Cpd):
     def distribution(self, columns: Columns, n: int) -> Any:
         """The distribution of a number in each of n rows, as scipy has it.
 
-        >>> from suffice import Linear, Real
+        >>> from suffice import Real
+        >>> from suffice.regressions import Linear
         >>> RegressionCpd(Real("y"), (), Linear(), 2.0, []).distribution({}, 1).cdf(2.0)
         array([0.5])
         """
@@ -363,7 +366,7 @@ class RegressionCpd(Cpd):
     def quantiles(self, columns: Columns, q: Array) -> Array:
         """The smallest value of a number that its distribution does not exceed with probability q, in each row.
 
-        >>> from suffice import PoissonLog
+        >>> from suffice.regressions import PoissonLog
         >>> from suffice import Count
         >>> RegressionCpd(Count("n"), (), PoissonLog(), 0.0, []).quantiles({}, np.array([0.1, 0.5, 0.99]))
         array([0., 1., 4.])

@@ -137,9 +137,13 @@ class ChainComponents:
     def parts(self, n: int) -> list[ChainComponents]:
         """Every n-th sequence of each block; what was counted is in the first part."""
         if n > self.sequences.n_sequences:
-            raise FitError(f"batches={n} needs as many sequences, and there are {self.sequences.n_sequences:,}: take fewer")
+            raise FitError(
+                f"Incremental(batches={n}) needs as many sequences, and there are {self.sequences.n_sequences:,}: take fewer"
+            )
         if not self.step.hold:
-            raise FitError("batches= cannot be used here: the sequences are elsewhere, or do not fit into memory; leave it out")
+            raise FitError(
+                "Incremental(batches) cannot be used here: the sequences are elsewhere, or do not fit into memory; leave it out"
+            )
         nothing = replace_counts(self.shown)
         result = []
         for i in range(n):

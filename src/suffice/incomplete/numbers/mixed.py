@@ -240,7 +240,9 @@ class MixedComponents:
     def parts(self, n: int) -> list[MixedComponents]:
         """Every n-th row of each component; what has moments is in the first part."""
         if not self.step.hold:
-            raise FitError("batches= cannot be used here: the rows are elsewhere, or do not fit into memory; leave it out")
+            raise FitError(
+                "Incremental(batches) cannot be used here: the rows are elsewhere, or do not fit into memory; leave it out"
+            )
         nothing = ReducedRows(self.shown._replace(counts=np.zeros_like(self.shown.counts), moments={}), {}, {})
         result = []
         for i in range(n):

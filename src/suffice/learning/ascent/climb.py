@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice, pairwise
@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from suffice.errors import FitError, ModelError, Sentence, SufficeError, note
+from suffice.earlier import tell_of_argument
+from suffice.errors import ArgumentError, FitError, ModelError, Sentence, SufficeError, note, whole
 from suffice.iteration import NOTHING, Iteration, Memory, OutOfTime, Packed, Progress
 from suffice.learning.ascent.packed_parameters import Numbers, numbers_of, with_numbers
 
@@ -66,6 +67,16 @@ class FellError(SufficeError):
     """The objective fell, which EM rules out: an error in this program, not in the data."""
 
 
+class EmMethod(Protocol):
+    """How EM climbs."""
+
+    def steps(self, problem: Any, begin: Point) -> Iterator[Point]:
+        """The points that follow a beginning, without end."""
+
+    def end(self, way: Climb) -> None:
+        """What is left to do after the last of them."""
+
+
 @dataclass(frozen=True)
 class Squarem:
     """Acceleration: every third point is extrapolated from the two steps before it, and kept only if it is better.
@@ -76,6 +87,56 @@ class Squarem:
     >>> Squarem()
     Squarem()
     """
+
+    def steps(self, problem: Any, begin: Point) -> Iterator[Point]:
+        return accelerated(problem, begin)
+
+    def end(self, way: Climb) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True)
+class Incremental:
+    """Incremental EM: an M-step after each of so many batches of the data, one pass over them an iteration.
+
+    The trace has the free energy, a bound on the objective, and the objective itself at its end (Neal & Hinton 1998).
+
+    >>> Incremental(10)
+    Incremental(batches=10)
+    """
+
+    batches: int
+
+    def __post_init__(self) -> None:
+        whole(self.batches, "batches", 1)
+
+    def steps(self, problem: Any, begin: Point) -> Iterator[Point]:
+        return incremental(problem, begin, self.batches)
+
+    def end(self, way: Climb) -> None:
+        way.settle()
+
+
+OLD = ("accelerate", "batches", "m_step")
+"""How 0.1 called a method of EM."""
+
+
+def em_method_of(given: Mapping[str, Any]) -> EmMethod | None:
+    """How EM climbs: `method=`, or what `accelerate=` and `batches=` said in 0.1; None is the plain way."""
+    method = given["method"]
+    if given.get("accelerate") is not None:
+        tell_of_argument("accelerate=Squarem()", "method=Squarem()")
+        method = given["accelerate"]
+    if given.get("batches") is not None:
+        tell_of_argument("batches=10", "method=Incremental(10)")
+        method = Incremental(given["batches"])
+    if given.get("m_step") is not None:
+        if given["m_step"] != "gradient":
+            raise ArgumentError(f'm_step= is no longer taken, and was "gradient", not {given["m_step"]!r}')
+        tell_of_argument('m_step="gradient"', "what families without a closed form do anyway")
+    if method is not None and (isinstance(method, type) or not hasattr(method, "steps")):
+        raise FitError(f"the method of EM is Squarem(), Incremental(10) or left out, not {method!r}")
+    return method
 
 
 @dataclass(eq=False)
@@ -252,11 +313,9 @@ def evaluated(problem: Climbable, parameters: Any, plain: bool = True) -> Point:
     return Point(parameters, expected.statistic, objective, expected.log_likelihood, plain)
 
 
-def steps_of(problem: Any, begin: Point, accelerate: Squarem | None = None, batches: int | None = None) -> Iterator[Point]:
+def steps_of(problem: Any, begin: Point, method: EmMethod | None = None) -> Iterator[Point]:
     """The points that follow a beginning, without end."""
-    if batches is not None:
-        return incremental(problem, begin, batches)
-    return plain(problem, begin) if accelerate is None else accelerated(problem, begin)
+    return plain(problem, begin) if method is None else method.steps(problem, begin)
 
 
 def plain(problem: Climbable, point: Point) -> Iterator[Point]:

@@ -184,7 +184,9 @@ class ChainProblem(ParameterProblem):
     def parts(self, n: int) -> list[ParameterProblem]:
         """The same sequences in n parts."""
         if isinstance(self.first_slices, Stationary):
-            raise FitError(f"batches= cannot be used with {FIRST_STATIONARY}, whose M-step needs all first steps; leave it out")
+            raise FitError(
+                f"Incremental(batches) cannot be used with {FIRST_STATIONARY}, whose M-step needs all first steps; leave it out"
+            )
         return super().parts(n)
 
     @property

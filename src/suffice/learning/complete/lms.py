@@ -57,7 +57,7 @@ class LmsRun(Run[Any]):
 
     >>> import suffice as sf
     >>> rows = {"x": [0.0, 1.0, 2.0, 3.0] * 50, "y": [1.0, 3.0, 5.0, 7.5] * 50}
-    >>> run = sf.lms("y", rows, parents=["x"], family=sf.Linear(), passes=2)
+    >>> run = sf.regressions.lms("y", rows, parents=["x"], family=sf.regressions.Linear(), passes=2)
     >>> run.n_iterations, run.model.terms
     (2, ('x',))
     """

@@ -205,11 +205,13 @@ class ParameterProblem(ReducedTask):
     def parts(self, n: int) -> list[ParameterProblem]:
         """The same rows in n parts, for incremental EM."""
         if self.fixed or self.entries:
-            raise FitError(f"batches= cannot be used with {argument('fixed')}: leave one of them out")
+            raise FitError(f"Incremental(batches) cannot be used with {argument('fixed')}: leave one of them out")
         if self.conventions.loose:
-            raise FitError("batches= cannot be used with hidden numbers, whose scale moves with each M-step: leave it out")
+            raise FitError(
+                "Incremental(batches) cannot be used with hidden numbers, whose scale moves with each M-step: leave it out"
+            )
         if any(node.iterative for node in self.others):
-            raise FitError("batches= cannot be used here: a family takes steps of its own; leave it out")
+            raise FitError("Incremental(batches) cannot be used here: a family takes steps of its own; leave it out")
         return [replace(self, components=part) for part in self.components.parts(n)]
 
     def joined(self, statistics: Sequence[Statistic]) -> Statistic:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, counted, listed, note, whole
 from suffice.inference.sampling.boltzmann import Array
-from suffice.iteration import Iteration, OutOfTime, Progress, Run, checked_seconds
+from suffice.iteration import Iteration, OutOfTime, Progress, Run
 from suffice.learning.principles import MACHINE
 from suffice.learning.undirected.descent import Descent, Learned, PseudoSums
+from suffice.limits import budget_of
 from suffice.models.rbm import RBM
 from suffice.models.undirected.visible import VisibleColumns, refuse_missing_cells
 from suffice.objectives import L1, L2, ContrastiveDivergence, as_penalties
@@ -23,6 +24,7 @@ from suffice.statistics import Request
 
 if TYPE_CHECKING:
     from suffice.argument_types import RowsLike
+    from suffice.limits import Limits
     from suffice.objectives import PenaltyLike
 
 TRIED = 1000
@@ -66,8 +68,7 @@ def rbm(
     epochs: int = 10,
     batch: int = 100,
     seed: int = 0,
-    time_limit: float | None = None,
-    progress: bool | None = None,
+    **limits: Unpack[Limits],
 ) -> RbmRun:
     """A restricted Boltzmann machine of the columns with so many hidden units.
 
@@ -79,7 +80,8 @@ def rbm(
     rows.
 
     The trace has an estimate of the mean over rows of Σᵢ ln p(vᵢ | all others), from one cell of each of 1,000 rows. The result
-    depends on `seed`, not on the number of threads. `converged` says that all passes were made.
+    depends on `seed`, not on the number of threads. `converged` says that all passes were made. Its limits are `time_limit` and
+    `progress`.
 
     >>> rng = np.random.default_rng(0)
     >>> side = rng.random(2000) < 0.5
@@ -89,6 +91,7 @@ def rbm(
     >>> machine.n_parameters, run.trace[0].objective < run.objective
     (20, True)
     """
+    budget = budget_of("rbm", limits, without=["memory_limit", "threads", "checkpoint"])
     goal = ContrastiveDivergence() if objective is None else objective
     MACHINE.check(goal)
     n_hidden, passes = whole(hidden, "the number of hidden units", 1), whole(epochs, "the number of epochs", 1)
@@ -97,7 +100,7 @@ def rbm(
     columns, means = _summary(rows)
     by = _checked_rate(rate, columns)
     l1, l2 = (x / rows.weight for x in _amounts(penalty))
-    watch: Progress[Any] = Progress("rbm", checked_seconds(time_limit), progress)
+    watch = budget.watch("rbm")
     deadline = watch.start + (watch.time_limit or np.inf)
     momentum = _checked_share(momentum)
     descent = Descent(columns, goal.steps, goal.persistent, batch, by, momentum, l1, l2, seed, deadline)

@@ -85,7 +85,8 @@ def advising(way_out: Callable[[NoFormula], str] | str) -> Iterator[None]:
 def words(cpd: Any) -> str:
     """What kind of regression it is.
 
-    >>> from suffice import Logistic, RegressionCpd
+    >>> from suffice import Logistic
+    >>> from suffice.results import RegressionCpd
     >>> from suffice import Finite
     >>> words(RegressionCpd(Finite("y", ["no", "yes"]), (), Logistic(), [0.0], [[]]))
     'logistic regression'
@@ -114,8 +115,8 @@ def closed(cpd: Any) -> Any:
     """A distribution as a table, a conditional Gaussian or Poisson rates; open regressions are refused.
 
     >>> from suffice import Real
-    >>> from suffice import RegressionCpd
-    >>> from suffice import Linear
+    >>> from suffice.results import RegressionCpd
+    >>> from suffice.regressions import Linear
     >>> closed(RegressionCpd(Real("y"), (Finite("z", ["a", "b"]), Real("x")), Linear(), 1.0, [2.0, 0.5])).intercept
     array([1., 3.])
     """
@@ -150,7 +151,8 @@ def reduced(
     nodes whose distributions matter: targets, what is observed, and all above them, if nothing is said.
 
     >>> from suffice import Gaussian
-    >>> from suffice import Logistic, RegressionCpd
+    >>> from suffice import Logistic
+    >>> from suffice.results import RegressionCpd
     >>> from suffice import BayesNet
     >>> from suffice import Real
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")

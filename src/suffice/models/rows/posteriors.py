@@ -347,7 +347,8 @@ def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Itera
     """What the open regressions add; the factor of a target that is a number is left to the caller.
 
     >>> from suffice import Gaussian
-    >>> from suffice import Logistic, RegressionCpd
+    >>> from suffice import Logistic
+    >>> from suffice.results import RegressionCpd
     >>> from suffice import BayesNet
     >>> from suffice import Real
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")

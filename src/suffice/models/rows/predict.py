@@ -230,7 +230,8 @@ class Predict:
     """The step that finds the posterior of a target in a block of rows: exact, or by n draws where it has no formula.
 
     >>> from suffice import Gaussian
-    >>> from suffice import Logistic, RegressionCpd
+    >>> from suffice import Logistic
+    >>> from suffice.results import RegressionCpd
     >>> from suffice import BayesNet
     >>> from suffice import Real
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, note
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.graphs import Dag
-from suffice.iteration import Progress, checked_seconds
+from suffice.iteration import Progress
 from suffice.learning.ascent.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
 from suffice.learning.em import EmRun, checked_numbers, run_of
 from suffice.learning.incomplete.beginnings import beginnings
@@ -24,6 +24,7 @@ from suffice.learning.incomplete.task import task_of
 from suffice.learning.latent.factor_analysis import FactorMoments, FactorWay
 from suffice.learning.latent.factor_problem import FactorProblem, with_common_noise
 from suffice.learning.latent.mixture_setup import Diagonal, Spherical
+from suffice.limits import Limits, options_of
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimates.hidden_numbers import conventions_in_words, rotations
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
@@ -60,22 +61,28 @@ class _Asked:
         return tuple(f"{self.name}{i + 1}" for i in range(k)) if k > 1 else (self.name,)
 
 
+class FactorOptions(Limits, total=False):
+    """What `factors` takes besides: the limits of long calls, when a climb ends, and what factors are called."""
+
+    name: str
+    """The name of a factor, to which a number is added where there are several: "factor"."""
+    tol: float
+    """In nats: a climb ends when an iteration gains no more (1e-6); 0 makes all of `max_iter`."""
+    max_iter: int
+    """The most iterations of a climb: 500."""
+
+
 @one_blas_thread
 def factors(
     data: RowsLike | Statistics,
     k: SizesLike = 1,
     *,
     noise: Diagonal | Spherical | None = None,
-    name: str = "factor",
+    choose: Penalised | HeldOut | None = None,
     starts: int = 3,
     start: Mapping[str, float] | Sequence[float] | Array | None = None,
     seed: int = 0,
-    tol: float = 1e-6,
-    max_iter: int = 500,
-    choose: Penalised | HeldOut | None = None,
-    threads: int | None = None,
-    progress: bool | None = None,
-    time_limit: float | None = None,
+    **options: Unpack[FactorOptions],
 ) -> FactorsRun:
     """`k` hidden numbers that explain the real columns of the data: x = mean + loadings · factors + noise, by maximum likelihood.
 
@@ -88,7 +95,8 @@ def factors(
 
     The climb begins at `starts` places, and the best end is kept; or at `start`, the noise of each column, {column: variance} or
     in the order of the columns. Noise that falls to zero (a Heywood case) stops at a millionth of the column's variance, and is
-    reported. Other graphs, priors, finite columns beside: `em(dag, data, hidden=[Real("ability")])`.
+    reported. `tol`, `max_iter` and the limits `time_limit`, `threads` and `progress` are as in `em`. Other graphs, priors, finite
+    columns beside: `em(dag, data, hidden=[Real("ability")])`.
 
     >>> rows = {"a": [1.0, 2.5, 3.0, 5.0, 3.0, 2.5], "b": [1.1, 3.0, 2.0, 4.0, 3.5, 2.5], "c": [2.0, 2.5, 2.0, 4.0, 3.5, 3.5]}
     >>> run = factors(rows)
@@ -97,16 +105,20 @@ def factors(
     >>> run.model.dag
     Dag('factor -> a; factor -> b; factor -> c')
     """
+    own, budget = options_of(
+        "factors", options, FactorOptions, without=["memory_limit", "checkpoint"], name="factor", tol=1e-6, max_iter=500
+    )
+    name = own["name"]
     spherical = isinstance(_checked_noise(noise), Spherical)
     rows = data if isinstance(data, Statistics) else _numbers(scan(data))
     variables = _columns(rows, name)
-    tol, max_iter, seed, _, _ = checked_numbers(tol, max_iter, seed, starts, None)
+    tol, max_iter, seed, _ = checked_numbers(own["tol"], own["max_iter"], seed, starts)
     weight = rows.weight if isinstance(rows, Statistics) else rows.n_rows
     sizes, judge = checked_sizes(k, max(1, int(weight)), "factors", "rows"), checked_judge(choose, "factors", classes=False)
     if isinstance(judge, HeldOut) and isinstance(rows, Statistics):
         raise DataError("HeldOut() needs rows, and statistics have none: choose by BIC() or AIC()")
-    watch: Progress[Any] = Progress("factors", checked_seconds(time_limit), progress)
-    asked = _Asked(spherical, name, tuple(variables), starts, start, seed, tol, max_iter, threads, watch)
+    watch = budget.watch("factors")
+    asked = _Asked(spherical, name, tuple(variables), starts, start, seed, tol, max_iter, budget.threads, watch)
     try:
         given = _covariances(rows, asked)
         if isinstance(k, (int, np.integer)):

@@ -6,25 +6,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from suffice.blas import one_blas_thread
+from suffice.earlier import tell_of_argument
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listed, nearest, note
 from suffice.families.protocol.family import Estimate
 from suffice.graphs.lagged import relative_name, unrolled_name
 from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import checked_first
-from suffice.iteration import Progress, checked_seconds
-from suffice.learning.ascent.climb import Climb, Point, Squarem, evaluated, from_starts, steps_of
+from suffice.iteration import Progress
+from suffice.learning.ascent.climb import Climb, EmMethod, Point, em_method_of, evaluated, from_starts, steps_of
 from suffice.learning.chains.chain_covariance import StateProblem, permuted, permuted_statistic
 from suffice.learning.chains.chain_start import StateStarts
 from suffice.learning.chains.chain_task import chain_task_of, checked_sequences
 from suffice.learning.em import checked_numbers
 from suffice.learning.incomplete.starts import FEW
 from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, Spherical, Tied, groups
+from suffice.limits import Limits, options_of
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_answers import best_log_prob
 from suffice.recipes.latent.choices import ICL, Optimum, best_of, checked_judge, checked_sizes
@@ -34,7 +36,7 @@ from suffice.structure.undirected.selection import HeldOut
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FitsNodes, PriorLike, SizesLike
+    from suffice.argument_types import FamiliesLike, PriorLike, SizesLike
     from suffice.incomplete.first_slices import First
     from suffice.scores import Penalised
 
@@ -56,32 +58,41 @@ class _HmmTask:
     seed: int
     tol: float
     max_iter: int
-    accelerate: Squarem | None
+    method: EmMethod | None
     watch: Progress[Any]
+
+
+class HmmOptions(Limits, total=False):
+    """What `hmm` takes besides: the limits of long calls, how states begin and stay, how it climbs."""
+
+    name: str
+    """The name of the hidden state: "state"."""
+    sticky: float
+    """So many imagined steps more that stay in their state, for each state: 0."""
+    first: First | None
+    """How sequences begin: `Free()`, the default, `Stationary()` or `Given(...)`."""
+    method: EmMethod | None
+    """How EM climbs: `Squarem()`, as in `em`."""
+    tol: float
+    """In nats: a climb ends when an iteration gains no more (1e-6); 0 makes all of `max_iter`."""
+    max_iter: int
+    """The most iterations of a climb: 500."""
 
 
 @one_blas_thread
 def hmm(
     sequences: Sequences,
     k: SizesLike,
-    *,
     covariance: Kind | Mapping[str, Kind] | None = None,
-    families: Mapping[str, FitsNodes | Kind] | None = None,
-    name: str = "state",
-    sticky: float = 0.0,
+    *,
+    families: FamiliesLike | None = None,
     prior: PriorLike | None = None,
     estimate: Estimate | None = None,
-    first: First | None = None,
+    choose: Penalised | ICL | HeldOut | None = None,
     starts: int = 10,
     start: Chain | HmmRun | None = None,
     seed: int = 0,
-    tol: float = 1e-6,
-    max_iter: int = 500,
-    choose: Penalised | ICL | HeldOut | None = None,
-    accelerate: Squarem | None = None,
-    threads: int | None = None,
-    progress: bool | None = None,
-    time_limit: float | None = None,
+    **options: Unpack[HmmOptions],
 ) -> HmmRun:
     """A hidden Markov model of `k` states: the chain `state[-1] -> state -> every column` of the sequences, learned by EM.
 
@@ -91,13 +102,15 @@ def hmm(
     in `em`. Missing cells are summed out exactly. A column called `name` holds labels: states where they are known, which then
     are no longer numbered but named as there.
 
-    `sticky` imagines so many steps more that stay in their state, for each state. `first` says how sequences begin: `Free()`
-    (the default), `Stationary()` or `Given(...)`. `k` may be several numbers, `range(1, 6)`: then `choose` takes the best, by
-    `BIC()` (the default; N is the number of steps), `AIC()`, `ICL()` or `HeldOut(folds=5)`, which holds out whole sequences.
+    `name` is what the states are called together. `sticky` imagines so many steps more that stay in their state, for each state.
+    `first` says how sequences begin: `Free()` (the default), `Stationary()` or `Given(...)`. `k` may be several numbers,
+    `range(1, 6)`: then `choose` takes the best, by `BIC()` (the default; N is the number of steps), `AIC()`, `ICL()` or
+    `HeldOut(folds=5)`, which holds out whole sequences.
 
     EM climbs from `starts` starts, drawn by `seed`, and keeps the best; `run.optima` has the end of each. Or `start` is one:
     a `Chain` or another run. A climb ends when an iteration gains no more than `tol`. Without a prior a state may
     collapse onto a point: that start is given up, and reported. States are numbered by falling weight, whatever the start.
+    `method`, `tol`, `max_iter` and the limits `time_limit`, `threads` and `progress` are as in `em`.
 
     >>> from suffice import sequences
     >>> x = [0.1, -0.2, 0.0, 0.2, 5.1, 4.9, 5.2, 5.0, 4.8, 0.1, -0.1, 0.0, 0.2, 0.1]
@@ -107,19 +120,28 @@ def hmm(
     >>> run.model.template
     Template('state[-1] -> state; state -> x')
     """
+    own, budget = options_of(
+        "hmm",
+        options,
+        HmmOptions,
+        without=["memory_limit", "checkpoint"],
+        old=["accelerate"],
+        name="state",
+        sticky=0.0,
+        tol=1e-6,
+        max_iter=500,
+    )
+    name, method = own["name"], em_method_of(own)
     rows = checked_sequences(sequences)
     sizes = checked_sizes(k, rows.n_rows, "states", "steps")
-    tol, max_iter, seed, _, _ = checked_numbers(tol, max_iter, seed, starts, None)
+    tol, max_iter, seed, _ = checked_numbers(own["tol"], own["max_iter"], seed, starts)
     judge = checked_judge(choose, "states")
     if len(sizes) > 1 and start is not None:
         raise FitError("a start has a number of states of its own: give k as that number")
-    if accelerate is not None and not isinstance(accelerate, Squarem):
-        raise FitError(f"accelerate is Squarem() or left out, not {accelerate!r}")
     kinds, others = _kinds(covariance, families, rows, name)
-    how = {"prior": prior, "estimate": estimate, "first": checked_first(first), "threads": threads}
-    watch: Progress[Any] = Progress("hmm", checked_seconds(time_limit), progress)
-    sure = _checked_sticky(sticky)
-    task = _HmmTask(kinds, others, name, sure, how, starts, start, seed, tol, max_iter, accelerate, watch)
+    how = {"prior": prior, "estimate": estimate, "first": checked_first(own["first"]), "threads": budget.threads}
+    watch, sure = budget.watch("hmm"), _checked_sticky(own["sticky"])
+    task = _HmmTask(kinds, others, name, sure, how, starts, start, seed, tol, max_iter, method, watch)
     try:
         if isinstance(k, (int, np.integer)):
             return _learned(rows, sizes[0], task)[0]
@@ -146,6 +168,8 @@ def _kinds(covariance: Any, families: Any, rows: Sequences, name: str) -> tuple[
         if column not in schema:
             raise FitError(f"{FAMILY} speaks of {column!r}, which is not a column of the data{nearest(str(column), schema)}")
     kinds = {n: f for n, f in said.items() if isinstance(f, KINDS)}
+    if kinds:
+        tell_of_argument("families={'x': Diagonal()} of hmm", "covariance={'x': Diagonal()}")
     others = {n: f for n, f in said.items() if n not in kinds}
     own = {n: v for n, v in schema.items() if n not in others}
     if kinds and covariance is not None and not isinstance(covariance, Mapping):
@@ -208,7 +232,9 @@ def _climbs(problem: StateProblem, hidden: Finite, task: _HmmTask) -> tuple[list
             task.watch.check(f"{hidden.n_states} states, {where}: {way.point.objective:,.3f}")
 
         way.point = evaluated(problem, way.point.parameters())
-        way.run(steps_of(problem, way.point, task.accelerate), task.tol, task.max_iter, watch)
+        way.run(steps_of(problem, way.point, task.method), task.tol, task.max_iter, watch)
+        if task.method is not None:
+            task.method.end(way)
 
     def begin(drawn: Any) -> Climb:
         return Climb(problem, Point(drawn, None, -np.inf, -np.inf))

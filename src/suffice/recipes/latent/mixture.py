@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
+from suffice.earlier import tell_of_argument
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, note
@@ -24,6 +25,7 @@ from suffice.learning.em import checked_numbers
 from suffice.learning.latent.mixture_parts import CollapsedClass
 from suffice.learning.latent.mixture_setup import Mixture, Table
 from suffice.learning.latent.mixture_start import Starts, given_start, start_at
+from suffice.limits import Limits, options_of
 from suffice.models.bayes_net import BayesNet
 from suffice.recipes.latent.choices import ICL, Optimum, best_of, checked_judge, checked_sizes
 from suffice.recipes.latent.mixture_run import MixtureRun
@@ -33,7 +35,7 @@ from suffice.structure.undirected.selection import HeldOut
 from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import Path, PriorLike, RowsLike, SizesLike
+    from suffice.argument_types import PriorLike, RowsLike, SizesLike
     from suffice.learning.latent.mixture_setup import Kind
     from suffice.scores import Penalised
 
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 class _MixtureTask:
     """What was asked, checked."""
 
-    families: Any
+    covariance: Any
     name: str
     prior: Prior | None
     how: Estimate
@@ -55,30 +57,35 @@ class _MixtureTask:
     watch: Progress[Any]
 
 
+class MixtureOptions(Limits, total=False):
+    """What `mixture` takes besides: the limits of long calls, when a climb ends, and what the class is called."""
+
+    name: str
+    """The name of the hidden class: "class"."""
+    tol: float
+    """In nats: a climb ends when an iteration gains no more (1e-6); 0 makes all of `max_iter`."""
+    max_iter: int
+    """The most iterations of a climb: 500."""
+
+
 @one_blas_thread
 def mixture(
     data: RowsLike,
     k: SizesLike,
-    families: Kind | Mapping[str, Kind] | None = None,
+    covariance: Kind | Mapping[str, Kind] | None = None,
     *,
-    name: str = "class",
     prior: PriorLike | None = None,
     estimate: Estimate | None = None,
+    choose: Penalised | ICL | HeldOut | None = None,
     starts: int = 10,
     start: object = None,
     seed: int = 0,
-    tol: float = 1e-6,
-    max_iter: int = 500,
-    choose: Penalised | ICL | HeldOut | None = None,
-    threads: int | None = None,
-    progress: bool | None = None,
-    time_limit: float | None = None,
-    checkpoint: Path | None = None,
+    **options: Unpack[MixtureOptions],
 ) -> MixtureRun:
     """A mixture of `k` classes: the network of a hidden class that explains the columns of the data, learned by EM.
 
     Given the class, all real columns together are normal, finite columns have a table each, and counts a Poisson rate each.
-    `families` says how real columns vary within a class: `Full()` (the default), `Tied()`, `Diagonal()` or `Spherical()`, or
+    `covariance` says how real columns vary within a class: `Full()` (the default), `Tied()`, `Diagonal()` or `Spherical()`, or
     one of them by column; columns of one kind are together. Missing cells are summed out exactly; no row is left out.
 
     `k` may be several numbers, `range(1, 6)`: then `choose` takes the best, by `BIC()` (the default), `AIC()`, `ICL()` or
@@ -87,9 +94,9 @@ def mixture(
     EM climbs from `starts` starts, drawn by `seed`, and keeps the best; `run.optima` has the end of each. Or `start` is one:
     responsibilities (row × class), (weights, means, covariances), or another run. A climb ends when an iteration gains no more
     than `tol` in log-likelihood; `tol=0` makes all `max_iter` iterations. Without a prior a class may collapse onto a point,
-    where the likelihood has no maximum: that start is given up, and reported. `time_limit` (seconds) or Ctrl-C keeps the best
-    so far. Classes are numbered by falling weight, whatever the start. `checkpoint` is a directory in which the run keeps where
-    it is: killed or stopped, the same call goes on from there, as in `em`.
+    where the likelihood has no maximum: that start is given up, and reported. Classes are numbered by falling weight, whatever
+    the start; `name` is what they are called together. Limits are as in `em`: `time_limit` (seconds) or Ctrl-C keeps the best so
+    far, and `checkpoint` is a directory from which the same call goes on, killed or stopped.
 
     >>> run = mixture({"x": [1.0, 1.1, 0.9, 1.2, 5.0, 5.2, 4.9]}, 2)
     >>> run.weights.round(3), run.means.round(2).tolist()
@@ -99,26 +106,26 @@ def mixture(
     >>> run.model.dag
     Dag('class -> x')
     """
+    own, budget = options_of(
+        "mixture", options, MixtureOptions, without=["memory_limit"], old=["families"], name="class", tol=1e-6, max_iter=500
+    )
+    if "families" in own:
+        tell_of_argument("families= of a mixture", "covariance=")
+        covariance = own["families"]
+    name = own["name"]
     rows = _rows(data, name)
     sizes = checked_sizes(k, rows.n_rows, "classes", "rows")
-    how, (tol, max_iter, seed, _, _) = checked_estimate(estimate), checked_numbers(tol, max_iter, seed, starts, None)
+    how, numbers = checked_estimate(estimate), checked_numbers(own["tol"], own["max_iter"], seed, starts)
+    tol, max_iter, seed, _ = numbers
     judge = checked_judge(choose, "classes")
     if len(sizes) > 1 and start is not None:
         raise FitError("a start has a number of classes of its own: give k as that number")
-    watch: Progress[Any] = Progress("mixture", time_limit, progress)
-    task = _MixtureTask(families, name, as_prior(prior), how, starts, start, seed, tol, max_iter, threads, watch)
-    asked = {
-        "k": sizes,
-        "families": families,
-        "prior": prior,
-        "estimate": estimate,
-        "starts": starts,
-        "start": start,
-        "seed": seed,
-    }
-    asked |= {"tol": tol, "max_iter": max_iter, "choose": judge}
+    watch = budget.watch("mixture")
+    task = _MixtureTask(covariance, name, as_prior(prior), how, starts, start, seed, tol, max_iter, budget.threads, watch)
+    asked = {"k": sizes, "covariance": covariance, "prior": prior, "estimate": estimate, "starts": starts, "start": start}
+    asked |= {"seed": seed, "tol": tol, "max_iter": max_iter, "choose": judge}
     try:
-        with checkpoint_of(checkpoint, "mixture", rows, asked) as watch.memory:
+        with checkpoint_of(budget.checkpoint, "mixture", rows, asked) as watch.memory:
             if isinstance(k, (int, np.integer)):
                 run, _ = _learned(_table(rows, start), sizes[0], task)
             else:
@@ -147,7 +154,7 @@ def _table(rows: Data, start: Any = None) -> Table:
 def _learned(table: Table, k: int, task: _MixtureTask) -> tuple[MixtureRun, bool]:
     """The best mixture of k classes, and whether it was stopped before its end."""
     hidden = Finite(task.name, [str(c) for c in range(k)])
-    made = table.mixture(hidden, task.families, task.prior, task.how)
+    made = table.mixture(hidden, task.covariance, task.prior, task.how)
     mixture = replace(made, components=replace(made.components, threads=task.threads))
     try:
         climbs, stopped = _climbs(mixture, task)

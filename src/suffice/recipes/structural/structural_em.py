@@ -16,13 +16,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
 from suffice.display import html_table, text_table
+from suffice.earlier import order_of_arguments
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, SufficeNote, listed, note
@@ -33,6 +34,7 @@ from suffice.graphs.text import Edge
 from suffice.incomplete.expected.expectations import IncompleteRows
 from suffice.iteration import Iteration, Run
 from suffice.learning.incomplete.task import Task, task_of
+from suffice.limits import Limits, options_of
 from suffice.models.bayes_net import BayesNet
 from suffice.recipes.structural.structural_regressions import refuse_lost_numbers, with_families
 from suffice.recipes.structural.structural_search import Round, SearchOptions, StructuralSearch
@@ -51,7 +53,7 @@ from suffice.structure.search import problem_of as search_problem
 from suffice.variables import Finite, NotNormal, Real
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, HiddenLike, Path, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.argument_types import FamiliesLike, HiddenLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
     from suffice.graphs.directed import DagLike
 
 EDGES = ["edge", "direction"]
@@ -181,26 +183,32 @@ class StructuralRun(Run[BayesNet]):
         ]
 
 
+class RoundOptions(Limits, total=False):
+    """What `structural_em` takes besides: the limits of long calls, and when it ends."""
+
+    rounds: int
+    """The most rounds of expectations and searches: 20."""
+    tol: float
+    """In nats: EM within a round ends when an iteration gains no more (1e-6)."""
+    max_iter: int
+    """The most iterations of EM within a round: 100."""
+
+
+@order_of_arguments("hidden", "score", "method", "prior")
 @one_blas_thread
 def structural_em(
     data: RowsLike,
-    hidden: HiddenLike = (),
     score: ScoresNodes | None = None,
     method: SearchesGraphs | None = None,
     prior: PriorLike | None = None,
     *,
+    hidden: HiddenLike = (),
     constraints: Constraints | None = None,
     families: FamiliesLike | None = None,
-    start: DagLike | None = None,
     starts: int | None = None,
-    rounds: int = 20,
+    start: DagLike | None = None,
     seed: int = 0,
-    tol: float = 1e-6,
-    max_iter: int = 100,
-    time_limit: float | None = None,
-    threads: int | None = None,
-    progress: bool | None = None,
-    checkpoint: Path | None = None,
+    **options: Unpack[RoundOptions],
 ) -> StructuralRun:
     """The network, graph and parameters, that rows with missing cells support best: by default BIC and `HillClimb()`.
 
@@ -228,8 +236,9 @@ def structural_em(
     both of a pair (of numbers: the search on the moments that EM finds with all variables joined). With hidden variables there
     are `starts` starts (5) with random links from the hidden to the observed variables, and parameters drawn with `seed`; the
     best is kept. Between rounds parameters are of maximum likelihood, with `Evidence(prior)` posterior means; `prior` is that of
-    the final network. When `time_limit`, in seconds, is reached, or on Ctrl-C, the best network so far is returned. `checkpoint`
-    is a directory in which the run keeps what it has found: killed or stopped, the same call goes on from there, as in `em`.
+    the final network. Limits are those of long calls, without `memory_limit`: when `time_limit`, in seconds, is reached, or on
+    Ctrl-C, the best network so far is returned; `checkpoint` is a directory in which the run keeps what it has found: killed or
+    stopped, the same call goes on from there, as in `em`.
 
     >>> rows = {"rain": list("nnyy?nny") * 8, "wet": list("nnyynn?n") * 8, "moon": list("nfnf") * 16}
     >>> run = structural_em(scan(rows, missing=["?"]))
@@ -241,6 +250,8 @@ def structural_em(
             "structure with hidden variables or missing cells of sequences is not attempted: search(sequences, lags=1) is for "
             "complete ones, and em(template, sequences) learns the parameters of a template"
         )
+    own, budget = options_of("structural_em", options, RoundOptions, without=["memory_limit"], rounds=20, tol=1e-6, max_iter=100)
+    rounds, tol, max_iter = own["rounds"], own["tol"], own["max_iter"]
     chosen = _checked(method)
     for name, value, least in (("rounds", rounds, 1), ("max_iter", max_iter, 1), ("starts", 1 if starts is None else starts, 1)):
         check_number(name, value, least)
@@ -249,15 +260,13 @@ def structural_em(
     start = start.model if isinstance(start, StructuralRun) else start
     known = start if isinstance(start, BayesNet) else None
     data, regressions = with_families(data, families, known)
-    task = replace(_task(data, hidden, known, threads), families=regressions)
+    task = replace(_task(data, hidden, known, budget.threads), families=regressions)
     problem = search_problem(
         _blank(task),
         score,
         _without_lost_counts(task, constraints),
+        budget,
         seed=seed,
-        time_limit=time_limit,
-        threads=threads,
-        progress=progress,
         what="structural EM",
         regressions=regressions,
     )
@@ -265,13 +274,13 @@ def structural_em(
     if isinstance(chosen, GES):  # else it would be said after the first graph, which is none of its own
         chosen.refuse_regressions(problem)
     rows = IncompleteRows(task.rows, dict(sorted(task.variables.items())), problem.seed, whole=bool(regressions))
-    options = SearchOptions(
+    how = SearchOptions(
         chosen, rounds, tol, max_iter, as_prior(prior), start, starts or (STARTS if task.hidden and start is None else 1)
     )
-    search = StructuralSearch(task, rows, problem, options)
+    search = StructuralSearch(task, rows, problem, how)
     asked: dict[str, Any] = {"hidden": hidden, "score": problem.score, "constraints": constraints, "families": families}
-    asked |= {**options._asdict(), "seed": seed, "start": start if known is None else {n: known[n] for n in known}}
-    with said_once(), checkpoint_of(checkpoint, "structural_em", task.rows, asked) as problem.progress.memory:
+    asked |= {**how._asdict(), "seed": seed, "start": start if known is None else {n: known[n] for n in known}}
+    with said_once(), checkpoint_of(budget.checkpoint, "structural_em", task.rows, asked) as problem.progress.memory:
         run = _result(search, search.run())
         if run.finished:
             problem.progress.memory.finish()

@@ -43,7 +43,7 @@ class ConstraintParts:
     def most_parents(self, name: str) -> int | None:
         """How many parents a variable may have at most, None when nothing is said.
 
-        >>> from suffice import MaxParents
+        >>> from suffice.constraints import MaxParents
         >>> MaxParents(2, {"age": 0}).most_parents("age")
         0
         """

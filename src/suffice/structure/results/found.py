@@ -129,7 +129,7 @@ class Found:
     def graph(self) -> Graph:
         """The edges without their directions: of `ChowLiu` the undirected tree.
 
-        >>> from suffice import ChowLiu
+        >>> from suffice.methods import ChowLiu
         >>> from suffice import search
         >>> search({"x": ["a", "b"] * 20, "y": ["u", "v"] * 20}, method=ChowLiu()).graph
         Graph('x -- y')

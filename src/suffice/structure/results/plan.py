@@ -73,7 +73,7 @@ class Plan(OneTable):
     >>> from suffice.structure.search import problem_of
     >>> from suffice import HillClimb
     >>> rows = {"x": ["a", "b"] * 20, "y": ["u", "v"] * 20, "z": ["p", "p", "q", "q"] * 10}
-    >>> plan = Plan.of(problem_of(rows, None, None, seed=0, time_limit=None, threads=None), HillClimb())
+    >>> plan = Plan.of(problem_of(rows, None, None), HillClimb())
     >>> plan.n_rows, plan.n_variables, plan.at_least
     (40.0, 3, True)
     """

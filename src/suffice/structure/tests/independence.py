@@ -111,7 +111,7 @@ class GSquared(TableTest):
     """The likelihood ratio G² = 2 Σ n log(n n_z / (n_xz n_yz)), chi-square if independent (Wilks 1938).
 
     >>> from suffice import scan
-    >>> from suffice import independence_test
+    >>> from suffice.independence import independence_test
     >>> data = scan({"x": ["a", "a", "b", "b"] * 5, "y": ["u", "u", "v", "u"] * 5})
     >>> independence_test(data, "x", "y", test=GSquared())
     Independence(statistic=8.630..., df=1, p_value=0.0033...)

@@ -1,0 +1,82 @@
+"""What version 0.1 called otherwise, and how it is still understood, with a note. This file goes with 0.3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from suffice.errors import ArgumentError, note
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MOVED = {
+    "chains": "Diffuse Free Given Missing Refuse Sequences Stationary lag",
+    "choices": "EBIC HeldOut ICL StARS",
+    "constraints": "Adjacent Candidates MaxParents NotAncestor read_tiers",
+    "formats": "networks tables",
+    "graphs": "compare n_dags",
+    "independence": "ChiSquared FisherZ GSquared IndependenceTest LikelihoodRatio MutualInformation independence_test",
+    "information": "entropy kl observed_information project",
+    "labels": "BIO BIOES Derived Lower Prefix Shape Suffix Transitions read_conll",
+    "latent": "Diagonal Full Spherical Tied discriminant",
+    "methods": "AIS And Backward Both ChowLiu Conservative DevianceTest FirstSepset Forward GES Gibbs IPF LBFGS "
+    "LikelihoodWeighting LocalScores MMHC Majority Or Projected RobbinsMonro Squarem Stepwise TAN Tabu order_mcmc",
+    "objectives": "Bayes Hamming Perceptron",
+    "plates": "Partial Plate Pooled Separate",
+    "priors": "BDs Conjugate EmpiricalBayes Gamma HierarchicalDirichlet KnownVariance LogisticNormal NormalWishart by_evidence",
+    "regressions": "BinomialLogit GammaInverse GammaLog Linear NegativeBinomialLog PoissonLog Probit ProportionalOdds Rates "
+    "Regression lms",
+    "results": "Collapsed Distribution EmRun Factor FactorsRun Found FoundGraph GoodnessOfFit HmmRun Independence "
+    "Information LmsRun LogNormaliser Marginals Missingness Mixture MixtureRun MostProbable NegativeBinomial PoissonRates "
+    "Projection RbmRun RegressionCpd StructuralRun",
+    "scores": "CasteloSiebes GraphPosterior KollerFriedman Penalised Score StructurePrior",
+    "statistics": "Counts Moments Request",
+    "undirected": "Features GaussianMarkovNet RBM rbm",
+}
+"""Names that were in `suffice` itself, by the module that has them now."""
+
+TOPIC = {name: topic for topic, names in MOVED.items() for name in names.split()}
+
+
+def tell_of_place(name: str) -> None:
+    """Say where a name is now."""
+    note(f"suffice.{name} is suffice.{TOPIC[name]}.{name} since 0.2; from 0.3 on it is found there only")
+
+
+def tell_of_argument(old: str, new: str) -> None:
+    """Say what stands for an argument now."""
+    note(f"{old} is {new} since 0.2; from 0.3 on it is refused")
+
+
+def order_of_arguments(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A call whose arguments are (data, score, method, …) and were (data, *names): the old order is told by the types.
+
+    >>> @order_of_arguments("method", "n")
+    ... def bootstrap(data, score=None, method=None, *, n=200):
+    ...     return score, method, n
+    >>> bootstrap("rows", "a method", 5)
+    (None, 'a method', 5)
+    """
+
+    def of(call: Callable[P, R]) -> Callable[P, R]:
+        @wraps(call)
+        def ordered(*args: P.args, **keywords: P.kwargs) -> R:
+            if not _is_old(args[1:]):
+                return call(*args, **keywords)
+            given: dict[str, Any] = dict(zip(names, args[1:], strict=False))
+            if len(args) > 1 + len(names) or given.keys() & keywords.keys():
+                raise ArgumentError(f"the arguments of {call.__name__} are (data, score, method, ...): name those after data")
+            said = ", ".join(f"{name}=..." for name in given)
+            tell_of_argument(f"{call.__name__}(data, {', '.join(given)})", f"{call.__name__}(data, {said})")
+            return call(args[0], **given, **keywords)  # type: ignore[arg-type]
+
+        return ordered
+
+    return of
+
+
+def _is_old(args: tuple[Any, ...]) -> bool:
+    """Whether a call's arguments after the data do not begin with a score, or end with a number."""
+    return bool(args) and not ((args[0] is None or hasattr(args[0], "local")) and not isinstance(args[-1], int))

@@ -1,0 +1,22 @@
+"""Labels in a row: linear chains (CRFs), what their windows look at, which labels may follow which."""
+
+from suffice.engines.reading.conll import read_conll
+from suffice.models.crf import Crf
+from suffice.models.linear_chain.derived import Derived, Lower, Prefix, Shape, Suffix
+from suffice.models.linear_chain.transitions import BIO, BIOES, Transitions
+from suffice.models.linear_chain.windows import LinearChain, Window
+
+__all__ = [
+    "BIO",
+    "BIOES",
+    "Crf",
+    "Derived",
+    "LinearChain",
+    "Lower",
+    "Prefix",
+    "Shape",
+    "Suffix",
+    "Transitions",
+    "Window",
+    "read_conll",
+]

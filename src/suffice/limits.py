@@ -1,0 +1,112 @@
+"""Limits of long calls: how long they may take, how much memory and how many threads, what is shown and kept meanwhile.
+
+Every call that may take long takes the same keywords, `**limits: Unpack[Limits]`; some take further ones, in a `TypedDict` that
+adds to these. They are read here, once, and passed on as one value, a `Budget`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from suffice.errors import ArgumentError, listed, nearest, whole
+from suffice.iteration import Progress, checked_seconds
+
+if TYPE_CHECKING:
+    from suffice.argument_types import Path
+
+
+class Limits(TypedDict, total=False):
+    """The limits that calls have in common. A call that has no use for one of them refuses it by name.
+
+    >>> from suffice import search
+    >>> limits: Limits = {"time_limit": 60.0, "threads": 2, "progress": False}
+    >>> search({"x": ["a", "b"] * 9, "y": ["u", "v"] * 9}, **limits).finished
+    True
+    """
+
+    time_limit: float | None
+    """Seconds; when they are over, or on Ctrl-C, the best so far is returned."""
+    memory_limit: int | str | None
+    """Bytes, or a text such as "4 GiB", that the call may take beside the data."""
+    threads: int | None
+    """Threads, which change no result; by default as many as there are processors."""
+    progress: bool | None
+    """Whether the best so far is shown on standard error: by default on a terminal, after a second."""
+    checkpoint: Path | None
+    """A directory in which the run keeps where it is: killed or stopped, the same call goes on from there to the same bits."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The limits of a call, checked.
+
+    >>> Budget(time_limit=5.0).keywords["time_limit"]
+    5.0
+    """
+
+    time_limit: float | None = None
+    memory_limit: int | str | None = None
+    threads: int | None = None
+    progress: bool | None = None
+    checkpoint: Path | None = None
+
+    def __post_init__(self) -> None:
+        checked_seconds(self.time_limit)
+        if self.threads is not None:
+            whole(self.threads, "threads", 1)
+
+    @property
+    def keywords(self) -> Limits:
+        """For another call with the same limits."""
+        return asdict(self)  # type: ignore[return-value]
+
+    def watch(self, what: str) -> Progress[Any]:
+        """The clock of the run."""
+        return Progress(what, self.time_limit, self.progress)
+
+    def left(self, watch: Progress[Any]) -> Budget:
+        """What is left of the time."""
+        return self if self.time_limit is None else replace(self, time_limit=max(self.time_limit - watch.seconds, 1e-3))
+
+    def inside(self, watch: Progress[Any]) -> Budget:
+        """For a part of a run, which neither shows progress nor keeps a checkpoint of its own: what is left of the time."""
+        return replace(self.left(watch), progress=False, checkpoint=None)
+
+
+NO_LIMITS = Budget()
+
+LIMITS = tuple(field.name for field in fields(Budget))
+
+
+def budget_of(call: str, given: Mapping[str, Any], *, without: Sequence[str] = ()) -> Budget:
+    """The limits of a call that takes no other keywords; those that it is `without` are refused.
+
+    >>> budget_of("search", {"time_limit": 5}).time_limit
+    5
+    >>> budget_of("search", {"time_limt": 5})
+    Traceback (most recent call last):
+    suffice.errors.ArgumentError: search takes no time_limt=; did you mean 'time_limit'?
+    >>> budget_of("hmm", {"checkpoint": "here"}, without=["memory_limit", "checkpoint"])
+    Traceback (most recent call last):
+    suffice.errors.ArgumentError: hmm takes no checkpoint=: its limits are time_limit, threads, progress
+    """
+    return options_of(call, given, Limits, without=without)[1]
+
+
+def options_of(
+    call: str, given: Mapping[str, Any], kind: type, *, without: Sequence[str] = (), old: Sequence[str] = (), **usual: Any
+) -> tuple[dict[str, Any], Budget]:
+    """The keywords of a call that its `TypedDict` lists, and its limits. What is not given is as `usual`, or None; those that
+    were called otherwise, `old`, are there only if given."""
+    known = kind.__annotations__
+    for name, value in given.items():
+        if name not in (*known, *old):
+            raise ArgumentError(f"{call} takes no {name}={nearest(name, known)}")
+        if name in without and value is not None:
+            have = [limit for limit in LIMITS if limit not in without]
+            raise ArgumentError(f"{call} takes no {name}=: its limits are {listed(have, style='str')}")
+    own = {name: given.get(name, usual.get(name)) for name in known if name not in LIMITS}
+    own |= {name: given[name] for name in old if name in given}
+    return own, Budget(**{name: given[name] for name in LIMITS if name in given})

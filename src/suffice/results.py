@@ -1,0 +1,64 @@
+"""Results: the classes that calls return, for type hints and `isinstance`; nobody makes them by hand."""
+
+from suffice.families.poisson import NegativeBinomial, PoissonRates
+from suffice.families.regressions.regression_cpd import RegressionCpd
+from suffice.graphs import Comparison
+from suffice.inference.sampling.ais import LogNormaliser
+from suffice.iteration import Run
+from suffice.learning.ascent.em_plan import EmPlan
+from suffice.learning.ascent.information import Information
+from suffice.learning.complete.lms import LmsRun
+from suffice.learning.complete.project import Projection
+from suffice.learning.em import EmRun
+from suffice.learning.incomplete.objective import Collapsed
+from suffice.learning.undirected.rbm import RbmRun
+from suffice.models.questions.answers import Distribution, Marginals, MostProbable
+from suffice.models.questions.mixture import Mixture
+from suffice.models.undirected.factor import Factor
+from suffice.models.undirected.goodness_of_fit import GoodnessOfFit
+from suffice.recipes.compared_fits import ComparedFits
+from suffice.recipes.cross_validation import CrossValidation
+from suffice.recipes.latent.factors_run import FactorsRun
+from suffice.recipes.latent.hmm_run import HmmRun
+from suffice.recipes.latent.mixture_run import MixtureRun
+from suffice.recipes.missing.missingness import Missingness
+from suffice.recipes.resampling import Bootstrap
+from suffice.recipes.structural.structural_em import StructuralRun
+from suffice.structure.results.found import Found
+from suffice.structure.results.found_graph import FoundGraph
+from suffice.structure.results.plan import Plan
+from suffice.structure.tests.independence import Independence
+
+__all__ = [
+    "Bootstrap",
+    "Collapsed",
+    "ComparedFits",
+    "Comparison",
+    "CrossValidation",
+    "Distribution",
+    "EmPlan",
+    "EmRun",
+    "Factor",
+    "FactorsRun",
+    "Found",
+    "FoundGraph",
+    "GoodnessOfFit",
+    "HmmRun",
+    "Independence",
+    "Information",
+    "LmsRun",
+    "LogNormaliser",
+    "Marginals",
+    "Missingness",
+    "Mixture",
+    "MixtureRun",
+    "MostProbable",
+    "NegativeBinomial",
+    "Plan",
+    "PoissonRates",
+    "Projection",
+    "RbmRun",
+    "RegressionCpd",
+    "Run",
+    "StructuralRun",
+]
