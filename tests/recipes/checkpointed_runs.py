@@ -1,6 +1,6 @@
 """One run of each learner that keeps checkpoints, small enough to be killed often: for tests and for `benchmarks/checkpoints.py`.
 
-    python tests/checkpointed_runs.py NAME KILLS SEED
+    python tests/recipes/checkpointed_runs.py NAME KILLS SEED
 
 makes the run unbroken; then so many times in a process that is killed −9 at a random moment, all in one directory, where each
 goes on from what is left; and at last to its end. Every file that is left has to be whole, and every run that comes to its end

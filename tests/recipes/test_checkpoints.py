@@ -17,7 +17,7 @@ import suffice as sf
 from suffice.checkpoints import journal as checkpoints
 from suffice.checkpoints.journal import Checkpoint
 from suffice.errors import FitError, FormatError, SufficeError
-from tests.checkpointed_runs import RUNS, end_of
+from tests.recipes.checkpointed_runs import RUNS, end_of
 
 ROWS = {"a": list("xyxy") * 10, "b": list("uuvv") * 10, "c": list("ppqp") * 10}
 GAPS = {**ROWS, "a": [None, *list("yxy"), *list("xyxy") * 9]}
