@@ -8,16 +8,19 @@ PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
 SPARK := .venv-spark
 
-.PHONY: demo test test-bounds test-spark fuzz lint reference bench clean
+.PHONY: demo test test-bounds test-spark java fuzz lint style types reference bench clean
 
 demo: $(PACKAGE)        ## set up and run the main job: a network fitted from data, in a few seconds
 	$(BIN)/suffice demo
 
-# All kernels are compiled while the sources are checked, or each of the two processes of the tests would compile its own.
+# All kernels are compiled first, or each of the two processes of the tests would compile its own. Types and layers are checked
+# beside the tests, on a processor that waits for the other at their beginning and end.
 test: $(READY)          ## set up and run everything that must hold
 	$(BIN)/suffice warm & warming=$$!; \
-	$(MAKE) --no-print-directory lint || { kill $$warming; exit 1; }; \
-	wait $$warming && $(PYTEST)
+	$(MAKE) --no-print-directory style || { kill $$warming; exit 1; }; \
+	wait $$warming
+	$(MAKE) --no-print-directory types > $(VENV)/types.log 2>&1 & types=$$!; \
+	$(PYTEST); tested=$$?; wait $$types; checked=$$?; cat $(VENV)/types.log; exit $$((tested + checked))
 
 # A kernel that leaves its arrays may go unnoticed for years, so every test runs once more with every index checked. All of them
 # do, for most reach a kernel by some way; but the one that compiles all kernels twice over, to see what the cache keeps, says
@@ -27,9 +30,11 @@ test-bounds: $(READY)   ## run the tests with every index of every kernel checke
 		--deselect tests/engines/test_engines.py::test_warm_kernels_are_those_that_calls_use
 
 # Spark's pandas is older than that of the other tests, so it has an environment of its own.
-test-spark: $(SPARK)/.ready ## run every learner on Spark; needs Java 17
+test-spark: java $(SPARK)/.ready ## run every learner on Spark; needs Java 17
+	$(SPARK)/bin/python -m pytest -o 'norecursedirs=shared .*' tests/spark
+
+java:
 	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' || { echo "test-spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless"; exit 1; }
-	$(SPARK)/bin/python -m pytest tests/spark
 
 $(SPARK)/.ready: pyproject.toml
 	test -x $(SPARK)/bin/python || $(PYTHON) -m venv $(SPARK)
@@ -39,9 +44,13 @@ $(SPARK)/.ready: pyproject.toml
 fuzz: $(READY)          ## feed every reader of files with broken ones, ten times as many as the tests do, from a seed that it prints
 	$(BIN)/python -m tests.fuzz
 
-lint: $(READY)
+lint: style types       ## check how the sources are written, their types and their layers
+
+style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -2,9 +2,9 @@
 
     python benchmarks/checkpoints.py [KILLS]      20 if not given; 0 only measures the cost
 
-Kills: see `tests/checkpointed_runs.py`. Cost: processor seconds of runs with and without a checkpoint, in turns, the least of
-some rounds; written every 10 seconds at most, as by default. What checkpoints take by themselves is measured, too, since two runs
-differ by more than that on a busy machine.
+Kills: see `tests/recipes/checkpointed_runs.py`. Cost: processor seconds of runs with and without a checkpoint, in turns, the
+least of some rounds; written every 10 seconds at most, as by default. What checkpoints take by themselves is measured, too, since
+two runs differ by more than that on a busy machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ os.environ.setdefault("SUFFICE_COMPILE", "now")
 import suffice as sf
 from suffice.checkpoints import journal as checkpoints
 
-TESTS = Path(__file__).parent.parent / "tests"
+TESTS = Path(__file__).parent.parent / "tests" / "recipes"
 ROUNDS = 2
 
 

@@ -13,9 +13,17 @@ from hypothesis import HealthCheck, settings
 os.environ.setdefault("SUFFICE_COMPILE", "now")  # what is tested is what large work uses; for small work see test_kernel_laws.py
 
 from suffice.cli.app import main
+from tests.spark import lacking
 
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")  # a busy machine is no fault of what is tested
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say so where everything was run but what needs Spark."""
+    why = lacking()
+    if why and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        terminalreporter.write_line(f"nothing was run on Spark: {why}; make test-spark has an environment of its own")
 
 
 @pytest.fixture

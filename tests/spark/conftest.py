@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.spark import lacking
+
+collect_ignore_glob = ["*.py"] if lacking() else []
+
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
 

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import suffice as sf
-from suffice.cli.inputs import data_of
 from suffice.engines import Data
 from suffice.engines import gather as gathering
 from suffice.engines import spark as engine
@@ -222,7 +221,29 @@ def test_a_frame_in_is_a_frame_out(session: Any, tmp_path: Path) -> None:
         bn.log_prob(frame.withColumnRenamed("x", "log_prob"))
 
 
-def test_the_command_line(session: Any, tmp_path: Path) -> None:
-    path = written(tmp_path, some(WHOLE, *FINITE))
-    here, there = (data_of(path, engine=word) for word in (None, "spark:local[2]"))  # the session that runs is taken
-    alike(sf.fit("a -> b", there)["b"].probs, sf.fit("a -> b", here)["b"].probs)
+COMMANDS = {
+    "fit": "fit graph.json ROWS --prior bdeu:1 -o out.json",
+    "learn": "learn ROWS --method hill-climb -o out.json",
+    "score": "score graph.json ROWS --json",
+    "gather": "gather ROWS graph.json --pairs -o out.stats",
+    "missing": "missing ROWS --json",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_command_line(session: Any, tmp_path: Path, run: Callable[..., tuple[int, str, str]], command: str) -> None:
+    """The session that runs is taken."""
+    sf.write(sf.fit("a -> b -> c; l", some(WHOLE, *FINITE)), "graph.json")
+    rows = written(tmp_path / "rows", some(HOLED if command == "missing" else WHOLE, *FINITE))
+    words = [rows if word == "ROWS" else word for word in COMMANDS[command].split()]
+    told = []
+    for where in ("memory", "files", "spark", "spark:local[2]"):
+        code, out, err = run(*words, "--engine", where)
+        assert code == 0, err
+        told.append(out if words[-1] == "--json" else kept(words[-1]))
+    assert told[1:] == told[:1] * 3
+
+
+def kept(path: str) -> Any:
+    """What a command has written."""
+    return sf.Statistics.load(path) if path.endswith(".stats") else sf.read(path)

@@ -36,6 +36,10 @@ SLOPE = 1e-12
 """A step whose gain in −2/N ln L is foretold to be smaller than this is the last."""
 
 
+LONGEST = 3.0
+"""No ln ψ changes by more in a step."""
+
+
 class Noise(NamedTuple):
     """A point: ln ψ, −2/N ln L but for what does not change, and the eigenvalues and eigenvectors, largest first."""
 
@@ -101,19 +105,27 @@ class FactorMoments:
         return np.clip(logs, np.log(FLOOR), 0.0)
 
     def step(self, point: Noise) -> tuple[Noise, float]:
-        """A Newton step among the numbers that are not held at a bound, shortened until the loss does not rise; and the gain that
-        was foretold."""
+        """A Newton step among the numbers that are not held at a bound, or one down the slope where bounds are in its way,
+        and the gain that was foretold."""
         g, H, (low, high) = self.gradient(point), self.hessian(point), (np.log(FLOOR), 0.0)
         free = ~(((point.logs <= low) & (g > 0.0)) | ((point.logs >= high) & (g < 0.0)))
-        move = np.zeros(self.p)
-        move[free] = -_newton_move(H[np.ix_(free, free)], g[free])
-        gain, share = -float(g @ move), 1.0
-        while share > 1e-6:
-            ahead = self.at(self.clip(point.logs + share * np.clip(move, -3.0, 3.0)))
-            if ahead.loss <= point.loss:
-                return ahead, gain
-            share *= 0.5
+        newton = np.zeros(self.p)
+        newton[free] = -_newton_move(H[np.ix_(free, free)], g[free])
+        for move in (newton, np.where(free, -g, 0.0)):
+            ahead = self._ahead(point, move * min(1.0, LONGEST / np.abs(move).max(initial=LONGEST)))
+            if ahead is not None:
+                return ahead, -float(g @ move)
         return point, 0.0
+
+    def _ahead(self, point: Noise, move: Array) -> Noise | None:
+        """The point after a move, which is shortened until the loss does not rise."""
+        share = 1.0
+        while share > 1e-6:
+            ahead = self.at(self.clip(point.logs + share * move))
+            if ahead.loss <= point.loss:
+                return ahead
+            share *= 0.5
+        return None
 
     def log_likelihood(self, loss: float) -> float:
         """ln L of the columns as they are."""

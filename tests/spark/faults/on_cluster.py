@@ -1,4 +1,4 @@
-"""What two executors make of a step that fails, for `test_faults`: python -m tests.spark.on_cluster ROWS SCRATCH."""
+"""What two executors make of a step that fails, for `test_faults`: python -m tests.spark.faults.on_cluster ROWS SCRATCH."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from typing import Any
 
 import suffice as sf
 from suffice.errors import DataError
-from tests.spark.steps import FailAlways, FailOnce
+from tests.spark.faults.steps import FailAlways, FailOnce
 
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
 }
 
 
@@ -27,7 +26,7 @@ def cluster() -> Any:
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local-cluster[2,1,1024]")
-    for name, value in SETTINGS.items():
+    for name, value in {**SETTINGS, "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"]}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")

@@ -24,10 +24,10 @@ from suffice.engines import Data
 from suffice.engines.spark import SparkRows
 from suffice.errors import DataError
 from tests.engines.test_one_door import WHOLE, some
-from tests.spark.steps import FailAlways, FailOnce, Slow
+from tests.spark.faults.steps import FailAlways, FailOnce, Slow
 from tests.spark.test_spark import on_spark, written
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TOTAL = WHOLE["x"].sum()
 
 
@@ -81,7 +81,7 @@ def test_a_cluster_whose_executors_are_killed(tmp_path: Path) -> None:
         "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
         "SPARK_WORKER_DIR": str(tmp_path),
     }
-    words = [sys.executable, "-m", "tests.spark.on_cluster", rows, str(scratch)]
+    words = [sys.executable, "-m", "tests.spark.faults.on_cluster", rows, str(scratch)]
     done = subprocess.run(words, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
