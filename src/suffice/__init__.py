@@ -34,12 +34,11 @@ _NAMES = {
     "learning.fit": "fit",
     "learning.gradient": "gradient",
     "learning.graph_score": "score",
-    "models.bayes_net": "BayesNet",
+    "models.networks": "BayesNet MarkovNet",
     "models.chain": "Chain",
     "models.crf": "Crf",
-    "models.estimates.bde": "BDe",
+    "models.bde": "BDe",
     "models.linear_chain.windows": "LinearChain Window",
-    "models.markov_net": "MarkovNet",
     "models.undirected.log_linear": "Ising LogLinear Pairwise",
     "objectives": "Conditional ContrastiveDivergence L1 L2 Likelihood Margin MaxEntropy PseudoLikelihood",
     "recipes.classifiers": "naive_bayes",
@@ -120,12 +119,11 @@ if TYPE_CHECKING:
     from suffice.learning.fit import fit as fit
     from suffice.learning.gradient import gradient as gradient
     from suffice.learning.graph_score import score as score
-    from suffice.models.bayes_net import BayesNet as BayesNet
+    from suffice.models.networks import BayesNet as BayesNet, MarkovNet as MarkovNet
     from suffice.models.chain import Chain as Chain
     from suffice.models.crf import Crf as Crf
-    from suffice.models.estimates.bde import BDe as BDe
+    from suffice.models.bde import BDe as BDe
     from suffice.models.linear_chain.windows import LinearChain as LinearChain, Window as Window
-    from suffice.models.markov_net import MarkovNet as MarkovNet
     from suffice.models.undirected.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
     from suffice.objectives import (
         Conditional as Conditional,

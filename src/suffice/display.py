@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
+from suffice.errors import counted
+
 Rows = Iterable[Sequence[object]]
 
 
@@ -42,6 +44,15 @@ def html_table(header: Sequence[str], rows: Rows, *, caption: str = "") -> str:
     body = "".join("<tr>" + "".join(f"<td>{html.escape(number(c))}</td>" for c in row) + "</tr>" for row in rows)
     top = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     return f"<table>{top}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def and_more(n: int, noun: str) -> str:
+    """The last line under a table that leaves out n things; nothing if it leaves out none.
+
+    >>> and_more(3, "row"), and_more(0, "row")
+    ('\\n… and 3 more rows', '')
+    """
+    return f"\n… and {counted(n, f'more {noun}')}" if n > 0 else ""
 
 
 class Tabular:

@@ -2,6 +2,6 @@
 
 from suffice.learning.ascent.information import observed_information
 from suffice.learning.complete.project import project
-from suffice.models.estimates.divergence import entropy, kl
+from suffice.models.divergence import entropy, kl
 
 __all__ = ["entropy", "kl", "observed_information", "project"]

@@ -3,7 +3,7 @@
 from suffice.graphs import Graph
 from suffice.learning.undirected.rbm import rbm
 from suffice.models.gaussian_markov_net import GaussianMarkovNet
-from suffice.models.markov_net import MarkovNet
+from suffice.models.networks import MarkovNet
 from suffice.models.rbm import RBM
 from suffice.models.undirected.features import Features
 from suffice.models.undirected.log_linear import Ising, LogLinear, Pairwise

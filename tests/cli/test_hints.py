@@ -150,7 +150,7 @@ PYTHON_ONLY = {
     *(f"recipes/{n}.py" for n in ("classifiers", "compared_fits", "cross_validation", "learn")),
     *(f"recipes/latent/{n}.py" for n in ("factors", "hmm", "mixture")),
     *(f"learning/{n}.py" for n in ("gradient", "graph_score", "complete/lms", "complete/plates", "complete/project")),
-    *(f"models/{n}.py" for n in ("estimates/bde", "undirected/features", "estimates/updated")),
+    *(f"models/{n}.py" for n in ("bde", "undirected/features", "estimates/updated")),
     "graphs/text.py", "structure/order_mcmc.py",
 }  # fmt: skip
 """Rooms and files whose messages no command can meet, as none calls them so; `cli` speaks of options anyway."""

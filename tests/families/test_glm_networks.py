@@ -21,7 +21,7 @@ from suffice.families.regressions.logistic import Logistic
 from suffice.families.regressions.ordinal import ProportionalOdds
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.formats.json.model import read, write
-from suffice.models.questions.regressions import closed
+from suffice.models.parts.closed_forms import closed
 
 Z, Y, U = sf.Finite("z", ["a", "b"]), sf.Finite("y", ["p", "q", "r"]), sf.Finite("u", ["no", "yes"])
 FINITE = {v.name: v for v in (Z, Y, U)}

@@ -27,7 +27,7 @@ EXCEPTIONS = {
     ("learning/complete/irls.py", "DistinctRows"): "rows, not a family: rows that are counted already are not sampled",
     ("learning/incomplete/problem.py", "getattr pools"): "a graph, which may be a plate",
     ("models/questions/evidence.py", "hasattr to_dict"): "evidence given as a series of a data frame",
-    ("models/estimates/sharing.py", "TiedPrior"): "the file in which this prior lives",
+    ("models/parts/sharing.py", "TiedPrior"): "the file in which this prior lives",
     ("recipes/structural/structural_search.py", "hasattr start"): "a method of search, which may have a graph to start from",
     ("structure/lagged/first_steps.py", "getattr start"): "the same",
     ("structure/scoring/gaussian_scores.py", "getattr prior"): "a score, which may have a prior",

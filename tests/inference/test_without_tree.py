@@ -16,7 +16,7 @@ from suffice.errors import FitError, StatisticsError, TooLarge
 from suffice.inference.sampling.blankets import Blankets, LocalTables
 from suffice.learning.undirected import pseudo_likelihood
 from suffice.learning.undirected.pseudo_likelihood import PseudoStep, blankets_of, pseudo_sums
-from suffice.models.undirected.near import near_net
+from suffice.models.undirected.without_tree import near_net
 from suffice.models.undirected.terms import Terms
 from suffice.variables import Finite
 

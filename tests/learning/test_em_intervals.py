@@ -11,8 +11,8 @@ from scipy import stats
 
 import suffice as sf
 from suffice.errors import FitError, ModelError
-from suffice.models.estimates.parameter_covariance import ParameterCovariance
 from suffice.models.estimates.redraw import networks_at_draws
+from suffice.models.parts.parameter_covariance import ParameterCovariance
 
 STATES = np.array(["no", "yes"], dtype=object)
 

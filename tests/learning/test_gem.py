@@ -21,7 +21,7 @@ from suffice.families.categorical import Table
 from suffice.families.regressions.logistic import Logistic
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.graphs import Dag
-from suffice.models.bayes_net import BayesNet
+from suffice.models.networks import BayesNet
 from suffice.variables import Finite, Real
 
 CLASS, X = Finite("class", ["low", "high"]), Real("x")

@@ -16,8 +16,8 @@ import suffice as sf
 from suffice.errors import FitError, MissingCells, ModelError, SufficeError
 from suffice.families.poisson import poisson_entropy
 from suffice.learning.complete.project import Projection, project
-from suffice.models.estimates.divergence import entropy_terms
-from suffice.models.estimates.expected import Expected
+from suffice.models.questions.entropies import entropy_terms
+from suffice.models.questions.expected import Expected
 from suffice.statistics.derived import RowFormula
 from tests import hybrid_oracles, oracles
 

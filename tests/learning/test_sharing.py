@@ -13,7 +13,7 @@ from suffice.errors import FitError, ModelError, SufficeNote
 from suffice.families.hierarchical.hierarchical import HierarchicalDirichlet
 from suffice.families.hierarchical.logistic_normal import LogisticNormal
 from suffice.learning.incomplete.objective import Collapsed
-from suffice.models.estimates.sharing import Tie, linked
+from suffice.models.parts.sharing import Tie, linked
 
 CHAIN = "x1 -> x2 -> x3"
 STATES = ["a", "b", "c"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.errors import DataError, FitError, ModelError, TooLarge
-from suffice.models.estimates.expected import marginal
+from suffice.models.questions.expected import marginal
 from tests import oracles
 
 seeds = st.integers(0, 2**32 - 1)

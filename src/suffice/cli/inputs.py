@@ -18,8 +18,8 @@ from suffice.formats.rows import checked_rows_path
 from suffice.graphs import Dag
 from suffice.graphs.lagged import variable_and_lag
 from suffice.libraries import pa
-from suffice.models.bayes_net import BayesNet
 from suffice.models.chain import Chain
+from suffice.models.networks import BayesNet
 from suffice.statistics import Statistics
 from suffice.terminal import say
 from suffice.variables import Bins, Count, Finite, Real, Variable

@@ -28,8 +28,8 @@ from suffice.families.regressions.responses import Linear
 from suffice.graphs import Dag
 from suffice.learning.complete.irls import fitted
 from suffice.learning.fit import fit
-from suffice.models.bayes_net import BayesNet
 from suffice.models.estimates.estimated import estimated
+from suffice.models.networks import BayesNet
 from suffice.recipes import classifiers as recipes
 from suffice.recipes.learn import PRIOR, learn
 from suffice.scores import BIC, Evidence
@@ -338,7 +338,7 @@ def _regression(estimator: Any, data: Data, names: list[str], family: Any) -> Ba
     # the features are roots of the network, whose parameters say nothing about the regression
     needs = [family_of(known[n], []).needs(known[n], []) for n in names]
     prior = as_prior(suitable(PRIOR, [known[n] for n in names], PRIOR))
-    roots = estimated(Dag({n: [] for n in names}), data.gather(needs), prior, Mean())
+    roots = estimated(BayesNet, Dag({n: [] for n in names}), data.gather(needs), prior, Mean())
     dag = Dag({**{n: [] for n in names}, estimator.target: names})
     variables = {**roots.variables, estimator.target: known[estimator.target]}
     info = f"{type(family).__name__} regression from {data.weight:,.10g} rows"

@@ -15,7 +15,7 @@ from suffice.errors import DataError, FormatError, SufficeNote, nearest
 from suffice.formats.registry import read
 
 if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
+    from suffice.models.networks import BayesNet
 
 
 class Bundled(NamedTuple):

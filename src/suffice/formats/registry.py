@@ -27,11 +27,10 @@ from suffice.remedies import of_python
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
     from suffice.models.chain import Chain
     from suffice.models.crf import Crf
     from suffice.models.gaussian_markov_net import GaussianMarkovNet
-    from suffice.models.markov_net import MarkovNet
+    from suffice.models.networks import BayesNet, MarkovNet
     from suffice.models.rbm import RBM
 
 
@@ -238,7 +237,7 @@ def _json(kind: object) -> Any:
 def _model(network: FiniteNetwork | FunctionTables) -> tuple[Any, tuple[str, ...]]:
     if isinstance(network, FunctionTables):
         return network.net(), ()
-    from suffice.models.bayes_net import BayesNet
+    from suffice.models.networks import BayesNet
 
     dag = Dag({name: list(table.parents) for name, table in network.tables.items()}, nodes=[v.name for v in network.variables])
     return BayesNet(
@@ -256,7 +255,7 @@ def finite_network(bn: BayesNet, suffix: str) -> FiniteNetwork:
         note(f"{suffix} keeps the tables of {listed(nodes)}, but not that they share their parameters; .json does")
     if cut := [v.name for v in finite if v.cuts is not None]:
         note(f"{suffix} does not keep where {shown(cut[0])} was cut into intervals; .json does")
-    from suffice.models.questions.regressions import closed
+    from suffice.models.parts.closed_forms import closed
 
     if regressions := [v.name for v in finite if bn[v.name].is_regression]:
         note(f"{suffix} keeps a table of {shown(regressions[0])}, but not the regression that it comes from; .json does")

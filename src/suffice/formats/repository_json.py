@@ -23,12 +23,12 @@ from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
     from suffice.families.by_hand import Gaussian
-    from suffice.models.bayes_net import BayesNet
+    from suffice.models.networks import BayesNet
 
 
 def read(text: str) -> tuple[BayesNet, tuple[str, ...]]:
     """The network, and what its reader should be told about the file."""
-    from suffice.models.bayes_net import BayesNet
+    from suffice.models.networks import BayesNet
 
     content = parsed(text)
     nodes = [_typed(node, str, "a node") for node in _field(content, "nodes", list, "the file")]

@@ -34,7 +34,7 @@ from suffice.formats.grammar.tokens import Grammar, Tokens, shown
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
-    from suffice.models.markov_net import MarkovNet
+    from suffice.models.networks import MarkovNet
 
 _GRAMMAR = Grammar(re.compile(r"\S+"), "")
 
@@ -48,7 +48,7 @@ class FunctionTables:
     tables: list[npt.NDArray[np.float64]]
 
     def net(self) -> MarkovNet:
-        from suffice.models.markov_net import MarkovNet
+        from suffice.models.networks import MarkovNet
         from suffice.models.undirected.factor import Factor
 
         with np.errstate(divide="ignore"):

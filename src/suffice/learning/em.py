@@ -34,9 +34,9 @@ from suffice.learning.incomplete.missing_mechanism import with_mechanism
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.starts import collapsed, relabelled
 from suffice.limits import Limits, options_of
-from suffice.models.bayes_net import BayesNet
-from suffice.models.estimates.hidden_numbers import conventions_in_words
-from suffice.models.estimates.sharing import shared_in_words, shared_of
+from suffice.models.networks import BayesNet
+from suffice.models.parts.hidden_numbers import conventions_in_words
+from suffice.models.parts.sharing import shared_in_words, shared_of
 from suffice.remedies import MORE_ITERATIONS, argument, in_python, ridge_of
 from suffice.variables import Finite
 

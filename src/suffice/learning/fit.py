@@ -25,10 +25,10 @@ from suffice.learning.incomplete.task import Task, checked_families, task_of
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, ModelKind, prior_of
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
 from suffice.limits import Limits, options_of
-from suffice.models.bayes_net import BayesNet
 from suffice.models.estimates.estimated import estimated, replaced
-from suffice.models.estimates.sharing import Tie, agreeing, check_families, shared_in, shared_of
 from suffice.models.linear_chain.windows import LinearChain
+from suffice.models.networks import BayesNet
+from suffice.models.parts.sharing import Tie, agreeing, check_families, shared_in, shared_of
 from suffice.models.questions.regressions import families_of
 from suffice.models.undirected.features import is_undirected
 from suffice.objectives import Bayes, Likelihood, as_penalties
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from suffice.models.chain import Chain
     from suffice.models.crf import Crf
     from suffice.models.gaussian_markov_net import GaussianMarkovNet
-    from suffice.models.markov_net import MarkovNet
+    from suffice.models.networks import MarkovNet
     from suffice.models.undirected.features import Features
     from suffice.models.undirected.log_linear import LogLinear
     from suffice.objectives import ObjectiveLike, PenaltyLike
@@ -303,7 +303,7 @@ def fit_network(
     except MissingCells:
         return _from_incomplete(dag, rows, **asked)
     seen = agreeing(seen, getattr(dag, "alike", ()))
-    return estimated(graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
+    return estimated(BayesNet, graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
 
 
 def _check_objective(kind: ModelKind, objective: Any, target: str | None = None) -> None:
@@ -350,7 +350,7 @@ def with_regressions(
     chosen = {n: families.get(n) or family_of(*node) for n, node in nodes.items()}
     statistics = task.rows.gather([family.needs(*nodes[n]) for n, family in chosen.items()])
     ready = fitted_regressions(nodes, {n: f for n, f in chosen.items() if f.iterative}, task.rows, task.ties)
-    return estimated(task.dag, statistics, task.prior, how, ready=ready, shared=[tie.nodes for tie in task.ties])
+    return estimated(BayesNet, task.dag, statistics, task.prior, how, ready=ready, shared=[tie.nodes for tie in task.ties])
 
 
 def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, Any]) -> BayesNet:
@@ -392,7 +392,7 @@ def _tabled_regressions(
     alone = [Tie(((n, *graph.parents(n)),)) for n in nodes if not any(n in tie.nodes for tie in ties)]
     for tie in (*alone, *(tie for tie in ties if tie.nodes[0] in nodes)):
         ready |= from_tables(tie, nodes, families[tie.nodes[0]], seen)
-    return estimated(graph, seen, prior, how, ready=ready, shared=[tie.nodes for tie in ties])
+    return estimated(BayesNet, graph, seen, prior, how, ready=ready, shared=[tie.nodes for tie in ties])
 
 
 def _from_incomplete(dag: Any, rows: Any, **options: Any) -> BayesNet:

@@ -27,8 +27,8 @@ from suffice.learning.incomplete.beginnings import beginnings
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.limits import Limits, options_of
-from suffice.models.bayes_net import BayesNet
-from suffice.models.estimates.hidden_numbers import conventions_in_words
+from suffice.models.networks import BayesNet
+from suffice.models.parts.hidden_numbers import conventions_in_words
 from suffice.remedies import argument
 from suffice.statistics.configurations import described
 

@@ -22,9 +22,9 @@ from suffice.learning.complete.plates import Plate
 from suffice.learning.complete.tied_regressions import fitted_regressions
 from suffice.learning.incomplete.task import checked_families, numbers_of
 from suffice.learning.undirected.fit import refuse_directed, score_undirected
-from suffice.models.bayes_net import BayesNet
 from suffice.models.estimates.estimated import free_nodes
-from suffice.models.estimates.sharing import Tie, agreeing, alike, check_families, pooled, shared_in, shared_of, tied_prior
+from suffice.models.networks import BayesNet
+from suffice.models.parts.sharing import Tie, agreeing, alike, check_families, pooled, shared_in, shared_of, tied_prior
 from suffice.models.questions.regressions import families_of
 from suffice.models.undirected.features import is_undirected
 from suffice.remedies import BY_BIC

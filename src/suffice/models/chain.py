@@ -13,9 +13,9 @@ from suffice.families.protocol.family import Array
 from suffice.models.chains.chain_parts import ChainParts
 
 if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
     from suffice.models.chains.chain_answers import Decoded
     from suffice.models.chains.following import Following
+    from suffice.models.networks import BayesNet
 
 
 class Chain(ChainParts):

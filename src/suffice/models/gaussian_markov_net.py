@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.display import Rows, Tabular
+from suffice.display import Rows, Tabular, and_more
 from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, counted, nearest
 from suffice.families.by_hand import Gaussian
@@ -21,21 +21,18 @@ from suffice.graphs import Graph
 from suffice.graphs.chordal import perfect_order
 from suffice.inference.numbers.sparse_precision import SparsePrecision
 from suffice.libraries import sc
-from suffice.models.estimates.provenance import Provenance
-from suffice.models.questions.answers import and_more
+from suffice.models.networks import BayesNet
+from suffice.models.parts.provenance import Provenance
 from suffice.models.undirected.covariance_selection import selected_precision
 from suffice.models.undirected.covariances import Covariances, covariance_of, read_only, refuse_other_kinds
 from suffice.models.undirected.twin import Undirected
 from suffice.statistics import Moments, Request, Statistics
 from suffice.variables import Real
 
-if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
-
 Array = npt.NDArray[np.float64]
 
 
-class GaussianMarkovNet(Undirected, Provenance, Tabular):
+class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
     """A Gaussian Markov network. `fit` makes one from a `Graph` and real columns, `search` by `GraphicalLasso`; this makes one
     from numbers: the precision and the mean, in the order of the graph's nodes, which is that of their names.
 
@@ -161,8 +158,6 @@ class GaussianMarkovNet(Undirected, Provenance, Tabular):
     def _directed(self) -> BayesNet:
         """Along a perfect order of the triangulated graph: with Θ = L Lᵀ in this order, x_i given those after it has the
         coefficients −L_ji / L_ii and the variance 1 / L_ii², and L is zero where the triangulation has no edge."""
-        from suffice.models.bayes_net import BayesNet
-
         triangulated = self._graph.triangulated()
         order = perfect_order({x: triangulated.neighbours(x) for x in triangulated.nodes})
         number = {x: i for i, x in enumerate(self.names)}

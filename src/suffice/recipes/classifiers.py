@@ -51,8 +51,8 @@ from suffice.learning.ascent.climb import Climb, steps_of
 from suffice.learning.fit import fit
 from suffice.learning.latent.mixture_parts import CollapsedClass, Joint, Separate, imagined_moments
 from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, Table, checked_kind
-from suffice.models.bayes_net import BayesNet
 from suffice.models.estimates.estimated import estimated
+from suffice.models.networks import BayesNet
 from suffice.remedies import declaration
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import checked_cells, described
@@ -104,7 +104,7 @@ def naive_bayes(
     chosen = suitable(prior, known.variables.values(), PRIOR)
     if isinstance(known.rows, Data) and known.rows.missing[target]:
         return supported(fit(known.dag(), known.rows, prior=chosen, estimate=how), target)
-    return supported(estimated(known.dag(), _statistics(known), as_prior(chosen), how), target)
+    return supported(estimated(BayesNet, known.dag(), _statistics(known), as_prior(chosen), how), target)
 
 
 def _statistics(known: Labelled) -> Statistics:

@@ -14,8 +14,8 @@ from suffice.families.priors.priors import BDeu, Gamma, NormalInverseGamma, suit
 from suffice.families.protocol.family import Estimate, Mean
 from suffice.learning.fit import fit
 from suffice.limits import Limits, options_of
-from suffice.models.bayes_net import BayesNet
 from suffice.models.chain import Chain
+from suffice.models.networks import BayesNet
 from suffice.models.undirected.log_linear import LogLinear
 from suffice.recipes.stepwise import Stepwise
 from suffice.remedies import FAMILY_OPTIONS
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         VariablesLike,
     )
     from suffice.models.gaussian_markov_net import GaussianMarkovNet
-    from suffice.models.markov_net import MarkovNet
+    from suffice.models.networks import MarkovNet
     from suffice.structure.undirected.graph_method import GraphMethod
 
 PRIOR = (BDeu(1), NormalInverseGamma(), Gamma())

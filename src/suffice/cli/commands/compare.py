@@ -18,7 +18,7 @@ def compare(
 ) -> None:
     """Compare two graphs, and two networks' distributions where both have parameters."""
     from suffice.graphs import compare as compared
-    from suffice.models.estimates.divergence import kl
+    from suffice.models.divergence import kl
 
     (a, p), (b, q) = (_network_or_graph(text) for text in (truth, learned))
     facts = compared(a, b).to_dict()

@@ -14,8 +14,8 @@ from suffice.libraries import pa
 from suffice.terminal import say, working
 
 if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
-    from suffice.models.rows.predict import Prediction
+    from suffice.models.networks import BayesNet
+    from suffice.models.rows.prediction import Prediction
 
 
 def predict_command(
@@ -59,7 +59,8 @@ def predict_command(
     from suffice.cli.words import vocabulary as words
     from suffice.engines.scan import rows_of
     from suffice.formats.rows import write_stream
-    from suffice.models.rows.predict import measures, predictions
+    from suffice.models.rows.predict import predictions
+    from suffice.models.rows.prediction import measures
 
     data = inputs.text_path(data, separator, decimal, encoding)
     inputs.checked_out(out, data)
@@ -181,7 +182,7 @@ def _transformed(machine: Any, data: str, target: str | None, out: str | None, k
 
 def _names(bn: BayesNet, target: str, interval: float | None = None) -> list[str]:
     """The names of the columns of a prediction."""
-    from suffice.models.rows.predict import measures
+    from suffice.models.rows.prediction import measures
     from suffice.variables import Finite
 
     finite = isinstance(bn.variables[target], Finite)
@@ -213,7 +214,7 @@ def _empty(bn: BayesNet, target: str, kept: Sequence[str], interval: float | Non
     """What is written where there are no rows: the header."""
     import numpy as np
 
-    from suffice.models.rows.predict import Prediction, measures
+    from suffice.models.rows.prediction import Prediction, measures
 
     none = {n: pa.array([], pa.string()) for n in kept}
     width = len(_names(bn, target, interval)) - len(_names(bn, target))

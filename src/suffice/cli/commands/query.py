@@ -17,7 +17,7 @@ from suffice.terminal import working
 
 if TYPE_CHECKING:
     from suffice.cli.words.question import Question
-    from suffice.models.bayes_net import BayesNet
+    from suffice.models.networks import BayesNet
 
 
 def query(
@@ -82,7 +82,7 @@ def query(
 
 def _log_prob(bn: BayesNet, given: dict[str, Any]) -> float | None:
     """ln p(given), nothing where it has no formula: the answer may not depend on what lacks one."""
-    from suffice.models.questions.regressions import NoFormula
+    from suffice.models.parts.closed_forms import NoFormula
 
     try:
         return bn.log_prob_of(given)

@@ -21,8 +21,8 @@ from suffice.learning.em import em
 from suffice.learning.fit import fit
 from suffice.learning.graph_score import score
 from suffice.libraries import pa
-from suffice.models.bayes_net import BayesNet
-from suffice.models.estimates.divergence import kl
+from suffice.models.divergence import kl
+from suffice.models.networks import BayesNet
 from suffice.recipes.missing.missingness import missingness
 from suffice.scores import BIC
 from suffice.structure.search import search

@@ -22,7 +22,7 @@ def fit_rows(given: Options) -> Any:
     from suffice.cli.words import vocabulary as words
     from suffice.formats import holds
     from suffice.learning.fit import fit, fit_network
-    from suffice.models.estimates.sharing import shared_of
+    from suffice.models.parts.sharing import shared_of
     from suffice.models.questions.regressions import families_of
     from suffice.objectives import Likelihood
 

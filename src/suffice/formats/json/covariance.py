@@ -11,8 +11,8 @@ from suffice.errors import FormatError
 from suffice.families.charts import chart_of
 from suffice.families.protocol.family import Cpd
 from suffice.formats.json.parts import array_of, flat
-from suffice.models.bayes_net import BayesNet
-from suffice.models.estimates.parameter_covariance import ParameterCovariance
+from suffice.models.networks import BayesNet
+from suffice.models.parts.parameter_covariance import ParameterCovariance
 
 
 def covariance_to_dict(bn: BayesNet) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from suffice.formats.json.model import prior_from_dict, prior_to_dict
 from suffice.formats.json.parts import VERSION, array_of, flat, numbers, read_as, statistics_from_dict, statistics_to_dict
 from suffice.graphs import Graph
 from suffice.models.gaussian_markov_net import GaussianMarkovNet
-from suffice.models.markov_net import MarkovNet
+from suffice.models.networks import MarkovNet
 from suffice.models.undirected.factor import Factor
 from suffice.models.undirected.features import Features
 from suffice.models.undirected.log_linear import Ising, LogLinear, Pairwise

@@ -13,7 +13,7 @@ from suffice.display import html_table, text_table
 from suffice.errors import ModelError
 from suffice.iteration import Run
 from suffice.learning.incomplete.problem import ParameterProblem
-from suffice.models.bayes_net import BayesNet
+from suffice.models.networks import BayesNet
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from suffice.learning.ascent.information import Information
     from suffice.models.chain import Chain
-    from suffice.models.estimates.parameter_covariance import ParameterCovariance
+    from suffice.models.parts.parameter_covariance import ParameterCovariance
 
     Learned = TypeVar("Learned", bound=BayesNet | Chain, default=BayesNet, covariant=True)
 else:  # a default is for type checkers: from Python 3.13 on, typing has it, too

@@ -17,7 +17,7 @@ import numpy as np
 from suffice.errors import FitError, listed
 from suffice.incomplete.components import Array, NodeFamily, Theta
 from suffice.incomplete.numbers.patterns import digits_of
-from suffice.models.estimates.hidden_numbers import n_angles
+from suffice.models.parts.hidden_numbers import n_angles
 from suffice.remedies import NORMAL_PRIOR
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite

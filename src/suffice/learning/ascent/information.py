@@ -32,7 +32,7 @@ from suffice.learning.ascent.constrained import projection, refuse_classes_above
 from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.libraries import sc
-from suffice.models.estimates.parameter_covariance import ParameterCovariance
+from suffice.models.parts.parameter_covariance import ParameterCovariance
 
 MOST = 5_000
 """No information matrix of more free parameters than this is made: 200 MB, and minutes for its eigenvalues."""

@@ -19,7 +19,7 @@ from suffice.incomplete.first_slices import First, Free, Given, checked_first
 from suffice.learning.incomplete.task import declared_hidden, numbers_of
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_parts import nodes_given, parameter_names
-from suffice.models.estimates.written import written_cpd
+from suffice.models.parts.written import written_cpd
 from suffice.remedies import FAMILIES, FAMILY, SEQUENCES, argument, as_regression, hidden_variable, hidden_with_states, of_python
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable

@@ -18,7 +18,7 @@ from suffice.errors import FitError, counted, listed, nearest
 from suffice.families.hierarchical.hierarchical import PartialPooling, Pool
 from suffice.families.priors.priors import Prior
 from suffice.graphs import Dag
-from suffice.models.estimates.sharing import Tie
+from suffice.models.parts.sharing import Tie
 from suffice.remedies import argument
 
 if TYPE_CHECKING:

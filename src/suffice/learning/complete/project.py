@@ -19,10 +19,11 @@ from suffice.families import family_of
 from suffice.families.gathering.gathering import gather
 from suffice.families.protocol.family import Cpd, Mean
 from suffice.graphs import Dag
-from suffice.models.bayes_net import BayesNet
-from suffice.models.estimates.divergence import NoEntropy, entropy_of_rows, entropy_of_weights, entropy_terms
+from suffice.models.divergence import entropy_of_rows, entropy_of_weights
 from suffice.models.estimates.estimated import estimated
-from suffice.models.estimates.expected import Expected, closed_form
+from suffice.models.networks import BayesNet
+from suffice.models.questions.entropies import NoEntropy, entropy_terms
+from suffice.models.questions.expected import Expected, closed_form
 from suffice.remedies import WITH_BINS
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable, is_whole
@@ -169,7 +170,7 @@ def _of_data(data: Any, graph: Dag) -> Projection:
             f"rows with missing cells are no distribution to project ({str(error).partition(';')[0]}); "
             "em(dag, data).model is the network that makes the cells that are there most probable"
         ) from None
-    model = estimated(graph, statistics, None, Mean())
+    model = estimated(BayesNet, graph, statistics, None, Mean())
     cross_entropy = -model.log_likelihood(statistics) / statistics.weight
     try:
         entropy = _entropy_of_data(rows, model)

@@ -19,7 +19,7 @@ from suffice.families.protocol.family import Array, Columns, Cpd
 from suffice.families.regressions.fitted import needs_rows
 from suffice.families.regressions.linear_moments import fitted_line
 from suffice.learning.complete.irls import DistinctRows, Pass, fitted, maximised
-from suffice.models.estimates.sharing import Tie
+from suffice.models.parts.sharing import Tie
 from suffice.statistics import Counts, Request, Statistics
 from suffice.variables import Finite, Variable
 

@@ -27,7 +27,7 @@ from suffice.families.categorical import Table
 from suffice.learning.conditional.hinge import least_hinge
 from suffice.learning.conditional.target_rows import TargetRows, distinct_rows
 from suffice.learning.owlqn import minimised
-from suffice.models.bayes_net import BayesNet
+from suffice.models.networks import BayesNet
 from suffice.objectives import L2, Conditional, Margin, PenaltySum
 from suffice.remedies import weight_penalty
 

@@ -14,8 +14,8 @@ from suffice.learning.incomplete.starts import alike, broken
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
     from suffice.models.chain import Chain
+    from suffice.models.networks import BayesNet
 
 
 def beginnings(problem: ParameterProblem, start: BayesNet | Chain | None, n: int, seed: int) -> Iterator[Theta]:

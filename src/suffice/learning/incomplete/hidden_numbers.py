@@ -22,8 +22,8 @@ from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.learning.incomplete.reduced_task import ReducedTask
-from suffice.models.estimates.hidden_numbers import rotations
-from suffice.models.estimates.sharing import Tie
+from suffice.models.parts.hidden_numbers import rotations
+from suffice.models.parts.sharing import Tie
 from suffice.statistics import Moments
 from suffice.variables import Real, Variable
 

@@ -27,7 +27,7 @@ from suffice.errors import DataError, FitError, TooLarge, listed, nearest, note
 from suffice.families.regressions.logistic import Logistic
 from suffice.graphs import Dag
 from suffice.learning.incomplete.task import declared_hidden
-from suffice.models.bayes_net import BayesNet
+from suffice.models.networks import BayesNet
 from suffice.remedies import argument, declaration, name_of
 from suffice.statistics.configurations import MAX_CELLS
 from suffice.variables import Finite, Variable

@@ -47,9 +47,9 @@ from suffice.learning.incomplete.reduced_task import ReducedTask
 from suffice.learning.incomplete.said import imagined_by, refuse_constants, with_known
 from suffice.learning.incomplete.starts import Starts
 from suffice.learning.incomplete.task import Task, task_of
-from suffice.models.bayes_net import BayesNet
-from suffice.models.estimates.hidden_numbers import hidden_numbers
-from suffice.models.estimates.sharing import linked
+from suffice.models.networks import BayesNet
+from suffice.models.parts.hidden_numbers import hidden_numbers
+from suffice.models.parts.sharing import linked
 from suffice.remedies import BY_MEAN, PARTIAL, POOLED, SEPARATE, argument
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes

@@ -13,8 +13,8 @@ from suffice.families.named_families import as_families, check_family, distribut
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate, regressions_among
 from suffice.graphs import Dag
-from suffice.models.bayes_net import BayesNet
-from suffice.models.estimates.sharing import Tie, alike, check_families, shared_in, shared_of, tied_prior
+from suffice.models.networks import BayesNet
+from suffice.models.parts.sharing import Tie, alike, check_families, shared_in, shared_of, tied_prior
 from suffice.remedies import FAMILY, argument, as_regression, hidden_variable, hidden_with_states
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real, Variable

@@ -28,7 +28,7 @@ from suffice.remedies import MAX_ENTROPY, weight_penalty
 
 if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem
-    from suffice.models.markov_net import MarkovNet
+    from suffice.models.networks import MarkovNet
 
 Array = npt.NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from suffice.errors import FitError, note, whole
 from suffice.inference.sampling.blankets import Blankets, Codes
 from suffice.iteration import OutOfTime, Progress
 from suffice.learning.undirected.pseudo_likelihood import blankets_of, kept_weights
-from suffice.models.markov_net import MarkovNet
+from suffice.models.networks import MarkovNet
 from suffice.models.undirected.terms import Terms
 from suffice.objectives import ContrastiveDivergence
 from suffice.remedies import CONTRASTIVE, LIKELIHOOD, MAX_ENTROPY, PERSISTENT

@@ -16,7 +16,7 @@ from suffice.iteration import OutOfTime, checked_seconds
 from suffice.learning.principles import FEATURES, NUMBERS, TABLES, prior_of
 from suffice.learning.undirected.solvable import SolvableProblem
 from suffice.models.gaussian_markov_net import GaussianMarkovNet, fit_gaussian
-from suffice.models.markov_net import MarkovNet
+from suffice.models.networks import MarkovNet
 from suffice.models.undirected.features import Features, UndirectedModel, is_undirected, undirected_model
 from suffice.models.undirected.log_linear import LogLinear
 from suffice.objectives import Bayes, Likelihood, MaxEntropy, as_penalties

@@ -24,7 +24,7 @@ from suffice.statistics.configurations import described
 
 if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem
-    from suffice.models.markov_net import MarkovNet
+    from suffice.models.networks import MarkovNet
 
 Array = npt.NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from suffice.statistics.configurations import described, n_configurations
 
 if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem
-    from suffice.models.markov_net import MarkovNet
+    from suffice.models.networks import MarkovNet
 
 Array = npt.NDArray[np.float64]
 

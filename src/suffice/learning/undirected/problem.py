@@ -13,7 +13,7 @@ import numpy.typing as npt
 from suffice.errors import DataError, FitError
 from suffice.iteration import Progress
 from suffice.learning.undirected.margins import check_margins
-from suffice.models.markov_net import MarkovNet
+from suffice.models.networks import MarkovNet
 from suffice.models.undirected.factor import Factor
 from suffice.models.undirected.features import UndirectedModel
 from suffice.models.undirected.terms import Terms

@@ -23,7 +23,7 @@ from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import Minimum, minimised
 from suffice.learning.undirected.boundary import check_interior
 from suffice.learning.undirected.likelihood import way_out
-from suffice.models.markov_net import MarkovNet
+from suffice.models.networks import MarkovNet
 from suffice.models.undirected.terms import Terms
 from suffice.remedies import LIKELIHOOD, MAX_ENTROPY, PSEUDO, weight_penalty
 from suffice.statistics import Request, Statistics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from suffice.learning.undirected.problem import UndirectedProblem
-from suffice.models.markov_net import MarkovNet
+from suffice.models.networks import MarkovNet
 from suffice.objectives import Conditional, ContrastiveDivergence
 
 

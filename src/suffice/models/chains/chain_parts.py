@@ -6,36 +6,37 @@ its step, `state[0]`; or the first slices follow from the others (`Stationary`),
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from suffice.display import Rows, Tabular
+from suffice.display import Rows, and_more
 from suffice.engines.sequences.lagged import renamed
-from suffice.errors import FitError, ModelError, counted, nearest
+from suffice.errors import FitError, ModelError, counted
 from suffice.families.by_hand import ByHand
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Cpd, Estimate, Mean
 from suffice.graphs.lagged import relative_name, unrolled_name
 from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Stationary, checked_first
-from suffice.models.estimates.provenance import ASKED_OF_ROWS, Provenance
-from suffice.models.estimates.written import written_cpd
-from suffice.models.questions.answers import and_more
+from suffice.models.parts.nodes import NodeDistributions, check_nodes, declared_variables
+from suffice.models.parts.provenance import ASKED_OF_ROWS
+from suffice.models.parts.written import written_cpd
 from suffice.remedies import FIRST_DIFFUSE
 from suffice.statistics import Statistics
-from suffice.variables import Finite, Real, Variable, by_name
+from suffice.variables import Finite, Real, Variable
 
 
-class ChainParts(Provenance, Tabular):
+class ChainParts(NodeDistributions):
     """What a chain is: a template, its variables, the distributions of all steps and of the first slices, and where they come
     from. `Chain` asks questions of it."""
 
     file_kind: ClassVar[str] = "chain"
     _elsewhere: ClassVar[Mapping[str, str]] = ASKED_OF_ROWS
+    _word = "chain"
 
     def __init__(
         self,
@@ -45,21 +46,11 @@ class ChainParts(Provenance, Tabular):
         first: Any = None,
     ) -> None:
         graph, how = Template(template), checked_first(first)
-        if not isinstance(cpds, Mapping):
-            raise ModelError(f"the distributions are given by node: {{'x': [0.5, 0.5], ...}}, not as {type(cpds).__name__}")
-        declared: Any = variables
-        if isinstance(variables, Mapping):
-            declared = {n: Finite(n, v) if isinstance(v, (list, tuple)) else v for n, v in variables.items()}
-        known = by_name(declared)
+        known = declared_variables(cpds, variables)
         if isinstance(how, Given):
             cpds = {**cpds, **nodes_given(how, graph)}
         wanted = parameter_names(graph, how, cpds)
-        for name in [*cpds, *known]:
-            if name not in wanted and name not in graph.nodes:
-                raise ModelError(f"the template has no node {name!r}{nearest(name, wanted)}")
-        lacking = [n for n in wanted if n not in cpds]
-        if lacking:
-            raise ModelError(f"there is no distribution for the node {lacking[0]!r}")
+        check_nodes(cpds, known, wanted, "template")
         bound: dict[str, Cpd] = {}
         for name in (n for n in graph.topological_order if n not in known):  # a Gaussian is Real without saying, and so on
             present = {**known, **{p: known[p] for p in graph.slice.parents(name) if p in known}}
@@ -118,11 +109,6 @@ class ChainParts(Provenance, Tabular):
         return self._template
 
     @property
-    def variables(self) -> Mapping[str, Variable]:
-        """The variables of a slice by name."""
-        return MappingProxyType(self._variables)
-
-    @property
     def order(self) -> int:
         """The largest lag."""
         return self._template.order
@@ -177,26 +163,12 @@ class ChainParts(Provenance, Tabular):
             return {**{n: self._cpds[n] for n in self._template.nodes}, own[0]: line}
         return {**{n: self._cpds[n] for n in self._template.nodes}, own[0]: Table(variable, (), self.stationary())}
 
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._cpds:
-            raise ModelError(f"the chain has no node {name!r}{nearest(str(name), self._cpds)}")
-        return self._cpds[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._cpds)
-
-    def __len__(self) -> int:
-        return len(self._cpds)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._cpds
-
     def __eq__(self, other: object) -> bool:
         """Same template, same variables, same parameters, same way to begin."""
         if not isinstance(other, ChainParts):
             return NotImplemented
         mine, theirs = ((c._template, c._variables, type(c._first)) for c in (self, other))
-        return mine == theirs and all(type(self[n]) is type(other[n]) and self[n].same(other[n]) for n in self)
+        return mine == theirs and self._same_distributions(other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -208,8 +180,6 @@ class ChainParts(Provenance, Tabular):
         n = counted(self.n_parameters, "parameter")
         begin = "" if isinstance(self._first, Free) else f", first={self._first}"
         return f"Chain {self._template}{begin}: {n}; {self._fit_info}"
-
-    _lines, _indent = 40, "  "
 
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
         facts = []

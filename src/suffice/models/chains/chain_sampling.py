@@ -24,8 +24,8 @@ from suffice.models.chains.chain_answers import answers, most_probable, refuse_i
 from suffice.models.chains.chain_cells import StepNumbers
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading, refuse_diffuse
-from suffice.models.estimates.sampling import MAX_BYTES, arrow_columns
 from suffice.models.rows.frames import Fill, code_table, filled, is_held, new_table
+from suffice.models.rows.sampling import MAX_BYTES, arrow_columns
 from suffice.variables import Count, Finite
 
 Column = npt.NDArray[Any]

@@ -9,9 +9,9 @@ from typing import Any
 from suffice.engines.sequences.lagged import renamed
 from suffice.families.protocol.family import Cpd
 from suffice.graphs.lagged import unrolled_name, variable_and_lag
-from suffice.models.bayes_net import BayesNet
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import refuse_diffuse
+from suffice.models.networks import BayesNet
 from suffice.variables import Variable
 
 

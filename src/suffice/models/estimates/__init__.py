@@ -1,4 +1,4 @@
-"""How a network came about and what it implies: estimates, updates, ties, what it expects, draws of rows and of parameters.
+"""How a network comes about: estimated from statistics, updated by more rows, at draws of its parameters.
 
-It uses families. Start with `estimated`.
+It uses families and the parts of networks. Start with `estimated`.
 """

@@ -10,13 +10,14 @@ from suffice.families import family_of
 from suffice.families.priors.priors import Node, Prior
 from suffice.families.protocol.family import Cpd, Estimate
 from suffice.graphs import Dag
-from suffice.models.bayes_net import BayesNet
-from suffice.models.estimates.sharing import Tie, agreeing, seen_together, shared_in, shared_in_words, tied_prior
+from suffice.models.parts.network_parts import SomeNetwork
+from suffice.models.parts.sharing import Tie, agreeing, seen_together, shared_in, shared_in_words, tied_prior
 from suffice.statistics import Statistics
 from suffice.variables import Variable
 
 
 def estimated(
+    kind: type[SomeNetwork],
     dag: Dag,
     statistics: Statistics,
     prior: Prior | None,
@@ -25,7 +26,7 @@ def estimated(
     bound: bool = False,
     ready: Mapping[str, Cpd] | None = None,
     shared: Any = (),
-) -> BayesNet:
+) -> SomeNetwork:
     """The network that statistics, a prior and a choice of point values make: the one place where parameters are learned.
 
     `ready` has distributions of iterative families, which statistics cannot give; `shared` has groups of nodes that share one
@@ -53,7 +54,7 @@ def estimated(
     if statistics.suppression is not None:
         info += f"; {statistics.suppression.in_words()}"
         note(f"{statistics.suppression.in_words()}: the parameters are those of the cells that are left")
-    return BayesNet.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info, ties=ties)
+    return kind.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info, ties=ties)
 
 
 def estimated_nodes(
@@ -98,11 +99,11 @@ def free_nodes(
             yield child, parents, seen
 
 
-def replaced(bn: BayesNet, dag: Dag, cpds: Mapping[str, Cpd], ties: Sequence[Tie] = ()) -> BayesNet:
+def replaced(bn: SomeNetwork, dag: Dag, cpds: Mapping[str, Cpd], ties: Sequence[Tie] = ()) -> SomeNetwork:
     """A network learned from incomplete rows with some of its distributions, and their edges, put in the place of others."""
     kept = {n: cpds.get(n) or bn[n] for n in dag.nodes}
     info = f"{bn.fit_info} with {listed(list(cpds))} as if without parents, whose regression was fitted by itself"
     options: dict[str, Any] = {"prior": bn.prior, "estimate": bn.estimate, "fit_info": info, "hidden": bn.hidden}
     left = [n for n in kept if n not in cpds]  # a complete family shares no missing cell, and its parameters depend on no others
-    options |= {"incomplete": bn.incomplete, "ties": (*bn._ties, *ties), "covariance": bn.covariance_of(left)}
-    return BayesNet.of(dag, dict(bn.variables), kept, **options)
+    options |= {"incomplete": bn.incomplete, "ties": (*bn.ties, *ties), "covariance": bn.covariance_of(left)}
+    return bn.of(dag, dict(bn.variables), kept, **options)

@@ -6,20 +6,25 @@ learned from incomplete rows together, by the covariance of its coordinates (`pa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
-from suffice.errors import FitError, SufficeError, listed, note
-from suffice.models.estimates.parameter_covariance import drawn_together
-from suffice.remedies import BDEU, name_of
+from suffice.errors import FitError, ModelError, SufficeError, listed, note
+from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
+from suffice.models.parts.parameter_covariance import ParameterCovariance
+from suffice.remedies import BDEU, Remedy, name_of
 
-if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
+WITHOUT_INFORMATION = Remedy(
+    "or a pickle without it, learned with information=False, or not by EM of a graph; em(dag, data, start=bn, information=True) "
+    "finds it",
+    "without it; fit it with --information",
+)
+"""Why a network does not have the observed information, and how it gets it."""
 
 
-def networks_at_draws(bn: BayesNet, n: int, seed: Any, *, every: bool = False) -> list[BayesNet]:
+def networks_at_draws(bn: SomeNetwork, n: int, seed: Any, *, every: bool = False) -> list[SomeNetwork]:
     """n networks whose parameters are drawn. Nodes that nobody fitted, or `do` set, are known: they stay.
 
     Where the parameters of a node that was fitted have no posterior they stay, too, with a note; with `every` that is refused.
@@ -29,8 +34,6 @@ def networks_at_draws(bn: BayesNet, n: int, seed: Any, *, every: bool = False) -
     >>> [net["x"].probs.round(2).tolist() for net in networks_at_draws(bn, 2, seed=0)]
     [[0.52, 0.48], [0.42, 0.58]]
     """
-    from suffice.models.bayes_net import BayesNet
-
     held, why = _held(bn)
     if held and every:
         raise FitError(f"the parameters of {listed(held)} cannot be drawn: {why}; or leave {name_of('redraw')} out")
@@ -39,10 +42,30 @@ def networks_at_draws(bn: BayesNet, n: int, seed: Any, *, every: bool = False) -
     seeds = np.random.SeedSequence(seed)
     drawn = _drawn(bn, [name for name in bn if name not in held], n, seeds)
     every_draw = ({name: drawn[name][i] if name in drawn else bn[name] for name in bn} for i in range(n))
-    return [BayesNet.of(bn.dag, bn.variables, cpds, interventions=bn.interventions) for cpds in every_draw]
+    return [bn.with_cpds(cpds) for cpds in every_draw]
 
 
-def _held(bn: BayesNet) -> tuple[list[str], str]:
+def drawn_together(bn: NetworkParts, names: Iterable[str]) -> ParameterCovariance | None:
+    """The covariance of those of these nodes whose parameters have no posterior of their own, where the network knows it.
+
+    >>> from suffice import BayesNet, Finite
+    >>> drawn_together(BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])]), ["x"]) is None
+    True
+    """
+    lacking = [n for n in names if n not in bn.intervened and not bn[n].has_posterior and not bn[n].is_regression]
+    known = bn.parameter_covariance if lacking else None
+    if lacking and known is None and bn.incomplete:
+        raise ModelError(
+            f"{listed(lacking)}: learned from incomplete rows, and this network does not have the observed information that an "
+            f"interval needs: it was read from a file {WITHOUT_INFORMATION}"
+        )
+    if known is None or not (together := [n for n in lacking if n in known.charts]):
+        return None
+    known.check(together)
+    return known.only(together)
+
+
+def _held(bn: NetworkParts) -> tuple[list[str], str]:
     """The nodes whose parameters have no posterior, and why."""
     why = f"they have no posterior; fit them with a prior, for instance {BDEU}"
     try:
@@ -57,7 +80,7 @@ def _held(bn: BayesNet) -> tuple[list[str], str]:
     return held, why
 
 
-def _drawn(bn: BayesNet, names: Sequence[str], n: int, seeds: np.random.SeedSequence) -> dict[str, list[Any]]:
+def _drawn(bn: NetworkParts, names: Sequence[str], n: int, seeds: np.random.SeedSequence) -> dict[str, list[Any]]:
     """n draws of each of these distributions; nodes that share their parameters have the same."""
     joint = drawn_together(bn, names)
     result: dict[str, list[Any]] = {}

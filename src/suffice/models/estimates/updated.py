@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from suffice.errors import ModelError, listed, note
+from suffice.families.gathering.gathering import gather
 from suffice.families.protocol.family import Cpd
 from suffice.families.regressions.distinct_rows import DistinctRows
 from suffice.families.regressions.fitted import needs_rows
 from suffice.families.regressions.laplace_update import after_more_rows, refitted
 from suffice.families.regressions.linear_moments import fitted_line
 from suffice.models.estimates.estimated import estimated
+from suffice.models.parts.network_parts import SomeNetwork
 from suffice.statistics import Statistics
 from suffice.variables import Finite
 
-if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
+
+def updated(bn: SomeNetwork, more: Any, decay: float = 1.0) -> SomeNetwork:
+    """The network that all rows together give, the old ones with `decay` of their weight."""
+    if bn.incomplete:
+        raise ModelError(
+            "this network was fitted from incomplete data, whose statistics are expected, not seen: call "
+            "em(dag, all_rows, start=bn), with the old rows and the new"
+        )
+    if bn.statistics is None:
+        raise ModelError(
+            f"this network keeps no statistics that rows could be added to ({bn.fit_info}): make it again from all rows, "
+            "the old and the new, or take it as a prior of the new ones, fit(dag, rows, prior=BDe(bn, ess))"
+        )
+    if bn.regressions:
+        return _with_regressions(bn, bn.statistics, more)
+    # inferred states may still widen
+    free = {n: v for n, v in bn.variables.items() if isinstance(v, Finite) and v.inferred and v.cuts is None}
+    new = more if isinstance(more, Statistics) else gather(bn.read(more, {**bn.variables, **dict.fromkeys(free, Finite)}), bn.dag)
+    seen = bn.statistics.decay(decay) + new
+    return estimated(type(bn), bn.dag, seen, bn.prior, bn.estimate, bound=True, shared=bn.shared)
 
 
-def with_more_rows(bn: BayesNet, seen: Statistics, more: Any) -> BayesNet:
+def _with_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNetwork:
     """A network with regressions after more rows. Those of states on states, and linear ones, are fitted again to what all rows
     counted; for the others the Laplace posterior of the old rows is the prior of the new ones, and a note says so."""
-    names = [n for n in bn if bn[n].is_regression]
+    names = bn.regressions
     for group in bn.shared:
         if shared := [n for n in names if n in group]:
             raise ModelError(
@@ -42,7 +62,7 @@ def with_more_rows(bn: BayesNet, seen: Statistics, more: Any) -> BayesNet:
             f"the rows that {listed(approximate)} were fitted to are known by their normal approximation only (Laplace): it is "
             "the prior of the new rows; fit(bn, all_rows) is exact"
         )
-    return estimated(bn.dag, all_of_them, bn.prior, bn.estimate, bound=True, ready=ready, shared=bn.shared)
+    return estimated(type(bn), bn.dag, all_of_them, bn.prior, bn.estimate, bound=True, ready=ready, shared=bn.shared)
 
 
 def exact(cpd: Cpd) -> bool:

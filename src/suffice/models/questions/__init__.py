@@ -1,4 +1,4 @@
-"""What is asked of a network: evidence, exact and approximate answers, intervals, interventions, influence.
+"""What is asked of a network: evidence, exact and approximate answers, intervals, interventions, influence, expectations.
 
-It uses inference and families. Start with `answering`.
+It uses inference, families and the parts of networks. Start with `answering`.
 """

@@ -1,35 +1,33 @@
 """The questions that a network answers.
 
 Regressions become tables, Gaussians or densities before anything else (`regressions.reduced`). Then questions go to `hybrid`,
-sampling to `approximate`, credible intervals to `intervals`: each has functions of the same names, which take targets as names
-and evidence as `Observed`. What else may be special about a question is in `question`.
+sampling to `approximate`, credible intervals to `intervals`, which take targets as names and evidence as `Observed`, both
+checked. What else may be special about a question is in `question`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Self
 
 from suffice.blas import one_blas_thread
-from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse
-from suffice.errors import ModelError, listed
+from suffice.errors import listed
+from suffice.models.parts.closed_forms import advising
+from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions import hybrid, question
-from suffice.models.questions.evidence import observed
-from suffice.models.questions.regressions import NoFormula, advising
+from suffice.models.questions.evidence import observed, one_of_interval_and_method
 from suffice.remedies import query_by_draws
 
 if TYPE_CHECKING:
-    from suffice.argument_types import ColumnOfAnswers, RowsLike
     from suffice.inference.finite.junction_tree import JunctionTree
     from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
-    from suffice.models.bayes_net import BayesNet
     from suffice.models.questions.answers import Distribution, Marginals, MostProbable
     from suffice.models.questions.evidence import Given
     from suffice.models.questions.influence import Influence, Tornado
     from suffice.models.questions.mixture import Mixture
 
 
-class Answering:
+class Answering(NetworkParts):
     """What a `BayesNet` can be asked. `given` maps a finite variable to a state or to likelihoods, a real one to a number."""
 
     def query(
@@ -56,28 +54,18 @@ class Answering:
         >>> asia.query(["lung", "tub"], given={"xray": {"yes": 0.7, "no": 0.2}}).probs.shape
         (2, 2)
         """
-        bn = _network(self)
-        names, evidence = question.checked_targets(bn, targets), observed(bn, given)
-        question.check_not_observed(bn, names, evidence)
-        if interval is not None and method is not None:
-            raise ModelError("an interval comes from exact answers at draws of the parameters: give interval or method, not both")
+        names, evidence = question.asked(self, targets, given)
         if method is not None:
-            from suffice.models.questions import approximate
+            if interval is not None:
+                raise one_of_interval_and_method()
+            from suffice.models.questions.approximate import drawn_answer
 
-            return approximate.query(bn, names, evidence, method, seed)
-        if interval is not None:
-            from suffice.models.questions import intervals
+            return drawn_answer(self, names, evidence, method, seed)
+        if interval is None:
+            return question.answered(self, names, evidence)
+        from suffice.models.questions.intervals import answer_with_interval
 
-            found: Distribution | Mixture = intervals.query(bn, names, evidence, interval, draws, seed)
-            return found
-        if len(names) == 1 and question.is_number_without_rates(bn, names[0]):
-            return question.regressed(bn, names[0], evidence)
-        try:
-            small, known = question.without_regressions(bn, names, evidence)
-        except NoFormula:
-            relevant: Distribution | Mixture = question.query_of_relevant(bn, names, evidence)
-            return relevant
-        answer: Distribution | Mixture = hybrid.query(small, names, known)
+        answer: Distribution | Mixture = answer_with_interval(self, names, evidence, interval, draws, seed)
         return answer
 
     def marginals(self, given: Given = None, *, interval: float | None = None, draws: int = 1000, seed: int = 0) -> Marginals:
@@ -90,14 +78,13 @@ class Answering:
         >>> round(sf.load("asia").marginals({"xray": "yes"})["tub"]["yes"], 6)
         0.092411
         """
-        bn = _network(self)
         if interval is not None:
-            from suffice.models.questions import intervals
+            from suffice.models.questions.intervals import marginals_with_intervals
 
-            return intervals.marginals(bn, observed(bn, given), interval, draws, seed)
+            return marginals_with_intervals(self, observed(self, given), interval, draws, seed)
         drawn = f"draw one node at a time with {query_by_draws('node')}"
         with advising(lambda refused: f"observe {listed(refused.lacking)}, too, or {drawn}"):
-            return question.marginals(bn, observed(bn, given))
+            return question.marginals(self, observed(self, given))
 
     def log_prob_of(self, given: Given) -> float:
         """ln p(given), a density where it gives reals; −inf for what cannot be.
@@ -106,10 +93,9 @@ class Answering:
         >>> round(sf.load("asia").log_prob_of({"xray": "yes", "smoke": "no"}), 6)
         -3.368605
         """
-        bn = _network(self)
-        evidence = observed(bn, given)
+        evidence = observed(self, given)
         with advising(lambda refused: question.share_of_draws(refused, evidence)):
-            return hybrid.log_prob_of(*question.without_regressions(bn, (), evidence)) if evidence.given else 0.0
+            return question.log_prob_of(self, evidence)
 
     def most_probable(self, given: Given = None, targets: str | Sequence[str] | None = None) -> MostProbable:
         """The most probable states of all that is not observed (MPE), or of the targets with the rest summed out (MAP).
@@ -118,118 +104,17 @@ class Answering:
         >>> dict(sf.load("asia").most_probable({"xray": "yes"}, targets=["smoke", "lung"]))
         {'smoke': 'yes', 'lung': 'yes'}
         """
-        bn = _network(self)
-        evidence = observed(bn, given)
         if targets is None:
-            names = tuple(n for n in bn.variables if not question.is_observed(bn, n, evidence))
+            evidence = observed(self, given)
+            names = tuple(n for n in self.variables if not question.is_observed(self, n, evidence))
         else:
-            names = question.checked_targets(bn, targets)
-            question.check_not_observed(bn, names, evidence)
+            names, evidence = question.asked(self, targets, given)
         drawn = f"take a few finite targets and draw them, {query_by_draws('targets', '.mode')}"
         with advising(lambda refused: f"observe {listed(refused.lacking)}, or {drawn}"):
-            small, known = question.without_regressions(bn, names, evidence)
+            small, known = question.without_regressions(self, names, evidence)
             return hybrid.most_probable(small, names, known)
 
-    @one_blas_thread
-    def predict_proba(
-        self,
-        rows: Any,
-        target: str,
-        *,
-        method: LikelihoodWeighting | None = None,
-        interval: float | None = None,
-        draws: int = 1000,
-        seed: int = 0,
-        unknown: Refuse | Missing = REFUSE,
-    ) -> Any:
-        """p(target | the other cells of a row), for each row; a column per state, in the kind of frame that came in.
-
-        Any cells may be missing. A row that is impossible under the network has NaN, with a note. Rows without a formula, as
-        where a regression lacks a number, are refused; `method=LikelihoodWeighting(n)` draws for them, and leaves others exact.
-        So are states that the network does not know; `unknown=Missing()` takes their cells for missing, with a note.
-
-        `interval=0.95` adds the ends of a credible interval of each probability, from `draws` draws of the parameters.
-
-        >>> import suffice as sf
-        >>> sf.load("asia").predict_proba({"xray": ["yes", None]}, "lung")["yes"].round(6)
-        array([0.488711, 0.055   ])
-        """
-        from suffice.models.rows.predict import predict_proba
-
-        how: dict[str, Any] = {"method": method, "interval": interval, "draws": draws, "seed": seed, "unknown": unknown}
-        return predict_proba(_network(self), rows, target, **how)
-
-    @overload
-    def predict(
-        self,
-        rows: Mapping[str, object],
-        target: str,
-        *,
-        method: LikelihoodWeighting | None = ...,
-        seed: int = ...,
-        unknown: Refuse | Missing = ...,
-    ) -> ColumnOfAnswers: ...
-    @overload
-    def predict(
-        self,
-        rows: RowsLike,
-        target: str,
-        *,
-        method: LikelihoodWeighting | None = ...,
-        seed: int = ...,
-        unknown: Refuse | Missing = ...,
-    ) -> Any: ...
-    @one_blas_thread
-    def predict(
-        self,
-        rows: Any,
-        target: str,
-        *,
-        method: LikelihoodWeighting | None = None,
-        seed: int = 0,
-        unknown: Refuse | Missing = REFUSE,
-    ) -> Any:
-        """The most probable state of the target in each row given its other cells (a real target: its mean), as one column.
-
-        `method`, `seed` and `unknown` are those of `predict_proba`.
-
-        >>> import suffice as sf
-        >>> list(sf.load("asia").predict({"dysp": ["yes", None]}, "bronc"))
-        ['yes', 'no']
-        """
-        from suffice.models.rows.predict import predict
-
-        return predict(_network(self), rows, target, method=method, seed=seed, unknown=unknown)
-
-    @one_blas_thread
-    def impute(
-        self,
-        rows: Any,
-        *,
-        joint: bool = False,
-        draws: int | None = None,
-        redraw: bool | None = None,
-        seed: int = 0,
-        unknown: Refuse | Missing = REFUSE,
-    ) -> Any:
-        """The rows with each missing cell filled by what is most probable given the row's observed cells, or by its mean.
-
-        `joint=True` fills all the missing cells of a row by the states that are most probable together. `draws=5` gives a list
-        of five filled frames, the missing cells of a row drawn together from their posterior: multiple imputation. For each frame
-        the parameters of a network that was fitted are drawn anew; `redraw=False` holds them at their estimates.
-        `unknown=Missing()` fills cells with states that the network does not know, too; else they are refused.
-
-        >>> import suffice as sf
-        >>> sf.load("asia").impute({"dysp": ["yes", "no"], "bronc": [None, "no"]})["bronc"]
-        ['yes', 'no']
-        >>> [frame["bronc"] for frame in sf.load("asia").impute({"dysp": ["yes"], "bronc": [None]}, draws=3)]
-        [['no'], ['yes'], ['yes']]
-        """
-        from suffice.models.rows.impute import impute
-
-        return impute(_network(self), rows, joint=joint, draws=draws, redraw=redraw, seed=seed, unknown=unknown)
-
-    def do(self, interventions: Mapping[str, object]) -> BayesNet:
+    def do(self, interventions: Mapping[str, object]) -> Self:
         """The network after setting variables from outside: nothing causes them any more, what they cause stays.
 
         A finite variable is set to a state, or to a distribution over its states. A real variable is set to a number and
@@ -242,7 +127,20 @@ class Answering:
         """
         from suffice.models.questions.intervene import do
 
-        return do(_network(self), interventions)
+        return do(self, interventions)
+
+    @one_blas_thread
+    def entropy(self) -> float:
+        """H(p) in nats, exactly, through the joint of each node's finite parents.
+
+        >>> import suffice as sf
+        >>> bn = sf.BayesNet("x", {"x": [0.5, 0.5]}, variables=[sf.Finite("x", ["a", "b"])])
+        >>> round(bn.entropy(), 6)
+        0.693147
+        """
+        from suffice.models.questions.entropies import entropy_given_parents
+
+        return float(sum(entropy_given_parents(self, name) for name in self))
 
     def influence(self, target: str, given: Given = None) -> Influence:
         """How much each other finite node says about a finite target: mutual information, and where its states would move it.
@@ -253,7 +151,7 @@ class Answering:
         """
         from suffice.models.questions.influence import influence
 
-        return influence(_network(self), target, given)
+        return influence(self, target, given)
 
     def tornado(self, target: str, state: str, given: Given = None, *, level: float = 0.95) -> Tornado:
         """p(target = state | given) when one parameter goes to the ends of its credible interval, the rest of its row in
@@ -266,7 +164,7 @@ class Answering:
         """
         from suffice.models.questions.influence import tornado
 
-        return tornado(_network(self), target, state, given, level)
+        return tornado(self, target, state, given, level)
 
     def d_separated(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
         """Whether the graph says that a and b, names or sets of names, are independent given others.
@@ -275,7 +173,7 @@ class Answering:
         >>> sf.load("asia").d_separated("asia", "smoke"), sf.load("asia").d_separated("asia", "smoke", given="xray")
         (True, False)
         """
-        return _network(self).dag.d_separated(a, b, given)
+        return self.dag.d_separated(a, b, given)
 
     @property
     def junction_tree(self) -> JunctionTree:
@@ -287,7 +185,7 @@ class Answering:
         """
         way_out = "bn.do({{{}}}).junction_tree is that of questions that give it"
         with advising(lambda refused: way_out.format(", ".join(f"{n!r}: 0.0" for n in refused.lacking))):
-            return _network(self).compiled.tree
+            return self.compiled.tree
 
     @property
     def treewidth(self) -> int:
@@ -298,9 +196,3 @@ class Answering:
         2
         """
         return self.junction_tree.treewidth
-
-
-def _network(asked: Any) -> BayesNet:
-    """Who is asked: only networks are."""
-    network: BayesNet = asked
-    return network

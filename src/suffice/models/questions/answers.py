@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import Rows, Tabular, number
+from suffice.display import Rows, Tabular, and_more, number
 from suffice.errors import ModelError, counted, listed
 from suffice.families.protocol.family import Interval, frame
 from suffice.inference.finite.network import Array, Ints
@@ -185,11 +185,6 @@ def apart(taken: Iterable[str], names: Iterable[str]) -> list[str]:
         used.add(name)
         result.append(name)
     return result
-
-
-def and_more(n: int, noun: str) -> str:
-    """The last line under a table that leaves out n things; nothing if it leaves out none."""
-    return f"\n… and {counted(n, f'more {noun}')}" if n > 0 else ""
 
 
 class ByNode(Tabular, Mapping[str, Any]):

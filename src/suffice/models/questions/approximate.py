@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,18 +19,17 @@ from suffice.families.protocol.family import Cpd, flat_index
 from suffice.inference.finite.network import NONE, Array, Network
 from suffice.inference.sampling.gibbs import GibbsState, Rest, SummedOut, Trace, Walker, collapse
 from suffice.inference.sampling.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Weighted, checked_seed
+from suffice.models.parts.closed_forms import density
+from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.answers import Distribution
 from suffice.models.questions.densities import DrawnParts
 from suffice.models.questions.evidence import Observed, impossible, in_words, observed
 from suffice.models.questions.mixture import Mixture
 from suffice.models.questions.question import Question
-from suffice.models.questions.regressions import density, reduced
+from suffice.models.questions.regressions import reduced
 from suffice.remedies import WEIGHTING, Remedy
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite
-
-if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
 
 BLOCK = 16_384
 MAX_BYTES = 2**33
@@ -41,15 +40,15 @@ TRIES = 100
 
 
 @one_blas_thread
-def query(
-    bn: BayesNet, targets: Sequence[str], evidence: Observed, method: LikelihoodWeighting | Gibbs, seed: int = 0
+def drawn_answer(
+    bn: NetworkParts, targets: Sequence[str], evidence: Observed, method: LikelihoodWeighting | Gibbs, seed: int = 0
 ) -> Distribution | Mixture:
     """p(targets | evidence) by drawing: a `Distribution` with standard errors, or a `Mixture` of draws where a target is real.
 
     >>> from suffice import BayesNet
     >>> from suffice.models.questions.evidence import observed
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, {"x": ["a", "b"], "y": ["a", "b"]})
-    >>> answer = query(bn, ["x"], observed(bn, {"y": "b"}), LikelihoodWeighting(100_000))
+    >>> answer = drawn_answer(bn, ["x"], observed(bn, {"y": "b"}), LikelihoodWeighting(100_000))
     >>> round(answer["b"], 1), round(float(answer.error[1]), 3)
     (0.7, 0.001)
     """
@@ -76,7 +75,7 @@ def query(
     raise ModelError(f"the method is LikelihoodWeighting(...) or Gibbs(...), or None for an exact answer; not {method!r}")
 
 
-def is_possible(bn: BayesNet, evidence: Observed) -> bool:
+def is_possible(bn: NetworkParts, evidence: Observed) -> bool:
     """Whether no single family shows that the evidence is impossible, also where the answer does not depend on it."""
     compiled, codes = bn.compiled, evidence.codes
     network = compiled.around_regressions.network if compiled.open else compiled.network

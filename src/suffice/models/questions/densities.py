@@ -21,7 +21,7 @@ from suffice.families.protocol.family import Array, Cpd
 from suffice.inference.finite.network import Ints
 from suffice.inference.sampling.sampling import Average, Chained, Weighted
 from suffice.libraries import sc
-from suffice.models.questions.regressions import words
+from suffice.models.parts.closed_forms import words
 from suffice.variables import Count
 
 Flags = npt.NDArray[np.bool_]

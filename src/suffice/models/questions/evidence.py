@@ -6,18 +6,16 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from numbers import Real as Number
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from suffice.errors import ModelError, listed, nearest
 from suffice.families.protocol.family import as_numbers
 from suffice.inference.finite.network import NONE, Array, Ints
+from suffice.models.parts.network_parts import NetworkParts
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count, Distributed, Finite, Variable, state_text
-
-if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
 
 Given = Mapping[str, object] | None
 """Evidence: a state, likelihoods of the states, or a number, by the name of a variable."""
@@ -54,7 +52,7 @@ class Observed(NamedTuple):
         return in_words(self.given)
 
 
-def observed(bn: BayesNet, given: Given) -> Observed:
+def observed(bn: NetworkParts, given: Given) -> Observed:
     """Evidence as numbers; what cannot be evidence is refused with the name of the variable.
 
     >>> from suffice import BayesNet
@@ -191,7 +189,7 @@ def unknown_name(name: object, known: Iterable[str]) -> ModelError:
     return ModelError(f"the network has no node {name!r}{nearest(name, known) if isinstance(name, str) else ''}")
 
 
-def unknown_node(bn: BayesNet, name: object) -> ModelError:
+def unknown_node(bn: NetworkParts, name: object) -> ModelError:
     """The refusal of a name that is no node; one that `do` took out is known."""
     if isinstance(name, str) and name in bn.intervened:
         return ModelError(f"{name!r} was set to a number by do(...) and is no node any more: its children have its value in them")
@@ -201,6 +199,11 @@ def unknown_node(bn: BayesNet, name: object) -> ModelError:
 def impossible(evidence: Observed) -> ModelError:
     """The refusal of evidence that the network gives probability zero."""
     return ModelError(f"this evidence has probability zero, so nothing can be asked given it: {in_words(evidence.given)}")
+
+
+def one_of_interval_and_method() -> ModelError:
+    """The refusal of draws of the parameters and draws of the variables at once."""
+    return ModelError("an interval comes from exact answers at draws of the parameters: give interval or method, not both")
 
 
 def in_words(given: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,28 +19,26 @@ from suffice.inference.finite.questions import posterior
 from suffice.inference.numbers import hybrid
 from suffice.inference.numbers.gaussian import COLLINEAR, OVERFLOW, HiddenCount
 from suffice.inference.numbers.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureMode, Trouble, evidence_factors
+from suffice.models.parts.closed_forms import NoFormula, no_formula
+from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.answers import Distribution, Marginals, MostProbable
 from suffice.models.questions.densities import MixtureParts, NormalParts, PoissonParts
 from suffice.models.questions.distribution_parts import DistributionParts
 from suffice.models.questions.evidence import Observed, impossible
 from suffice.models.questions.mixture import Mixture
-from suffice.models.questions.regressions import NoFormula, no_formula
 from suffice.remedies import BY_WEIGHTING
 from suffice.statistics.configurations import checked_cells
 from suffice.variables import Distributed
 
-if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
 
-
-def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture:
+def exact_answer(bn: NetworkParts, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture:
     """p(targets | evidence): a mixture where a target is real, of Poisson distributions where it is a count.
 
     >>> from suffice import Gaussian
     >>> from suffice import BayesNet
     >>> from suffice.models.questions.evidence import observed
     >>> bn = BayesNet("x -> y", {"x": Gaussian(1.0), "y": Gaussian(0.0, {"x": 2.0})})
-    >>> answer = query(bn, ["x"], observed(bn, {"y": 7.0}))
+    >>> answer = exact_answer(bn, ["x"], observed(bn, {"y": 7.0}))
     >>> round(answer.mean, 6), round(answer.variance, 6)
     (3.0, 0.2)
     """
@@ -71,7 +69,7 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribut
     return _mixture(bn, reals, found, evidence, cells=cells, finite=finite_part, asked=tuple(targets))
 
 
-def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
+def marginals(bn: NetworkParts, evidence: Observed) -> Marginals:
     """p(x | evidence) of every node x. A real node that is observed has all of its probability at its value."""
     compiled = bn.compiled
     with _part(bn, compiled.reals, evidence) as part:
@@ -86,13 +84,13 @@ def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
     )
 
 
-def log_prob_of(bn: BayesNet, evidence: Observed) -> float:
+def log_prob_of(bn: NetworkParts, evidence: Observed) -> float:
     """ln p(evidence), a density where it gives reals."""
     with _part(bn, (), evidence) as part:
         return posterior(part.network, (), evidence.codes, evidence_factors(part, evidence)).log_prob
 
 
-def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> MostProbable:
+def most_probable(bn: NetworkParts, targets: Sequence[str], evidence: Observed) -> MostProbable:
     """Where the joint density of the targets is highest, what is neither target nor observed summed out."""
     compiled = bn.compiled
     for count in (n for n in targets if n in compiled.counts):
@@ -110,13 +108,13 @@ def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> M
     return MostProbable({n: values[n] for n in targets}, mode.log_joint, mode.log_prob, evidence.given)
 
 
-def _mixture(bn: BayesNet, names: Sequence[str], found: Mixed, evidence: Observed, **more: Any) -> Mixture:
+def _mixture(bn: NetworkParts, names: Sequence[str], found: Mixed, evidence: Observed, **more: Any) -> Mixture:
     """The answer about some numbers, or about one that is not normal: of its own distribution where it is not observed."""
     known: dict[str, Any] = {"log_prob_of_evidence": found.log_prob, "given": evidence.given, **more}
     return Mixture(tuple(names), found.weights, _parts(bn, names, found, evidence), **known)
 
 
-def _parts(bn: BayesNet, names: Sequence[str], found: Mixed, evidence: Observed) -> MixtureParts:
+def _parts(bn: NetworkParts, names: Sequence[str], found: Mixed, evidence: Observed) -> MixtureParts:
     if names[0] not in bn.compiled.counts - set(evidence.given):
         return NormalParts(found.means, found.covariances)
     variable = bn.variables[names[0]]
@@ -125,7 +123,7 @@ def _parts(bn: BayesNet, names: Sequence[str], found: Mixed, evidence: Observed)
     return PoissonParts(found.means[:, 0])
 
 
-def _kind(bn: BayesNet, name: str) -> str:
+def _kind(bn: NetworkParts, name: str) -> str:
     variable = bn.variables[name]
     return f"a number of {variable.family!r}" if isinstance(variable, Distributed) else "a count"
 
@@ -135,19 +133,19 @@ def _check_possible(log_prob: float, evidence: Observed) -> None:
         raise impossible(evidence)
 
 
-def _part(bn: BayesNet, reals: Sequence[str], evidence: Observed) -> AbstractContextManager[Hybrid]:
+def _part(bn: NetworkParts, reals: Sequence[str], evidence: Observed) -> AbstractContextManager[Hybrid]:
     """What a question goes through: all of the network, or its finite part, if it neither asks for numbers nor gives some."""
     return _whole(bn) if reals or evidence.reals else nullcontext(bn.compiled.finite_part)
 
 
 @contextmanager
-def _whole(bn: BayesNet) -> Iterator[Hybrid]:
+def _whole(bn: NetworkParts) -> Iterator[Hybrid]:
     with one_blas_thread, named(bn):
         yield bn.compiled.hybrid
 
 
 @contextmanager
-def named(bn: BayesNet) -> Iterator[None]:
+def named(bn: NetworkParts) -> Iterator[None]:
     """Refusals in words: what inference knows by number has a name here."""
     try:
         yield
@@ -176,7 +174,7 @@ def named(bn: BayesNet) -> Iterator[None]:
         ) from None
 
 
-def _in_words(bn: BayesNet, trouble: Trouble) -> ModelError:
+def _in_words(bn: NetworkParts, trouble: Trouble) -> ModelError:
     compiled = bn.compiled
     names = {compiled.finite[v]: code for v, code in trouble.states.items()}
     where = ", ".join(f"{n}={compiled.variables[n].states[code]!r}" for n, code in names.items())

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,18 +27,17 @@ from suffice.incomplete.rows import posteriors_over_tables
 from suffice.inference.finite.network import NONE, Array, GaussianNode, Ints, Network
 from suffice.inference.numbers.gaussian import Gaussians
 from suffice.inference.sampling.sampling import checked_seed
-from suffice.models.estimates.parameter_covariance import ParameterCovariance, drawn_together
+from suffice.models.estimates.redraw import drawn_together
+from suffice.models.parts.closed_forms import NoFormula, words
+from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
+from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.models.questions import question as asking
 from suffice.models.questions.answers import Marginals
 from suffice.models.questions.evidence import Observed, impossible
 from suffice.models.questions.question import Question
-from suffice.models.questions.regressions import NoFormula, words
 from suffice.remedies import argument
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, NotNormal
-
-if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
 
 FEWEST = 1_000
 MAX_NUMBERS = 2**25
@@ -46,14 +45,16 @@ MAX_NUMBERS = 2**25
 
 
 @one_blas_thread
-def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float, draws: int = FEWEST, seed: int = 0) -> Any:
+def answer_with_interval(
+    bn: NetworkParts, targets: Sequence[str], evidence: Observed, level: float, draws: int = FEWEST, seed: int = 0
+) -> Any:
     """p(targets | evidence) at the posterior means, with the equal-tailed interval of each probability, or of each real mean.
 
     >>> from suffice import Dirichlet
     >>> from suffice import fit
     >>> from suffice.models.questions.evidence import observed
     >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
-    >>> answer = query(bn, ["x"], observed(bn, {"y": "b"}), 0.9)
+    >>> answer = answer_with_interval(bn, ["x"], observed(bn, {"y": "b"}), 0.9)
     >>> answer.probs.round(2), answer.interval.lower.round(1), answer.interval.upper.round(1)
     (array([0.31, 0.69]), array([0. , 0.2]), array([0.8, 1. ]))
     """
@@ -64,7 +65,7 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float
     size = len(question.reals) or n_configurations(question.finite)
     check_draws(draws, size)
     redrawn = Redrawn(question, np.random.SeedSequence(checked_seed(seed)))
-    point: Any = _at_means(bn, question).query(targets, evidence.given)
+    point: Any = asking.answered(_at_means(bn, question), targets, evidence)
     answers = redrawn.answers(draws, size)
     possible = answers[~np.isnan(answers).any(axis=1)]
     if not len(possible):
@@ -78,7 +79,7 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float
     return replace(point, interval=Interval(*(end.reshape(shape) for end in interval)), how=how)
 
 
-def marginals(bn: BayesNet, evidence: Observed, level: float, draws: int = FEWEST, seed: int = 0) -> Marginals:
+def marginals_with_intervals(bn: NetworkParts, evidence: Observed, level: float, draws: int = FEWEST, seed: int = 0) -> Marginals:
     """p(x | evidence) of every node, each with the interval that `query` gives it; what is observed has no width.
 
     A node whose answer can have no interval is told without one, with a note; if none can, the reason is refused.
@@ -89,7 +90,7 @@ def marginals(bn: BayesNet, evidence: Observed, level: float, draws: int = FEWES
     for name, answer in found.items():
         try:
             seen = asking.is_observed(bn, name, evidence)
-            answers[name] = answer.certain() if seen else query(bn, [name], evidence, level, draws, seed)
+            answers[name] = answer.certain() if seen else answer_with_interval(bn, [name], evidence, level, draws, seed)
         except (ModelError, FitError) as error:
             answers[name], refused[name] = answer, error
     if refused and len(refused) == sum(not asking.is_observed(bn, name, evidence) for name in found):
@@ -128,10 +129,8 @@ def _how(question: Question, level: float, draws: int, lost: int, error: float, 
     return f"{point}; {100 * level:.10g} % interval from {drawn} (Monte-Carlo error of its ends {error:.2g})"
 
 
-def _at_means(bn: BayesNet, question: Question) -> BayesNet:
+def _at_means(bn: SomeNetwork, question: Question) -> SomeNetwork:
     """The network with the posterior means of the families that matter as their point values."""
-    from suffice.models.bayes_net import BayesNet
-
     if bn.estimate == Mean():
         return bn
     cpds = {n: bn[n] for n in bn}
@@ -139,7 +138,7 @@ def _at_means(bn: BayesNet, question: Question) -> BayesNet:
         cpd = cpds[n]
         if cpd.imagined is not None:
             cpds[n] = cpd.family.estimate(cpd.child, cpd.parent_variables, cpd.seen, cpd.imagined, Mean())
-    return BayesNet.of(bn.dag, bn.variables, cpds, interventions=bn.interventions)
+    return bn.with_cpds(cpds)
 
 
 def check_draws(draws: object, size: int) -> None:

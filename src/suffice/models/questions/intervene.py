@@ -13,7 +13,7 @@ fixed has no Gaussian, which would need a variance above zero, so its value move
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from suffice.errors import ModelError, listed
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
+from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.questions.evidence import (
     as_mapping,
     code_of,
@@ -34,14 +35,9 @@ from suffice.models.questions.evidence import (
 from suffice.remedies import Remedy
 from suffice.variables import Finite
 
-if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
 
-
-def do(bn: BayesNet, interventions: Mapping[str, Any]) -> BayesNet:
+def do(bn: SomeNetwork, interventions: Mapping[str, Any]) -> SomeNetwork:
     """The network after the interventions; the CPDs that they leave alone keep their posterior."""
-    from suffice.models.bayes_net import BayesNet
-
     interventions = as_mapping(interventions, "an intervention")
     tables, values = _split(bn, interventions)
     kept = {n: v for n, v in bn.variables.items() if n not in values}
@@ -49,7 +45,7 @@ def do(bn: BayesNet, interventions: Mapping[str, Any]) -> BayesNet:
         raise ModelError("every variable of the network would be a fixed number: nothing is left to ask about")
     cpds: dict[str, Cpd] = {n: tables[n] if n in tables else _without(bn[n], values) for n in kept}
     untouched = [n for n in kept if cpds[n] is bn[n]]
-    return BayesNet.of(
+    return bn.of(
         Dag({n: cpd.parents for n, cpd in cpds.items()}),
         kept,
         cpds,
@@ -61,7 +57,7 @@ def do(bn: BayesNet, interventions: Mapping[str, Any]) -> BayesNet:
     )
 
 
-def _split(bn: BayesNet, interventions: Mapping[str, Any]) -> tuple[dict[str, Table], dict[str, float]]:
+def _split(bn: NetworkParts, interventions: Mapping[str, Any]) -> tuple[dict[str, Table], dict[str, float]]:
     """The tables that finite variables are set to, and the numbers of real ones."""
     tables, values = {}, {}
     for name, value in interventions.items():

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import Rows, number
+from suffice.display import Rows, and_more, number
 from suffice.errors import ModelError, listed, whole
 from suffice.families.protocol.family import Array, Interval, as_numbers, checked_level, frame
 from suffice.inference.finite.logs import log_sum
 from suffice.inference.finite.network import Ints
-from suffice.models.questions.answers import Answer, Distribution, and_more, apart
+from suffice.models.questions.answers import Answer, Distribution, apart
 from suffice.models.questions.densities import MixtureParts, shaped
 from suffice.models.questions.densities import NormalParts as NormalParts
 from suffice.models.questions.evidence import Known, in_words

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,17 +17,16 @@ from suffice.families.design import configurations
 from suffice.graphs import Dag
 from suffice.inference.finite.logs import NEVER
 from suffice.inference.finite.network import Array
+from suffice.models.parts.closed_forms import NoFormula, no_formula, words
+from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.questions import hybrid
 from suffice.models.questions.answers import Distribution, Marginals
 from suffice.models.questions.densities import ResponseParts
-from suffice.models.questions.evidence import Observed, impossible, observed, unknown_node
+from suffice.models.questions.evidence import Given, Observed, impossible, observed, unknown_node
 from suffice.models.questions.mixture import Mixture
-from suffice.models.questions.regressions import NoFormula, answerable, no_formula, reduced, words
+from suffice.models.questions.regressions import answerable, reduced
 from suffice.remedies import BY_DRAWS, Remedy
 from suffice.variables import Finite, Variable
-
-if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
 
 
 def requisite(dag: Dag, targets: Iterable[str], observed: Collection[str], soft: Collection[str] = ()) -> tuple[str, ...]:
@@ -70,7 +69,7 @@ class Question:
     (('c',), {'b': 1})
     """
 
-    bn: BayesNet
+    bn: NetworkParts
     targets: tuple[Variable, ...]
     evidence: Observed
     nodes: tuple[str, ...]
@@ -78,7 +77,7 @@ class Question:
     soft: Mapping[str, Array]
 
     @classmethod
-    def of(cls, bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Question:
+    def of(cls, bn: NetworkParts, targets: Sequence[str], evidence: Observed) -> Question:
         compiled = bn.compiled
         observed: dict[str, Any] = {compiled.finite[i]: int(evidence.codes[i]) for i in np.flatnonzero(evidence.codes >= 0)}
         observed |= {compiled.reals[i]: value for i, value in evidence.reals.items()}
@@ -104,22 +103,41 @@ class Question:
         return tuple(n for n in self.nodes if n not in self.observed)
 
 
-def query_of_relevant(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> Any:
+def asked(bn: NetworkParts, targets: str | Sequence[str], given: Given) -> tuple[tuple[str, ...], Observed]:
+    """Targets and evidence as a user wrote them, checked: nothing is asked for that is given."""
+    names, evidence = checked_targets(bn, targets), observed(bn, given)
+    if known := [n for n in names if is_observed(bn, n, evidence)]:
+        raise ModelError(f"{listed(known)} is asked for and given at once; ask for what is not observed")
+    return names, evidence
+
+
+def answered(bn: NetworkParts, names: Sequence[str], evidence: Observed) -> Distribution | Mixture:
+    """p(names | evidence), exactly; `asked` has checked both."""
+    if len(names) == 1 and is_number_without_rates(bn, names[0]):
+        return regressed(bn, names[0], evidence)
+    try:
+        small, known = without_regressions(bn, names, evidence)
+    except NoFormula:
+        return answered_by_relevant(bn, names, evidence)
+    return hybrid.exact_answer(small, names, known)
+
+
+def answered_by_relevant(bn: NetworkParts, names: Sequence[str], evidence: Observed) -> Distribution | Mixture:
     """The answer from the distributions that matter to it, where the evidence needs an integral without a formula on which the
     answer may not depend; the probability of all evidence is not known then."""
     question = Question.of(bn, names, evidence)
     kept = {n: value for n, value in evidence.given.items() if n in question.observed or n in question.soft}
     small = reduced(bn, names, _observed_in(bn, observed(bn, kept))[0], needed=question.nodes)
-    answer = replace(hybrid.query(small, names, observed(small, kept)), given=evidence.given)
+    answer = replace(hybrid.exact_answer(small, names, observed(small, kept)), given=evidence.given)
     return answer if isinstance(answer, Distribution) else replace(answer, log_prob_of_evidence=float("nan"))
 
 
-def is_number_without_rates(bn: BayesNet, name: str) -> bool:
+def is_number_without_rates(bn: NetworkParts, name: str) -> bool:
     """Whether a node is a regression of a number that is neither Gaussian nor Poisson, whatever is observed."""
     return bn[name].is_regression and not bn[name].family.closes
 
 
-def regressed(bn: BayesNet, name: str, evidence: Observed) -> Mixture:
+def regressed(bn: NetworkParts, name: str, evidence: Observed) -> Mixture:
     """A regression of a number whose numbers are given: mixed over its finite parents that are not, if nothing below is seen."""
     cpd: Any = bn[name]
     numbers = _observed_in(bn, evidence)[0]
@@ -130,8 +148,8 @@ def regressed(bn: BayesNet, name: str, evidence: Observed) -> Mixture:
     if any(p not in numbers for p in cpd.real_parents):
         raise no_formula(cpd, numbers)
     hidden = [v for v in cpd.finite_parents if not is_observed(bn, v.name, evidence)]
-    asked: Any = bn.query([v.name for v in hidden], evidence.given) if hidden else None
-    probs = np.ones(1) if asked is None else asked.probs.reshape(-1)
+    mixed: Any = answered(bn, [v.name for v in hidden], evidence) if hidden else None
+    probs = np.ones(1) if mixed is None else mixed.probs.reshape(-1)
     seen = {v.name: evidence.codes[bn.compiled.index[v.name]] for v in cpd.finite_parents}
     columns, _ = configurations(hidden, seen | {p: numbers[p] for p in cpd.real_parents})
     some = {n: column[probs > 0] for n, column in columns.items()}
@@ -140,10 +158,10 @@ def regressed(bn: BayesNet, name: str, evidence: Observed) -> Mixture:
     return Mixture((name,), weights, parts, log_prob_of_evidence=log_prob, given=evidence.given)
 
 
-def _known_log_prob(bn: BayesNet, evidence: Observed) -> float:
+def _known_log_prob(bn: NetworkParts, evidence: Observed) -> float:
     """ln p(evidence), NaN where it has no formula; evidence that cannot be is refused."""
     try:
-        found = bn.log_prob_of(evidence.given)
+        found = log_prob_of(bn, evidence)
     except NoFormula:
         return float("nan")
     if found == NEVER:
@@ -151,7 +169,12 @@ def _known_log_prob(bn: BayesNet, evidence: Observed) -> float:
     return found
 
 
-def without_regressions(bn: BayesNet, names: Iterable[str], evidence: Observed) -> tuple[BayesNet, Observed]:
+def log_prob_of(bn: NetworkParts, evidence: Observed) -> float:
+    """ln p(evidence), a density where it gives reals."""
+    return hybrid.log_prob_of(*without_regressions(bn, (), evidence)) if evidence.given else 0.0
+
+
+def without_regressions(bn: SomeNetwork, names: Iterable[str], evidence: Observed) -> tuple[SomeNetwork, Observed]:
     """The network and the evidence of a question that has no open regressions any more."""
     if not bn.compiled.open:
         return bn, evidence
@@ -159,13 +182,13 @@ def without_regressions(bn: BayesNet, names: Iterable[str], evidence: Observed) 
     return small, observed(small, evidence.given)
 
 
-def _observed_in(bn: BayesNet, evidence: Observed) -> tuple[dict[str, float], list[str]]:
+def _observed_in(bn: NetworkParts, evidence: Observed) -> tuple[dict[str, float], list[str]]:
     """The numbers that are observed, and the finite variables of which there is evidence."""
     numbers = {bn.compiled.reals[m]: x for m, x in evidence.reals.items()}
     return numbers, [n for n in evidence.given if n not in numbers]
 
 
-def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
+def marginals(bn: NetworkParts, evidence: Observed) -> Marginals:
     """Those of the nodes that have a formula; the others are left out, with a note."""
     if not bn.compiled.open:
         found = hybrid.marginals(bn, evidence)
@@ -184,7 +207,7 @@ def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
     return hybrid.marginals(small, known).of_nodes((n for n in bn if n in names or n in numbers), numbers)
 
 
-def _regressed_or_none(bn: BayesNet, name: str, evidence: Observed) -> Mixture | None:
+def _regressed_or_none(bn: NetworkParts, name: str, evidence: Observed) -> Mixture | None:
     try:
         return regressed(bn, name, evidence) if is_number_without_rates(bn, name) else None
     except NoFormula:
@@ -202,7 +225,7 @@ def share_of_draws(refused: NoFormula, evidence: Observed) -> str:
     return f"{observe}, or draw p(given) as {drawn}"
 
 
-def checked_targets(bn: BayesNet, targets: str | Sequence[str]) -> tuple[str, ...]:
+def checked_targets(bn: NetworkParts, targets: str | Sequence[str]) -> tuple[str, ...]:
     """The names that are asked for: at least one, each once, all known."""
     if isinstance(targets, str):
         names: tuple[str, ...] = (targets,)
@@ -221,13 +244,6 @@ def checked_targets(bn: BayesNet, targets: str | Sequence[str]) -> tuple[str, ..
     return names
 
 
-def check_not_observed(bn: BayesNet, names: Iterable[str], evidence: Observed) -> None:
-    """Refuse targets whose value is given."""
-    known = [n for n in names if is_observed(bn, n, evidence)]
-    if known:
-        raise ModelError(f"{listed(known)} is asked for and given at once; ask for what is not observed")
-
-
-def is_observed(bn: BayesNet, name: str, evidence: Observed) -> bool:
+def is_observed(bn: NetworkParts, name: str, evidence: Observed) -> bool:
     """Whether its value is given. Likelihood evidence does not make it known: it is weighed in."""
     return name in evidence.given and bn.compiled.index.get(name) not in evidence.soft

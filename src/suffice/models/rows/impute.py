@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,16 +25,15 @@ from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together,
 from suffice.inference.finite.network import NONE, Array
 from suffice.inference.sampling.sampling import checked_seed, whole_number
 from suffice.libraries import pa, pc, sc
-from suffice.models.questions.regressions import NoFormula, advising, reduced
+from suffice.models.parts.closed_forms import NoFormula, advising
+from suffice.models.parts.network_parts import NetworkParts
+from suffice.models.questions.regressions import reduced
 from suffice.models.rows.frames import Fill, checked_size, filled, is_held
 from suffice.models.rows.posteriors import Places, cells, is_seen, present, row_evidence, row_posterior, tell_impossible
 from suffice.models.rows.spark_frames import in_place
 from suffice.remedies import Remedy, argument, name_of
 from suffice.statistics.configurations import keys_of
 from suffice.variables import Finite, Variable
-
-if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
 
 Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -48,12 +47,12 @@ REDRAW = 1_000_003
 NO_ROWS = np.zeros(0, np.int64)
 
 
-def _filled_in(bn: BayesNet, how: Mapping[str, Any], rows: Any) -> Any:
+def _filled_in(bn: NetworkParts, how: Mapping[str, Any], rows: Any) -> Any:
     return impute(bn, rows, **how)
 
 
 def impute(
-    bn: BayesNet,
+    bn: NetworkParts,
     rows: Any,
     *,
     joint: bool = False,
@@ -158,10 +157,10 @@ class Impute:
     and the order of the columns change nothing.
     """
 
-    bn: BayesNet
+    bn: NetworkParts
     names: tuple[str, ...]
     joint: bool
-    networks: tuple[BayesNet, ...] | None
+    networks: tuple[NetworkParts, ...] | None
     """The network that each draw is made from; None where nothing is drawn."""
     seed: int
     untyped: frozenset[str]
@@ -197,7 +196,7 @@ class Impute:
         return fills, rows[impossible[:n]]
 
     def _drawn(
-        self, networks: tuple[BayesNet, ...], seen: RowEvidence, gaps: RowEvidence, number: int, rows: Ints
+        self, networks: tuple[NetworkParts, ...], seen: RowEvidence, gaps: RowEvidence, number: int, rows: Ints
     ) -> tuple[RowEvidence, Flags]:
         """The rows of all draws, one draw after another; draws from the same network go together."""
         parts, same = [], networks if len(set(map(id, networks))) > 1 else networks[:1]
@@ -233,7 +232,7 @@ class Impute:
         return pa.DictionaryArray.from_arrays(codes, pa.array(variable.states, pa.string()))
 
 
-def _networks(bn: BayesNet, draws: int | None, redraw: bool | None, seed: int) -> tuple[BayesNet, ...] | None:
+def _networks(bn: NetworkParts, draws: int | None, redraw: bool | None, seed: int) -> tuple[NetworkParts, ...] | None:
     """The network for each draw: its parameters are drawn anew, unless they are to be held."""
     if not isinstance(redraw, (bool, type(None))):
         raise ModelError(f"redraw is True, False or left out, not {redraw!r}")
@@ -291,13 +290,13 @@ def _table(names: Sequence[str], blocks: Sequence[Filled]) -> Any:
     return pa.concat_tables([pa.table(b.kept) for b in blocks], promote_options="permissive")
 
 
-def gaps_of(bn: BayesNet, names: Collection[str], seen: RowEvidence) -> RowEvidence:
+def gaps_of(bn: NetworkParts, names: Collection[str], seen: RowEvidence) -> RowEvidence:
     """Which cells are missing and to be filled: those of these columns that are not observed; other nodes have no cells."""
     finite, reals = (np.array([n in names for n in nodes], bool) for nodes in (bn.compiled.finite, bn.compiled.reals))
     return RowEvidence((seen.codes == NONE) & finite, np.isnan(seen.reals) & reals)
 
 
-def most_probable_each(bn: BayesNet, rows: RowEvidence, gaps: RowEvidence) -> Flags:
+def most_probable_each(bn: NetworkParts, rows: RowEvidence, gaps: RowEvidence) -> Flags:
     """Every gap by itself: its most probable state, or its mean."""
     compiled = bn.compiled
     if not compiled.reals:
@@ -312,7 +311,7 @@ def most_probable_each(bn: BayesNet, rows: RowEvidence, gaps: RowEvidence) -> Fl
     return impossible
 
 
-def draw_together(bn: BayesNet, rows: RowEvidence, gaps: RowEvidence, uniforms: Array) -> Flags:
+def draw_together(bn: NetworkParts, rows: RowEvidence, gaps: RowEvidence, uniforms: Array) -> Flags:
     """All gaps of a row drawn from their posterior.
 
     `uniforms` has a column per node, in the order of `bn`. First come the finite parents of real nodes (also those that are no
@@ -348,16 +347,16 @@ def draw_together(bn: BayesNet, rows: RowEvidence, gaps: RowEvidence, uniforms: 
     return impossible
 
 
-def _is_above_numbers(bn: BayesNet, name: str) -> bool:
+def _is_above_numbers(bn: NetworkParts, name: str) -> bool:
     return all(isinstance(bn.variables[n], Finite) for n in (name, *bn.dag.ancestors(name)))
 
 
-def _is_mixing(bn: BayesNet, name: str) -> bool:
+def _is_mixing(bn: NetworkParts, name: str) -> bool:
     """Whether numbers are mixtures over this node: it is drawn even if it is no column."""
     return _is_above_numbers(bn, name) and any(not isinstance(bn.variables[c], Finite) for c in bn.dag.children(name))
 
 
-def _shared_posterior(bn: BayesNet, name: str, rows: RowEvidence) -> Array:
+def _shared_posterior(bn: NetworkParts, name: str, rows: RowEvidence) -> Array:
     """The posterior of a node in each of the rows; equal ones are asked about once."""
     numbers = rows.reals.view(np.int64).reshape(rows.reals.shape)
     keys = keys_of(np.concatenate([rows.codes.astype(np.int64), numbers], axis=1))
@@ -365,7 +364,7 @@ def _shared_posterior(bn: BayesNet, name: str, rows: RowEvidence) -> Array:
     return np.asarray(row_posterior(bn, name, rows.take(first))[which])
 
 
-def _numbers(bn: BayesNet, name: str, rows: RowEvidence, moments: Array, uniforms: Array) -> Array:
+def _numbers(bn: NetworkParts, name: str, rows: RowEvidence, moments: Array, uniforms: Array) -> Array:
     """Real cells by their means and variances, counts, whose finite parents are known by now, by their rates."""
     cpd, (mean, variance) = bn[name], moments.T
     if cpd.is_open:
@@ -377,7 +376,7 @@ def _numbers(bn: BayesNet, name: str, rows: RowEvidence, moments: Array, uniform
     return np.asarray(mean + np.sqrt(variance) * sc.ndtri(uniforms))
 
 
-def _regressed(bn: BayesNet, name: str, rows: RowEvidence, fine: Flags, uniforms: Array) -> Array:
+def _regressed(bn: NetworkParts, name: str, rows: RowEvidence, fine: Flags, uniforms: Array) -> Array:
     """Numbers by the distribution of an open regression."""
     cpd = bn[name]
     for v in cpd.finite_parents:
@@ -388,7 +387,7 @@ def _regressed(bn: BayesNet, name: str, rows: RowEvidence, fine: Flags, uniforms
     return result
 
 
-def _refuse_mixture(bn: BayesNet, name: str, rows: RowEvidence) -> None:
+def _refuse_mixture(bn: NetworkParts, name: str, rows: RowEvidence) -> None:
     """Refuse a number whose posterior may be a mixture: a finite parent of it, or of a number that tells of it, is not known."""
     below = [n for n in bn if name in bn.dag.ancestors(n) and is_seen(bn, n, rows).any()]
     around = {name, *below}.union(*(bn.dag.ancestors(n) for n in (name, *below)))

@@ -26,30 +26,28 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.engines.scan import scan
+from suffice.engines.scan import is_spark_frame, scan
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, word_of
-from suffice.errors import DataError, ModelError, TooLarge, listed, nearest, note
+from suffice.errors import DataError, MissingCells, ModelError, TooLarge, listed, nearest, note
 from suffice.incomplete import rows as in_rows
 from suffice.incomplete.rows import CELLS, Densities, NotFinite, RowEvidence, RowFactor, TargetMoments, in_parts
 from suffice.inference.finite.logs import shares
 from suffice.inference.finite.network import NONE
 from suffice.inference.numbers.hybrid import checked_shape
+from suffice.models.parts.closed_forms import advising, no_formula, words
+from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.hybrid import named
 from suffice.models.questions.question import requisite
-from suffice.models.questions.regressions import advising, no_formula, words
 from suffice.models.rows.spark_frames import beside
 from suffice.statistics.configurations import alike
 from suffice.variables import Finite, Variable
-
-if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -62,7 +60,7 @@ PROBABILITIES = 2**21
 """Rows are worked on in parts of at most about this many probabilities, where there is nothing to be summed out."""
 
 
-def row_evidence(bn: BayesNet, block: Block) -> RowEvidence:
+def row_evidence(bn: NetworkParts, block: Block) -> RowEvidence:
     """Encoded rows by the numbers that a network's variables have; columns that are not there are not observed."""
     compiled = bn.compiled
     rows = RowEvidence(
@@ -76,19 +74,19 @@ def row_evidence(bn: BayesNet, block: Block) -> RowEvidence:
     return rows
 
 
-def cells(bn: BayesNet, name: str, rows: RowEvidence) -> npt.NDArray[Any]:
+def cells(bn: NetworkParts, name: str, rows: RowEvidence) -> npt.NDArray[Any]:
     """The cells of a node: a view."""
     compiled = bn.compiled
     return rows.codes[:, compiled.index[name]] if name in compiled.index else rows.reals[:, compiled.real_index[name]]
 
 
-def is_seen(bn: BayesNet, name: str, rows: RowEvidence) -> Flags:
+def is_seen(bn: NetworkParts, name: str, rows: RowEvidence) -> Flags:
     """The rows in which a node is observed."""
     own = cells(bn, name, rows)
     return np.asarray(own != NONE) if name in bn.compiled.index else ~np.isnan(own)
 
 
-def present(bn: BayesNet, columns: Sequence[str]) -> Mapping[str, Variable]:
+def present(bn: NetworkParts, columns: Sequence[str]) -> Mapping[str, Variable]:
     """The variables of a network that are columns of some rows. There must be one.
 
     >>> from suffice import BayesNet
@@ -114,7 +112,7 @@ def present(bn: BayesNet, columns: Sequence[str]) -> Mapping[str, Variable]:
     return found
 
 
-def _alike(bn: BayesNet, columns: Sequence[str]) -> dict[str, str]:
+def _alike(bn: NetworkParts, columns: Sequence[str]) -> dict[str, str]:
     """Columns that are no nodes, but would be if only letters and digits counted; and the nodes, which are no columns."""
     absent = {_bare(n): n for n in bn if n not in frozenset(columns)}
     return {c: absent[_bare(c)] for c in columns if c not in bn and _bare(c) in absent}
@@ -124,7 +122,7 @@ def _bare(name: str) -> str:
     return "".join(c for c in name.casefold() if c.isalnum()) or name
 
 
-def row_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
+def row_posterior(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
     """A line per row: the probabilities of the target's states, or its mean and variance; NaN where a row is impossible."""
     inferred = partial(_inferred, bn, target)
     if not applies(bn, target):
@@ -132,7 +130,7 @@ def row_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     return _either(seen, direct_rows(bn, target, seen), partial(direct_posterior, bn, target), inferred)
 
 
-def _inferred(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
+def _inferred(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
     """By inference, in rows that leave other nodes to be summed out."""
     if bn.compiled.open or target not in bn.compiled.index:
         return by_densities(bn, target, seen)
@@ -141,7 +139,7 @@ def _inferred(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     return _either(seen, _with_numbers(seen), partial(by_densities, bn, target), lambda some: finite(some.codes))
 
 
-def by_densities(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
+def by_densities(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
     """With the densities of numbers that are observed, and what regressions on them say. The target's own cells do not matter.
 
     >>> from suffice import Gaussian
@@ -170,7 +168,7 @@ def by_densities(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
             raise ModelError(said) from None
 
 
-def log_probs(bn: BayesNet, seen: RowEvidence) -> Array:
+def log_probs(bn: NetworkParts, seen: RowEvidence) -> Array:
     """ln p(observed cells) of each row."""
     if bn.compiled.open:
         return _log_densities(bn, seen)
@@ -178,7 +176,7 @@ def log_probs(bn: BayesNet, seen: RowEvidence) -> Array:
     return _either(seen, _with_numbers(seen), partial(_log_densities, bn), lambda some: without(some.codes))
 
 
-def _log_densities(bn: BayesNet, seen: RowEvidence) -> Array:
+def _log_densities(bn: NetworkParts, seen: RowEvidence) -> Array:
     with advising(lambda refused: f"fill in {listed(refused.lacking)} in rows that lack it, or leave such rows out"), named(bn):
         return in_parts(bn.compiled.around_regressions, seen, partial(factors, bn), Densities.log_probs, 1, in_rows.PART)[:, 0]
 
@@ -201,7 +199,7 @@ def _either(seen: RowEvidence, first: Flags, one: Callable[[RowEvidence], Array]
 class LogLikelihood(Step[float]):
     """Σ ln p(observed cells) over the rows, each as often as its weight says."""
 
-    bn: BayesNet
+    bn: NetworkParts
 
     def of(self, block: Block) -> float:
         logs = self.each(block)
@@ -221,7 +219,7 @@ class LogLikelihood(Step[float]):
         return result
 
 
-def log_prob_in_rows(bn: BayesNet, data: Data) -> Array:
+def log_prob_in_rows(bn: NetworkParts, data: Data) -> Array:
     """ln p(observed cells) of each row of data whose columns are nodes, read as the network's variables."""
     parts = list(data.map(LogLikelihood(bn).each))
     if not parts:
@@ -229,16 +227,41 @@ def log_prob_in_rows(bn: BayesNet, data: Data) -> Array:
     return np.concatenate(parts)
 
 
-def log_prob_on_spark(bn: BayesNet, frame: Any, unknown: Refuse | Missing) -> Any:
-    """The frame with a column for ln p(row)."""
-    return beside(frame, partial(_log_prob_beside, bn, unknown))
+def log_prob(bn: NetworkParts, rows: Any, unknown: Refuse | Missing = REFUSE) -> Array:
+    """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there); of a frame of
+    Spark, the frame with a column for it."""
+    if is_spark_frame(rows):
+        return beside(rows, partial(_log_prob_beside, bn, unknown))  # type: ignore[no-any-return]
+    if word_of(unknown) == "missing" or bn.hides_columns(rows):
+        return observed_log_prob(bn, rows, unknown)
+    return log_prob_in_rows(bn, bn.rows(rows))
 
 
-def _log_prob_beside(bn: BayesNet, unknown: Refuse | Missing, rows: Any) -> dict[str, Any]:
-    return {"log_prob": bn.log_prob(rows, unknown=unknown) if rows.num_rows else np.empty(0)}
+def _log_prob_beside(bn: NetworkParts, unknown: Refuse | Missing, rows: Any) -> dict[str, Any]:
+    return {"log_prob": log_prob(bn, rows, unknown) if rows.num_rows else np.empty(0)}
 
 
-def observed_log_prob(bn: BayesNet, rows: Any, unknown: Refuse | Missing = REFUSE) -> Array:
+def log_likelihood(bn: NetworkParts, data: Any = None) -> float:
+    """Σ ln p(row) over the data, from its statistics where these say all; without data, over what the network was fitted from."""
+    if data is None:
+        statistics = bn.summary()
+        statistics.require_all_cells("the log-likelihood of rows")
+        return float(sum(bn[n].log_likelihood_of_fit(statistics) for n in bn))
+    if bn.hides_columns(data):
+        return observed_log_likelihood(bn, data)
+    if bn.regressions and not bn.is_summed(data):
+        rows = bn.rows(data)
+        threads = 1 if any(rows.missing.values()) else None  # the kernels have threads of their own
+        return float(rows.fold(LogLikelihood(bn), threads=threads))
+    try:
+        statistics = bn.summary(data)
+    except MissingCells:
+        return observed_log_likelihood(bn, data)
+    statistics.require_all_cells("the log-likelihood of rows")
+    return float(sum(bn[n].log_likelihood(statistics.answer(bn[n].needs)) for n in bn))
+
+
+def observed_log_prob(bn: NetworkParts, rows: Any, unknown: Refuse | Missing = REFUSE) -> Array:
     """ln p(observed cells) of each row, in the order of the rows; a density where real cells are observed.
 
     Missing cells, and nodes that are no columns, are summed or integrated out. A row of which nothing is observed has 0, one
@@ -254,7 +277,7 @@ def observed_log_prob(bn: BayesNet, rows: Any, unknown: Refuse | Missing = REFUS
     return log_prob_in_rows(bn, _rows(bn, rows, unknown))
 
 
-def observed_log_likelihood(bn: BayesNet, data: Any) -> float:
+def observed_log_likelihood(bn: NetworkParts, data: Any) -> float:
     """Σ ln p(observed cells) over the rows, each as often as its weight says.
 
     >>> from suffice import BayesNet
@@ -266,7 +289,7 @@ def observed_log_likelihood(bn: BayesNet, data: Any) -> float:
     return float(_rows(bn, data).fold(LogLikelihood(bn), threads=1))  # the kernels have threads of their own
 
 
-def _rows(bn: BayesNet, data: Any, unknown: Refuse | Missing = REFUSE) -> Data:
+def _rows(bn: NetworkParts, data: Any, unknown: Refuse | Missing = REFUSE) -> Data:
     """The columns of the data that are nodes, read as the network's variables."""
     opened = scan(data)
     variables = dict(present(bn, opened.columns))
@@ -298,7 +321,7 @@ def tell_impossible(data: Data, rows: Places, consequence: str) -> None:
         note(f"the observed cells of {which} are impossible under the network{first and f', first {first}'}: {consequence}")
 
 
-def applies(bn: BayesNet, target: str) -> bool:
+def applies(bn: NetworkParts, target: str) -> bool:
     """Whether rows may be answered here: networks of tables alone have kernels of their own.
 
     >>> from suffice import BayesNet
@@ -309,14 +332,14 @@ def applies(bn: BayesNet, target: str) -> bool:
     return target in bn.compiled.index and any(bn[n].is_regression or n not in bn.compiled.index for n in bn)
 
 
-def direct_rows(bn: BayesNet, target: str, seen: RowEvidence) -> Flags:
+def direct_rows(bn: NetworkParts, target: str, seen: RowEvidence) -> Flags:
     """The rows in which every node but the target is observed or barren."""
     needed = _needed(bn, seen, target)
     direct = (is_seen(bn, name, seen) | ~needed[name] for name in bn if name != target)
     return np.asarray(np.logical_and.reduce([np.ones(seen.n_rows, bool), *direct]))
 
 
-def direct_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
+def direct_posterior(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
     """p(target | the other cells), a line per row, of rows that `direct_rows` names; NaN where a row is impossible."""
     n_states = bn.compiled.variables[target].n_states
     parts = -(-len(seen.codes) * n_states // PROBABILITIES)
@@ -324,7 +347,7 @@ def direct_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     return np.concatenate(found)
 
 
-def _posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
+def _posterior(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
     n, n_states = len(seen.codes), bn.compiled.variables[target].n_states
     logs = np.zeros((n_states, n))
     columns = {name: np.ascontiguousarray(cells(bn, name, seen)) for name in bn}
@@ -343,7 +366,7 @@ def _posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     return shares(logs.T, (1,))
 
 
-def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Iterator[RowFactor]:
+def factors(bn: NetworkParts, rows: RowEvidence, target: str | None = None) -> Iterator[RowFactor]:
     """What the open regressions add; the factor of a target that is a number is left to the caller.
 
     >>> from suffice import Gaussian
@@ -370,7 +393,7 @@ def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Itera
                 yield from _factors(bn, name, rows, some)
 
 
-def _needed(bn: BayesNet, rows: RowEvidence, target: str | None) -> dict[str, Flags]:
+def _needed(bn: NetworkParts, rows: RowEvidence, target: str | None) -> dict[str, Flags]:
     """For each node the rows in which it is asked for, observed, or above such a one."""
     needed: dict[str, Flags] = {}
     for name in reversed(bn.dag.topological_order):
@@ -379,7 +402,7 @@ def _needed(bn: BayesNet, rows: RowEvidence, target: str | None) -> dict[str, Fl
     return needed
 
 
-def _matters(bn: BayesNet, name: str, rows: RowEvidence, target: str) -> Flags:
+def _matters(bn: NetworkParts, name: str, rows: RowEvidence, target: str) -> Flags:
     """The rows in which the observed cells do not cut a node off from the target."""
     result, seen = np.zeros(len(rows.codes), bool), np.array([is_seen(bn, n, rows) for n in bn]).T
     for same in alike(seen):
@@ -388,7 +411,7 @@ def _matters(bn: BayesNet, name: str, rows: RowEvidence, target: str) -> Flags:
     return result
 
 
-def _refuse_hidden(bn: BayesNet, name: str, rows: RowEvidence, target: str | None) -> None:
+def _refuse_hidden(bn: NetworkParts, name: str, rows: RowEvidence, target: str | None) -> None:
     """Refuse a regression on numbers that are not observed, and one that is a number, not observed, but has children."""
     cpd = bn[name]
     known = {p: 0.0 for p in cpd.real_parents if is_seen(bn, p, rows).all()}
@@ -400,7 +423,7 @@ def _refuse_hidden(bn: BayesNet, name: str, rows: RowEvidence, target: str | Non
         raise no_formula(cpd, known)
 
 
-def _factors(bn: BayesNet, name: str, rows: RowEvidence, some: Ints) -> Iterator[RowFactor]:
+def _factors(bn: NetworkParts, name: str, rows: RowEvidence, some: Ints) -> Iterator[RowFactor]:
     """ln p(y | parents) in some of the rows."""
     cpd = bn[name]
     spare = math.log(cpd.child.n_states) if isinstance(cpd.child, Finite) else 0.0
@@ -410,7 +433,7 @@ def _factors(bn: BayesNet, name: str, rows: RowEvidence, some: Ints) -> Iterator
         yield RowFactor(scope, own, logs.reshape(len(own), *shape))
 
 
-def regression_moments(bn: BayesNet, target: str, rows: RowEvidence) -> Iterator[TargetMoments]:
+def regression_moments(bn: NetworkParts, target: str, rows: RowEvidence) -> Iterator[TargetMoments]:
     """The mean and variance of a number that is an open regression: nothing below it is observed, its numbers are."""
     for scope, own, columns, shape in _spread(bn, bn[target].parents, rows, np.arange(rows.n_rows)):
         each = bn[target].moments(columns, len(own) * math.prod(shape))
@@ -418,7 +441,7 @@ def regression_moments(bn: BayesNet, target: str, rows: RowEvidence) -> Iterator
 
 
 def _spread(
-    bn: BayesNet, names: Sequence[str], rows: RowEvidence, some: Ints
+    bn: NetworkParts, names: Sequence[str], rows: RowEvidence, some: Ints
 ) -> Iterator[tuple[tuple[int, ...], Ints, dict[str, Any], tuple[int, ...]]]:
     """Some of the rows in groups that show the same of the finite variables of a family: those that they do not show, the rows,
     columns in which every row stands once for each configuration of these, the last fastest, and how many states these have."""

@@ -7,7 +7,7 @@ once, and equal rows have equal intervals, in whatever order and blocks they com
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,15 +15,13 @@ from suffice.engines.engine import Block
 from suffice.families.protocol.family import checked_level
 from suffice.incomplete.rows import RowEvidence
 from suffice.inference.finite.network import NONE, Array
+from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.evidence import Observed
-from suffice.models.questions.intervals import FEWEST, check_draws, query
+from suffice.models.questions.intervals import FEWEST, answer_with_interval, check_draws
 from suffice.models.questions.question import Question
 from suffice.models.rows.posteriors import row_evidence
-from suffice.models.rows.predict import Predict, Prediction, measures
+from suffice.models.rows.prediction import Predict, Prediction, measures
 from suffice.variables import Finite
-
-if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +42,7 @@ class PredictIntervals(Predict):
 
     @classmethod
     def asked(
-        cls, bn: BayesNet, target: str, level: float, draws: int = FEWEST, seed: int = 0, keep: Any = ()
+        cls, bn: NetworkParts, target: str, level: float, draws: int = FEWEST, seed: int = 0, keep: Any = ()
     ) -> PredictIntervals:
         check_draws(draws, len(measures(bn, target)))
         return cls(bn, target, None, seed, tuple(keep), checked_level(level), draws)
@@ -76,7 +74,9 @@ class PredictIntervals(Predict):
         compiled, given = self.bn.compiled, {n: self._value(n, x) for n, x in near.items()}
         codes = np.array([near.get(n, NONE) for n in compiled.finite], np.int64)
         reals = {compiled.real_index[n]: x for n, x in near.items() if n in compiled.real_index}
-        answer = query(self.bn, [self.target], Observed(codes, {}, reals, given), self.level, self.draws, self.seed)
+        answer = answer_with_interval(
+            self.bn, [self.target], Observed(codes, {}, reals, given), self.level, self.draws, self.seed
+        )
         if not isinstance(self._variable, Finite):
             return np.array([answer.mean, *answer.mean_interval])
         ends = np.stack(answer.interval, axis=1).reshape(-1)

@@ -1,4 +1,4 @@
-"""Factors with named axes, in logarithms, and the directed twin that a product of them has."""
+"""Factors with named axes, in logarithms, and the tables of the directed twin that a product of them has."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from suffice.engines.engine import Block
 from suffice.errors import ModelError, TooLarge, bytes_in_words, listed, nearest
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import as_numbers, flat_index
-from suffice.graphs import Dag
 from suffice.graphs.chordal import is_perfect, perfect_order
 from suffice.inference.finite.logs import Elimination, LogFactor, log_sum
 from suffice.inference.finite.network import NONE, Network
 from suffice.inference.finite.tree import COMPILING, greedy_order, part_of, steps
-from suffice.models.bayes_net import BayesNet
 from suffice.remedies import CONTRASTIVE, PSEUDO
 from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite
@@ -121,8 +119,8 @@ def network_of(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> Ne
     return Network.of([v.n_states for v in variables.values()], tables)
 
 
-def twin_of(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tuple[BayesNet, float]:
-    """The product of factors as a Bayesian network, and ln Z, the sum over all states.
+def directed_tables(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tuple[dict[str, Table], float]:
+    """The product of factors as the tables of a Bayesian network, and ln Z, the sum over all states.
 
     Variables are eliminated one by one: in the product of all that involves x, what is left of its neighbours u stays, and
     p(x | u) is that product divided by its sum over x.
@@ -156,12 +154,10 @@ def twin_of(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tuple
         if name not in tables:
             tables[name] = Table(variables[name], (), np.full(variables[name].n_states, 1.0 / variables[name].n_states))
     free = sum(np.log(variables[n].n_states) for i, n in enumerate(every) if i not in set(part.variables.tolist()))
-    dag = Dag({n: [p.name for p in tables[n].parent_variables] for n in every})
-    info = "the twin of a Markov network; arrows are an order of elimination"
     log_z = float(gone.joint(())[0]) + float(free)
     if log_z == -np.inf:
         raise ModelError("the factors rule out every joint state: there is no such distribution")
-    return BayesNet.of(dag, dict(variables), {n: tables[n] for n in every}, fit_info=info), log_z
+    return {n: tables[n] for n in every}, log_z
 
 
 def _without_new_edges(scopes: Sequence[Sequence[int]], n: int) -> list[int] | None:

@@ -10,19 +10,18 @@ from suffice.errors import ModelError, listed, note
 from suffice.inference.sampling.gibbs import GibbsState, Walker
 from suffice.inference.sampling.sampling import checked_seed, whole_number
 from suffice.libraries import pa
-from suffice.models.estimates.sampling import arrow_columns
+from suffice.models.rows.sampling import arrow_columns
 from suffice.models.undirected.factor import network_of
+from suffice.models.undirected.markov_parts import MarkovParts
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from suffice.models.markov_net import MarkovNet
 
 BURN_IN, SPACING = 1000, 10
 """Sweeps over all variables before the first row, and from one row to the next."""
 
 
-def gibbs_rows(net: MarkovNet, n: int, seed: int | None) -> pa.Table:
+def gibbs_rows(net: MarkovParts, n: int, seed: int | None) -> pa.Table:
     """Rows that one chain comes by: nearly independent where it moves fast, and a note says that they need not be."""
     whole_number("the number of rows to draw must be", n, 0)
     rng = np.random.default_rng(None if seed is None else checked_seed(seed))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +10,9 @@ import numpy.typing as npt
 from suffice.display import OneTable
 from suffice.errors import ModelError, StatisticsError, listed
 from suffice.libraries import sc
+from suffice.models.undirected.markov_parts import MarkovParts
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import n_configurations, sizes
-
-if TYPE_CHECKING:
-    from suffice.models.markov_net import MarkovNet
 
 Array = npt.NDArray[np.float64]
 
@@ -72,7 +69,7 @@ def _p(value: float, df: int) -> float:
     return float(sc.chdtrc(df, max(value, 0.0))) if df > 0 else float("nan")
 
 
-def goodness_of_fit(net: MarkovNet, statistics: Statistics) -> GoodnessOfFit:
+def goodness_of_fit(net: MarkovParts, statistics: Statistics) -> GoodnessOfFit:
     """The fit of a network to the table of all its variables, which the statistics must hold."""
     names = list(net.variables)
     try:
@@ -92,7 +89,7 @@ def goodness_of_fit(net: MarkovNet, statistics: Statistics) -> GoodnessOfFit:
     return GoodnessOfFit(deviance, pearson, net.df, zeros, net.df if zeros == 0 else adjusted)
 
 
-def log_prob_of_cells(net: MarkovNet, table: Counts, keys: npt.NDArray[np.int64]) -> Array:
+def log_prob_of_cells(net: MarkovParts, table: Counts, keys: npt.NDArray[np.int64]) -> Array:
     """ln p of joint states, by their flat indices in a table of all variables."""
     codes = dict(zip(table.names, np.unravel_index(keys, sizes(table.variables)), strict=True)) if table.names else {}
     result = np.full(len(keys), -net.log_normaliser)
@@ -101,7 +98,7 @@ def log_prob_of_cells(net: MarkovNet, table: Counts, keys: npt.NDArray[np.int64]
     return result
 
 
-def _adjusted(net: MarkovNet, table: Counts) -> tuple[int | None, int | None]:
+def _adjusted(net: MarkovParts, table: Counts) -> tuple[int | None, int | None]:
     """How many cells are expected to be empty, and what is left of the degrees of freedom without them."""
     if all(np.isfinite(f.log).all() for f in net.factors):
         return 0, None

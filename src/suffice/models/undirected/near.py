@@ -7,29 +7,24 @@ the parts that hang together with a target matter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from suffice.engines.scan import scan
 from suffice.models.undirected.factor import Factor
-
-if TYPE_CHECKING:
-    from suffice.models.markov_net import MarkovNet
+from suffice.models.undirected.markov_parts import SomeMarkov
 
 
-def near_net(net: MarkovNet, targets: Iterable[str], given: Mapping[str, Any]) -> tuple[MarkovNet, dict[str, Any]]:
+def near_net(net: SomeMarkov, targets: Iterable[str], given: Mapping[str, Any]) -> tuple[SomeMarkov, dict[str, Any]]:
     """The network of all that hangs together with targets, given the states of others; and what else is given of it.
 
-    >>> from suffice import MarkovNet
-    >>> from suffice import Finite
+    >>> from suffice import Finite, MarkovNet
     >>> v = {n: Finite(n, ["no", "yes"]) for n in "abc"}
     >>> chain = MarkovNet({("a", "b"): np.eye(2), ("b", "c"): np.eye(2)}, v)
     >>> near_net(chain, ["a"], {"b": "yes"})[0].factors[0].log
     array([0., 1.])
     """
-    from suffice.models.markov_net import MarkovNet
-
     seen = {n: net.variables[n].code(s) for n, s in given.items() if n in net.variables and _is_state(s)}
     touching: dict[str, list[int]] = {n: [] for n in net.variables}
     for k, f in enumerate(net.factors):
@@ -48,7 +43,7 @@ def near_net(net: MarkovNet, targets: Iterable[str], given: Mapping[str, Any]) -
             waiting += [n for n in net.factors[k].names if n not in seen]
     factors = [_sliced(net.factors[k], seen) for k in sorted(used)]
     rest = {n: s for n, s in given.items() if n not in seen and n in inside}
-    return MarkovNet.of({n: v for n, v in net.variables.items() if n in inside}, factors), rest
+    return net.of({n: v for n, v in net.variables.items() if n in inside}, factors), rest
 
 
 def _is_state(value: Any) -> bool:
@@ -62,14 +57,12 @@ def _sliced(factor: Factor, seen: Mapping[str, int]) -> Factor:
     return Factor(tuple(v for v in factor.variables if v.name not in seen), factor.log[at])
 
 
-def blanket_net(net: MarkovNet, target: str, rows: Any) -> MarkovNet | None:
+def blanket_net(net: SomeMarkov, target: str, rows: Any) -> SomeMarkov | None:
     """The network of a target and its neighbours by the factors that it is in: enough for rows that show all neighbours."""
-    from suffice.models.markov_net import MarkovNet
-
     own = [f for f in net.factors if target in f.names]
     names = dict.fromkeys([target, *(n for f in own for n in f.names)])
     data = scan(rows)
     around = [n for n in names if n != target]
     if not set(around) <= set(data.columns) or any(data.take(around).missing.values()):
         return None
-    return MarkovNet.of({n: net.variables[n] for n in names}, own)
+    return net.of({n: net.variables[n] for n in names}, own)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from suffice.errors import ModelError
 from suffice.graphs import Graph
@@ -20,14 +20,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.inference.finite.junction_tree import JunctionTree
-    from suffice.models.bayes_net import BayesNet
     from suffice.models.questions.answers import Marginals, MostProbable
     from suffice.models.questions.evidence import Given
+    from suffice.models.rows.row_answering import RowAnswering
 
     Array = npt.NDArray[np.float64]
 
 
-class Undirected:
+Twin = TypeVar("Twin", bound="RowAnswering")
+"""The kind of network that answers."""
+
+
+class Undirected(Generic[Twin]):
     """What a `MarkovNet` can be asked. A subclass has `graph`, `variables` and `_directed`, which makes the network that answers.
 
     `given` is that of `BayesNet.query`: a finite variable has a state or likelihoods, a real one a number.
@@ -46,12 +50,12 @@ class Undirected:
         """The variables by name."""
         raise NotImplementedError
 
-    def _directed(self) -> BayesNet:
+    def _directed(self) -> Twin:
         """The same distribution as a Bayesian network on a triangulation; refused with its size where that is too large."""
         raise NotImplementedError
 
     @cached_property
-    def directed(self) -> BayesNet:
+    def directed(self) -> Twin:
         """The same distribution as a Bayesian network, on a triangulation of the graph; made when it is first needed.
 
         Its arrows are an order of elimination, not causes.
@@ -61,7 +65,7 @@ class Undirected:
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "directed"}
 
-    def to_bayes_net(self) -> BayesNet:
+    def to_bayes_net(self) -> Twin:
         """The same distribution as a Bayesian network with the same independences, which only a decomposable graph has."""
         if not self.graph.is_decomposable:
             raise ModelError(

@@ -7,19 +7,15 @@ The derivative is taken of what the tree expects, by central differences, one fr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError, TooLarge
 from suffice.inference.finite.factor_marginals import FactorTree
 from suffice.inference.finite.network import NONE, Network
+from suffice.models.undirected.markov_parts import MarkovParts
 from suffice.models.undirected.terms import Terms
 from suffice.objectives import Likelihood, MaxEntropy
-
-if TYPE_CHECKING:
-    from suffice.models.markov_net import MarkovNet
 
 Array = npt.NDArray[np.float64]
 
@@ -29,7 +25,7 @@ MAX_WORK = 2e10
 """Cells of all trees together that are run for it: a minute or so."""
 
 
-def standard_errors(net: MarkovNet) -> Array:
+def standard_errors(net: MarkovParts) -> Array:
     """The standard error of each weight, in the order of the terms."""
     if net.penalty is not None or net.prior is not None:
         raise ModelError("standard errors are of maximum likelihood estimates: a penalty or a prior has moved this one")
@@ -49,7 +45,7 @@ def standard_errors(net: MarkovNet) -> Array:
     return np.asarray(np.sqrt(np.maximum(((contrasts @ covariance) * contrasts).sum(axis=1), 0.0)))
 
 
-def _curvature(terms: Terms, net: MarkovNet, contrasts: Array) -> Array:
+def _curvature(terms: Terms, net: MarkovParts, contrasts: Array) -> Array:
     """∂ E[features] / ∂ free parameters: weights × free parameters. Factors beyond those of the model are a base measure."""
     number, own, base = {n: i for i, n in enumerate(terms.names)}, terms.network(), net.factors[len(terms.scopes) :]
     more = [([number[n] for n in f.names], NONE, np.ones(f.log.shape)) for f in base]

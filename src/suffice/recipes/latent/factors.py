@@ -25,8 +25,8 @@ from suffice.learning.latent.factor_analysis import FactorMoments, FactorWay
 from suffice.learning.latent.factor_problem import FactorProblem, with_common_noise
 from suffice.learning.latent.mixture_setup import Diagonal, Spherical
 from suffice.limits import Limits, options_of
-from suffice.models.bayes_net import BayesNet
-from suffice.models.estimates.hidden_numbers import conventions_in_words, rotations
+from suffice.models.networks import BayesNet
+from suffice.models.parts.hidden_numbers import conventions_in_words, rotations
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
 from suffice.recipes.latent.choices import Optimum, best_of, checked_judge, checked_sizes
 from suffice.recipes.latent.factors_run import FactorsRun

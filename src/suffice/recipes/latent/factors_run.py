@@ -12,7 +12,7 @@ import numpy.typing as npt
 from suffice.blas import one_blas_thread
 from suffice.display import OneTable
 from suffice.iteration import Run
-from suffice.models.bayes_net import BayesNet
+from suffice.models.networks import BayesNet
 from suffice.recipes.latent.choices import Choices, Optimum
 
 Array = npt.NDArray[np.float64]

@@ -26,7 +26,7 @@ from suffice.learning.latent.mixture_parts import CollapsedClass
 from suffice.learning.latent.mixture_setup import Mixture, Table
 from suffice.learning.latent.mixture_start import Starts, given_start, start_at
 from suffice.limits import Limits, options_of
-from suffice.models.bayes_net import BayesNet
+from suffice.models.networks import BayesNet
 from suffice.recipes.latent.choices import ICL, Optimum, best_of, checked_judge, checked_sizes
 from suffice.recipes.latent.mixture_run import MixtureRun
 from suffice.remedies import in_python

@@ -26,7 +26,7 @@ from suffice.incomplete.classes import (
     ScoredClasses,
 )
 from suffice.iteration import Run
-from suffice.models.bayes_net import BayesNet
+from suffice.models.networks import BayesNet
 from suffice.recipes.latent.choices import Choices, Optimum
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count, Finite, Variable

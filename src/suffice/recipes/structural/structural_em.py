@@ -35,7 +35,7 @@ from suffice.incomplete.expected.expectations import IncompleteRows
 from suffice.iteration import Iteration, Run
 from suffice.learning.incomplete.task import Task, task_of
 from suffice.limits import Limits, options_of
-from suffice.models.bayes_net import BayesNet
+from suffice.models.networks import BayesNet
 from suffice.recipes.structural.structural_regressions import refuse_lost_numbers, with_families
 from suffice.recipes.structural.structural_search import Round, SearchOptions, StructuralSearch
 from suffice.remedies import BY_SCORES, Remedy

@@ -15,7 +15,7 @@ from suffice.learning.complete.irls import maximised
 from suffice.learning.complete.tied_regressions import log_likelihood
 from suffice.learning.incomplete.objective import NoEstimate
 from suffice.learning.incomplete.task import Task
-from suffice.models.bayes_net import BayesNet
+from suffice.models.networks import BayesNet
 from suffice.models.questions.regressions import families_of
 from suffice.remedies import BY_EM, forbidden_edge
 from suffice.statistics import Statistics

@@ -20,8 +20,8 @@ from suffice.learning.ascent.em_run import finding_covariance
 from suffice.learning.incomplete.objective import NoEstimate
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of_task
 from suffice.learning.incomplete.task import Task
-from suffice.models.bayes_net import BayesNet
 from suffice.models.estimates.estimated import estimated
+from suffice.models.networks import BayesNet
 from suffice.recipes.structural.structural_regressions import log_likelihood_of, regressions_of
 from suffice.scores import Evidence, score_of_data
 from suffice.statistics import Statistics
@@ -384,7 +384,7 @@ class StructuralSearch:
         """The parameters of a new graph, by EM from those that the expected statistics give."""
         self._tell("expected statistics of the new graph")
         ready = regressions_of(dag, self.task, state.expected)
-        warm = estimated(dag, self._gathered(dag, state), None, Mean(), ready=ready)
+        warm = estimated(BayesNet, dag, self._gathered(dag, state), None, Mean(), ready=ready)
         problem = self._parameters(dag, self.prior)
         return self._state(self._climbed(problem, problem.parameters({n: warm[n] for n in warm})))
 

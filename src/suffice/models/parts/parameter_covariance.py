@@ -12,27 +12,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.errors import FitError, ModelError, bytes_in_words, counted, listed
+from suffice.errors import FitError, bytes_in_words, counted, listed
 from suffice.families.charts import Array, Chart
 from suffice.families.parameter_draws import semidefinite_root
-from suffice.remedies import Remedy, argument
-
-if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
+from suffice.remedies import argument
 
 Ints = npt.NDArray[np.int64]
-WITHOUT_INFORMATION = Remedy(
-    "or a pickle without it, learned with information=False, or not by EM of a graph; em(dag, data, start=bn, information=True) "
-    "finds it",
-    "without it; fit it with --information",
-)
-"""Why a network does not have the observed information, and how it gets it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,26 +116,6 @@ class ParameterCovariance:
         sizes = f"{counted(self.n_parameters, 'parameter')} in {counted(len(self.blocks), 'block')}"
         unknown = f"; not identified: {listed(sorted(self.unidentified))}" if self.unidentified else ""
         return f"ParameterCovariance of {sizes} ({bytes_in_words(self.n_bytes)}): {self.how}{unknown}"
-
-
-def drawn_together(bn: BayesNet, names: Iterable[str]) -> ParameterCovariance | None:
-    """The covariance of those of these nodes whose parameters have no posterior of their own, where the network knows it.
-
-    >>> from suffice import BayesNet, Finite
-    >>> drawn_together(BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])]), ["x"]) is None
-    True
-    """
-    lacking = [n for n in names if n not in bn.intervened and not bn[n].has_posterior and not bn[n].is_regression]
-    known = bn.parameter_covariance if lacking else None
-    if lacking and known is None and bn.incomplete:
-        raise ModelError(
-            f"{listed(lacking)}: learned from incomplete rows, and this network does not have the observed information that an "
-            f"interval needs: it was read from a file {WITHOUT_INFORMATION}"
-        )
-    if known is None or not (together := [n for n in lacking if n in known.charts]):
-        return None
-    known.check(together)
-    return known.only(together)
 
 
 def _apart(covariance: Array) -> tuple[Ints, ...]:

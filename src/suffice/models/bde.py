@@ -10,8 +10,8 @@ import numpy as np
 
 from suffice.errors import FitError, nearest
 from suffice.families.priors.priors import Prior
-from suffice.models.bayes_net import BayesNet
-from suffice.models.estimates.expected import marginal
+from suffice.models.networks import BayesNet
+from suffice.models.questions.expected import marginal
 from suffice.statistics import Counts
 from suffice.variables import Finite, Variable
 

@@ -12,18 +12,17 @@ import numpy as np
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.inference.sampling.sampling import checked_seed, whole_number
 from suffice.libraries import pa
+from suffice.models.parts.network_parts import NetworkParts
 from suffice.variables import Finite, Variable, is_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from suffice.models.bayes_net import BayesNet
-
 BLOCK = 65_536
 MAX_BYTES = 2**35
 
 
-def sample(bn: BayesNet, n: int, seed: int | None) -> pa.Table:
+def sample(bn: NetworkParts, n: int, seed: int | None) -> pa.Table:
     """Block b has a generator of its own, seeded by (seed, b): the rows are the same whatever the number of threads."""
     whole_number("the number of rows to draw must be", n, 0)
     seed = None if seed is None else checked_seed(seed)

@@ -20,8 +20,9 @@ import numpy.typing as npt
 from suffice.errors import ModelError, TooLarge, listed
 from suffice.families.protocol.family import Cpd
 from suffice.inference.finite.questions import posterior
-from suffice.models.bayes_net import BayesNet
-from suffice.models.questions.regressions import advising, closed, reduced, words
+from suffice.models.parts.closed_forms import advising, closed, words
+from suffice.models.parts.network_parts import NetworkParts
+from suffice.models.questions.regressions import reduced
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, pooled
 from suffice.statistics.configurations import described, n_configurations, sizes
@@ -40,9 +41,10 @@ LEAST = 1e-290
 """A less probable configuration has no weight: its share of a scatter would fall below the smallest double."""
 
 
-def marginal(bn: BayesNet, names: Sequence[str]) -> Array:
+def marginal(bn: NetworkParts, names: Sequence[str]) -> Array:
     """The joint distribution of a few finite variables, axes in the order of `names`, by elimination among their ancestors.
 
+    >>> from suffice import BayesNet
     >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
     >>> marginal(BayesNet("x -> y", {"x": [0.5, 0.5], "y": [[1, 0], [0.5, 0.5]]}, [x, y]), ["y"])
     array([0.75, 0.25])
@@ -68,6 +70,7 @@ class Normals(NamedTuple):
 class Expected:
     """The expected statistics of one row of a network.
 
+    >>> from suffice import BayesNet
     >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
     >>> p = BayesNet("x -> y", {"x": [0.5, 0.5], "y": [[1, 0], [0.5, 0.5]]}, [x, y])
     >>> Expected(p).answer(Request(("y", "x"))).values
@@ -75,7 +78,7 @@ class Expected:
            [0.  , 0.25]])
     """
 
-    def __init__(self, p: BayesNet) -> None:
+    def __init__(self, p: NetworkParts) -> None:
         self.p = p
 
     def answer(self, request: Request) -> Counts | Moments:
@@ -149,12 +152,12 @@ class Expected:
         return ModelError(f"the covariances of {listed(numbers)} are beyond the largest double; rescale the columns")
 
 
-def normals(p: BayesNet, numbers: Sequence[str]) -> Normals:
+def normals(p: NetworkParts, numbers: Sequence[str]) -> Normals:
     """Means and covariances of numbers, in topological order, along the graph: y = a + b·x + noise.
 
     Parents among numbers that are not listed are taken for constants 0.
 
-    >>> from suffice import Gaussian
+    >>> from suffice import BayesNet, Gaussian
     >>> normals(BayesNet("x -> y", {"x": Gaussian(1.0), "y": Gaussian(0.0, {"x": 2.0})}), ["x", "y"]).covariances[0]
     array([[1., 2.],
            [2., 5.]])
@@ -192,12 +195,12 @@ def closed_form(cpd: Cpd) -> Cpd:
     return found
 
 
-def finite_variables(p: BayesNet, names: Sequence[str]) -> tuple[Finite, ...]:
+def finite_variables(p: NetworkParts, names: Sequence[str]) -> tuple[Finite, ...]:
     """The variables of these names, which must be finite."""
     return tuple(v for n in names if isinstance(v := p.variables[n], Finite))
 
 
-def _causes(p: BayesNet, numbers: Sequence[str]) -> tuple[Finite, ...]:
+def _causes(p: NetworkParts, numbers: Sequence[str]) -> tuple[Finite, ...]:
     """The finite parents of numbers, by name."""
     found = {v.name: v for n in numbers for v in p[n].parent_variables if isinstance(v, Finite)}
     return tuple(found[n] for n in sorted(found))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from suffice.families.protocol.family import Cpd
+from suffice.graphs import Dag
 from suffice.inference.finite.junction_tree import JunctionTree
 from suffice.inference.finite.network import GaussianNode, Network
 from suffice.inference.numbers.hybrid import Hybrid
-from suffice.models.questions.regressions import closed, stand_in
-from suffice.variables import Finite, NotNormal
-
-if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
+from suffice.models.parts.closed_forms import closed, stand_in
+from suffice.variables import Finite, NotNormal, Variable
 
 
 class Compiled:
@@ -23,15 +22,15 @@ class Compiled:
     `open` are the regressions that have no place among these: inference goes through `regressions` and `rows`.
     """
 
-    def __init__(self, bn: BayesNet) -> None:
-        self.variables = {n: v for n, v in bn.variables.items() if isinstance(v, Finite)}
+    def __init__(self, dag: Dag, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd]) -> None:
+        self.variables = {n: v for n, v in variables.items() if isinstance(v, Finite)}
         self.finite = tuple(self.variables)
-        self.reals = tuple(n for n in bn.dag.topological_order if n not in self.variables)
+        self.reals = tuple(n for n in dag.topological_order if n not in self.variables)
         self.index = {n: i for i, n in enumerate(self.finite)}
         self.real_index = {n: i for i, n in enumerate(self.reals)}
-        self.counts = frozenset(n for n, v in bn.variables.items() if isinstance(v, NotNormal))
-        self._cpds = {n: bn[n] for n in bn}
-        self.open = tuple(n for n in bn.dag.topological_order if bn[n].is_open)
+        self.counts = frozenset(n for n, v in variables.items() if isinstance(v, NotNormal))
+        self._cpds = dict(cpds)
+        self.open = tuple(n for n in dag.topological_order if cpds[n].is_open)
 
     @cached_property
     def network(self) -> Network:

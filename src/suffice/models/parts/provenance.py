@@ -11,7 +11,7 @@ from suffice.families.protocol.family import Estimate
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
-    from suffice.models.estimates.parameter_covariance import ParameterCovariance
+    from suffice.models.parts.parameter_covariance import ParameterCovariance
 
     CovarianceSource: TypeAlias = ParameterCovariance | Callable[[], ParameterCovariance] | None
     """How well parameters are known, or how to find out."""

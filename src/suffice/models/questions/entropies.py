@@ -1,10 +1,4 @@
-"""Entropy and Kullback–Leibler divergence of networks, and of data as the distribution of its rows.
-
-    H(p)      = − E_p[ln p]
-    KL(p‖q)   = E_p[ln p] − E_p[ln q],    E_p[ln q] = Σᵢ E_p[ln q(xᵢ | parents of xᵢ in q)]
-
-Each term is q's log-likelihood of what p expects of one row, so it needs only p's joint of one family of q. Maximum likelihood is
-the q of a graph with the least KL(data‖q); `project` finds it for networks, too.
+"""Entropies of a network's variables, of each node and of some of them together.
 
 The entropy of some of a network's variables, the others summed out, follows by the chain rule along the graph:
 
@@ -17,111 +11,19 @@ from xᵢ through what is summed out (Lauritzen 1996, Graphical Models, p. 48).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
-from suffice.engines.scan import scan
-from suffice.errors import DataError, ModelError, listed
+from suffice.errors import ModelError, listed
 from suffice.families.conditional_gaussian import normal_entropy
-from suffice.families.protocol.family import Array, Cpd
+from suffice.families.protocol.family import Array
 from suffice.families.regression import ROUNDING
-from suffice.models.bayes_net import BayesNet
-from suffice.models.estimates.expected import Expected, closed_form, marginal, normals
-from suffice.remedies import WITH_BINS
-from suffice.variables import Finite, Real, is_whole
-
-if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
-
-
-@one_blas_thread
-def entropy(x: BayesNet | RowsLike) -> float:
-    """H in nats: of a network, exactly; of data, that of the distribution of its rows (no real columns).
-
-    >>> round(entropy({"x": ["a", "b"]}), 6)
-    0.693147
-    """
-    if not isinstance(x, BayesNet):
-        return entropy_of_rows(x)
-    return float(sum(entropy_given_parents(x, name) for name in x))
-
-
-@one_blas_thread
-def kl(p: BayesNet | RowsLike, q: BayesNet) -> float:
-    """KL(p‖q) in nats, `p` a network or data; infinite where p can be what q rules out.
-
-    >>> x = Finite("x", ["a", "b"])
-    >>> p, q = BayesNet("x", {"x": [0.5, 0.5]}, [x]), BayesNet("x", {"x": [0.0, 1.0]}, [x])
-    >>> kl(p, p), kl(p, q), kl(q, p)
-    (0.0, inf, 0.6931471805599453)
-    """
-    if not isinstance(q, BayesNet):
-        raise ModelError("the second argument of kl is a network")
-    if not isinstance(p, BayesNet):
-        rows = q.rows(p)
-        return q.cross_entropy(rows) - entropy_of_rows(rows)
-    _same_variables(p, q)
-    expected, total = Expected(p), 0.0
-    for name in q:
-        if p[name] is not q[name]:
-            cross = -_expected_log(expected, q, name)
-            if np.isinf(cross):
-                return float("inf")
-            total += cross - entropy_given_parents(p, name)
-    return max(total, 0.0)
-
-
-def entropy_of_rows(data: Any) -> float:
-    """H(P̂) in nats, P̂ the distribution that gives each row its share of the weight.
-
-    Memory: the codes and the weight of each distinct row; rows are read a block at a time.
-
-    >>> round(entropy_of_rows({"x": ["a", "b", "b"], "y": ["u", "v", "v"]}), 6)
-    0.636514
-    """
-    rows = scan(data)
-    number = next((n for n, v in rows.schema.items() if not isinstance(v, Finite) and not is_whole(v)), None)
-    if number is not None:
-        raise DataError(f"the entropy of rows needs columns without real numbers, and {number!r} is real; cut it {WITH_BINS}")
-    rows.require_complete(rows.schema)
-    return entropy_of_weights(rows.distinct().weights)
-
-
-def entropy_of_weights(weights: npt.NDArray[np.float64]) -> float:
-    """H in nats of the distribution that weights make, Σ w = W: ln W − Σ w ln w / W.
-
-    >>> round(entropy_of_weights(np.array([2.0, 2.0, 0.0])), 6)
-    0.693147
-    """
-    w = weights[weights > 0]
-    if not len(w):
-        raise DataError("there are no rows, and so no distribution of them")
-    # Exact sums, as the order of the rows is that of their states, which one source of the data has otherwise than another.
-    share = w / math.fsum(w.tolist())
-    return -math.fsum((share * np.log(share)).tolist())
-
-
-def _same_variables(p: BayesNet, q: BayesNet) -> None:
-    differing = sorted(set(p) ^ set(q))
-    if differing:
-        raise ModelError(f"the two networks speak of different variables: {listed(differing)}")
-    for name, v in p.variables.items():
-        w = q.variables[name]
-        if type(v) is not type(w) or (isinstance(v, Finite) and isinstance(w, Finite) and set(v.states) != set(w.states)):
-            raise ModelError(f"the two networks differ in what {name!r} is: {v!r} and {w!r}")
-
-
-def _expected_log(expected: Expected, q: BayesNet, name: str) -> float:
-    """E_p[ln q(x | parents)], the states in q's order."""
-    cpd: Cpd = closed_form(q[name])
-    statistic = expected.answer(cpd.needs)
-    return cpd.log_likelihood(statistic.recoded({v.name: v for v in (*cpd.parent_variables, cpd.child) if isinstance(v, Finite)}))
+from suffice.models.parts.network_parts import NetworkParts
+from suffice.models.questions.expected import closed_form, marginal, normals
+from suffice.variables import Finite, Real
 
 
 class NoEntropy(ModelError):
@@ -135,9 +37,10 @@ class Term(NamedTuple):
     entropy: float
 
 
-def entropy_terms(p: BayesNet, names: Iterable[str]) -> dict[str, Term]:
+def entropy_terms(p: NetworkParts, names: Iterable[str]) -> dict[str, Term]:
     """The terms of the chain rule of H(names), each node's; all other nodes of `p` are summed out.
 
+    >>> from suffice import BayesNet
     >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
     >>> p = BayesNet("x -> y", {"x": [0.5, 0.5], "y": [[1, 0], [0.5, 0.5]]}, [x, y])
     >>> {n: (set(t.boundary), round(t.entropy, 4)) for n, t in entropy_terms(p, ["x", "y"]).items()}
@@ -160,9 +63,10 @@ def entropy_terms(p: BayesNet, names: Iterable[str]) -> dict[str, Term]:
     return terms
 
 
-def entropy_given_parents(p: BayesNet, name: str) -> float:
+def entropy_given_parents(p: NetworkParts, name: str) -> float:
     """H_p(x | parents of x): of a density, where x is real.
 
+    >>> from suffice import BayesNet
     >>> x = Finite("x", ["a", "b"])
     >>> round(entropy_given_parents(BayesNet("x", {"x": [0.5, 0.5]}, [x]), "x"), 6)
     0.693147
@@ -170,7 +74,7 @@ def entropy_given_parents(p: BayesNet, name: str) -> float:
     return closed_form(p[name]).entropy(partial(marginal, p))
 
 
-def _marginal(p: BayesNet, name: str, kept: set[str], before: set[str]) -> Term:
+def _marginal(p: NetworkParts, name: str, kept: set[str], before: set[str]) -> Term:
     """H(x | the kept ones of `before`), where some parents of x are summed out."""
     boundary, summed = _surroundings(p, name, kept, before)
     if isinstance(p.variables[name], Finite):
@@ -181,7 +85,7 @@ def _marginal(p: BayesNet, name: str, kept: set[str], before: set[str]) -> Term:
     return Term(frozenset(boundary), _number_entropy(p, name, boundary, summed))
 
 
-def _surroundings(p: BayesNet, name: str, kept: set[str], before: set[str]) -> tuple[set[str], set[str]]:
+def _surroundings(p: NetworkParts, name: str, kept: set[str], before: set[str]) -> tuple[set[str], set[str]]:
     """The nearest kept nodes around a node, and the nodes between, in the moral graph of `before`."""
     boundary: set[str] = set()
     between: set[str] = set()
@@ -198,7 +102,7 @@ def _surroundings(p: BayesNet, name: str, kept: set[str], before: set[str]) -> t
     return boundary, between
 
 
-def _number_entropy(p: BayesNet, name: str, boundary: set[str], summed: set[str]) -> float:
+def _number_entropy(p: NetworkParts, name: str, boundary: set[str], summed: set[str]) -> float:
     """H(x | boundary) of a real x: Gaussian in each configuration of the finite variables, if only reals are summed out."""
     siblings = {n for n in boundary if not summed.isdisjoint(p.dag.parents(n))}
     mixing = sorted(n for n in {name, *summed, *siblings} if not isinstance(p.variables[n], Real))

@@ -1,0 +1,235 @@
+"""Networks, directed and undirected, as one asks them: each can be made of the other, and so they live together.
+
+What they are is in `parts/network_parts.py` and `undirected/markov_parts.py`; here and in the classes they are made of are only
+the questions' names, and each loads what it asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from suffice.blas import one_blas_thread
+from suffice.engines.scan import scan
+from suffice.errors import MissingCells, TooLarge
+from suffice.families.protocol.family import Array
+from suffice.graphs import Dag
+from suffice.models.rows.row_answering import RowAnswering
+from suffice.models.undirected.factor import CompleteRows
+from suffice.models.undirected.goodness_of_fit import GoodnessOfFit, goodness_of_fit
+from suffice.models.undirected.markov_parts import MarkovParts
+from suffice.models.undirected.twin import Undirected
+from suffice.models.undirected.weight_errors import standard_errors
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from suffice.models.questions.evidence import Given
+
+
+class BayesNet(RowAnswering):
+    """A Bayesian network. `fit` makes one from data; this makes one from numbers.
+
+    `cpds` holds for each node a table (an array, child on the last axis, parents in the order of the graph), a frame with one
+    row per cell, a `Gaussian`, `Rates`, or a `Regression`. `variables` declares the nodes; a node with a `Gaussian` is `Real`
+    without saying, one with `Rates` a `Count`, and one with a `Regression` what its family is of, if it has no states.
+
+    >>> from suffice import Finite
+    >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
+    >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
+    >>> bn["y"].probs[1]
+    array([0.2, 0.8])
+    >>> bn.n_parameters
+    3
+    """
+
+    @one_blas_thread
+    def update(self, more: Any, *, decay: float = 1.0) -> Self:
+        """The network that all rows together give, old and new, with the same prior.
+
+        With a `decay` below 1 the old rows weigh only so much of what they did, so that a network follows data that drift: 0.99
+        for each update, or 0.99 ** days.
+
+        A regression on numbers has no finite statistic, unless it is linear: then what is known of its parameters, a normal
+        distribution around the estimate (Laplace), is the prior of the new rows, and a note says so.
+
+        >>> from suffice import fit
+        >>> bn = fit("x", {"x": ["a", "b"]})
+        >>> bn.update({"x": ["b", "b"]})["x"].probs
+        array([0.25, 0.75])
+        >>> bn.update({"x": ["b", "b"]}, decay=0.5)["x"].probs.round(4)
+        array([0.1667, 0.8333])
+        """
+        from suffice.models.estimates.updated import updated
+
+        return updated(self, more, decay)
+
+    def moral(self) -> MarkovNet:
+        """The same distribution as a Markov network on the moral graph, a factor for each node; tables only.
+
+        >>> from suffice import Finite
+        >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
+        >>> bn.moral().query("x").probs
+        array([0.25, 0.75])
+        """
+        from suffice.models.undirected.moral import moral_net
+
+        return moral_net(MarkovNet, self)
+
+
+class MarkovNet(MarkovParts, Undirected[BayesNet]):
+    """A Markov network. `fit` makes one from a `Graph`, a `LogLinear`, `Pairwise` or `Ising` model or `Features`; this makes one
+    from numbers: `factors` maps sets of names to tables of ln φ, an axis per name, or lists pairs of them.
+
+    >>> from suffice import Finite
+    >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
+    >>> net = MarkovNet({("x", "y"): [[1.0, 0.0], [0.0, 1.0]], "y": [0.0, 0.5]}, variables=[x, y])
+    >>> net.graph, round(net.log_normaliser, 6)
+    (Graph('x -- y'), 2.287339)
+    >>> round(net.query("x", given={"y": "yes"})["yes"], 6)
+    0.731059
+    """
+
+    def _directed(self) -> BayesNet:
+        tables = self.eliminated[0]
+        dag = Dag({n: table.parents for n, table in tables.items()})
+        info = "the twin of a Markov network; arrows are an order of elimination"
+        return BayesNet.of(dag, self._variables, tables, fit_info=info)
+
+    @property
+    def standard_errors(self) -> dict[Any, Array]:
+        """The standard errors of the weights, in the same shape: from the inverse of the information, where the tree is small.
+
+        >>> import suffice as sf
+        >>> net = sf.fit(sf.LogLinear(["x"]), {"x": list("aaab")})
+        >>> net.standard_errors[("x",)].round(4)  # ½ √(1/3 + 1/1)
+        array([0.5774, 0.5774])
+        """
+        return self.by_term(standard_errors(self))
+
+    def log_prob(self, rows: Any) -> Array:
+        """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there).
+
+        >>> from suffice import Finite
+        >>> x = Finite("x", ["a", "b"])
+        >>> MarkovNet({"x": [0.0, -800.0]}, [x]).log_prob({"x": ["b", "a"]})
+        array([-800.,    0.])
+        """
+        known = scan(rows)
+        if any(n not in known.columns for n in self._variables):
+            return super().log_prob(rows)
+        known = self.rows(known)
+        if any(known.missing.values()) or not known.n_rows:
+            return super().log_prob(rows)
+        return np.concatenate(list(known.map(CompleteRows(self._factors, self.log_normaliser))))
+
+    def log_prob_of(self, given: Any) -> float:
+        """ln p(given); −inf for what cannot be."""
+        if isinstance(given, Mapping) and set(given) == set(self._variables) and all(isinstance(s, str) for s in given.values()):
+            return float(self.log_prob({n: [s] for n, s in given.items()})[0])
+        return super().log_prob_of(given)
+
+    def log_likelihood(self, data: Any = None) -> float:
+        """Σ ln p(row) over the data, from the tables of the factors alone; without data, over what the network was fitted from.
+
+        Where cells are missing: Σ ln p(the cells of a row that are there).
+        """
+        try:
+            seen = self.summary(data)
+        except MissingCells:
+            return self.directed.log_likelihood(data)
+        total = -seen.weight * self.log_normaliser
+        for f in self._factors:
+            keys, N = seen.counts(f.names).listed() if f.names else (np.zeros(1, np.int64), np.array([seen.weight]))
+            total += float(N @ f.log.reshape(-1)[keys])
+        return total
+
+    @cached_property
+    def goodness_of_fit(self) -> GoodnessOfFit:
+        """Deviance, Pearson's X², degrees of freedom and p values against the table of all variables together."""
+        return goodness_of_fit(self, self.summary())
+
+    @property
+    def deviance(self) -> float:
+        """G² = 2 Σ n ln(n / expected) over the cells of the table of all variables.
+
+        >>> import suffice as sf
+        >>> net = sf.fit(sf.LogLinear(["x", "y"]), {"x": list("aabb"), "y": list("uuuv")})
+        >>> round(net.deviance, 6), net.df
+        (1.726092, 1)
+        """
+        return self.goodness_of_fit.deviance
+
+    @property
+    def pearson(self) -> float:
+        """X² = Σ (n − expected)² / expected."""
+        return self.goodness_of_fit.pearson
+
+    @property
+    def p_value(self) -> float:
+        """P(χ² of `df` degrees of freedom ≥ deviance)."""
+        return self.goodness_of_fit.p_value
+
+    def query(self, targets: str | Sequence[str], given: Given = None, **how: Any) -> Any:
+        """p(targets | given), as `BayesNet.query`; where the tree of all is too large, that of what the evidence leaves."""
+        try:
+            return self.directed.query(targets, given, **how)
+        except TooLarge:
+            from suffice.models.undirected.without_tree import near_net
+
+            names = [targets] if isinstance(targets, str) else list(targets)
+            if not given or any(n not in self for n in (*names, *given)):
+                raise
+            near, rest = near_net(self, names, given)
+            if len(near) == len(self):
+                raise
+            answer: Any = near.directed.query(targets, rest, **how)
+            return replace(answer, given=dict(given))
+
+    def predict_proba(self, rows: Any, target: str, **how: Any) -> Any:
+        """p(target | the other cells of a row), for each row; where the tree is too large, of rows that show all neighbours."""
+        return self._answering(rows, target).predict_proba(rows, target, **how)
+
+    def predict(self, rows: Any, target: str, **how: Any) -> Any:
+        """The most probable state of the target in each row given its other cells, as one column; as `predict_proba`."""
+        return self._answering(rows, target).predict(rows, target, **how)
+
+    def _answering(self, rows: Any, target: str) -> BayesNet:
+        """The network that predicts a target: of all variables, or, where its tree is too large, of the target's neighbours."""
+        try:
+            return self.directed
+        except TooLarge:
+            from suffice.models.undirected.without_tree import blanket_net
+
+            near = blanket_net(self, target, rows) if target in self else None
+            if near is None:
+                raise
+            return near.directed
+
+    def sample(self, n: int, seed: int | None = None) -> pa.Table:
+        """n rows drawn as an Arrow table: independent ones by the tree, where that is too large by Gibbs sampling.
+
+        >>> from suffice import Finite
+        >>> net = MarkovNet({"x": [0.0, -np.inf]}, [Finite("x", ["a", "b"])])
+        >>> net.sample(2, seed=0)["x"].to_pylist()
+        ['a', 'a']
+        """
+        try:
+            return self.directed.sample(n, seed)
+        except TooLarge:
+            from suffice.models.undirected.gibbs_rows import gibbs_rows
+
+            return gibbs_rows(self, n, seed)
+
+    def bic(self, data: Any = None) -> float:
+        """log-likelihood − ½ k ln N: higher is better."""
+        seen = self.summary(data)
+        return self.log_likelihood(seen) - 0.5 * self.n_parameters * float(np.log(seen.weight))
+
+    def aic(self, data: Any = None) -> float:
+        """log-likelihood − k: higher is better."""
+        return self.log_likelihood(data) - self.n_parameters

@@ -1,0 +1,234 @@
+"""What a Bayesian network is: a graph, its variables, a distribution for each node, and where these come from.
+
+Questions take this; `BayesNet`, which adds them as methods, is made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+from suffice.display import Rows, and_more
+from suffice.engines.scan import scan
+from suffice.errors import DataError, ModelError, counted, nearest
+from suffice.families.priors.priors import Prior
+from suffice.families.protocol.family import Cpd, Estimate, Mean
+from suffice.graphs import Dag
+from suffice.graphs.directed import DagLike
+from suffice.graphs.text import Edge
+from suffice.models.parts.hidden_numbers import n_conventions
+from suffice.models.parts.nodes import NodeDistributions, check_nodes, declared_variables
+from suffice.models.parts.provenance import ASKED_OF_STEPS
+from suffice.models.parts.sharing import Tie
+from suffice.models.parts.written import written_cpd
+from suffice.statistics import Statistics
+from suffice.variables import Declaration, Finite, Variable
+
+if TYPE_CHECKING:
+    from suffice.models.parts.compiled import Compiled
+    from suffice.models.parts.provenance import CovarianceSource
+
+
+class NetworkParts(NodeDistributions):
+    """A network as questions take it. `BayesNet` asks them.
+
+    >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
+    >>> parts = NetworkParts("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
+    >>> parts.edges, parts.compiled.finite
+    ((('x', 'y'),), ('x', 'y'))
+    """
+
+    file_kind: ClassVar[str] = "bayes_net"
+    _elsewhere: ClassVar[Mapping[str, str]] = ASKED_OF_STEPS
+    _word = "network"
+
+    def __init__(
+        self, dag: DagLike, cpds: Mapping[str, object], variables: Mapping[str, Declaration] | Iterable[Variable] = ()
+    ) -> None:
+        graph, known = Dag(dag), declared_variables(cpds, variables)
+        check_nodes(cpds, known, dict.fromkeys(graph.nodes), "graph")
+        bound: dict[str, Cpd] = {}
+        for name in graph.topological_order:
+            bound[name] = written_cpd(name, cpds[name], graph.parents(name), known)
+        self._set(graph, known, bound)
+
+    def _set(
+        self,
+        dag: Dag,
+        variables: Mapping[str, Variable],
+        cpds: Mapping[str, Cpd],
+        statistics: Statistics | None = None,
+        prior: Prior | None = None,
+        estimate: Estimate | None = None,
+        fit_info: str = "given by hand",
+        interventions: Mapping[str, Any] = MappingProxyType({}),
+        incomplete: bool = False,
+        hidden: Iterable[str] = (),
+        ties: Iterable[Tie] = (),
+        covariance: CovarianceSource = None,
+    ) -> None:
+        self._dag, self._variables, self._cpds = dag, dict(variables), {n: cpds[n] for n in variables}
+        self._statistics, self._prior, self._estimate, self._fit_info = statistics, prior, estimate or Mean(), fit_info
+        self._interventions, self._incomplete, self._hidden = dict(interventions), incomplete, frozenset(hidden)
+        self._ties, self._known_parameters = tuple(ties), covariance
+
+    @classmethod
+    def of(cls, dag: Dag, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> Self:
+        """A network from finished CPDs; the way in for `fit` and for readers of files."""
+        bn = cls.__new__(cls)
+        bn._set(dag, variables, cpds, **fitted)
+        return bn
+
+    def with_cpds(self, cpds: Mapping[str, Cpd], dag: Dag | None = None) -> Self:
+        """The same variables, and what `do` set, with other distributions, which were not estimated from anything.
+
+        >>> import suffice as sf
+        >>> bn = sf.load("cancer")
+        >>> bn.with_cpds({n: bn[n] for n in bn}) == bn
+        True
+        """
+        return self.of(dag or self._dag, self._variables, cpds, interventions=self._interventions)
+
+    @property
+    def dag(self) -> Dag:
+        return self._dag
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of the nodes, sorted.
+
+        >>> import suffice as sf
+        >>> sf.load("cancer").nodes
+        ('Cancer', 'Dyspnoea', 'Pollution', 'Smoker', 'Xray')
+        """
+        return self._dag.nodes
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The edges (parent, child) of the graph.
+
+        >>> import suffice as sf
+        >>> sf.load("cancer").edges[0]
+        ('Cancer', 'Dyspnoea')
+        """
+        return self._dag.edges
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The variables that no row showed when it was fitted: rows need not have them."""
+        return self._hidden
+
+    @property
+    def intervened(self) -> frozenset[str]:
+        """The nodes that `do` set from outside: their distributions are known, not estimated."""
+        return frozenset(self._interventions)
+
+    @property
+    def interventions(self) -> Mapping[str, Any]:
+        """What `do` set nodes to, by name: answers say it.
+
+        >>> import suffice as sf
+        >>> done = sf.load("asia").do({"smoke": "yes"})
+        >>> dict(done.interventions), repr(done.query("lung")).partition(",")[0]
+        ({'smoke': 'yes'}, 'p(lung | do(smoke=yes))')
+        """
+        return MappingProxyType(self._interventions)
+
+    @property
+    def shared(self) -> tuple[tuple[str, ...], ...]:
+        """The groups of nodes that share their parameters."""
+        return tuple(tie.nodes for tie in self._ties)
+
+    @property
+    def ties(self) -> tuple[Tie, ...]:
+        """The same groups with the parents of their nodes."""
+        return self._ties
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of free parameters; those that nodes share count once. Of hidden numbers mean, variance and rotation are
+        fixed by convention, and do not count."""
+        again = {node for tie in self._ties for node in tie.nodes[1:]}
+        listed = sum(cpd.n_parameters for name, cpd in self._cpds.items() if name not in again)
+        return listed - n_conventions(self._dag, self._variables, self._hidden)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # the rows that a covariance would be found from stay behind
+        return {k: v for k, v in self.__dict__.items() if k != "compiled"} | {"_known_parameters": self.found_covariance}
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The network as numbered factors, for inference; made when it is first needed."""
+        from suffice.models.parts.compiled import Compiled
+
+        return Compiled(self._dag, self._variables, self._cpds)
+
+    @property
+    def regressions(self) -> list[str]:
+        """The nodes whose likelihood is not a function of counts and moments."""
+        return [n for n, cpd in self._cpds.items() if cpd.is_regression]
+
+    def rows(self, data: Any) -> Any:
+        """Data read with the variables of this network: its states in its order."""
+        return self.read(data, self._variables)
+
+    def is_summed(self, data: Any) -> bool:
+        """Whether there are statistics instead of rows."""
+        return data is None or isinstance(data, Statistics)
+
+    def hides_columns(self, rows: Any) -> bool:
+        """Whether all columns are there but some that no row showed when the network was fitted, either."""
+        if not self._hidden or self.is_summed(rows):
+            return False
+        lacking = set(self._cpds) - set(scan(rows).columns)
+        return bool(lacking) and lacking <= self._hidden
+
+    def read(self, data: Any, variables: Mapping[str, Any]) -> Any:
+        """Data with a column for each node, read with these variables."""
+        opened = scan(data)
+        for name in self._cpds:
+            if name not in opened.columns:
+                raise DataError(f"the data has no column {name!r}, which the network names{nearest(name, opened.columns)}")
+        return opened.with_variables(variables).select(list(self._cpds))
+
+    def summary(self, data: Any = None) -> Statistics:
+        """The statistics of data that this network's questions need, over its own variables."""
+        if data is None:
+            if self._statistics is None:
+                raise ModelError("this network was not fitted from data: give the data")
+            return self._statistics
+        if not isinstance(data, Statistics):
+            gathered: Statistics = self.rows(data).gather([self._cpds[n].needs for n in self._dag.nodes])
+            return gathered
+        finite = {n: v for n, v in self._variables.items() if isinstance(v, Finite)}
+        for name, variable in data.variables.items():
+            if isinstance(variable, Finite) and name in finite and (unknown := set(variable.states) - set(finite[name].states)):
+                raise DataError(f"the statistics hold the state {min(unknown)!r} of {name!r}, which the network does not know")
+        return data.recoded(finite).with_variables(self.variables.values())
+
+    def __eq__(self, other: object) -> bool:
+        """Same graph, same variables, same parameters, shared by the same nodes."""
+        if not isinstance(other, NetworkParts):
+            return NotImplemented
+        mine, theirs = ((bn._dag, bn._variables, bn.shared) for bn in (self, other))
+        return mine == theirs and self._same_distributions(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
+        facts = []
+        for name, cpd in list(self._cpds.items())[:limit]:
+            v = self._variables[name]
+            kind = counted(v.n_states, "state") if isinstance(v, Finite) else v.word
+            facts.append((name, kind, ", ".join(cpd.parents), f"{cpd.n_parameters:,}"))
+        return [(["node", "type", "parents", "parameters"], facts)], and_more(len(self) - limit, "node")
+
+    def _headline(self) -> str:
+        sizes = {"node": len(self), "edge": len(self._dag.edges), "parameter": self.n_parameters}
+        return f"BayesNet of {', '.join(counted(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
+
+
+SomeNetwork = TypeVar("SomeNetwork", bound=NetworkParts)
+"""A network of the kind that was given."""

@@ -1,0 +1,179 @@
+"""What a network is asked about rows: how probable they are, what is missing in them, and rows drawn from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from suffice.blas import one_blas_thread
+from suffice.engines.scan import scan
+from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse
+from suffice.families.protocol.family import Array
+from suffice.models.questions.answering import Answering
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from suffice.argument_types import ColumnOfAnswers, RowsLike
+    from suffice.inference.sampling.sampling import LikelihoodWeighting
+
+
+class RowAnswering(Answering):
+    """A network that answers for rows; each method loads what it asks."""
+
+    @one_blas_thread
+    def log_prob(self, rows: Any, *, unknown: Refuse | Missing = REFUSE) -> Array:
+        """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there).
+
+        A state that the network does not know is refused, or, by `unknown=Missing()`, taken for a missing cell, and noted.
+
+        >>> import suffice as sf
+        >>> bn = sf.BayesNet("x", {"x": [0.25, 0.75]}, variables=[sf.Finite("x", ["a", "b"])])
+        >>> np.exp(bn.log_prob({"x": ["b", "a"]}))
+        array([0.75, 0.25])
+        """
+        from suffice.models.rows.posteriors import log_prob
+
+        return log_prob(self, rows, unknown)
+
+    @one_blas_thread
+    def log_likelihood(self, data: Any = None) -> float:
+        """Σ ln p(row) over the data, from its statistics alone; without data, over what the network was fitted from.
+
+        Where cells are missing: Σ ln p(the cells of a row that are there), each row by inference.
+        """
+        from suffice.models.rows.posteriors import log_likelihood
+
+        return log_likelihood(self, data)
+
+    def bic(self, data: Any = None) -> float:
+        """log-likelihood − ½ k ln N: higher is better."""
+        rows: Any = scan(data) if self.hides_columns(data) else self.summary(data) if self.is_summed(data) else self.rows(data)
+        of = None if data is None else rows
+        return self.log_likelihood(of) - 0.5 * self.n_parameters * float(np.log(rows.weight))
+
+    def aic(self, data: Any = None) -> float:
+        """log-likelihood − k: higher is better."""
+        return self.log_likelihood(data) - self.n_parameters
+
+    def cross_entropy(self, data: Any = None) -> float:
+        """−(1/N) Σ ln p(row): nats per row that the data costs under this network."""
+        if self.hides_columns(data):
+            rows: Any = scan(data)
+        else:
+            rows = self.rows(data) if self.regressions and not self.is_summed(data) else self.summary(data)
+        return -self.log_likelihood(None if data is None else rows) / float(rows.weight)
+
+    @one_blas_thread
+    def sample(self, n: int, seed: int | None = None) -> pa.Table:
+        """n rows drawn from the network as an Arrow table, finite columns dictionary-encoded.
+
+        >>> import suffice as sf
+        >>> bn = sf.BayesNet("x", {"x": [0.0, 1.0]}, variables=[sf.Finite("x", ["a", "b"])])
+        >>> bn.sample(2, seed=0)["x"].to_pylist()
+        ['b', 'b']
+        """
+        from suffice.models.rows.sampling import sample
+
+        return sample(self, n, seed)
+
+    @one_blas_thread
+    def predict_proba(
+        self,
+        rows: Any,
+        target: str,
+        *,
+        method: LikelihoodWeighting | None = None,
+        interval: float | None = None,
+        draws: int = 1000,
+        seed: int = 0,
+        unknown: Refuse | Missing = REFUSE,
+    ) -> Any:
+        """p(target | the other cells of a row), for each row; a column per state, in the kind of frame that came in.
+
+        Any cells may be missing. A row that is impossible under the network has NaN, with a note. Rows without a formula, as
+        where a regression lacks a number, are refused; `method=LikelihoodWeighting(n)` draws for them, and leaves others exact.
+        So are states that the network does not know; `unknown=Missing()` takes their cells for missing, with a note.
+
+        `interval=0.95` adds the ends of a credible interval of each probability, from `draws` draws of the parameters.
+
+        >>> import suffice as sf
+        >>> sf.load("asia").predict_proba({"xray": ["yes", None]}, "lung")["yes"].round(6)
+        array([0.488711, 0.055   ])
+        """
+        from suffice.models.rows.predict import predict_proba
+
+        how: dict[str, Any] = {"method": method, "interval": interval, "draws": draws, "seed": seed, "unknown": unknown}
+        return predict_proba(self, rows, target, **how)
+
+    @overload
+    def predict(
+        self,
+        rows: Mapping[str, object],
+        target: str,
+        *,
+        method: LikelihoodWeighting | None = ...,
+        seed: int = ...,
+        unknown: Refuse | Missing = ...,
+    ) -> ColumnOfAnswers: ...
+    @overload
+    def predict(
+        self,
+        rows: RowsLike,
+        target: str,
+        *,
+        method: LikelihoodWeighting | None = ...,
+        seed: int = ...,
+        unknown: Refuse | Missing = ...,
+    ) -> Any: ...
+    @one_blas_thread
+    def predict(
+        self,
+        rows: Any,
+        target: str,
+        *,
+        method: LikelihoodWeighting | None = None,
+        seed: int = 0,
+        unknown: Refuse | Missing = REFUSE,
+    ) -> Any:
+        """The most probable state of the target in each row given its other cells (a real target: its mean), as one column.
+
+        `method`, `seed` and `unknown` are those of `predict_proba`.
+
+        >>> import suffice as sf
+        >>> list(sf.load("asia").predict({"dysp": ["yes", None]}, "bronc"))
+        ['yes', 'no']
+        """
+        from suffice.models.rows.predict import predict
+
+        return predict(self, rows, target, method=method, seed=seed, unknown=unknown)
+
+    @one_blas_thread
+    def impute(
+        self,
+        rows: Any,
+        *,
+        joint: bool = False,
+        draws: int | None = None,
+        redraw: bool | None = None,
+        seed: int = 0,
+        unknown: Refuse | Missing = REFUSE,
+    ) -> Any:
+        """The rows with each missing cell filled by what is most probable given the row's observed cells, or by its mean.
+
+        `joint=True` fills all the missing cells of a row by the states that are most probable together. `draws=5` gives a list
+        of five filled frames, the missing cells of a row drawn together from their posterior: multiple imputation. For each frame
+        the parameters of a network that was fitted are drawn anew; `redraw=False` holds them at their estimates.
+        `unknown=Missing()` fills cells with states that the network does not know, too; else they are refused.
+
+        >>> import suffice as sf
+        >>> sf.load("asia").impute({"dysp": ["yes", "no"], "bronc": [None, "no"]})["bronc"]
+        ['yes', 'no']
+        >>> [frame["bronc"] for frame in sf.load("asia").impute({"dysp": ["yes"], "bronc": [None]}, draws=3)]
+        [['no'], ['yes'], ['yes']]
+        """
+        from suffice.models.rows.impute import impute
+
+        return impute(self, rows, joint=joint, draws=draws, redraw=redraw, seed=seed, unknown=unknown)
