@@ -1,12 +1,15 @@
 """How many functions and files of the library run on the way of some calls, and how deep they are nested: fit, search, em,
 predict, a query with an interval, and `suffice fit --family`.
 
+Kernels are compiled for it, so that what is counted does not depend on which of them were so before.
+
 python benchmarks/ways.py
 """
 
 from __future__ import annotations
 
 import io
+import os
 import sys
 import tempfile
 import threading
@@ -17,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+
+os.environ["SUFFICE_COMPILE"] = "now"
 
 import suffice as sf
 

@@ -25,7 +25,7 @@ from suffice.errors import ModelError, TooLarge
 from suffice.incomplete.support import support
 from suffice.inference.finite.logs import LogFactor, log_factors, log_joint, shares
 from suffice.inference.finite.network import HINTED, NONE, Array, GaussianNode, Ints, Network, Soft
-from suffice.inference.finite.questions import DONE, IMPOSSIBLE, Codes, answered, in_rows, most_probable
+from suffice.inference.finite.questions import DONE, IMPOSSIBLE, Codes, in_rows, most_probable, posteriors
 from suffice.inference.numbers.hybrid import GaussianBlock, Hybrid, ManyConfigurations, block_of, conditioned, density
 from suffice.statistics.configurations import alike, keys_of
 
@@ -66,10 +66,10 @@ def posterior_in_rows(network: Network, target: int, codes: Codes) -> Array:
     seen[:, target] = NONE
     tables, known = network.tables[None], support(network, seen)
     if known.doubtful.all():
-        return answered(network, [target], network.with_zeros, seen, tables)[0]
-    out = answered(network, [target], network.all_factors[:0], seen, tables)[0]
+        return posteriors(network, [target], network.with_zeros, seen, tables)[0]
+    out = posteriors(network, [target], network.all_factors[:0], seen, tables)[0]
     if known.doubtful.any():
-        out[known.doubtful] = answered(network, [target], network.with_zeros, seen[known.doubtful], tables)[0]
+        out[known.doubtful] = posteriors(network, [target], network.with_zeros, seen[known.doubtful], tables)[0]
     out[known.impossible] = np.nan
     return out
 
@@ -84,7 +84,7 @@ def log_probs(network: Network, codes: Codes) -> Array:
     seen = np.ascontiguousarray(codes, np.int32)
     if not len(seen) or not network.n_variables:
         return np.zeros(len(seen))
-    return answered(network, (), network.all_factors, seen, network.tables[None])[1]
+    return posteriors(network, (), network.all_factors, seen, network.tables[None])[1]
 
 
 def marginals_in_rows(network: Network, codes: Ints) -> Array:
@@ -102,17 +102,8 @@ def marginals_in_rows(network: Network, codes: Ints) -> Array:
             row = seen[r : r + 1].copy()
             row[0, v] = NONE
             at = slice(network.starts[v], network.starts[v + 1])
-            out[r, at] = answered(network, [int(v)], network.with_zeros, row, network.tables[None])[0][0]
+            out[r, at] = posteriors(network, [int(v)], network.with_zeros, row, network.tables[None])[0][0]
     return out
-
-
-def posteriors_over_tables(network: Network, targets: Sequence[int], codes: Ints, tables: Array) -> Array:
-    """p(targets | evidence) under many settings of the tables, one line each of all the joint's cells.
-
-    Each line of `tables` takes the place of `network.tables`. NaN where the evidence is impossible.
-    """
-    seen = np.ascontiguousarray(codes, np.int32)[None]
-    return answered(network, targets, network.all_factors, seen, tables)[0]
 
 
 def fill_each(network: Network, codes: Codes, gaps: Flags) -> Flags:

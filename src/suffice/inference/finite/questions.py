@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 from weakref import WeakKeyDictionary, ref
@@ -181,6 +182,15 @@ def room_for(tree: Tree, numbers: float) -> Room:
 _desks: WeakKeyDictionary[Network, list[Desk]] = WeakKeyDictionary()
 
 
+@contextmanager
+def _desk(network: Network) -> Iterator[Desk]:
+    """A desk that nobody else has now; the next who asks may have it, unless something went wrong at it."""
+    free = _desks.setdefault(network, [])
+    desk = free.pop() if free else Desk(network)
+    yield desk
+    free.append(desk)
+
+
 def in_rows(
     network: Network, targets: Sequence[int], seeds: Ints, seen: Codes, tables: Array, start: Ints | None = None
 ) -> RowAnswers:
@@ -198,26 +208,24 @@ def in_rows(
     if network.n_variables > MOST_VARIABLES:
         answers.status[:] = TOO_LARGE
         return answers
-    desks = _desks.setdefault(network, [])
 
-    def answer(first: int) -> None:
+    def some(first: int) -> None:
         rows = slice(first, first + ROWS)
         own_seen = seen if len(seen) == 1 else seen[rows]
         own_tables = tables if len(tables) == 1 else tables[rows]
-        desk = desks.pop() if desks else Desk(network)
-        desk.answer(asked, seeds, own_seen, own_tables, answers.at(rows), start)
-        desks.append(desk)
+        with _desk(network) as desk:
+            desk.answer(asked, seeds, own_seen, own_tables, answers.at(rows), start)
 
-    if n <= ROWS:
-        answer(0)
-    else:
+    if n > ROWS:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for _ in pool.map(answer, range(0, n, ROWS)):
-                pass
+            list(pool.map(some, range(0, n, ROWS)))
+        return answers
+    with _desk(network) as desk:
+        desk.answer(asked, seeds, seen, tables, answers, start)
     return answers
 
 
-def answered(
+def posteriors(
     network: Network, targets: Sequence[int], seeds: Ints, seen: Codes, tables: Array, logs: Array | None = None
 ) -> tuple[Array, Array]:
     """p(targets | each row), and ln of its normaliser: what programs cannot do by a tree for each set of observed variables.
@@ -311,7 +319,7 @@ def posterior(
     changed = [v for f in factors for v in f.scope if len(f.scope) == 1] if factors else []
     doubtful = np.union1d(w.network.with_zeros, network.own[changed]) if changed else w.network.with_zeros
     seeds, seen = w.network.all_factors if everywhere else doubtful, np.ascontiguousarray(w.codes[None], np.int32)
-    probs, log_prob = answered(w.network, targets, seeds, seen, w.tables[None], w.logs)
+    probs, log_prob = posteriors(w.network, targets, seeds, seen, w.tables[None], w.logs)
     return Posterior(probs[0].reshape(shape), float(log_prob[0]) + w.log_scale)
 
 

@@ -32,7 +32,7 @@ def estimated(
     `ready` has distributions of iterative families, which statistics cannot give; `shared` has groups of nodes that share one
     parameter set.
     """
-    dag, ties = shared_in(dag, shared)
+    dag, ties = shared_in(dag, shared) if shared else (dag, ())
     known = statistics.variables
     variables = {n: known[n] for n in dag.nodes if n in known}
     missing = [n for n in dag.nodes if n not in variables]
@@ -40,13 +40,13 @@ def estimated(
         raise DataError(f"the statistics do not speak of {listed(missing)}, which the graph names{nearest(missing[0], known)}")
     if not statistics.weight > 0:
         raise DataError("there are no rows to learn from")
-    statistics = agreeing(statistics, ties)
+    statistics = agreeing(statistics, ties) if ties else statistics
     plain = [tie for tie in ties if tie.nodes[0] not in (ready or {})]
     variables = {n: statistics.variables[n] for n in dag.nodes}
     if prior is not None and not bound:
         nodes = free_nodes(dag, variables, statistics, plain, ready or ())
         prior = tied_prior(prior.choose(variables, nodes, statistics), tuple(plain)).bind(variables, statistics)
-    together = seen_together(plain, statistics, variables)
+    together = seen_together(plain, statistics, variables) if plain else {}
     nodes_and_parents = {n: (variables[n], [variables[p] for p in dag.parents(n)]) for n in dag.nodes}
     cpds, unspoken = estimated_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together)
     by = "maximum likelihood" if len(unspoken) == len(dag) or prior is None else f"posterior {type(how).__name__.lower()}"

@@ -54,7 +54,7 @@ class Answering(NetworkParts):
         >>> asia.query(["lung", "tub"], given={"xray": {"yes": 0.7, "no": 0.2}}).probs.shape
         (2, 2)
         """
-        names, evidence = question.asked(self, targets, given)
+        names, evidence = question.checked_question(self, targets, given)
         if method is not None:
             if interval is not None:
                 raise one_of_interval_and_method()
@@ -62,7 +62,7 @@ class Answering(NetworkParts):
 
             return drawn_answer(self, names, evidence, method, seed)
         if interval is None:
-            return question.answered(self, names, evidence)
+            return question.exact_answer(self, names, evidence)
         from suffice.models.questions.intervals import answer_with_interval
 
         answer: Distribution | Mixture = answer_with_interval(self, names, evidence, interval, draws, seed)
@@ -108,7 +108,7 @@ class Answering(NetworkParts):
             evidence = observed(self, given)
             names = tuple(n for n in self.variables if not question.is_observed(self, n, evidence))
         else:
-            names, evidence = question.asked(self, targets, given)
+            names, evidence = question.checked_question(self, targets, given)
         drawn = f"take a few finite targets and draw them, {query_by_draws('targets', '.mode')}"
         with advising(lambda refused: f"observe {listed(refused.lacking)}, or {drawn}"):
             small, known = question.without_regressions(self, names, evidence)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from suffice.errors import ModelError, TooLarge, listed
 from suffice.families.protocol.family import Cpd
+from suffice.inference.finite.network import Array
 from suffice.inference.finite.questions import posterior
 from suffice.models.parts.closed_forms import advising, closed, words
 from suffice.models.parts.network_parts import NetworkParts
@@ -28,8 +29,6 @@ from suffice.statistics.chan import Spread, pooled
 from suffice.statistics.configurations import described, n_configurations, sizes
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite
-
-Array = npt.NDArray[np.float64]
 
 MAX_MIXTURE = 200_000
 """Moments are pooled over the configurations of the finite variables they depend on; more than this are refused."""

@@ -23,22 +23,20 @@ from suffice.models.parts.closed_forms import NoFormula, no_formula
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.answers import Distribution, Marginals, MostProbable
 from suffice.models.questions.densities import MixtureParts, NormalParts, PoissonParts
-from suffice.models.questions.distribution_parts import DistributionParts
 from suffice.models.questions.evidence import Observed, impossible
-from suffice.models.questions.mixture import Mixture
+from suffice.models.questions.mixture import DistributionParts, Mixture
 from suffice.remedies import BY_WEIGHTING
 from suffice.statistics.configurations import checked_cells
 from suffice.variables import Distributed
 
 
-def exact_answer(bn: NetworkParts, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture:
+def closed_answer(bn: NetworkParts, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture:
     """p(targets | evidence): a mixture where a target is real, of Poisson distributions where it is a count.
 
-    >>> from suffice import Gaussian
-    >>> from suffice import BayesNet
+    >>> from suffice import BayesNet, Gaussian
     >>> from suffice.models.questions.evidence import observed
     >>> bn = BayesNet("x -> y", {"x": Gaussian(1.0), "y": Gaussian(0.0, {"x": 2.0})})
-    >>> answer = exact_answer(bn, ["x"], observed(bn, {"y": 7.0}))
+    >>> answer = closed_answer(bn, ["x"], observed(bn, {"y": 7.0}))
     >>> round(answer.mean, 6), round(answer.variance, 6)
     (3.0, 0.2)
     """

@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.display import OneTable
 from suffice.errors import ModelError, counted, listed, nearest
 from suffice.graphs import Dag
+from suffice.inference.finite.network import Array
 from suffice.variables import Finite, Variable
-
-Array = npt.NDArray[np.float64]
 
 ROUNDING = 1e-13
 """What is less is nothing: rounding of sums of probabilities."""

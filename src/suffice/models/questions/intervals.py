@@ -23,8 +23,8 @@ from suffice.blas import one_blas_thread
 from suffice.errors import FitError, ModelError, TooLarge, counted, listed, note
 from suffice.families.parameter_draws import DRAW, DrawnGaussian, DrawnLinear, DrawnNode, DrawnRegression, DrawnTable
 from suffice.families.protocol.family import Interval, Mean, checked_level
-from suffice.incomplete.rows import posteriors_over_tables
 from suffice.inference.finite.network import NONE, Array, GaussianNode, Ints, Network
+from suffice.inference.finite.questions import Codes, posteriors
 from suffice.inference.numbers.gaussian import Gaussians
 from suffice.inference.sampling.sampling import checked_seed
 from suffice.models.estimates.redraw import drawn_together
@@ -50,8 +50,7 @@ def answer_with_interval(
 ) -> Any:
     """p(targets | evidence) at the posterior means, with the equal-tailed interval of each probability, or of each real mean.
 
-    >>> from suffice import Dirichlet
-    >>> from suffice import fit
+    >>> from suffice import Dirichlet, fit
     >>> from suffice.models.questions.evidence import observed
     >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
     >>> answer = answer_with_interval(bn, ["x"], observed(bn, {"y": "b"}), 0.9)
@@ -65,7 +64,7 @@ def answer_with_interval(
     size = len(question.reals) or n_configurations(question.finite)
     check_draws(draws, size)
     redrawn = Redrawn(question, np.random.SeedSequence(checked_seed(seed)))
-    point: Any = asking.answered(_at_means(bn, question), targets, evidence)
+    point: Any = asking.exact_answer(_at_means(bn, question), targets, evidence)
     answers = redrawn.answers(draws, size)
     possible = answers[~np.isnan(answers).any(axis=1)]
     if not len(possible):
@@ -151,12 +150,12 @@ def check_draws(draws: object, size: int) -> None:
 
 def check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
     """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula."""
+    if not cpd.is_regression and not isinstance(cpd.child, NotNormal):
+        return
     name, without = cpd.child.name, f"ask without {argument('interval')}"
-    if isinstance(cpd.child, NotNormal) and not cpd.is_regression:
+    if not cpd.is_regression:
         what = "count" if cpd.child.whole else "number"
         raise ModelError(f"an interval cannot be found for answers that depend on the {what} {name!r}; {without}")
-    if not cpd.is_regression:
-        return
     about = f"the answer depends on {name!r}, a {words(cpd)}"
     if cpd.fitted is None:
         raise FitError(
@@ -210,8 +209,7 @@ class Redrawn:
     Variables are numbered anew, finite and real apart, those that are not observed first. Evidence is cut out of the tables, so
     a factor is over free variables alone. Groups of real nodes add one factor each, the density of what is observed of them.
 
-    >>> from suffice import Dirichlet
-    >>> from suffice import fit
+    >>> from suffice import Dirichlet, fit
     >>> from suffice.models.questions.evidence import observed
     >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
     >>> asked = Question.of(bn, ["y"], observed(bn, {"x": "b"}))
@@ -286,12 +284,18 @@ class Redrawn:
         numbers = self._network.tables.size + sum(t.n_spare for t in self._tables) + sum(g.n_numbers for g in self._gaussians)
         numbers += sum(g.n_configurations * len(g.members) for g in self._groups)
         step = max(1, min(n, NUMBERS // max(1, numbers, size)))
+        targets = [self._number[v.name] for v in self._question.finite]
         for start in range(0, n, step):
             part = result[start : start + step]
-            part[:] = self._answered(len(part))
+            network, tables, means = self._drawn(len(part))
+            if self._question.reals:
+                part[:] = self._averages(network, tables, means)
+            else:
+                part[:] = posteriors(network, targets, network.all_factors, _nothing_seen(network), tables)[0]
         return result
 
-    def _answered(self, n: int) -> Array:
+    def _drawn(self, n: int) -> tuple[Network, Array, dict[int, Array]]:
+        """n draws of all tables, a line each, with the network that they are of, and the means of the targets in each."""
         joint = {} if self.joint is None else self.joint.drawn(n, self._joint_rng)
         families = zip([*self._tables, *self._gaussians], self._rngs.items(), strict=True)
         every = [family.cut(joint[name]) if name in joint else family.draw(n, rng) for family, (name, rng) in families]
@@ -305,12 +309,15 @@ class Redrawn:
             means |= dict(zip(group.targets, of_targets, strict=True))
         network = self._network if max(pieces, default=1) == 1 else self._as_network(pieces)
         drawn += [np.repeat(likelihood[None], n, axis=0) for _, _, likelihood in self._likelihoods]
-        tables = np.concatenate(drawn, axis=1) if drawn else np.zeros((n, 0))
-        if not self._question.reals:
-            return _posteriors(network, [self._number[v.name] for v in self._question.finite], tables)
-        averaged = {}
+        return network, np.concatenate(drawn, axis=1) if drawn else np.zeros((n, 0)), means
+
+    def _averages(self, network: Network, tables: Array, means: Mapping[int, Array]) -> Array:
+        """The means of the targets at each draw, over the configurations of the finite parents of their groups."""
+        averaged, nothing = {}, _nothing_seen(network)
         for group in self._groups:
-            weights = _posteriors(network, group.scope, tables) if group.scope and group.targets else np.ones((n, 1))
+            weights = np.ones((len(tables), 1))
+            if group.scope and group.targets:
+                weights = posteriors(network, group.scope, network.all_factors, nothing, tables)[0]
             for t in group.targets:
                 averaged[t] = np.where(weights == 0.0, 0.0, weights * means[t]).sum(axis=1)
         return np.column_stack([averaged[self._real_number[r]] for r in self._question.reals])
@@ -333,8 +340,9 @@ class Redrawn:
         return in_pieces(below), [answer.mean[:, 0, j].reshape(n, C) for j in range(len(group.targets))]
 
 
-def _posteriors(network: Network, targets: Sequence[int], tables: Array) -> Array:
-    return posteriors_over_tables(network, list(targets), network.unobserved(), tables)
+def _nothing_seen(network: Network) -> Codes:
+    """One row that shows no variable, for all lines of tables: evidence is cut out of them."""
+    return np.full((1, network.n_variables), NONE, np.int32)
 
 
 def in_pieces(logs: Array) -> list[Array]:

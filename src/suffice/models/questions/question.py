@@ -75,6 +75,12 @@ class Question:
     nodes: tuple[str, ...]
     observed: Mapping[str, Any]
     soft: Mapping[str, Array]
+    finite: tuple[Finite, ...]
+    """The targets that have states."""
+    reals: tuple[str, ...]
+    """The targets that are numbers."""
+    free: tuple[str, ...]
+    """What matters and is not observed."""
 
     @classmethod
     def of(cls, bn: NetworkParts, targets: Sequence[str], evidence: Observed) -> Question:
@@ -85,60 +91,56 @@ class Question:
         nodes = requisite(bn.dag, targets, observed, soft)
         near = {*nodes, *(p for n in nodes for p in bn.dag.parents(n))}
         values, likelihoods = ({n: v for n, v in known.items() if n in near} for known in (observed, soft))
-        return cls(bn, tuple(bn.variables[t] for t in targets), evidence, nodes, values, likelihoods)
-
-    @property
-    def finite(self) -> tuple[Finite, ...]:
-        """The targets that have states."""
-        return tuple(t for t in self.targets if isinstance(t, Finite))
-
-    @property
-    def reals(self) -> tuple[str, ...]:
-        """The targets that are numbers."""
-        return tuple(t.name for t in self.targets if not isinstance(t, Finite))
-
-    @property
-    def free(self) -> tuple[str, ...]:
-        """What matters and is not observed."""
-        return tuple(n for n in self.nodes if n not in self.observed)
+        asked = tuple(bn.variables[t] for t in targets)
+        finite = tuple(t for t in asked if isinstance(t, Finite))
+        reals = tuple(t.name for t in asked if not isinstance(t, Finite))
+        free = tuple(n for n in nodes if n not in values)
+        return cls(bn, asked, evidence, nodes, values, likelihoods, finite, reals, free)
 
 
-def asked(bn: NetworkParts, targets: str | Sequence[str], given: Given) -> tuple[tuple[str, ...], Observed]:
-    """Targets and evidence as a user wrote them, checked: nothing is asked for that is given."""
-    names, evidence = checked_targets(bn, targets), observed(bn, given)
+def checked_question(bn: NetworkParts, targets: str | Sequence[str], given: Given) -> tuple[tuple[str, ...], Observed]:
+    """Targets, at least one, each once, all known, and evidence of others, as a user wrote them."""
+    if isinstance(targets, (set, frozenset)) or not isinstance(targets, Iterable):
+        raise ModelError(f"targets are a name or a list of names, whose order is that of the axes; not {targets!r}")
+    names = (targets,) if isinstance(targets, str) else tuple(targets)
+    if not names:
+        raise ModelError("there is no target: name at least one variable")
+    for name in names:
+        if not isinstance(name, str) or name not in bn:
+            raise unknown_node(bn, name)
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise ModelError(f"the target {twice!r} is named twice")
+    evidence = observed(bn, given)
     if known := [n for n in names if is_observed(bn, n, evidence)]:
         raise ModelError(f"{listed(known)} is asked for and given at once; ask for what is not observed")
     return names, evidence
 
 
-def answered(bn: NetworkParts, names: Sequence[str], evidence: Observed) -> Distribution | Mixture:
-    """p(names | evidence), exactly; `asked` has checked both."""
-    if len(names) == 1 and is_number_without_rates(bn, names[0]):
+def exact_answer(bn: NetworkParts, names: Sequence[str], evidence: Observed) -> Distribution | Mixture:
+    """p(names | evidence), exactly; `checked_question` has checked both."""
+    if len(names) == 1 and bn[names[0]].is_regression and not bn[names[0]].family.closes:
         return regressed(bn, names[0], evidence)
     try:
         small, known = without_regressions(bn, names, evidence)
     except NoFormula:
-        return answered_by_relevant(bn, names, evidence)
-    return hybrid.exact_answer(small, names, known)
+        return answer_from_relevant(bn, names, evidence)
+    return hybrid.closed_answer(small, names, known)
 
 
-def answered_by_relevant(bn: NetworkParts, names: Sequence[str], evidence: Observed) -> Distribution | Mixture:
+def answer_from_relevant(bn: NetworkParts, names: Sequence[str], evidence: Observed) -> Distribution | Mixture:
     """The answer from the distributions that matter to it, where the evidence needs an integral without a formula on which the
     answer may not depend; the probability of all evidence is not known then."""
     question = Question.of(bn, names, evidence)
     kept = {n: value for n, value in evidence.given.items() if n in question.observed or n in question.soft}
     small = reduced(bn, names, _observed_in(bn, observed(bn, kept))[0], needed=question.nodes)
-    answer = replace(hybrid.exact_answer(small, names, observed(small, kept)), given=evidence.given)
+    answer = replace(hybrid.closed_answer(small, names, observed(small, kept)), given=evidence.given)
     return answer if isinstance(answer, Distribution) else replace(answer, log_prob_of_evidence=float("nan"))
 
 
-def is_number_without_rates(bn: NetworkParts, name: str) -> bool:
-    """Whether a node is a regression of a number that is neither Gaussian nor Poisson, whatever is observed."""
-    return bn[name].is_regression and not bn[name].family.closes
-
-
 def regressed(bn: NetworkParts, name: str, evidence: Observed) -> Mixture:
-    """A regression of a number whose numbers are given: mixed over its finite parents that are not, if nothing below is seen."""
+    """A regression of a number that is neither Gaussian nor Poisson: mixed over its finite parents that are not given, if its
+    numbers are and nothing below it is seen."""
     cpd: Any = bn[name]
     numbers = _observed_in(bn, evidence)[0]
     below = [n for n in evidence.given if name in bn.dag.ancestors(n)]
@@ -148,7 +150,7 @@ def regressed(bn: NetworkParts, name: str, evidence: Observed) -> Mixture:
     if any(p not in numbers for p in cpd.real_parents):
         raise no_formula(cpd, numbers)
     hidden = [v for v in cpd.finite_parents if not is_observed(bn, v.name, evidence)]
-    mixed: Any = answered(bn, [v.name for v in hidden], evidence) if hidden else None
+    mixed: Any = exact_answer(bn, [v.name for v in hidden], evidence) if hidden else None
     probs = np.ones(1) if mixed is None else mixed.probs.reshape(-1)
     seen = {v.name: evidence.codes[bn.compiled.index[v.name]] for v in cpd.finite_parents}
     columns, _ = configurations(hidden, seen | {p: numbers[p] for p in cpd.real_parents})
@@ -209,7 +211,7 @@ def marginals(bn: NetworkParts, evidence: Observed) -> Marginals:
 
 def _regressed_or_none(bn: NetworkParts, name: str, evidence: Observed) -> Mixture | None:
     try:
-        return regressed(bn, name, evidence) if is_number_without_rates(bn, name) else None
+        return regressed(bn, name, evidence) if bn[name].is_regression and not bn[name].family.closes else None
     except NoFormula:
         return None
 
@@ -223,25 +225,6 @@ def share_of_draws(refused: NoFormula, evidence: Observed) -> str:
     asked = (repr(names[0]), repr(states[0])) if len(names) == 1 else (repr(names), repr(states))
     drawn = Remedy(f"query({asked[0]}, method=LikelihoodWeighting())[{asked[1]}]", "suffice query --method lw:10000")
     return f"{observe}, or draw p(given) as {drawn}"
-
-
-def checked_targets(bn: NetworkParts, targets: str | Sequence[str]) -> tuple[str, ...]:
-    """The names that are asked for: at least one, each once, all known."""
-    if isinstance(targets, str):
-        names: tuple[str, ...] = (targets,)
-    elif isinstance(targets, (set, frozenset)) or not isinstance(targets, Iterable):
-        raise ModelError(f"targets are a name or a list of names, whose order is that of the axes; not {targets!r}")
-    else:
-        names = tuple(targets)
-    if not names:
-        raise ModelError("there is no target: name at least one variable")
-    for name in names:
-        if not isinstance(name, str) or name not in bn:
-            raise unknown_node(bn, name)
-    if len(set(names)) < len(names):
-        twice = next(n for n in names if names.count(n) > 1)
-        raise ModelError(f"the target {twice!r} is named twice")
-    return names
 
 
 def is_observed(bn: NetworkParts, name: str, evidence: Observed) -> bool:
