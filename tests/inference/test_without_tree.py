@@ -16,8 +16,8 @@ from suffice.errors import FitError, StatisticsError, TooLarge
 from suffice.inference.sampling.blankets import Blankets, LocalTables
 from suffice.learning.undirected import pseudo_likelihood
 from suffice.learning.undirected.pseudo_likelihood import PseudoStep, blankets_of, pseudo_sums
-from suffice.models.undirected.without_tree import near_net
 from suffice.models.undirected.terms import Terms
+from suffice.models.undirected.without_tree import near_net
 from suffice.variables import Finite
 
 MODELS: dict[str, Any] = {
@@ -156,11 +156,11 @@ def test_statistics_are_enough_where_they_have_the_tables() -> None:
     table = rows(500)
     data = sf.scan({n: table[n] for n in "abcd"})
     model = MODELS["Ising"]
-    all_of_them = data.gather([sf.statistics.Request(("a", "b", "c", "d"))])
+    all_of_them = data.gather([sf.Request(("a", "b", "c", "d"))])
     here = sf.fit(model, data, objective=sf.PseudoLikelihood())
     assert sf.fit(model, all_of_them, objective=sf.PseudoLikelihood()).couplings == pytest.approx(here.couplings)
     assert sf.fit(model, all_of_them, objective=sf.ContrastiveDivergence(persistent=True)).couplings
-    pairs = data.gather([sf.statistics.Request(e) for e in model.graph.edges])
+    pairs = data.gather([sf.Request(e) for e in model.graph.edges])
     with pytest.raises(StatisticsError, match="the table of each node with its neighbours"):
         sf.fit(model, pairs, objective=sf.PseudoLikelihood())
     with pytest.raises(FitError, match=r"ContrastiveDivergence\(persistent=True\)"):
@@ -227,7 +227,7 @@ def test_long_chains_come_to_the_likelihoods_optimum(objective: Any, kind: Any) 
     table = rows(1000)
     data = sf.scan({n: table[n] for n in "abc"})
     exact = sf.fit(kind(THREE), data)
-    net = sf.fit(kind(THREE), data, objective=objective, method=sf.methods.RobbinsMonro(400, seed=2))
+    net = sf.fit(kind(THREE), data, objective=objective, method=sf.RobbinsMonro(400, seed=2))
     for scope, w in exact.weights.items():
         assert net.weights[scope] == pytest.approx(w, abs=0.03)
     assert net.trace[-1].mismatch < 0.02
@@ -258,7 +258,7 @@ def test_the_seed_alone_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     data = {n: table[n] for n in "abcd"}
 
     def fitted(seed: int, **goal: Any) -> dict[Any, float]:
-        method = sf.methods.RobbinsMonro(30, seed=seed)
+        method = sf.RobbinsMonro(30, seed=seed)
         return sf.fit(MODELS["Ising"], data, objective=sf.ContrastiveDivergence(**goal), method=method).couplings
 
     first = [fitted(1), fitted(1, persistent=True)]
@@ -320,7 +320,7 @@ def test_what_is_given_cuts_a_net_into_parts() -> None:
 
 BAD = {
     "prior": ({"prior": sf.BDeu(1)}, "a prior imagines rows"),
-    "method": ({"method": sf.methods.IPF()}, "method of .* is"),
+    "method": ({"method": sf.IPF()}, "method of .* is"),
 }
 
 
@@ -338,7 +338,7 @@ def test_values_that_cannot_be() -> None:
             sf.ContrastiveDivergence(**wrong)
     for wrong in ({"rounds": 1}, {"rate": 0.0}, {"rate": True}, {"seed": -1}):
         with pytest.raises(FitError):
-            sf.methods.RobbinsMonro(**wrong)
+            sf.RobbinsMonro(**wrong)
     with pytest.raises(FitError, match=r"'a', 'b'.*run off to infinity.*L2"):
         sf.fit(sf.Ising("a -- b"), {"a": list("xxyy") * 9, "b": list("uuvv") * 9}, objective=sf.PseudoLikelihood())
     with pytest.raises(TooLarge, match="chains"):

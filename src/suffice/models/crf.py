@@ -16,18 +16,17 @@ from suffice.blas import one_blas_thread
 from suffice.display import text_table
 from suffice.errors import DataError, ModelError, listed, note, whole
 from suffice.families.protocol.family import frame
+from suffice.inference.finite.network import Array
 from suffice.models.chains.chain_answers import Decoded
 from suffice.models.linear_chain.answer_steps import AnswerSteps, answer_steps
 from suffice.models.linear_chain.evaluation import Evaluation
-from suffice.models.linear_chain.explanation import LabelExplanation
+from suffice.models.linear_chain.explanation import LabelExplanation, explained
 from suffice.models.linear_chain.features import PairFeatures
 from suffice.models.linear_chain.reading import LabelReading, LabelWeights, TrueLabels
 from suffice.models.linear_chain.run import WeightRun
 from suffice.models.linear_chain.vocabulary import Vocabulary
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.rows.frames import checked_size, code_table, column, table
-
-Array = npt.NDArray[np.float64]
 
 
 class Crf:
@@ -208,8 +207,6 @@ class Crf:
         at = np.flatnonzero(reading.sequences.position == whole(row, "the row", 0))
         if not len(at):
             raise DataError(f"there is no row {row:,}: there are {reading.sequences.n_steps:,}, counted from 0")
-        from suffice.models.linear_chain.explaining import explained
-
         return explained(self._model, reading, int(at[0]), row)
 
     def _headline(self) -> str:

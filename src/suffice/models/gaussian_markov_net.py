@@ -16,9 +16,9 @@ from suffice.errors import DataError, MissingCells, ModelError, counted, nearest
 from suffice.families.by_hand import Gaussian
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.gathering.gathering import complete_rows
-from suffice.families.protocol.family import Mean
 from suffice.graphs import Graph
 from suffice.graphs.chordal import perfect_order
+from suffice.inference.finite.network import Array
 from suffice.inference.numbers.sparse_precision import SparsePrecision
 from suffice.libraries import sc
 from suffice.models.networks import BayesNet
@@ -28,8 +28,6 @@ from suffice.models.undirected.covariances import Covariances, covariance_of, re
 from suffice.models.undirected.twin import Undirected
 from suffice.statistics import Moments, Request, Statistics
 from suffice.variables import Real
-
-Array = npt.NDArray[np.float64]
 
 
 class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
@@ -80,14 +78,13 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
         precision: Array,
         covariance: Array,
         mean: Array,
-        statistics: Statistics | None = None,
-        fit_info: str = "given by hand",
         penalty: Any = None,
+        **provenance: Any,
     ) -> None:
         self._graph = graph
         self._precision, self._covariance, self._mean = (read_only(np.array(x)) for x in (precision, covariance, mean))
-        self._statistics, self._fit_info, self._penalty = statistics, fit_info, penalty
-        self._prior, self._estimate, self._incomplete = None, Mean(), False
+        self._penalty = penalty
+        self._remember(**provenance)
 
     @classmethod
     def of(cls, graph: Graph, precision: Array, covariance: Array, mean: Array, **fitted: Any) -> GaussianMarkovNet:

@@ -64,9 +64,9 @@ class BayesNet(RowAnswering):
         >>> bn.update({"x": ["b", "b"]}, decay=0.5)["x"].probs.round(4)
         array([0.1667, 0.8333])
         """
-        from suffice.models.estimates.updated import updated
+        from suffice.models.estimates.updated import update_network
 
-        return updated(self, more, decay)
+        return update_network(self, more, decay)
 
     def moral(self) -> MarkovNet:
         """The same distribution as a Markov network on the moral graph, a factor for each node; tables only.
@@ -76,9 +76,7 @@ class BayesNet(RowAnswering):
         >>> bn.moral().query("x").probs
         array([0.25, 0.75])
         """
-        from suffice.models.undirected.moral import moral_net
-
-        return moral_net(MarkovNet, self)
+        return MarkovNet.of_tables(self)
 
 
 class MarkovNet(MarkovParts, Undirected[BayesNet]):
@@ -95,7 +93,7 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
     """
 
     def _directed(self) -> BayesNet:
-        tables = self.eliminated[0]
+        tables = self.directed_tables[0]
         dag = Dag({n: table.parents for n, table in tables.items()})
         info = "the twin of a Markov network; arrows are an order of elimination"
         return BayesNet.of(dag, self._variables, tables, fit_info=info)
@@ -221,7 +219,7 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
         try:
             return self.directed.sample(n, seed)
         except TooLarge:
-            from suffice.models.undirected.gibbs_rows import gibbs_rows
+            from suffice.models.undirected.without_tree import gibbs_rows
 
             return gibbs_rows(self, n, seed)
 

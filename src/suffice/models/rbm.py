@@ -19,12 +19,13 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular, and_more
 from suffice.errors import FitError, ModelError, TooLarge, counted, whole
+from suffice.inference.finite.network import Array
 from suffice.inference.sampling.ais import AIS, LogNormaliser
 from suffice.inference.sampling.boltzmann import MAX_STATES, Machine, key_of
 from suffice.libraries import pa
 from suffice.models.rows.frames import table
 from suffice.models.rows.sampling import arrow_columns
-from suffice.models.undirected.visible import ROWS, Array, OfUnits, VisibleColumns, checked_memory
+from suffice.models.undirected.visible import ROWS, OfUnits, VisibleColumns, checked_memory
 from suffice.statistics.configurations import frozen
 from suffice.variables import Finite, Variable, by_name
 

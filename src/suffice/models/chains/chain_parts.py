@@ -17,8 +17,7 @@ from suffice.display import Rows, and_more
 from suffice.engines.sequences.lagged import renamed
 from suffice.errors import FitError, ModelError, counted
 from suffice.families.by_hand import ByHand
-from suffice.families.priors.priors import Prior
-from suffice.families.protocol.family import Cpd, Estimate, Mean
+from suffice.families.protocol.family import Cpd
 from suffice.graphs.lagged import relative_name, unrolled_name
 from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Stationary, checked_first
@@ -26,7 +25,6 @@ from suffice.models.parts.nodes import NodeDistributions, check_nodes, declared_
 from suffice.models.parts.provenance import ASKED_OF_ROWS
 from suffice.models.parts.written import written_cpd
 from suffice.remedies import FIRST_DIFFUSE
-from suffice.statistics import Statistics
 from suffice.variables import Finite, Real, Variable
 
 
@@ -73,22 +71,18 @@ class ChainParts(NodeDistributions):
         template: Template,
         variables: Mapping[str, Variable],
         cpds: Mapping[str, Cpd],
-        statistics: Statistics | None = None,
-        prior: Prior | None = None,
-        estimate: Estimate | None = None,
-        fit_info: str = "given by hand",
-        incomplete: bool = False,
         hidden: Iterable[str] = (),
         first_slices: First | None = None,
         fixed: Mapping[str, bool | tuple[str, ...]] | None = None,
+        **provenance: Any,
     ) -> None:
         self._template, self._variables = template, {n: variables[n] for n in template.nodes}
         begin = first_slices or Free()
         self._cpds = {n: cpds[n] for n in parameter_names(template, begin, cpds)}
         given = {n: cpd for n, cpd in self._cpds.items() if n not in self._variables} if isinstance(begin, Given) else {}
         self._first = Given(given) if isinstance(begin, Given) else begin
-        self._statistics, self._prior, self._estimate, self._fit_info = statistics, prior, estimate or Mean(), fit_info
-        self._incomplete, self._hidden = incomplete, tuple(hidden)
+        self._remember(**provenance)
+        self._hidden = tuple(hidden)
         self._fixed = {**(fixed or {}), **dict.fromkeys(given, True)}
 
     @classmethod

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.first_slices import Stationary
+from suffice.inference.finite.network import Array
 from suffice.models.chains.chain_cells import StepNumbers
 from suffice.models.chains.chain_reading import ChainReading
 from suffice.variables import Finite
 
-Array = npt.NDArray[np.float64]
 Column = npt.NDArray[Any]
 
 DRAWS = 20_000

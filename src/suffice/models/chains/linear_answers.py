@@ -24,14 +24,12 @@ from suffice.incomplete.components import Line, Theta
 from suffice.incomplete.numbers.hidden_units import columns_below, with_hidden
 from suffice.incomplete.numbers.units import Units
 from suffice.inference.chains.linear.gaussian import draw_states, filter_states, smooth_states
+from suffice.inference.finite.network import Array, Ints
 from suffice.libraries import sc
 from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, shown_cell
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading, chain_phases
 from suffice.variables import Count, Finite
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,17 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.engines.engine import Block
 from suffice.incomplete.chains.chain_rows import ChainRows
 from suffice.inference.chains.linear.gaussian import filter_states
+from suffice.inference.finite.network import Array
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading
 from suffice.models.chains.linear_answers import linear_rows, plain_numbers, rest_of, settled_numbers
 from suffice.models.questions.mixture import Mixture, NormalParts
-
-Array = npt.NDArray[np.float64]
 
 
 def first_numbers(chain: ChainParts, n: int, rng: np.random.Generator) -> dict[str, Array]:

@@ -23,6 +23,7 @@ from suffice.engines.engine import Block
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_rows import ChainRows
 from suffice.incomplete.components import NodeFamily
+from suffice.inference.finite.network import Array, Ints
 from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, joined
 from suffice.models.chains.chain_reading import ChainReading
 from suffice.models.chains.draws_ahead import DrawsAhead
@@ -30,8 +31,6 @@ from suffice.models.chains.known_ahead import KnownAhead
 from suffice.models.chains.spread import MixtureOfNumbers
 from suffice.variables import Count, Finite
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Columns = Mapping[str, npt.NDArray[Any]]
 
 MAX_PARTS = 2**11

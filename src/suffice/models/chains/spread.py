@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.inference.finite.network import Array
 from suffice.libraries import sc
-
-Array = npt.NDArray[np.float64]
 
 NEWTON, HALVINGS = 16, 80
 """An end of an interval is found by so many of Newton's steps or, if these do not end, bisections to the last digits."""

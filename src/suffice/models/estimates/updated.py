@@ -17,7 +17,7 @@ from suffice.statistics import Statistics
 from suffice.variables import Finite
 
 
-def updated(bn: SomeNetwork, more: Any, decay: float = 1.0) -> SomeNetwork:
+def update_network(bn: SomeNetwork, more: Any, decay: float = 1.0) -> SomeNetwork:
     """The network that all rows together give, the old ones with `decay` of their weight."""
     if bn.incomplete:
         raise ModelError(

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from suffice.engines.engine import Block
+from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.reading import (
-    Array,
     Best,
     BestLabels,
     DrawLabels,
-    Ints,
     LabelProbabilities,
     LabelWeights,
     LogProbabilities,

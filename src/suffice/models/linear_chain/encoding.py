@@ -16,10 +16,9 @@ import numpy.typing as npt
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.local.kept import KeptValue, ValueStore
 from suffice.inference.chains.labels.conditional import SequenceLayout
+from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.vocabulary import Ragged, Tables
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 
 

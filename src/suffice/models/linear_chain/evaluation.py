@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from suffice.display import Tabular
 from suffice.families.protocol.family import frame
-
-Ints = npt.NDArray[np.int64]
+from suffice.inference.finite.network import Ints
 
 BEGINS, ENDS = ("B-", "S-"), ("E-", "S-")
 MARKS = ("B-", "I-", "E-", "S-")

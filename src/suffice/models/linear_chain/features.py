@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.engines.sequences.sequences import Sequences
 from suffice.inference.chains.labels.conditional import (
@@ -20,11 +19,9 @@ from suffice.inference.chains.labels.conditional import (
     expect_labels,
 )
 from suffice.inference.chains.labels.label_paths import BestLabelling, GroupScores, best_labels
+from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock, PairCounts
 from suffice.models.linear_chain.vocabulary import Vocabulary
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 Attributes = list[tuple[int, float]]
 """Attributes by number, with their values."""

@@ -16,13 +16,12 @@ from suffice.errors import DataError, listed, nearest, note
 from suffice.inference.chains.finite import best_paths
 from suffice.inference.chains.labels.conditional import draw_labels, log_filters
 from suffice.inference.chains.steps import StateSteps
+from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import EncodedBlock, encoded
 from suffice.models.linear_chain.features import PairFeatures, expectations, most_probable, step_scores
 from suffice.models.linear_chain.vocabulary import Tables, Vocabulary
 from suffice.variables import Finite, Real
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 T = TypeVar("T")
 
 

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.inference.finite.network import Ints
 from suffice.models.linear_chain.transitions import BEGIN, END
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.variables import LIST, Finite, Variable
-
-Ints = npt.NDArray[np.int64]
 
 BIAS = "bias"
 

@@ -7,16 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from suffice.engines.engine import Block
+from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import EncodedBlock
-from suffice.models.linear_chain.reading import (
-    Array,
-    Best,
-    Ints,
-    LabelStep,
-    LogProbabilities,
-    in_rows,
-    in_sequences,
-)
+from suffice.models.linear_chain.reading import Best, LabelStep, LogProbabilities, in_rows, in_sequences
 from suffice.models.linear_chain.wider_features import InSequence, WiderFeatures, check_bytes
 
 

@@ -71,8 +71,8 @@ def advising(way_out: Callable[[NoFormula], str] | str) -> Iterator[None]:
 def words(cpd: Any) -> str:
     """What kind of regression it is.
 
-    >>> from suffice import Logistic, RegressionCpd
-    >>> from suffice import Finite
+    >>> from suffice import Finite, Logistic
+    >>> from suffice.results import RegressionCpd
     >>> words(RegressionCpd(Finite("y", ["no", "yes"]), (), Logistic(), [0.0], [[]]))
     'logistic regression'
     """
@@ -100,8 +100,8 @@ def closed(cpd: Any) -> Any:
     """A distribution as a table, a conditional Gaussian or Poisson rates; open regressions are refused.
 
     >>> from suffice import Real
-    >>> from suffice import RegressionCpd
-    >>> from suffice import Linear
+    >>> from suffice.regressions import Linear
+    >>> from suffice.results import RegressionCpd
     >>> closed(RegressionCpd(Real("y"), (Finite("z", ["a", "b"]), Real("x")), Linear(), 1.0, [2.0, 0.5])).intercept
     array([1., 3.])
     """

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from suffice.display import Rows, and_more
 from suffice.engines.scan import scan
 from suffice.errors import DataError, ModelError, counted, nearest
-from suffice.families.priors.priors import Prior
-from suffice.families.protocol.family import Cpd, Estimate, Mean
+from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.graphs.directed import DagLike
 from suffice.graphs.text import Edge
@@ -28,7 +27,6 @@ from suffice.variables import Declaration, Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.models.parts.compiled import Compiled
-    from suffice.models.parts.provenance import CovarianceSource
 
 
 class NetworkParts(NodeDistributions):
@@ -59,20 +57,14 @@ class NetworkParts(NodeDistributions):
         dag: Dag,
         variables: Mapping[str, Variable],
         cpds: Mapping[str, Cpd],
-        statistics: Statistics | None = None,
-        prior: Prior | None = None,
-        estimate: Estimate | None = None,
-        fit_info: str = "given by hand",
         interventions: Mapping[str, Any] = MappingProxyType({}),
-        incomplete: bool = False,
         hidden: Iterable[str] = (),
         ties: Iterable[Tie] = (),
-        covariance: CovarianceSource = None,
+        **provenance: Any,
     ) -> None:
         self._dag, self._variables, self._cpds = dag, dict(variables), {n: cpds[n] for n in variables}
-        self._statistics, self._prior, self._estimate, self._fit_info = statistics, prior, estimate or Mean(), fit_info
-        self._interventions, self._incomplete, self._hidden = dict(interventions), incomplete, frozenset(hidden)
-        self._ties, self._known_parameters = tuple(ties), covariance
+        self._interventions, self._hidden, self._ties = dict(interventions), frozenset(hidden), tuple(ties)
+        self._remember(**provenance)
 
     @classmethod
     def of(cls, dag: Dag, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> Self:
@@ -152,7 +144,7 @@ class NetworkParts(NodeDistributions):
         fixed by convention, and do not count."""
         again = {node for tie in self._ties for node in tie.nodes[1:]}
         listed = sum(cpd.n_parameters for name, cpd in self._cpds.items() if name not in again)
-        return listed - n_conventions(self._dag, self._variables, self._hidden)
+        return listed - (n_conventions(self._dag, self._variables, self._hidden) if self._hidden else 0)
 
     def __getstate__(self) -> dict[str, Any]:
         # the rows that a covariance would be found from stay behind

@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
 from suffice.errors import FitError, bytes_in_words, counted, listed
 from suffice.families.charts import Array, Chart
 from suffice.families.parameter_draws import semidefinite_root
+from suffice.inference.finite.network import Ints
 from suffice.remedies import argument
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

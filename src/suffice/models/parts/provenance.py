@@ -7,7 +7,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from suffice.families.priors.priors import Prior
-from suffice.families.protocol.family import Estimate
+from suffice.families.protocol.family import Estimate, Mean
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -49,6 +49,18 @@ class Provenance:
         def __getattr__(self, name: str) -> Any:
             hint = f": {self._elsewhere[name]}" if name in self._elsewhere else ""
             raise AttributeError(f"{type(self).__name__} has no {name!r}{hint}", name=name, obj=self)
+
+    def _remember(
+        self,
+        statistics: Statistics | None = None,
+        prior: Prior | None = None,
+        estimate: Estimate | None = None,
+        fit_info: str = "given by hand",
+        incomplete: bool = False,
+        covariance: CovarianceSource = None,
+    ) -> None:
+        self._statistics, self._prior, self._estimate, self._fit_info = statistics, prior, estimate or Mean(), fit_info
+        self._incomplete, self._known_parameters = incomplete, covariance
 
     @property
     def statistics(self) -> Statistics | None:

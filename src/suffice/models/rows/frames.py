@@ -15,11 +15,9 @@ import numpy.typing as npt
 
 from suffice.engines import texts
 from suffice.errors import DataError, TooLarge, bytes_in_words, listed
+from suffice.inference.finite.network import Array, Ints
 from suffice.libraries import nw, pa, pc, pt
 from suffice.variables import state_text
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MAX_BYTES = 2**35
 """Answers that need more memory are refused."""

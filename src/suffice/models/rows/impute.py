@@ -22,7 +22,7 @@ from suffice.engines.scan import is_spark_frame, rows_of
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, word_of
 from suffice.errors import DataError, ModelError, listed, note
 from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, picked
-from suffice.inference.finite.network import NONE, Array
+from suffice.inference.finite.network import NONE, Array, Ints
 from suffice.inference.sampling.sampling import checked_seed, whole_number
 from suffice.libraries import pa, pc, sc
 from suffice.models.parts.closed_forms import NoFormula, advising
@@ -36,7 +36,6 @@ from suffice.statistics.configurations import keys_of
 from suffice.variables import Finite, Variable
 
 Flags = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 MAX_NUMBERS = 2**23
 """Cells of copies of rows that are held at once: 64 MiB."""

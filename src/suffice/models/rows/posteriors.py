@@ -39,7 +39,7 @@ from suffice.errors import DataError, MissingCells, ModelError, TooLarge, listed
 from suffice.incomplete import rows as in_rows
 from suffice.incomplete.rows import CELLS, Densities, NotFinite, RowEvidence, RowFactor, TargetMoments, in_parts
 from suffice.inference.finite.logs import shares
-from suffice.inference.finite.network import NONE
+from suffice.inference.finite.network import NONE, Array, Ints
 from suffice.inference.numbers.hybrid import checked_shape
 from suffice.models.parts.closed_forms import advising, no_formula, words
 from suffice.models.parts.network_parts import NetworkParts
@@ -49,9 +49,7 @@ from suffice.models.rows.spark_frames import beside
 from suffice.statistics.configurations import alike
 from suffice.variables import Finite, Variable
 
-Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 MOMENTS = ("mean", "variance")
 """What the posterior of a real variable is told by."""
@@ -89,8 +87,7 @@ def is_seen(bn: NetworkParts, name: str, rows: RowEvidence) -> Flags:
 def present(bn: NetworkParts, columns: Sequence[str]) -> Mapping[str, Variable]:
     """The variables of a network that are columns of some rows. There must be one.
 
-    >>> from suffice import BayesNet
-    >>> from suffice import Finite
+    >>> from suffice import BayesNet, Finite
     >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
     >>> present(bn, ["X"])
     Traceback (most recent call last):
@@ -142,8 +139,7 @@ def _inferred(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
 def by_densities(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
     """With the densities of numbers that are observed, and what regressions on them say. The target's own cells do not matter.
 
-    >>> from suffice import Gaussian
-    >>> from suffice import BayesNet
+    >>> from suffice import BayesNet, Gaussian
     >>> bn = BayesNet("x -> y", {"x": Gaussian(1.0), "y": Gaussian(0.0, {"x": 2.0})})
     >>> by_densities(bn, "x", RowEvidence(np.zeros((1, 0), np.int64), np.array([[np.nan, 7.0]]))).round(6)
     array([[3. , 0.2]])
@@ -267,8 +263,7 @@ def observed_log_prob(bn: NetworkParts, rows: Any, unknown: Refuse | Missing = R
     Missing cells, and nodes that are no columns, are summed or integrated out. A row of which nothing is observed has 0, one
     whose cells cannot occur together −inf.
 
-    >>> from suffice import BayesNet
-    >>> from suffice import Finite
+    >>> from suffice import BayesNet, Finite
     >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
     >>> np.exp(observed_log_prob(bn, {"x": ["yes", None, None], "y": ["no", "yes", None]})).round(6)
@@ -280,8 +275,7 @@ def observed_log_prob(bn: NetworkParts, rows: Any, unknown: Refuse | Missing = R
 def observed_log_likelihood(bn: NetworkParts, data: Any) -> float:
     """Σ ln p(observed cells) over the rows, each as often as its weight says.
 
-    >>> from suffice import BayesNet
-    >>> from suffice import Finite
+    >>> from suffice import BayesNet, Finite
     >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
     >>> round(observed_log_likelihood(bn, scan({"x": ["b", None]}, weights=[2, 5])), 6)  # 2 ln 0.75
     -0.575364
@@ -324,8 +318,7 @@ def tell_impossible(data: Data, rows: Places, consequence: str) -> None:
 def applies(bn: NetworkParts, target: str) -> bool:
     """Whether rows may be answered here: networks of tables alone have kernels of their own.
 
-    >>> from suffice import BayesNet
-    >>> from suffice import Finite
+    >>> from suffice import BayesNet, Finite
     >>> applies(BayesNet("x", {"x": [0.5, 0.5]}, variables=[Finite("x", ["a", "b"])]), "x")
     False
     """
@@ -369,11 +362,8 @@ def _posterior(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
 def factors(bn: NetworkParts, rows: RowEvidence, target: str | None = None) -> Iterator[RowFactor]:
     """What the open regressions add; the factor of a target that is a number is left to the caller.
 
-    >>> from suffice import Gaussian
-    >>> from suffice import Logistic
+    >>> from suffice import BayesNet, Gaussian, Logistic, Real
     >>> from suffice.results import RegressionCpd
-    >>> from suffice import BayesNet
-    >>> from suffice import Real
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")
     >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": RegressionCpd(y, (x,), Logistic(), [0.0], [[1.0]])}, [x, y])
     >>> [factor] = factors(bn, RowEvidence(np.array([[-1]]), np.array([[0.0]])), "y")

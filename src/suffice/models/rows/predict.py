@@ -43,19 +43,7 @@ def predict_proba(
     seed: int = 0,
     unknown: Refuse | Missing = REFUSE,
 ) -> Any:
-    """p(target | the other cells) of each row, a column per state, in the order of the rows and in the kind of frame they are.
-
-    `rows` is anything that `scan` takes: a pandas frame gives one with its index, polars gives polars, a dict of columns a
-    dict of arrays, a frame of Spark one with columns beside its own, and the rest an Arrow table. The columns of a real target
-    are `mean` and `variance`. Rows that are impossible under the network have NaN.
-
-    A regression on numbers has no formula in a row that lacks one of them. `method=LikelihoodWeighting(n)` draws for such rows,
-    n times, and leaves the others exact: a probability then has a standard error of about 1/(2√n) at most. Equal rows have equal
-    answers, which depend on `seed` alone. A state that the network does not know is refused, or, by `unknown=Missing()`, taken
-    for a missing cell, and noted.
-
-    `interval=0.95` adds two columns for each probability, or for the mean: the ends of the credible interval that `query` would
-    give it in this row, from `draws` draws of the parameters, `yes_lower` and `yes_upper`. The point is that of `query`, too.
+    """What `BayesNet.predict_proba` gives.
 
     >>> from suffice import BayesNet
     >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
@@ -98,11 +86,7 @@ def predict(
     seed: int = 0,
     unknown: Refuse | Missing = REFUSE,
 ) -> Any:
-    """The most probable state of the target in each row given its other cells; of a real target, the mean.
-
-    The answer is one column, in the order of the rows: a pandas Series with the index of the rows, a polars Series, an array
-    for a dict of columns, and an Arrow array otherwise. Of states that are equally probable it is the first; rows that are
-    impossible under the network have none: their cells are missing. `method`, `seed` and `unknown` are as in `predict_proba`.
+    """What `BayesNet.predict` gives: of states that are equally probable the first, and a missing cell for an impossible row.
 
     >>> from suffice import BayesNet
     >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])

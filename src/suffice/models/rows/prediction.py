@@ -22,7 +22,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.errors import ModelError, TooLarge, counted, nearest, note
 from suffice.incomplete.rows import RowEvidence
-from suffice.inference.finite.network import NONE
+from suffice.inference.finite.network import NONE, Array
 from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.parts.closed_forms import NoFormula
 from suffice.models.parts.network_parts import NetworkParts
@@ -32,9 +32,6 @@ from suffice.models.questions.question import Question
 from suffice.models.rows.posteriors import MOMENTS, Places, row_evidence, row_posterior
 from suffice.statistics.configurations import alike
 from suffice.variables import Finite, Variable
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Prediction(NamedTuple):
@@ -76,10 +73,8 @@ FEW_STATES = 32
 class Predict:
     """The step that finds the posterior of a target in a block of rows: exact, or by n draws where it has no formula.
 
-    >>> from suffice import Gaussian
-    >>> from suffice import Logistic, RegressionCpd
-    >>> from suffice import BayesNet
-    >>> from suffice import Real
+    >>> from suffice import BayesNet, Gaussian, Logistic, Real
+    >>> from suffice.results import RegressionCpd
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")
     >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": RegressionCpd(y, (x,), Logistic(), [0.0], [[1.0]])}, [x, y])
     >>> Predict.of(bn, "y").answer(RowEvidence(np.array([[-1], [-1]]), np.array([[0.0], [np.nan]]))).worth

@@ -91,13 +91,17 @@ class RowAnswering(Answering):
         seed: int = 0,
         unknown: Refuse | Missing = REFUSE,
     ) -> Any:
-        """p(target | the other cells of a row), for each row; a column per state, in the kind of frame that came in.
+        """p(target | the other cells of a row), for each row; a column per state, of a real target `mean` and `variance`.
 
-        Any cells may be missing. A row that is impossible under the network has NaN, with a note. Rows without a formula, as
-        where a regression lacks a number, are refused; `method=LikelihoodWeighting(n)` draws for them, and leaves others exact.
-        So are states that the network does not know; `unknown=Missing()` takes their cells for missing, with a note.
+        `rows` is anything that `scan` takes: a pandas frame gives one with its index, polars gives polars, a dict of columns a
+        dict of arrays, a frame of Spark one with columns beside its own, and the rest an Arrow table. Any cells may be missing.
+        A row that is impossible under the network has NaN, with a note. Rows without a formula, as where a regression lacks a
+        number, are refused; `method=LikelihoodWeighting(n)` draws for them, with a standard error of about 1/(2√n) at most, and
+        leaves others exact; equal rows have equal answers, which depend on `seed` alone. States that the network does not know
+        are refused, too; `unknown=Missing()` takes their cells for missing, with a note.
 
-        `interval=0.95` adds the ends of a credible interval of each probability, from `draws` draws of the parameters.
+        `interval=0.95` adds two columns for each probability, or for the mean, `yes_lower` and `yes_upper`: the ends of the
+        credible interval that `query` would give it in this row, from `draws` draws of the parameters.
 
         >>> import suffice as sf
         >>> sf.load("asia").predict_proba({"xray": ["yes", None]}, "lung")["yes"].round(6)

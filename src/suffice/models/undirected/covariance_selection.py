@@ -12,16 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
 from suffice.errors import FitError, listed
 from suffice.graphs import Graph
+from suffice.inference.finite.network import Array
 from suffice.inference.numbers.sparse_precision import SparsePrecision, sparse_precision
 from suffice.models.undirected.covariances import Covariances
 from suffice.remedies import LASSO
-
-Array = npt.NDArray[np.float64]
 
 COLLINEAR = 1e-12
 """The part of a column's variance below which what the others leave of it is rounding."""

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.errors import DataError, FitError, listed
 from suffice.families.regression import too_large
+from suffice.inference.finite.network import Array
 from suffice.remedies import Remedy
 from suffice.statistics import Moments, Request, Statistics
 from suffice.variables import Finite, Real, Variable
-
-Array = npt.NDArray[np.float64]
 
 ROUNDING = 1e-12
 """Correlations that differ from ±1 by less are those of copies; eigenvalues of a covariance, relative to the largest, that are as

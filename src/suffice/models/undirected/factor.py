@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.display import OneTable
 from suffice.engines.engine import Block
@@ -16,13 +15,11 @@ from suffice.families.categorical import Table
 from suffice.families.protocol.family import as_numbers, flat_index
 from suffice.graphs.chordal import is_perfect, perfect_order
 from suffice.inference.finite.logs import Elimination, LogFactor, log_sum
-from suffice.inference.finite.network import NONE, Network
+from suffice.inference.finite.network import NONE, Array, Network
 from suffice.inference.finite.tree import COMPILING, greedy_order, part_of, steps
 from suffice.remedies import CONTRASTIVE, PSEUDO
 from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite
-
-Array = npt.NDArray[np.float64]
 
 MAX_CELLS = 2.0**26
 """A directed twin has no more cells in all its tables: 512 MiB."""
@@ -119,7 +116,7 @@ def network_of(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> Ne
     return Network.of([v.n_states for v in variables.values()], tables)
 
 
-def directed_tables(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tuple[dict[str, Table], float]:
+def eliminate(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tuple[dict[str, Table], float]:
     """The product of factors as the tables of a Bayesian network, and ln Z, the sum over all states.
 
     Variables are eliminated one by one: in the product of all that involves x, what is left of its neighbours u stays, and

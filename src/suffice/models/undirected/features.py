@@ -11,7 +11,8 @@ import numpy as np
 
 from suffice.errors import FitError, ModelError, nearest
 from suffice.graphs import Graph
-from suffice.models.undirected.log_linear import Array, LogLinear, Names, Term, finite, maximal
+from suffice.inference.finite.network import Array
+from suffice.models.undirected.log_linear import LogLinear, Names, Term, finite, maximal
 from suffice.models.undirected.twin import Undirected
 from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite, Variable, by_name, state_text

@@ -9,12 +9,11 @@ import numpy.typing as npt
 
 from suffice.display import OneTable
 from suffice.errors import ModelError, StatisticsError, listed
+from suffice.inference.finite.network import Array
 from suffice.libraries import sc
 from suffice.models.undirected.markov_parts import MarkovParts
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import n_configurations, sizes
-
-Array = npt.NDArray[np.float64]
 
 MAX_TABLE = 2**20
 """Cells of the table of all variables up to which the fitted zeros in it are counted."""

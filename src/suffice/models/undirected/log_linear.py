@@ -15,15 +15,14 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.errors import FitError, GraphError, TooLarge, listed
 from suffice.graphs import Dag, Graph
 from suffice.graphs.text import checked_name
+from suffice.inference.finite.network import Array
 from suffice.remedies import BINS, declaration
 from suffice.variables import Finite, Variable
 
-Array = npt.NDArray[np.float64]
 Names = tuple[str, ...]
 
 MAX_TERMS = 200_000

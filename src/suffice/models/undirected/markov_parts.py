@@ -9,24 +9,23 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.display import Rows, Tabular, and_more
 from suffice.engines.scan import scan
-from suffice.errors import DataError, ModelError, TooLarge, counted, nearest
+from suffice.errors import DataError, ModelError, TooLarge, counted, listed, nearest
 from suffice.families.categorical import Table
-from suffice.families.protocol.family import Mean
 from suffice.graphs import Graph
+from suffice.inference.finite.network import Array
+from suffice.models.parts.closed_forms import closed
+from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.parts.provenance import Provenance
-from suffice.models.undirected.factor import Factor, checked_factors, directed_tables
+from suffice.models.undirected.factor import Factor, checked_factors, eliminate
 from suffice.models.undirected.features import Features, UndirectedModel
 from suffice.models.undirected.log_linear import Ising, LogLinear, Names
 from suffice.models.undirected.terms import Terms
 from suffice.remedies import BDEU, BY_BIC
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, by_name
-
-Array = npt.NDArray[np.float64]
 
 
 class MarkovParts(Provenance, Tabular):
@@ -54,19 +53,16 @@ class MarkovParts(Provenance, Tabular):
         model: UndirectedModel | None = None,
         weights: Array | None = None,
         log_normaliser: float | None = None,
-        statistics: Statistics | None = None,
-        prior: Any = None,
         penalty: Any = None,
         objective: Any = None,
         log_evidence: float | None = None,
-        fit_info: str = "given by hand",
         trace: Iterable[Any] = (),
+        **provenance: Any,
     ) -> None:
         self._variables, self._factors, self._model = dict(variables), tuple(factors), model
         self._weights, self._log_normaliser = weights, log_normaliser
-        self._statistics, self._prior, self._penalty, self._objective = statistics, prior, penalty, objective
-        self._log_evidence, self._fit_info, self._trace = log_evidence, fit_info, tuple(trace)
-        self._estimate, self._incomplete = Mean(), False
+        self._penalty, self._objective, self._log_evidence, self._trace = penalty, objective, log_evidence, tuple(trace)
+        self._remember(**provenance)
 
     @classmethod
     def of(cls, variables: Mapping[str, Finite], factors: Iterable[Factor], **fitted: Any) -> Self:
@@ -74,6 +70,18 @@ class MarkovParts(Provenance, Tabular):
         net = cls.__new__(cls)
         net._set(variables, factors, **fitted)
         return net
+
+    @classmethod
+    def of_tables(cls, bn: NetworkParts) -> Self:
+        """A Bayesian network of tables as a Markov network on its moral graph: the same distribution, a factor for each node."""
+        variables = {n: v for n, v in bn.variables.items() if isinstance(v, Finite)}
+        if numbers := [n for n in bn.variables if n not in variables]:
+            raise ModelError(f"{listed(numbers)} is not finite, and this is for networks of tables: bn.dag.moral() has the graph")
+        tables = {n: closed(bn[n]) for n in bn}
+        with np.errstate(divide="ignore"):
+            factors = [Factor((*(variables[p] for p in t.parents), variables[n]), np.log(t.probs)) for n, t in tables.items()]
+        model, info = LogLinear(bn.dag.moral().cliques()), f"from a BayesNet ({bn.fit_info})"
+        return cls.of(variables, factors, model=model, log_normaliser=0.0, fit_info=info)
 
     @property
     def variables(self) -> Mapping[str, Finite]:
@@ -125,12 +133,12 @@ class MarkovParts(Provenance, Tabular):
     def _eliminated(self) -> tuple[dict[str, Table], float] | TooLarge:
         """The tables of the twin and ln Z, or why there are none: it takes a while to find out either."""
         try:
-            return directed_tables(self._factors, self._variables)
+            return eliminate(self._factors, self._variables)
         except TooLarge as error:
             return error
 
     @property
-    def eliminated(self) -> tuple[dict[str, Table], float]:
+    def directed_tables(self) -> tuple[dict[str, Table], float]:
         """The tables of the same distribution as a Bayesian network, and ln Z; refused with its size where that is too large."""
         if isinstance(self._eliminated, TooLarge):
             raise TooLarge(str(self._eliminated))
@@ -143,7 +151,7 @@ class MarkovParts(Provenance, Tabular):
         >>> round(MarkovParts({"x": [0.0, 0.0]}, [Finite("x", ["a", "b"])]).log_normaliser, 6)
         0.693147
         """
-        return self.eliminated[1] if self._log_normaliser is None else self._log_normaliser
+        return self.directed_tables[1] if self._log_normaliser is None else self._log_normaliser
 
     @property
     def n_parameters(self) -> int:

@@ -20,11 +20,11 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, TooLarge, bytes_in_words, counted, listed, nearest
+from suffice.inference.finite.network import Array
 from suffice.inference.sampling.boltzmann import LayerUnits
 from suffice.remedies import INTO_BINS
 from suffice.variables import Finite, NotNormal, Variable
 
-Array = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]
 
 ROWS = 1024

@@ -8,16 +8,13 @@ The derivative is taken of what the tree expects, by central differences, one fr
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.errors import ModelError, TooLarge
 from suffice.inference.finite.factor_marginals import FactorTree
-from suffice.inference.finite.network import NONE, Network
+from suffice.inference.finite.network import NONE, Array, Network
 from suffice.models.undirected.markov_parts import MarkovParts
 from suffice.models.undirected.terms import Terms
 from suffice.objectives import Likelihood, MaxEntropy
-
-Array = npt.NDArray[np.float64]
 
 STEP = 1e-4
 """Errors of the differences are about its square, and rounding over it: 1e-8 of the information."""
