@@ -20,15 +20,14 @@ from suffice.families.protocol.family import Array
 from suffice.graphs import Dag
 from suffice.models.rows.row_answering import RowAnswering
 from suffice.models.undirected.factor import CompleteRows
-from suffice.models.undirected.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from suffice.models.undirected.markov_parts import MarkovParts
 from suffice.models.undirected.twin import Undirected
-from suffice.models.undirected.weight_errors import standard_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.models.questions.evidence import Given
+    from suffice.models.undirected.goodness_of_fit import GoodnessOfFit
 
 
 class BayesNet(RowAnswering):
@@ -107,6 +106,8 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
         >>> net.standard_errors[("x",)].round(4)  # ½ √(1/3 + 1/1)
         array([0.5774, 0.5774])
         """
+        from suffice.models.undirected.weight_errors import standard_errors
+
         return self.by_term(standard_errors(self))
 
     def log_prob(self, rows: Any) -> Array:
@@ -149,6 +150,8 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
     @cached_property
     def goodness_of_fit(self) -> GoodnessOfFit:
         """Deviance, Pearson's X², degrees of freedom and p values against the table of all variables together."""
+        from suffice.models.undirected.goodness_of_fit import goodness_of_fit
+
         return goodness_of_fit(self, self.summary())
 
     @property
