@@ -69,7 +69,7 @@ def _first_states(chain: ChainParts, n: int, rng: np.random.Generator) -> dict[s
     own = [name for name in chain.template.nodes if chain.template.own_at(name, 0)]
     variables: list[Any] = [chain.variables[name] for name in own]
     if not all(isinstance(v, Finite) for v in variables):
-        from suffice.models.chains.linear_following import first_numbers
+        from suffice.models.chains.linear_answers import first_numbers
 
         numbers: dict[str, Column] = first_numbers(chain, n, rng)
         return numbers

@@ -67,7 +67,7 @@ class Following:
         self._refuse_gaps(reading, cells)
         recent = (*self._recent, cells)[-self.chain.order - 1 :]
         if reading.numbers:
-            from suffice.models.chains.linear_following import filter_on
+            from suffice.models.chains.linear_answers import filter_on
 
             log_prob, filtered, answer = filter_on(reading, _block(reading, recent), self._filter)
         else:
