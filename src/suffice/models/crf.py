@@ -18,13 +18,13 @@ from suffice.errors import DataError, ModelError, listed, note, whole
 from suffice.families.protocol.family import frame
 from suffice.inference.finite.network import Array
 from suffice.models.chains.chain_answers import Decoded
-from suffice.models.linear_chain.answer_steps import AnswerSteps, answer_steps
 from suffice.models.linear_chain.evaluation import Evaluation
 from suffice.models.linear_chain.explanation import LabelExplanation, explained
 from suffice.models.linear_chain.features import PairFeatures
 from suffice.models.linear_chain.reading import LabelReading, LabelWeights, TrueLabels
 from suffice.models.linear_chain.run import WeightRun
 from suffice.models.linear_chain.vocabulary import Vocabulary
+from suffice.models.linear_chain.wider_reading import AnswerSteps, answer_steps
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.rows.frames import checked_size, code_table, column, table
 

@@ -11,10 +11,10 @@ from suffice.display import OneTable
 from suffice.engines.engine import Block
 from suffice.families.protocol.family import frame
 from suffice.inference.finite.network import Array
-from suffice.models.linear_chain.answer_steps import answer_steps
 from suffice.models.linear_chain.encoding import EncodedBlock
 from suffice.models.linear_chain.features import Attributes
 from suffice.models.linear_chain.reading import LabelReading, LabelStep, LabelWeights
+from suffice.models.linear_chain.wider_reading import answer_steps
 
 
 @dataclass(frozen=True, eq=False, repr=False)

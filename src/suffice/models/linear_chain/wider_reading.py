@@ -1,15 +1,29 @@
-"""Answers of chains with weights beyond those of pairs of labels, or with constraints: the steps of `reading` for them."""
+"""Answers of chains with weights beyond those of pairs of labels, or with constraints: the steps of `reading` for them, and which
+of either answer a question."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from suffice.engines.engine import Block
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import EncodedBlock
-from suffice.models.linear_chain.reading import Best, LabelStep, LogProbabilities, in_rows, in_sequences
+from suffice.models.linear_chain.reading import (
+    Best,
+    BestLabels,
+    DrawLabels,
+    LabelProbabilities,
+    LabelStep,
+    LabelWeights,
+    LogProbabilities,
+    PairProbabilities,
+    in_rows,
+    in_sequences,
+)
 from suffice.models.linear_chain.wider_features import InSequence, WiderFeatures, check_bytes
 
 
@@ -87,3 +101,22 @@ class WiderDraws(WiderStep):
         matrices = (weights.T, weights.log_m, features.of_attributes(w, own), features.room(rows.longest))
         draw_sequences(*rows, features.scores(w, own, rows), *matrices, uniforms, logs, labels)
         return np.asarray(in_rows(own, labels), np.int64)
+
+
+class AnswerSteps(NamedTuple):
+    """Which step gives the best labels, the probabilities of labels and of pairs of them, ln p(labels), and draws."""
+
+    best: Callable[..., Callable[[Block], Best]]
+    probabilities: Callable[..., Callable[[Block], Array]]
+    pairs: Callable[..., Callable[[Block], Array]]
+    log_prob: Callable[..., Callable[[Block], Array]]
+    draws: Callable[..., Callable[[Block], Ints]]
+
+
+PLAIN = AnswerSteps(BestLabels, LabelProbabilities, PairProbabilities, LogProbabilities, DrawLabels)
+WIDER = AnswerSteps(WiderBestLabels, WiderProbabilities, WiderPairProbabilities, WiderLogProbabilities, WiderDraws)
+
+
+def answer_steps(model: LabelWeights) -> AnswerSteps:
+    """The steps that answer questions about the labels of a chain."""
+    return PLAIN if model.vocabulary.chain.is_plain else WIDER
