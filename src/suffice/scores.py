@@ -146,7 +146,7 @@ class Evidence(Score):
         return replace(self, prior=self.prior.choose(variables, nodes, statistics))
 
     def local(self, family: Family[Any], child: Variable, parents: Sequence[Variable], seen: Statistic, weight: float) -> float:
-        rows = self.prior.believe(child, parents, seen)
+        rows = self.prior.imagine(child, parents, seen)
         if rows is None:
             raise FitError(
                 f"the prior of this score ({_names(self.prior)}) says nothing about {child.name!r}; add one that does: "

@@ -46,7 +46,7 @@ class Conjugate(Prior):
         given = self.mean or {}
         return replace(self, mean={n: given[n] if n in given else _overall(v, statistics) for n, v in chosen.items()})
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
         if not isinstance(child, Distributed) or not all(isinstance(p, Finite) for p in parents):
             return None
         mean = self.mean[child.name] if isinstance(self.mean, Mapping) else self.mean
@@ -87,7 +87,7 @@ class ParameterPrior(Prior):
             )
         return cls(type(prior).__name__, tuple(numbers))
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
         if not isinstance(child, Distributed) or not all(isinstance(p, Finite) for p in parents):
             return None
         distribution = child.family.distribution

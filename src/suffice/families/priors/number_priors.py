@@ -56,7 +56,7 @@ class NormalInverseGamma(Prior):
         variance = filled_numbers(self.variance, reals, {r: own_variance(m) for r, m in moments.items()})
         return replace(self, mean=mean, variance=variance)
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
         if not isinstance(child, Real):
             return None
         names = _numbers(child, parents)
@@ -105,7 +105,7 @@ class NormalWishart(Prior):
         mean = filled_numbers(self.mean, reals, {r: own_mean(statistics.moments((), [r])) for r in reals})
         return replace(self, df=df, mean=mean, scale=scale, n=n)
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
         if not isinstance(child, Real):
             return None
         names = _numbers(child, parents)
@@ -147,7 +147,7 @@ class Gamma(Prior):
         rates = {n: self.shape / (m if m > 0 else 1.0) for n, m in means.items()}
         return replace(self, rate=filled_numbers(self.rate, counts, rates))
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
         if not isinstance(child, Count) or not all(isinstance(p, Finite) for p in parents):
             return None
         rate = float(bound_numbers(self.rate, [child.name], self)[0])

@@ -1,19 +1,24 @@
 """What a prior is: it imagines a statistic for a child and its parents, and speaks only for the families it knows.
 
-`bind(variables, statistics)` fills every default from the data, once per fit or search; the bound prior is kept on the model, so
-that updating with more rows, and the chain rule of the evidence, hold for one and the same prior.
+    choose(variables, nodes, statistics)    the same with numbers that it leaves free chosen by the evidence of a graph
+    bind(variables, statistics)             the same with every default filled from the data, once per fit or search
+    imagine(child, parents, seen)           the statistic that it imagines of a node
+
+The bound prior is kept on the model, so that updating with more rows, and the chain rule of the evidence, hold for one and the
+same prior.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from suffice.errors import FitError, FormatError
 from suffice.families.protocol.family import Array, as_numbers
+from suffice.remedies import ANY_PRIOR, Remedy
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 
@@ -65,6 +70,7 @@ class Prior:
         """Whether what it imagines of numbers is one mean and scatter of all of them."""
         return False
 
+    @property
     def table_form(self) -> tuple[int, float] | None:
         """What it imagines of tables as the kernels know it: its `form` and `ess`; None if it is anything else."""
         form = type(self).__dict__.get("form")  # of this class alone: one that is made from it may imagine something else
@@ -78,14 +84,40 @@ class Prior:
         """The prior with its defaults filled from the data."""
         return self
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
-        """The statistic that it imagines of a node; None where it has nothing to say."""
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
+        """The statistic that it imagines of a node, or a `PriorBelief`; None where it has nothing to say. For a score it may
+        depend on where there is data, as `seen` says."""
         raise NotImplementedError
 
-    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
-        """What it holds of a node: the statistic that it imagines, or a belief of another kind. For a score it may depend on
-        where there is data, as `seen` says."""
-        return self.imagine(child, parents)
+
+@runtime_checkable
+class Imagining(Protocol):
+    """The least that a prior has, written wherever."""
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Any: ...
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any: ...
+
+
+class PriorBelief:
+    """What a prior that is not conjugate holds of a node, in place of imagined rows."""
+
+    of: ClassVar[str]
+    """The name of the prior."""
+    instead: ClassVar[Remedy] = ANY_PRIOR
+    """Priors that imagine rows of such nodes."""
+
+
+def imagined_rows(prior: Prior, child: Variable, parents: Sequence[Variable]) -> Any:
+    """What a prior imagines of a node where nothing but rows will do.
+
+    >>> from suffice import K2
+    >>> imagined_rows(K2(), Finite("x", ["a", "b"]), []).dense()
+    array([1., 1.])
+    """
+    said = prior.imagine(child, parents)
+    if isinstance(said, PriorBelief):
+        raise FitError(f"{said.of} imagines no rows of {child.name!r}, which are needed here: give {said.instead}")
+    return said
 
 
 def prior_of(d: Mapping[str, Any]) -> Prior:

@@ -94,7 +94,7 @@ def cpd_from_dict(
     if kind.is_regression:
         return kind.from_dict(d, child, parents, None, None)
     own: Any = None if statistics is None else statistics.answer(family_of(child, parents).needs(child, parents))
-    imagined: Any = None if prior is None else prior.believe(child, parents)
+    imagined: Any = None if prior is None else prior.imagine(child, parents)
     return kind.from_dict(d, child, parents, own if together is None else together, imagined)
 
 
