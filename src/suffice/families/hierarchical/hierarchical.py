@@ -53,7 +53,9 @@ class HierarchicalDirichlet(Prior):
            [0.4 , 0.6 ]])
     """
 
-    file_type: ClassVar[str] = "HierarchicalDirichlet"
+    word = "hierarchical"
+    types = ("HierarchicalDirichlet",)
+    after_colon = ("strength", float)
 
     strength: Mapping[str, float] | float | None = None
     mean: Mapping[str, Any] | None = None
@@ -200,7 +202,7 @@ class PartialPooling(Prior):
            [7.3, 2.7]])
     """
 
-    file_type: ClassVar[str] = "PartialPooling"
+    types = ("PartialPooling",)
 
     pools: tuple[Pool, ...]
     strength: float | None = None

@@ -66,7 +66,9 @@ class LogisticNormal(Prior):
     array([0.521, 0.321, 0.157])
     """
 
-    file_type: ClassVar[str] = "LogisticNormal"
+    word = "logistic-normal"
+    types = ("LogisticNormal",)
+    after_colon = ("variance", float)
 
     mean: Any = 0.0
     covariance: Any = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,9 @@ class Conjugate(Prior):
     Conjugate(count=2.0, mean=(2.0,))
     """
 
-    file_type: ClassVar[str] = "Conjugate"
+    word = "conjugate"
+    types = ("Conjugate",)
+    after_colon = ("count", float)
 
     count: float = 1.0
     mean: Any = None
@@ -67,12 +69,12 @@ class ParameterPrior(Prior):
 
     >>> from suffice.exponential import Beta
     >>> ParameterPrior.of(Beta(1.0, 2.0))
-    ParameterPrior(word='Beta', parameters=(1.0, 2.0))
+    ParameterPrior(distribution='Beta', parameters=(1.0, 2.0))
     """
 
-    file_type: ClassVar[str] = "ParameterPrior"
+    types = ("ParameterPrior",)
 
-    word: str
+    distribution: str
     parameters: tuple[float, ...]
 
     def __post_init__(self) -> None:
@@ -90,12 +92,12 @@ class ParameterPrior(Prior):
     def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
         if not isinstance(child, Distributed) or not all(isinstance(p, Finite) for p in parents):
             return None
-        distribution = child.family.distribution
-        if distribution.prior != self.word:
+        chosen = child.family.distribution
+        if chosen.prior != self.distribution:
             return None
         import suffice.exponential as room
 
-        count, total = child.family.kind.imagined(distribution, getattr(room, self.word)(*self.parameters))
+        count, total = child.family.kind.imagined(chosen, getattr(room, self.distribution)(*self.parameters))
         found: Moments = child.family.imagined(child, parents, float(count), np.asarray(total) / count)
         return found
 

@@ -42,7 +42,9 @@ class KnownVariance(Prior):
     array([0.29, 1.23])
     """
 
-    file_type: ClassVar[str] = "KnownVariance"
+    word = "known-variance"
+    types = ("KnownVariance",)
+    after_colon = ("variance", float)
 
     variance: Mapping[str, float] | float
     mean: Mapping[str, float] | float | None = None

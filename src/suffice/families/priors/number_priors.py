@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,9 @@ class NormalInverseGamma(Prior):
     2.0
     """
 
-    file_type: ClassVar[str] = "NormalInverseGamma"
+    word = "nig"
+    types = ("NormalInverseGamma",)
+    after_colon = ("count", float)
 
     count: float = 1.0
     df: float = 3.0
@@ -77,7 +79,9 @@ class NormalWishart(Prior):
     1.0
     """
 
-    file_type: ClassVar[str] = "NormalWishart"
+    word = "bge"
+    types = ("NormalWishart",)
+    after_colon = ("count", float)
 
     count: float = 1.0
     df: float | None = None
@@ -131,7 +135,9 @@ class Gamma(Prior):
     Gamma(shape=2.0, rate=0.5)
     """
 
-    file_type: ClassVar[str] = "Gamma"
+    word = "gamma"
+    types = ("Gamma",)
+    after_colon = ("shape", float)
 
     shape: float = 1.0
     rate: Mapping[str, float] | float | None = None

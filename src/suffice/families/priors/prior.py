@@ -18,6 +18,7 @@ import numpy as np
 
 from suffice.errors import FitError, FormatError
 from suffice.families.protocol.family import Array, as_numbers
+from suffice.registry import Named, find_type, type_of
 from suffice.remedies import ANY_PRIOR, Remedy
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
@@ -26,15 +27,10 @@ Node = tuple[Variable, Sequence[Variable], Any]
 """A child, its parents, and what was seen of them."""
 
 
-PRIORS: dict[str, type[Prior]] = {}
-"""Priors by what they are called in files; each class that says what it is called is here once it is defined."""
-
-
-class Prior:
+class Prior(Named):
     """What a prior can do. One of its own says `imagine`, and else only what it does in another way."""
 
-    file_type: ClassVar[str] = ""
-    """What it is called in files; one without cannot be written."""
+    listed_in = "priors"
     chooses: ClassVar[bool] = False
     """Whether it may leave numbers free, for the data to choose."""
     form: ClassVar[int]
@@ -42,18 +38,12 @@ class Prior:
     needs_data: ClassVar[bool] = False
     """Whether what it imagines depends on where there is data, so that it is for scores alone."""
 
-    def __init_subclass__(cls) -> None:
-        if name := cls.__dict__.get("file_type"):
-            PRIORS[name] = cls
-
     def to_dict(self) -> dict[str, Any]:
         """The prior as plain values, for JSON: its fields."""
         return self._head() | {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
 
     def _head(self) -> dict[str, Any]:
-        if PRIORS.get(self.file_type) is not type(self):
-            raise FormatError(f"a prior of the type {type(self).__name__} cannot be written to a file")
-        return {"type": self.file_type}
+        return {"type": type_of(self)}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Prior:
@@ -127,7 +117,11 @@ def prior_of(d: Mapping[str, Any]) -> Prior:
     >>> prior_of(BDeu(10).to_dict())
     BDeu(ess=10)
     """
-    return PRIORS[d["type"]].from_dict(d)
+    kind = find_type("priors", d["type"])
+    if kind is None:
+        raise FormatError(f"a prior of the type {d['type']!r} is not known")
+    prior: Prior = kind.from_dict(d)
+    return prior
 
 
 def is_number(x: object) -> bool:

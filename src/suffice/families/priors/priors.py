@@ -53,7 +53,9 @@ class Dirichlet(Prior):
            [9., 1.]])
     """
 
-    file_type: ClassVar[str] = "Dirichlet"
+    word = "dirichlet"
+    types = ("Dirichlet",)
+    after_colon = ("alpha", float)
 
     alpha: Any = 1.0
 
@@ -149,7 +151,8 @@ class K2(Prior):
     """
 
     form: ClassVar[int] = 2
-    file_type: ClassVar[str] = "K2"
+    word = "k2"
+    types = ("K2",)
 
     def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
         return _imagined_counts(child, parents, 1.0)
@@ -164,7 +167,9 @@ class BDeu(Prior):
     """
 
     form: ClassVar[int] = 1
-    file_type: ClassVar[str] = "BDeu"
+    word = "bdeu"
+    types = ("BDeu",)
+    after_colon = ("ess", float)
 
     ess: float = 1.0
 
@@ -187,10 +192,12 @@ class BDs(Prior):
     BDs(ess=10)
     """
 
-    ess: float = 1.0
-
+    word = "bds"
+    after_colon = ("ess", float)
     form: ClassVar[int] = 3
     needs_data: ClassVar[bool] = True
+
+    ess: float = 1.0
 
     def __post_init__(self) -> None:
         check_positive("the equivalent sample size of BDs", self.ess)
@@ -212,7 +219,7 @@ class BDs(Prior):
 class Several(Prior):
     """Several priors: the first that speaks for a family is heard."""
 
-    file_type: ClassVar[str] = "Several"
+    types = ("Several",)
 
     priors: tuple[Any, ...]
 
@@ -260,7 +267,7 @@ class PriorsByNode(Prior):
     Dirichlet(alpha=(3.0, 1.0))
     """
 
-    file_type: ClassVar[str] = "ByNode"
+    types = ("ByNode",)
 
     priors: Mapping[str, Any]
 

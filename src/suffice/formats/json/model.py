@@ -47,7 +47,6 @@ from suffice.formats.json.parts import (
 )
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
-from suffice.models.estimates import bde as bde  # can be read
 from suffice.models.estimates.sharing import alike, seen_together, shared_in
 from suffice.statistics.file import variable_from_dict, variable_to_dict
 from suffice.variables import by_name

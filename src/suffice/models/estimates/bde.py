@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class BDe(Prior):
     array([2., 6.])
     """
 
-    file_type: ClassVar[str] = "BDe"
+    types = ("BDe",)
 
     network: BayesNet
     ess: float = 1.0

@@ -313,7 +313,7 @@ class TiedPrior(Prior):
     Dirichlet(alpha=1)
     """
 
-    file_type: ClassVar[str] = "Tied"
+    types = ("Tied",)
 
     prior: Any
     ties: tuple[Tie, ...]
