@@ -12,8 +12,8 @@ name do not count, unless `xml:space="preserve"` says so, as the writer does whe
 
 from __future__ import annotations
 
+import suffice.formats.xdsl as xdsl
 from suffice.errors import FormatError
-from suffice.formats import xdsl
 from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, Numbers, declare, finished
 from suffice.formats.grammar.network_format import NetworkFormat
 from suffice.formats.grammar.tokens import shown

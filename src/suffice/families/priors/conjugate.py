@@ -81,6 +81,10 @@ class ParameterPrior(Prior):
         object.__setattr__(self, "parameters", tuple(float(p) for p in self.parameters))
 
     @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> ParameterPrior:
+        return cls(d["distribution"] if "distribution" in d else d["word"], d["parameters"])  # as it was called before
+
+    @classmethod
     def of(cls, prior: Any) -> ParameterPrior:
         numbers = [getattr(prior, name) for name in prior.names]
         if any(np.ndim(x) for x in numbers):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+import suffice.formats.repository_json as repository_json
 from suffice.errors import FormatError
-from suffice.formats import repository_json
 from suffice.formats.grammar.network_format import Format
 
 MODULES = {
