@@ -19,6 +19,7 @@ from suffice.families import family_of
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Family, Statistic
 from suffice.families.regressions.regression_suprema import Supremum
+from suffice.registry import Named
 from suffice.remedies import BY_BIC, CONSTRAINTS, as_regression, score_by
 from suffice.statistics import Statistics
 from suffice.variables import Variable
@@ -28,7 +29,7 @@ Ints = npt.NDArray[np.int64]
 Sets = npt.NDArray[np.int32]
 
 
-class Score:
+class Score(Named):
     """What a score has to have: every search, `learn`, `score` and `structural_em` use one of your own like those that are here.
 
     `local` says how well a child goes with its parents, from what was seen of them: the table or the moments that their family
@@ -42,6 +43,8 @@ class Score:
     >>> search(rows, FewParents()).dag
     Dag('moon; rain -> wet')
     """
+
+    listed_in = "scores"
 
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Any:
         """The score with its defaults filled from the data, once per search."""
@@ -69,6 +72,7 @@ class Penalised(Score):
     """
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         if "local" in vars(cls):
             raise TypeError(f"{cls.__name__} has a formula of its own: derive it from Score, not from Penalised")
 
@@ -92,6 +96,8 @@ class LogLikelihood(Penalised):
     LogLikelihood()
     """
 
+    word = "loglik"
+
     def price(self, weight: float) -> float:
         return 0.0
 
@@ -104,6 +110,8 @@ class AIC(Penalised):
     AIC()
     """
 
+    word = "aic"
+
     def price(self, weight: float) -> float:
         return 1.0
 
@@ -115,6 +123,8 @@ class BIC(Penalised):
     >>> BIC()
     BIC()
     """
+
+    word = "bic"
 
     def price(self, weight: float) -> float:
         return 0.5 * float(np.log(weight))
@@ -146,7 +156,7 @@ class Evidence(Score):
         return replace(self, prior=self.prior.choose(variables, nodes, statistics))
 
     def local(self, family: Family[Any], child: Variable, parents: Sequence[Variable], seen: Statistic, weight: float) -> float:
-        rows = self.prior.believe(child, parents, seen)
+        rows = self.prior.imagine(child, parents, seen)
         if rows is None:
             raise FitError(
                 f"the prior of this score ({_names(self.prior)}) says nothing about {child.name!r}; add one that does: "

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 import suffice as sf
+from suffice import registry
 from suffice.cli.words import vocabulary as words
 from suffice.errors import SufficeError
 from suffice.structure.methods import hill_climb
+from suffice.structure.methods.method import Method
 from suffice.structure.problem import Outcome
 from suffice.structure.search import search
 
@@ -84,7 +86,7 @@ def test_constraints(learn) -> None:
 def test_what_is_refused(learn) -> None:
     for given, said in (
         (["rows.csv", "--method", "magic"], "use orders, hill-climb"),
-        (["rows.csv", "--method", "tan"], "tan:CLASS"),
+        (["rows.csv", "--method", "tan"], "tan:TARGET"),
         (["rows.csv", "--method", "hill-climb:3"], "colon"),
         (["rows.csv", "--method", "hill-climb", "--alpha", "0.1"], "no option --alpha"),
         (["rows.csv", "--method", "hill-climb", "--score", "magic"], "bic, aic"),
@@ -168,13 +170,12 @@ def test_words() -> None:
 
 def test_a_class_without_a_member_is_printed_but_not_written(learn, monkeypatch) -> None:
     @dataclass(frozen=True)
-    class Square:
+    class Square(Method):
         def run(self, problem: Any) -> Outcome:
             edges = [("asia", "tub"), ("tub", "lung"), ("lung", "xray"), ("xray", "asia")]
             return Outcome([], cpdag=sf.Cpdag([], edges, nodes=problem.names))
 
-    monkeypatch.setitem(words.METHODS, "square", ("structure.methods.hill_climb", "Square", None))
-    monkeypatch.setattr(hill_climb, "Square", Square, raising=False)
+    monkeypatch.setitem(registry._words, ("methods", "square"), Square)
     code, out, err = learn("rows.csv", "--method", "square", "-o", "m.bif")
     assert code == 1
     assert "asia - tub" in out

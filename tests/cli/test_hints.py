@@ -24,6 +24,7 @@ from suffice import remedies
 from suffice.cli import app as cli
 from suffice.cli.words import vocabulary as cli_words
 from suffice.errors import SufficeNote
+from suffice.registry import every
 
 SOURCES = Path(sf.__file__).parent
 WAYS = {name for name in vars(remedies) if inspect.isroutine(getattr(remedies, name)) or name == "Remedy"}
@@ -74,8 +75,8 @@ def _filled(part: Any) -> str:
 
 def options() -> set[str]:
     """All options of all commands."""
-    commands = typer.main.get_command(cli.app)
-    return {o for c in commands.commands.values() for p in c.params for o in p.opts}  # type: ignore[attr-defined]
+    commands: Any = typer.main.get_command(cli.app)
+    return {o for word in every("commands") for p in commands.get_command(None, word).params for o in p.opts}
 
 
 def test_options_that_are_advised_exist() -> None:
@@ -93,7 +94,7 @@ def named() -> set[str]:
 
 
 def test_commands_that_are_advised_exist() -> None:
-    commands = set(typer.main.get_command(cli.app).commands)  # type: ignore[attr-defined]
+    commands = set(every("commands"))
     advised = {c for text in messages() for c in re.findall(r"\bsuffice ([a-z]+)(?= |,|:|;|$)", text)}
     words = {"of", "statistics", "cannot", "is", "has", "reads", "and", "itself", "to", "with", "that"}
     assert {"decode", "fit", "predict"} <= advised

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ import pytest
 import suffice as sf
 import suffice.exponential as ef
 from suffice.errors import FitError, ModelError, StatisticsError, SufficeError
-from suffice.families.chosen.node_kinds import KINDS, ExponentialKind
 from suffice.statistics import Request
 
 GRAPH = "ill -> wait; ill -> k"
@@ -108,26 +106,3 @@ def test_other_refusals() -> None:
     bn = sf.fit("wait", data, families={"wait": ef.Gamma()})
     with pytest.raises(FitError, match="no posterior"):
         bn["wait"].interval()
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Memoryless(ef.Exponential):
-    """A distribution from outside."""
-
-    names: ClassVar[tuple[str, ...]] = ("rate",)
-
-
-class MemorylessKind(ExponentialKind):
-    word, of = "memoryless", Memoryless
-
-
-def test_a_distribution_from_outside_costs_one_class(run: Any, monkeypatch: Any) -> None:
-    monkeypatch.setitem(KINDS, "memoryless", MemorylessKind())
-    data = {n: rows()[n] for n in ("ill", "wait")}
-    bn = sf.fit("ill -> wait", data, families={"wait": Memoryless()}, prior=(sf.BDeu(1), {"wait": ef.Gamma(2.0, 1.0)}))
-    assert bn["wait"].rate[0] == pytest.approx((100 + 2.0) / (sum(data["wait"][::2]) + 1.0))
-    sf.write(bn, "bn.json")
-    assert sf.read("bn.json") == bn
-    Path("rows.csv").write_text("\n".join(["ill,wait", *(f"{a},{b!r}" for a, b in zip(*data.values(), strict=True))]))
-    assert run("fit", "ill -> wait", "rows.csv", "-o", "bn.json", "--family", "wait=memoryless")[0] == 0
-    assert type(sf.read("bn.json").variables["wait"].family.distribution) is Memoryless

@@ -372,7 +372,7 @@ def test_scores_of_wide_tables_list_only_rows_with_data():
     seen = Counts((*wide, y), [3.0, 1.0, 4.0], [2, 3, 60**6])
     found = pooled([[3, 1], [4, 0]])
     prior = HierarchicalDirichlet().choose({"y": y}, [(y, wide, seen)], None)
-    said = prior.believe(y, wide, seen)
+    said = prior.imagine(y, wide, seen)
     assert len(said.keys) == 4
     assert Categorical().log_evidence(y, seen, said) == pytest.approx(found.log_evidence)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from suffice.errors import FormatError, SufficeError, SufficeNote, TooLarge
 from suffice.formats import bif, dsc, dsl, net, uai, xdsl, xmlbif
 from suffice.formats.grammar.finite_network import FiniteNetwork, NetworkTable
-from suffice.formats.registry import _read_xml as read_xml
+from suffice.formats.xmlbif import read_xml
 from suffice.variables import Finite
 
 WRITERS = {"bif": bif, "xmlbif": xmlbif, "net": net, "dsc": dsc, "xdsl": xdsl}

@@ -9,17 +9,15 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.families import all_kinds
 from suffice.families.categorical import Table
 from suffice.families.chosen.exponential_cpd import ExponentialCpd
 from suffice.families.chosen.exponential_node import ExponentialNode
-from suffice.families.chosen.node_kinds import KINDS, distribution_of
+from suffice.families.chosen.node_kinds import distribution_of
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.priors.prior import PRIORS, prior_of
-from suffice.families.protocol.cpd import CPDS, Cpd
-from suffice.families.regressions.regression_cpd import REGRESSIONS
+from suffice.families.protocol.cpd import Cpd
+from suffice.registry import every as registered
 
-assert all_kinds
+REGRESSIONS, CPDS = registered("regressions"), registered("cpds")
 U, V, X = sf.Finite("u", ["a", "b"]), sf.Finite("v", ["p", "q", "r"]), sf.Real("x")
 Y, N, S = sf.Real("y"), sf.Count("n"), sf.Finite("s", ["low", "mid", "high"])
 T = sf.Count("t")
@@ -27,10 +25,10 @@ RNG = np.random.default_rng(7)
 CHILDREN: dict[type, Any] = {sf.Real: Y, sf.Count: N, sf.Finite: S}
 
 
-def regression(name: str) -> Cpd:
+def regression(word: str) -> Cpd:
     """One of each family of regressions."""
-    family = REGRESSIONS[name](**({"trials": "t"} if name == "BinomialLogit" else {}))
-    child = sf.Finite("s", ["no", "yes"]) if name == "Probit" else CHILDREN[family.kind]
+    family = REGRESSIONS[word](**({"trials": "t"} if word == "binomial" else {}))
+    child = sf.Finite("s", ["no", "yes"]) if word == "probit" else CHILDREN[family.kind]
     parents = (U, X, *([T] if family.trials else []))
     layout = family.layout(child, 2)
     theta = RNG.normal(0.5, 0.1, layout.size)
@@ -48,8 +46,8 @@ EVERY: dict[str, Any] = {
     "table": Table(S, (U, V), RNG.dirichlet(np.ones(3), (2, 3))),
     "gaussian": ConditionalGaussian(Y, (U, X), RNG.normal(size=2), RNG.normal(size=(2, 1)), RNG.gamma(2.0, size=2)),
     "poisson": sf.results.PoissonRates(N, (V,), RNG.gamma(2.0, size=3)),
-    **{name: regression(name) for name in REGRESSIONS},
-    **{word: distribution(word) for word in KINDS},
+    **{f"{word} regression": regression(word) for word in REGRESSIONS},
+    **{word: distribution(word) for word in registered("distributions")},
 }
 every = pytest.mark.parametrize("cpd", EVERY.values(), ids=list(EVERY))
 
@@ -66,17 +64,6 @@ def rows(cpd: Any, n: int = 50) -> dict[str, Any]:
 
 def test_every_kind_is_here() -> None:
     assert {cpd.to_dict()["type"] for cpd in EVERY.values()} == set(CPDS)
-    assert set(PRIORS) >= {
-        "Dirichlet",
-        "BDeu",
-        "K2",
-        "NormalInverseGamma",
-        "NormalWishart",
-        "Gamma",
-        "Several",
-        "ByNode",
-        "Conjugate",
-    }
 
 
 @every
@@ -132,26 +119,3 @@ def test_draws_of_parameters_have_the_means_of_the_posterior() -> None:
     for name, array in (("u", "probs"), ("y", "intercept"), ("n", "rates")):
         drawn = np.array([getattr(cpd, array) for cpd in bn[name].redrawn(4000, np.random.default_rng(0))])
         assert drawn.mean(axis=0) == pytest.approx(getattr(bn[name], array), abs=5.0 * drawn.std(axis=0).max() / np.sqrt(4000))
-
-
-@pytest.mark.parametrize(
-    "prior",
-    [
-        sf.BDeu(2),
-        sf.K2(),
-        sf.Dirichlet(0.5),
-        sf.priors.Gamma(2.0, 1.0),
-        sf.priors.KnownVariance(1.0, 0.0, 2.0),
-        sf.priors.Conjugate(2.0, [0.5]),
-    ],
-)
-def test_priors_are_read_as_they_were_written(prior: Any) -> None:
-    assert prior_of(json.loads(json.dumps(prior.to_dict()))) == prior
-
-
-def test_a_prior_that_names_no_type_is_not_written() -> None:
-    class Own(sf.BDeu):
-        pass
-
-    with pytest.raises(sf.SufficeError, match="a prior of the type Own cannot be written"):
-        Own(1).to_dict()

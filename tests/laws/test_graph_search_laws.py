@@ -1,4 +1,4 @@
-"""Laws of searches for undirected graphs, every method listed once: orders, threads, weights and constraints."""
+"""Laws of searches for undirected graphs, over all methods of the registry: orders, threads, weights and constraints."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
+from suffice.registry import every
+from suffice.structure.undirected.graph_method import is_directed
 from tests.laws.test_search_laws import finite, permuted, real, written_out
 from tests.toy_engine import toy
 
@@ -24,6 +26,11 @@ REAL: dict[str, Any] = {
     "neighbourhoods": sf.Neighbourhoods(penalty=0.1),
     "decomposable": sf.Decomposable(restarts=3),
 }
+
+
+def test_every_method_is_here() -> None:
+    undirected = {method for method in every("methods").values() if not is_directed(method)}
+    assert {type(method) for method in (*FINITE.values(), *REAL.values())} == undirected
 
 
 def states(seed: int, n: int = 400) -> dict[str, np.ndarray]:

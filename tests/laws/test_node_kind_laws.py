@@ -17,7 +17,8 @@ import suffice.exponential as ef
 from suffice.errors import FitError, SufficeError
 from suffice.families.chosen.exponential_cpd import ExponentialCpd
 from suffice.families.chosen.exponential_node import ExponentialNode
-from suffice.families.chosen.node_kinds import KINDS, distribution_of
+from suffice.families.chosen.node_kinds import distribution_of
+from suffice.registry import every as registered
 
 CONSTANTS = {"binomial": {"n": 9}, "negative-binomial": {"size": 2.5}}
 PARAMETERS = {
@@ -32,7 +33,7 @@ PARAMETERS = {
 PAIRS = ("gamma", "beta")
 GRAPH = "u -> x"
 seeds = st.integers(0, 10**6)
-every = pytest.mark.parametrize("word", list(KINDS))
+every = pytest.mark.parametrize("word", registered("distributions"))
 
 
 def distribution(word: str) -> Any:
@@ -62,7 +63,7 @@ def fitted(word: str, data: Any, **options: Any) -> sf.BayesNet:
 
 
 def test_the_registry_is_covered() -> None:
-    assert set(PARAMETERS) == set(KINDS)
+    assert set(PARAMETERS) == set(registered("distributions"))
 
 
 @every

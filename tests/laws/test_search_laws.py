@@ -1,4 +1,4 @@
-"""Laws of structure search, every method listed once.
+"""Laws of structure search, over all methods of the registry.
 
 The order of columns, rows and states, and the number of threads, permute nothing but themselves; constraints are kept; the score
 that is reported is that of the graph; the default and the exact search find the best of all graphs where these can be listed.
@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
+from suffice.registry import every
+from suffice.structure.undirected.graph_method import is_directed
 from tests.oracles import random_net
 from tests.toy_engine import toy
 
@@ -28,6 +30,13 @@ METHODS: dict[str, Any] = {
     "pc": sf.PC(),
     "mmhc": sf.methods.MMHC(),
 }
+
+
+def test_every_method_is_here() -> None:
+    directed = {method for method in every("methods").values() if is_directed(method)}
+    assert {type(method) for method in METHODS.values()} == directed
+
+
 SCORED = {name: m for name, m in METHODS.items() if name != "pc"}
 N_PERMUTATIONS = 20
 

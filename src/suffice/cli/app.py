@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import warnings
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -15,29 +15,39 @@ import typer
 import typer.core
 
 from suffice import __version__
-from suffice.cli.commands import (
-    compare,
-    convert,
-    fit,
-    learn,
-    missing,
-    package,
-    predict,
-    query,
-    sample,
-    schema,
-    score,
-    sequences,
-    show,
-    statistics,
-)
 from suffice.errors import SufficeError, SufficeNote
 from suffice.kernels import announce
+from suffice.registry import PLACES, every, find, words
 from suffice.terminal import PlainOutput, nobody_reads, say
+
+
+class Command(typer.core.TyperCommand):
+    """A command whose help lists words as they are registered: `<methods>` stands for those of all methods."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for parameter in self.params:
+            said = getattr(parameter, "help", None) or ""
+            listed = re.sub(f"<({'|'.join(PLACES)})>", lambda kind: ", ".join(words(kind[1])), said)
+            parameter.help = listed  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
 
 
 class Commands(typer.core.TyperGroup):
     """All commands; one that is interrupted says so, where typer would end without a word, and a closed pipe ends quietly."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        known = every("commands")
+        return [word for word in words("commands") if word in known]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a word, whose module is loaded now."""
+        function = find("commands", cmd_name)
+        if function is None:
+            self.commands = dict.fromkeys(words("commands"))  # type: ignore[assignment]  # to find one that is near
+            return None
+        own = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        own.command(cmd_name, cls=Command)(function)
+        return typer.main.get_command(own)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -89,35 +99,6 @@ def _version(
     if version:
         print(f"suffice {__version__}")
         raise typer.Exit
-
-
-NAMES: dict[str, Callable[..., None]] = {
-    "fit": fit.fit,
-    "learn": learn.learn,
-    "query": query.query,
-    "predict": predict.predict_command,
-    "impute": predict.impute_command,
-    "score": score.score,
-    "gather": statistics.gather,
-    "merge": statistics.merge,
-    "decode": sequences.decode,
-    "smooth": sequences.smooth,
-    "filter": sequences.filter_command,
-    "forecast": sequences.forecast,
-    "sample": sample.sample,
-    "networks": package.networks_command,
-    "schema": schema.schema_command,
-    "missing": missing.missing_command,
-    "compare": compare.compare,
-    "convert": convert.convert,
-    "show": show.show,
-    "warm": package.warm,
-    "demo": package.demo,
-}
-"""The commands by their names, in the order in which --help has them."""
-
-for name, command in NAMES.items():
-    app.command(name)(command)
 
 
 def _show(shown: set[str], message: Any, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:

@@ -37,7 +37,7 @@ def option_of(name: str) -> str:
 
 Model = Annotated[
     str,
-    typer.Argument(metavar="MODEL", help="a network: .bif .xmlbif .net .dsc .xdsl .dsl .uai .json, or a chain: .json; also .gz"),
+    typer.Argument(metavar="MODEL", help="a network, in a file whose suffix is one of <formats>, or a chain: json; also .gz"),
 ]
 DataFile = Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet .conll, a glob in quotes; or .stats")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for a program to read")]
@@ -76,10 +76,9 @@ FamilyWords = Annotated[
     typer.Option(
         "--family",
         metavar="NAME=WORD",
-        help="make a node a regression on its parents: y=logistic, probit, ordinal, linear, poisson, negative-binomial, "
-        "gamma-log, gamma-inverse or binomial; with a ridge y=logistic:1; n=poisson,offset=t; ill=binomial,trials=n; or give it "
-        "a distribution by its finite parents: wait=gamma, beta, exponential or geometric, k=binomial,n=12, "
-        "k=negative-binomial,size=3 (may be repeated)",
+        help="make a node a regression on its parents, y=logistic, one of <regressions>; with a ridge y=logistic:1; "
+        "n=poisson,offset=t; ill=binomial,trials=n; or give it a distribution by its finite parents, wait=gamma, one of "
+        "<distributions>; k=binomial,n=12; k=negative-binomial,size=3 (may be repeated)",
     ),
 ]
 SharedWords = Annotated[

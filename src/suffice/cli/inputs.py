@@ -13,7 +13,7 @@ from suffice.engines.encoding.dialect import Dialect, TextPath
 from suffice.engines.scan import rows_of, scan, source_of
 from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.errors import SchemaError, SufficeError, listed, nearest
-from suffice.formats import NAMES, SUFFIXES, TABLES, load, path_of, read
+from suffice.formats import NAMES, TABLES, is_model_file, load, path_of, read
 from suffice.formats.rows import checked_rows_path
 from suffice.graphs import Dag
 from suffice.graphs.lagged import variable_and_lag
@@ -55,7 +55,7 @@ def graph_of(text: str) -> tuple[Any, Any]:
     """A graph from a model's file (with it), a text file, or the text itself: 'a -> b; b -> c'. Of a chain, its template."""
     if any(arrow in text for arrow in ("->", "<-", "→", "←")) or text.lstrip().startswith("["):
         return Dag(text), None
-    if Path(text.lower().removesuffix(".gz")).suffix in SUFFIXES or text in NAMES:
+    if text in NAMES or is_model_file(text):
         model = model_of(text)
         if kind_of(model) not in ("chain", "bayes_net"):
             raise SufficeError(f"{text} holds a model without arrows, and here a Bayesian network or its graph is needed")

@@ -17,6 +17,7 @@ import re
 from functools import cache
 
 from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, declare, finished
+from suffice.formats.grammar.network_format import NetworkFormat
 from suffice.formats.grammar.probability_block import Codes, by_name, head, read_rows, read_states, written
 from suffice.formats.grammar.tokens import Spelling, Tokens, grammar, shown, without_comments
 from suffice.variables import Finite
@@ -107,3 +108,10 @@ def write(network: FiniteNetwork) -> str:
     for name, words in states.items():
         parts.append(f"variable {_word(name)} {{\n  type discrete [ {len(words)} ] {{ {', '.join(words)} }};\n}}\n")
     return "".join([*parts, *written(network, _word, states, colon="", alone="table")])
+
+
+class Bif(NetworkFormat):
+    """The format of files that end in .bif."""
+
+    word = "bif"
+    parse, text = staticmethod(read), staticmethod(write)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from functools import cache
 
 from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, declare, finished
+from suffice.formats.grammar.network_format import NetworkFormat
 from suffice.formats.grammar.probability_block import Codes, by_name, head, read_rows, read_states, written
 from suffice.formats.grammar.tokens import IDENTIFIER, Spelling, Tokens, grammar, quoted, shown, without_comments
 from suffice.variables import Finite
@@ -99,3 +100,10 @@ def write(network: FiniteNetwork) -> str:
         parts.append(f"node {_word(variable.name)} {{\n  type : discrete [ {variable.n_states} ] = {{ {states} }};\n}}\n")
     numbers = {v.name: list(map(str, range(v.n_states))) for v in network.variables}
     return "".join([*parts, *written(network, _word, numbers, colon=" :", alone=" ")])
+
+
+class Dsc(NetworkFormat):
+    """The format of files that end in .dsc."""
+
+    word = "dsc"
+    parse, text = staticmethod(read), staticmethod(write)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, Numbers, States, declare, finished
+from suffice.formats.grammar.network_format import NetworkFormat
 from suffice.formats.grammar.tokens import Tokens, grammar, shown, without_comments
 from suffice.variables import Finite
 
@@ -117,3 +118,11 @@ def _definition(tokens: Tokens, node: _Node, variable: Finite) -> Definition:
             raise tokens.error(f"variable {shown(node.name)} has no state {shown(state)}", at + k)
         found.append(codes[state] if state in codes else numbers[state])
     return Definition(node.name, parents, States(found), lambda _: tokens.line(at))
+
+
+class Dsl(NetworkFormat):
+    """The format of files that end in .dsl."""
+
+    word = "dsl"
+    read_only = ".dsl is only read; write .xdsl, which GeNIe opens as well"
+    parse = staticmethod(read)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, Numbers, Rows, declare, finished, known
+from suffice.formats.grammar.network_format import NetworkFormat
 from suffice.formats.grammar.tokens import IDENTIFIER, Spelling, Tokens, grammar, quoted, shown, without_comments
 from suffice.variables import Finite
 
@@ -136,3 +137,10 @@ def write(network: FiniteNetwork) -> str:
         given = f" | {' '.join(map(_word, table.parents))}" if table.parents else ""
         parts.append(f"potential ( {_word(name)}{given} )\n{{\n  data = {pieces[0]};\n}}\n")
     return "".join(parts)
+
+
+class Net(NetworkFormat):
+    """The format of files that end in .net."""
+
+    word = "net"
+    parse, text = staticmethod(read), staticmethod(write)

@@ -23,13 +23,14 @@ import re
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FormatError, bytes_in_words, listed, note
 from suffice.formats.grammar.finite_network import MAX_PARENTS, Definition, FiniteNetwork, Numbers, declare, finished
+from suffice.formats.grammar.network_format import NetworkFormat
 from suffice.formats.grammar.tokens import Grammar, Tokens, shown
 from suffice.variables import Finite
 
@@ -169,3 +170,20 @@ def write_functions(net: MarkovNet) -> str:
             raise FormatError(f"the factor of {', '.join(f.names)} has numbers beyond floats, e^{f.log.max():.0f}; write .json")
         parts += ["", str(f.log.size), " ".join(map(repr, np.exp(f.log).reshape(-1).tolist()))]
     return "\n".join(parts) + "\n"
+
+
+class Uai(NetworkFormat):
+    """The format of files that end in .uai, of networks with and without arrows."""
+
+    word = "uai"
+    kinds = ("bayes_net", "markov_net")
+    contents = "networks of finite variables"
+    text = staticmethod(write)
+
+    def read(self, text: str) -> tuple[Any, tuple[str, ...]]:
+        found = read(text)
+        return (found.net(), ()) if isinstance(found, FunctionTables) else self.model(found)
+
+    def write(self, model: Any) -> str:
+        undirected = getattr(model, "file_kind", "bayes_net") == "markov_net"
+        return write_functions(model) if undirected else super().write(model)

@@ -1,4 +1,4 @@
-"""XMLBIF 0.3.
+"""XMLBIF 0.3, and which of the formats in XML a file is.
 
     <BIF VERSION="0.3"><NETWORK>
     <VARIABLE TYPE="nature"><NAME>N</NAME><OUTCOME>yes</OUTCOME><OUTCOME>no</OUTCOME></VARIABLE>
@@ -12,8 +12,10 @@ name do not count, unless `xml:space="preserve"` says so, as the writer does whe
 
 from __future__ import annotations
 
+import suffice.formats.xdsl as xdsl
 from suffice.errors import FormatError
 from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, Numbers, declare, finished
+from suffice.formats.grammar.network_format import NetworkFormat
 from suffice.formats.grammar.tokens import shown
 from suffice.formats.grammar.xml_tree import Element, element, tree
 from suffice.variables import Finite
@@ -65,3 +67,27 @@ def write(network: FiniteNetwork) -> str:
         rows = "\n".join(table.rows())
         parts.append(f"<DEFINITION>\n  {element('FOR', name)}\n{given}  <TABLE>\n{rows}\n  </TABLE>\n</DEFINITION>\n")
     return "".join(parts) + "</NETWORK>\n</BIF>\n"
+
+
+def read_xml(text: str) -> FiniteNetwork:
+    """XMLBIF or XDSL, by the root element."""
+    root = tree(text)
+    if root.tag not in ("BIF", "smile"):
+        raise FormatError(f"the root element is <{root.tag[:60]}>; it must be <BIF> (XMLBIF) or <smile> (XDSL)", line=root.line)
+    return read_tree(root) if root.tag == "BIF" else xdsl.read_tree(root)
+
+
+class XmlBif(NetworkFormat):
+    """The format of files that end in .xmlbif, .bifxml or .xml."""
+
+    word = "xmlbif bifxml xml"
+    is_xml = True
+    parse, text = staticmethod(read_xml), staticmethod(write)
+
+
+class Xdsl(NetworkFormat):
+    """The format of files that end in .xdsl."""
+
+    word = "xdsl"
+    is_xml = True
+    parse, text = staticmethod(read_xml), staticmethod(xdsl.write)

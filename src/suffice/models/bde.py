@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class BDe(Prior):
     array([2., 6.])
     """
 
-    file_type: ClassVar[str] = "BDe"
+    types = ("BDe",)
 
     network: BayesNet
     ess: float = 1.0
@@ -36,7 +36,7 @@ class BDe(Prior):
         if not (np.isfinite(self.ess) and self.ess > 0):
             raise FitError(f"the equivalent sample size of BDe must be a positive number, not {self.ess!r}")
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
         family = [v for v in (*parents, child) if isinstance(v, Finite)]
         if len(family) != len(parents) + 1:
             return None

@@ -42,6 +42,7 @@ from suffice.errors import DataError, FitError, MissingCells, SchemaError, liste
 from suffice.families import family_of
 from suffice.families.categorical import Categorical
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
+from suffice.families.priors.prior import imagined_rows
 from suffice.families.priors.priors import Dirichlet, Gamma, NormalInverseGamma, Prior, as_prior, suitable
 from suffice.families.protocol.family import Array, Cpd, Estimate, checked_estimate
 from suffice.families.regression import COLLINEAR, regress, too_large
@@ -307,7 +308,7 @@ def _from_statistics(known: Labelled, kind: Kind, prior: Prior | None, how: Esti
     if not np.isfinite(moments.scatter).all():
         raise too_large(known.names[0])
     imagined = imagined_moments(bound, known.features, target, chained=kind.joint)
-    own: Any = None if bound is None else bound.imagine(target, ())
+    own: Any = None if bound is None else imagined_rows(bound, target, ())
     unspoken = [*([] if own is not None else [target.name]), *([] if imagined is not None else known.names)]
     if bound is not None and unspoken:
         note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")

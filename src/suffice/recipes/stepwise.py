@@ -117,6 +117,8 @@ class Stepwise(GraphMethod):
     ['start', 'remove moon:rain:wet', 'remove moon:rain', 'remove moon:wet']
     """
 
+    word = "stepwise"
+
     direction: Any = Both()
     score: Any = None
     max_order: int | None = None

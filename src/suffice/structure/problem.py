@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from suffice.engines.data import Data
 from suffice.errors import FitError
@@ -146,13 +146,3 @@ class Problem:
         variable, above = self.variables[child], [self.variables[p] for p in parents]
         family: Any = self.regressions.get(child) or family_of(variable, above)
         return int(family.n_parameters(variable, above))
-
-
-class Method(Protocol):
-    """A method of structure search: a frozen dataclass of options.
-
-    `run` gives an `Outcome`, or another value with `finished` and `found`, which says what `search` returns of it: so does
-    that of a `GraphMethod`, whose edges have no direction.
-    """
-
-    def run(self, problem: Problem) -> Any: ...

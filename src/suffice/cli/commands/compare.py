@@ -8,9 +8,11 @@ import typer
 
 from suffice.cli.arguments import AsJson
 from suffice.errors import SufficeError
+from suffice.registry import command
 from suffice.terminal import print_facts, say
 
 
+@command("compare")
 def compare(
     truth: Annotated[str, typer.Argument(metavar="TRUTH", help="a network or a graph")],
     learned: Annotated[str, typer.Argument(metavar="LEARNED", help="a network or a graph")],

@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from suffice.registry import command
 from suffice.terminal import say
 
 
+@command("convert")
 def convert(source: Annotated[str, typer.Argument(metavar="IN")], target: Annotated[str, typer.Argument(metavar="OUT")]) -> None:
     """Read a network in one format and write it in another; the suffixes say which. Chains are written as .json."""
     from suffice.cli import inputs

@@ -12,8 +12,10 @@ import typer
 from suffice.cli import arguments
 from suffice.cli.arguments import Options
 from suffice.errors import SufficeError
+from suffice.registry import command
 
 
+@command("fit")
 def fit(
     graph: Annotated[
         str,
@@ -37,9 +39,9 @@ def fit(
     prior: Annotated[
         str,
         typer.Option(
-            help="mle, bdeu:10, bds:1, k2, dirichlet:1, hierarchical, logistic-normal:2, nig, bge, gamma, known-variance:4, or "
-            "several: bdeu:1+nig; bdeu:auto, dirichlet:auto, logistic-normal:auto, nig:auto or gamma:auto take the number with "
-            "the largest evidence; options after slashes: nig:1/df=5, logistic-normal/correlated; of a node: lung=bdeu:10, or "
+            help="mle or <priors>, most with a number, bdeu:10, or several: bdeu:1+nig; bdeu:auto, dirichlet:auto, "
+            "logistic-normal:auto, nig:auto or gamma:auto take the number with the largest evidence; options after slashes: "
+            "nig:1/df=5, logistic-normal/correlated; of a node: lung=bdeu:10, or "
             "pseudo-counts 'lung=9,1;1,1', one line for each configuration of its parents"
         ),
     ] = "mle",

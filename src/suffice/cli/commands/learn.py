@@ -20,9 +20,11 @@ from suffice.cli.kinds.undirected import (
 )
 from suffice.cli.words.structure import believed, independence_of
 from suffice.errors import SufficeError
+from suffice.registry import command
 from suffice.terminal import say, then_printed
 
 
+@command("learn")
 def learn(
     data: arguments.DataFile,
     out: Annotated[
@@ -38,8 +40,8 @@ def learn(
     method: Annotated[
         str | None,
         typer.Option(
-            help="orders, hill-climb, tabu, ges, exact, chow-liu, tan:CLASS, pc or mmhc; orders if not given, hill-climb where "
-            "cells are missing. Graphs without arrows: glasso, neighbourhoods, decomposable, stepwise or chow-liu-graph"
+            help="<methods>; orders if not given, hill-climb where cells are missing; tan:TARGET names the class; glasso, "
+            "neighbourhoods, decomposable, stepwise and chow-liu-graph find graphs without arrows"
         ),
     ] = None,
     penalty: Annotated[
@@ -50,7 +52,7 @@ def learn(
     ] = None,
     score: Annotated[
         str | None,
-        typer.Option(help="bic (if not given), ebic:1, aic, loglik, k2, bdeu:1, bds:1, bge, or several priors: bdeu:1+bge"),
+        typer.Option(help="<scores>; bic if not given; ebic:1; or the evidence by a prior, bdeu:1, or by several: bdeu:1+bge"),
     ] = None,
     structure_prior: Annotated[
         str | None,
@@ -73,7 +75,7 @@ def learn(
     alpha: Annotated[float | None, typer.Option(help="the level of the independence tests (pc, mmhc)")] = None,
     test: Annotated[
         str | None,
-        typer.Option(help="the test of pc and mmhc: g2, chi2, mi, fisher-z or likelihood-ratio (states and numbers together)"),
+        typer.Option(help="the test of pc and mmhc: <tests>; likelihood-ratio is for states and numbers together"),
     ] = None,
     prior: Annotated[str | None, typer.Option(help="for the parameters, as in fit; bdeu:1+nig if not given")] = None,
     family: arguments.FamilyWords = None,

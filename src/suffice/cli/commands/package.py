@@ -11,9 +11,11 @@ import typer
 
 from suffice.cli.arguments import AsJson
 from suffice.errors import SufficeError
+from suffice.registry import command
 from suffice.terminal import console, say, working
 
 
+@command("networks")
 def networks_command(as_json: AsJson = False) -> None:
     """List the networks and the tables that come with the package: where a file is asked for, their names will do."""
     from suffice.formats import networks, tables
@@ -24,6 +26,7 @@ def networks_command(as_json: AsJson = False) -> None:
     print(f"networks\n\n{networks()}\n\ntables\n\n{tables()}")
 
 
+@command("demo")
 def demo(
     what: Annotated[str, typer.Argument(metavar="[WHAT]", help="networks (if not given), or sequences")] = "networks",
     rows: Annotated[int, typer.Option("-n", help="of networks: how many rows to draw", min=1)] = 100_000,
@@ -41,6 +44,7 @@ def demo(
     return run(rows, seed, working)
 
 
+@command("warm")
 def warm() -> None:
     """Compile all kernels ahead of their first use; they are kept on disk."""
     from rich.progress import Progress

@@ -11,6 +11,7 @@ import typer
 from suffice.cli.arguments import By, Decimal, Encoding, Keep, Missing, Model, Order, RowsOut, Separator, Unknown
 from suffice.errors import SufficeError, counted
 from suffice.libraries import pa
+from suffice.registry import command
 from suffice.terminal import say, working
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from suffice.models.rows.prediction import Prediction
 
 
+@command("predict")
 def predict_command(
     model: Model,
     data: Annotated[
@@ -91,6 +93,7 @@ def predict_command(
     return None
 
 
+@command("impute")
 def impute_command(
     model: Model,
     data: Annotated[str, typer.Argument(metavar="DATA", help="rows with missing cells: .csv .csv.gz .parquet, a glob in quotes")],

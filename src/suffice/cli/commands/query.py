@@ -12,6 +12,7 @@ import typer
 
 from suffice.cli.arguments import AsJson, Model
 from suffice.errors import FitError, SufficeError, TooLarge, listed
+from suffice.registry import command
 from suffice.remedies import BY_SAMPLING
 from suffice.terminal import working
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from suffice.models.networks import BayesNet
 
 
+@command("query")
 def query(
     model: Model,
     question: Annotated[

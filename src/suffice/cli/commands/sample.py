@@ -8,9 +8,11 @@ import typer
 
 from suffice.cli.arguments import Model, RowsOut
 from suffice.errors import SufficeError, counted
+from suffice.registry import command
 from suffice.terminal import say, working
 
 
+@command("sample")
 def sample(
     model: Model,
     n: Annotated[int, typer.Option("-n", help="how many rows; of a chain, how many sequences", min=0)],

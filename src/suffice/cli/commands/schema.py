@@ -9,8 +9,10 @@ import typer
 
 from suffice.cli import arguments
 from suffice.errors import SufficeError
+from suffice.registry import command
 
 
+@command("schema")
 def schema_command(
     data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
     weights: arguments.Weights = None,

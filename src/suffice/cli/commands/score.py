@@ -8,9 +8,11 @@ from typing import Any
 
 from suffice.cli import arguments
 from suffice.errors import MissingCells, SufficeError
+from suffice.registry import command
 from suffice.terminal import print_facts, working
 
 
+@command("score")
 def score(
     model: arguments.Model,
     data: arguments.DataFile,

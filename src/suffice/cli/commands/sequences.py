@@ -13,9 +13,11 @@ import typer
 from suffice.cli.arguments import By, Chained, Decimal, Encoding, Gaps, Interval, Keep, Missing, Order, RowsOut, Separator, Steps
 from suffice.errors import SufficeError, counted
 from suffice.libraries import pa
+from suffice.registry import command
 from suffice.terminal import say, working
 
 
+@command("decode")
 def decode(
     model: Chained,
     data: Steps,
@@ -53,6 +55,7 @@ def decode(
     _written(table, inputs.beside(data, (by, order), keep, table.column_names), out, told)
 
 
+@command("smooth")
 def smooth(
     model: Chained,
     data: Steps,
@@ -75,6 +78,7 @@ def smooth(
     _inferred("smooth", model, path, out, by, order, gaps, interval, keep, missing)
 
 
+@command("filter")
 def filter_command(
     model: Chained,
     data: Steps,
@@ -122,6 +126,7 @@ def _inferred(
     _written(table, inputs.beside(data, (by, order), keep, table.column_names), out, "hidden and missing cells")
 
 
+@command("forecast")
 def forecast(
     model: Chained,
     data: Steps,

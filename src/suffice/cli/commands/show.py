@@ -8,11 +8,13 @@ import typer
 
 from suffice.cli.arguments import AsJson, Model
 from suffice.errors import SufficeError
+from suffice.registry import command
 
 FEW = 12
 """Of a chain with at most so many nodes `show` prints all distributions."""
 
 
+@command("show")
 def show(
     model: Model,
     node: Annotated[list[str] | None, typer.Option("--node", help="show the distribution of this node (may be repeated)")] = None,

@@ -10,6 +10,7 @@ import typer
 
 from suffice.cli import arguments
 from suffice.errors import SufficeError, bytes_in_words, counted
+from suffice.registry import command
 from suffice.terminal import say, working
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 StatisticsOut = Annotated[str, typer.Option("-o", "--out", metavar="STATS", help="where to write the statistics: .stats")]
 
 
+@command("gather")
 def gather(
     data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
     graph: Annotated[
@@ -84,6 +86,7 @@ def gather(
     return written(statistics if min_count is None else statistics.suppress(min_count), out)
 
 
+@command("merge")
 def merge(
     files: Annotated[list[str], typer.Argument(metavar="A.stats B.stats ...", help="statistics of the same graph or columns")],
     out: StatisticsOut = "",

@@ -67,9 +67,9 @@ def _text(graph: str) -> str:
 
 
 def _is_model(text: str) -> bool:
-    from suffice.formats import NAMES, SUFFIXES
+    from suffice.formats import NAMES, is_model_file
 
-    return Path(text.lower().removesuffix(".gz")).suffix in SUFFIXES or text in NAMES
+    return text in NAMES or is_model_file(text)
 
 
 def fit_undirected(given: Options) -> Any:

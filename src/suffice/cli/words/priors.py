@@ -1,6 +1,6 @@
 """Priors in words of the command line: `bdeu:10`, `nig/df=5`, pseudo-counts and priors of single nodes, and several of them.
 
-PRIOR     WORD[:NUMBER][/OPTION=VALUE]…     a word of PRIORS; options are the arguments of its Python name
+PRIOR     WORD[:NUMBER][/OPTION=VALUE]…     a word of a prior; options are the arguments of its Python name
 NODE      NAME=PRIOR or NAME=9,1;1,1        pseudo-counts: a number, a vector over the states, lines of a table
 several   joined by +                       a name with + or = in it stands in double quotes
 """
@@ -11,28 +11,9 @@ import dataclasses
 import re
 from typing import Any
 
-from suffice.errors import SufficeError, listed, nearest
-from suffice.families.hierarchical.hierarchical import HierarchicalDirichlet
-from suffice.families.hierarchical.logistic_normal import LogisticNormal
-from suffice.families.priors.conjugate import Conjugate
+from suffice.errors import SufficeError, listed
 from suffice.families.priors.empirical_bayes import NUMBERS, EmpiricalBayes
-from suffice.families.priors.known_variance import KnownVariance
-from suffice.families.priors.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma
-
-PRIORS: dict[str, tuple[Any, str | None]] = {
-    "bdeu": (BDeu, "ess"),
-    "bds": (BDs, "ess"),
-    "k2": (K2, None),
-    "dirichlet": (Dirichlet, "alpha"),
-    "hierarchical": (HierarchicalDirichlet, "strength"),
-    "logistic-normal": (LogisticNormal, "variance"),
-    "nig": (NormalInverseGamma, "count"),
-    "bge": (BGe, "count"),
-    "known-variance": (KnownVariance, "variance"),
-    "gamma": (Gamma, "shape"),
-    "conjugate": (Conjugate, "count"),
-}
-"""A prior, and what the number after a colon is; `auto` there is the number with the largest evidence."""
+from suffice.registry import every, found
 
 BETWEEN = re.compile(r'\+(?!(?<=\d[eE]\+)\d)(?=(?:[^"]*"[^"]*")*[^"]*$)')
 """A + between priors: not in quotes, nor in a number such as 1e+3."""
@@ -84,25 +65,11 @@ def _prior(word: str) -> Any:
         raise SufficeError("in the prior nothing stands after = or +: write NAME=9,1 for pseudo-counts, or NAME=bdeu:10")
     head, *options = word.split("/")
     name, _, number = head.strip().lower().partition(":")
-    if name not in PRIORS:
-        known = ", ".join(sorted(PRIORS))
-        raise SufficeError(
-            f"the prior {word!r} is not known; use mle, {known}, with a number as in bdeu:10{nearest(name, PRIORS)}"
-        )
-    prior, what = PRIORS[name]
+    prior = found("priors", name, f"the prior {word!r}", " or mle, with a number as in bdeu:10")
     given = dict(_option(option, word, prior) for option in options)
-    if number == "auto" and what is not None:
-        return _by_evidence(name, given)
-    try:
-        given |= {str(what): float(number)} if number else {}
-    except ValueError:
-        what = None
-    if number and what is None:
-        raise SufficeError(f"the prior {word!r} does not take the number {number!r}")
-    needed = [f.name for f in dataclasses.fields(prior) if f.default is dataclasses.MISSING and f.name not in given]
-    if needed:
-        raise SufficeError(f"the prior {word!r} needs its {needed[0]}: {name}:1")
-    return prior(**given)
+    if number == "auto" and prior.after_colon is not None:
+        return _by_evidence(name, prior, given)
+    return prior.of_word(head.strip().lower(), given)
 
 
 def _option(text: str, word: str, prior: Any) -> tuple[str, Any]:
@@ -117,12 +84,15 @@ def _option(text: str, word: str, prior: Any) -> tuple[str, Any]:
     return key, None if value == "auto" else numbers_of(value, word)
 
 
-def _by_evidence(name: str, given: dict[str, Any]) -> Any:
+def _by_evidence(name: str, prior: Any, given: dict[str, Any]) -> Any:
     """The prior whose number the data chooses."""
-    prior, what = PRIORS[name]
     if prior.chooses:
-        return prior(**given, **{str(what): None})
+        return prior(**given, **{prior.after_colon[0]: None})
     if prior.__name__ not in NUMBERS:
-        able = listed([n for n, (p, _) in PRIORS.items() if p.chooses or p.__name__ in NUMBERS], style="str")
+        able = listed([n for n, p in every("priors").items() if p.word == n and _can_be_chosen(p)], style="str")
         raise SufficeError(f"the data cannot choose a number of {name}: leave auto out, or write it after {able}")
     return EmpiricalBayes(prior(**given))
+
+
+def _can_be_chosen(prior: Any) -> bool:
+    return prior.after_colon is not None and (prior.chooses is True or prior.__name__ in NUMBERS)

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 from suffice.cli.words.vocabulary import edges_of
-from suffice.errors import SufficeError, nearest
+from suffice.errors import SufficeError
 from suffice.graphs.text import Edge
+from suffice.registry import found
 from suffice.scores import CasteloSiebes, GraphPosterior, KollerFriedman
 from suffice.structure.tests.independence import TableTest
 
-TESTS: dict[str, str] = {
-    "g2": "GSquared",
-    "chi2": "ChiSquared",
-    "mi": "MutualInformation",
-    "fisher-z": "FisherZ",
-    "likelihood-ratio": "LikelihoodRatio",
-}
 STRUCTURE_PRIORS = ("koller-friedman", "castelo-siebes")
 
 
@@ -30,9 +23,7 @@ def independence_of(word: str | None) -> Any:
     """
     if word is None:
         return None
-    if word.strip().lower() not in TESTS:
-        raise SufficeError(f"--test is {', '.join(TESTS)}, not {word!r}{nearest(word.lower(), TESTS)}")
-    test = getattr(import_module("suffice.structure.tests.independence"), TESTS[word.strip().lower()])
+    test = found("tests", word.strip().lower(), f"the --test {word!r}")
     return test(adjusted=True) if issubclass(test, TableTest) else test()
 
 

@@ -3,58 +3,26 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import re
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from suffice.cli.words.priors import PRIORS as PRIORS
 from suffice.cli.words.priors import prior_of as prior_of
 from suffice.engines.sequences.sequences import Missing, Refuse
 from suffice.errors import SufficeError
-from suffice.families.chosen.node_kinds import KINDS, distribution_of
+from suffice.families.chosen.node_kinds import distribution_of
 from suffice.families.named_families import distributed
 from suffice.families.protocol.family import Mean, Mode
 from suffice.graphs.text import Edge, read_directed
 from suffice.incomplete.first_slices import Diffuse, Free, Stationary
-from suffice.scores import AIC, BIC, Evidence, LogLikelihood
-from suffice.structure.undirected.selection import EBIC
+from suffice.registry import find, found
+from suffice.registry import words as words_of
+from suffice.scores import Evidence
+from suffice.structure.undirected.graph_method import is_directed
 from suffice.variables import Count, Finite, Real
 
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
-SCORES: dict[str, Any] = {"bic": BIC, "aic": AIC, "loglik": LogLikelihood, "ebic": EBIC}
-METHODS: dict[str, tuple[str, str, str | None]] = {
-    "orders": ("structure.methods.orders", "Orders", None),
-    "hill-climb": ("structure.methods.hill_climb", "HillClimb", None),
-    "tabu": ("structure.methods.hill_climb", "Tabu", None),
-    "ges": ("structure.methods.ges", "GES", None),
-    "exact": ("structure.methods.exact", "Exact", None),
-    "chow-liu": ("structure.methods.chow_liu", "ChowLiu", None),
-    "tan": ("structure.methods.chow_liu", "TAN", "target"),
-    "pc": ("structure.methods.pc", "PC", None),
-    "mmhc": ("structure.methods.pc", "MMHC", None),
-    "glasso": ("structure.undirected.graphical_lasso", "GraphicalLasso", None),
-    "neighbourhoods": ("structure.undirected.neighbourhoods", "Neighbourhoods", None),
-    "decomposable": ("structure.undirected.decomposable", "Decomposable", None),
-    "stepwise": ("recipes.stepwise", "Stepwise", None),
-    "chow-liu-graph": ("structure.methods.chow_liu", "ChowLiu", None),
-}
-"""A method's module, its class, and the option whose value stands after a colon."""
-FAMILIES: dict[str, tuple[str, str, type | None]] = {
-    "linear": ("responses", "Linear", None),
-    "logistic": ("logistic", "Logistic", Finite),
-    "probit": ("responses", "Probit", Finite),
-    "ordinal": ("ordinal", "ProportionalOdds", Finite),
-    "binomial": ("responses", "BinomialLogit", Count),
-    "poisson": ("responses", "PoissonLog", Count),
-    "negative-binomial": ("responses", "NegativeBinomialLog", Count),
-    "gamma-log": ("responses", "GammaLog", None),
-    "gamma-inverse": ("responses", "GammaInverse", None),
-}
-"""A regression's module, its class, and what a column of whole numbers is taken for if it is one."""
-GRAPHS = ("glasso", "neighbourhoods", "decomposable", "stepwise", "chow-liu-graph")
-"""Those of the methods whose edges have no direction."""
 SELECTIONS: dict[str, tuple[str, type[int] | type[float]]] = {
     "ebic": ("EBIC", float),
     "stars": ("StARS", float),
@@ -77,58 +45,38 @@ def score_of(words: str) -> Any:
     >>> score_of("bic"), score_of("ebic:1"), score_of("bdeu:5")
     (BIC(), EBIC(gamma=1.0), Evidence(prior=BDeu(ess=5.0)))
     """
-    word = words.strip().lower()
-    if word in SCORES:
-        return SCORES[word]()
-    if word.startswith("ebic:"):
-        try:
-            return EBIC(float(word.partition(":")[2]))
-        except ValueError as error:
-            raise error if isinstance(error, SufficeError) else SufficeError(f"the score {words!r} has no number") from None
-    try:
+    word, colon, rest = words.strip().partition(":")
+    if (score := find("scores", word.lower())) is not None:
+        return score.of_word(word.lower() + colon + rest, {})
+    if find("priors", word.lower().split("/")[0]) is not None or "+" in words or "=" in words:
         return Evidence(prior_of(words))
-    except SufficeError as error:
-        if re.split("[:/]", word)[0] in PRIORS or "+" in word or "=" in word:
-            raise
-        known = ", ".join([*SCORES, *sorted(PRIORS)])
-        raise SufficeError(f"the score {words!r} is not known; use {known}, with a number as in bdeu:1") from error
+    known = ", ".join([*words_of("scores"), *words_of("priors")])
+    raise SufficeError(f"the score {words!r} is not known; use {known}, with a number as in bdeu:1")
 
 
 def method_of(words: str, **options: Any) -> Any:
-    """A method of search, as in `orders` or `tan:CLASS`, with those of the options that are not None.
+    """A method of search, as in `orders` or `tan:TARGET`, with those of the options that are not None.
 
     >>> method_of("hill-climb", max_parents=2, alpha=None).max_parents
     2
     """
     word, colon, value = words.partition(":")
-    if word.lower() not in METHODS:
-        raise SufficeError(f"the method {words!r} is not known; use {', '.join(METHODS)}, with tan the class as in tan:CLASS")
-    argument = METHODS[word.lower()][2]
-    if bool(colon) != (argument is not None):
-        raise SufficeError(
-            f"write tan:CLASS, with the column that is the class; not {words!r}"
-            if argument
-            else f"the method {word} takes nothing after a colon, as in {words!r}"
-        )
-    given = {k: v for k, v in options.items() if v is not None} | ({argument: value} if argument else {})
+    method = found("methods", word.lower(), f"the method {words!r}", ", with tan the class as in tan:TARGET")
+    given = {k: v for k, v in options.items() if v is not None}
     for option in given:
         if not takes(word, option):
             raise SufficeError(f"the method {word} has no option --{option.replace('_', '-')}")
-    return _method(word)(**given)
-
-
-def _method(word: str) -> Any:
-    module, name, _ = METHODS[word.lower()]
-    return getattr(import_module(f"suffice.{module}"), name)
+    return method.of_word(word.lower() + colon + value, given)
 
 
 def is_graph_method(words: str) -> bool:
     """Whether a method finds graphs without arrows.
 
-    >>> is_graph_method("glasso"), is_graph_method("orders")
-    (True, False)
+    >>> is_graph_method("glasso"), is_graph_method("orders"), is_graph_method("chow-liu-graph")
+    (True, False, True)
     """
-    return words.strip().lower() in GRAPHS
+    word = words.strip().lower()
+    return word.endswith("-graph") or not is_directed(find("methods", word.partition(":")[0]))
 
 
 def selection_of(words: str | None) -> Any:
@@ -212,54 +160,51 @@ def families_of(words: Sequence[str]) -> dict[str, Any]:
     for text in words:
         name, equals, rest = (part.strip() for part in text.partition("="))
         kind, *options = fields(rest) or [""]
-        word, colon, ridge = kind.lower().partition(":")
-        if not equals or not name or word not in (*FAMILIES, *KINDS):
-            raise SufficeError(
-                f"--family takes a node and a regression or distribution, as in 'y=logistic', 'n=poisson:1,offset=t' or "
-                f"'wait=gamma'; not {text!r}; regressions are {', '.join(FAMILIES)}; distributions are {', '.join(KINDS)}"
-            )
+        if not equals or not name or not kind:
+            raise _no_family(text)
         if name in result:
             raise SufficeError(f"--family names {name!r} twice")
-        if (chosen := _distribution(text, word, ridge, options)) is not None:
-            result[name] = chosen
-            continue
-        result[name] = _family(text, word, ridge if colon else "0", options)
+        result[name] = _family(text, kind.lower(), dict(_option(option) for option in options))
     return result
 
 
-def _distribution(text: str, word: str, ridge: str, options: Sequence[str]) -> Any:
-    """A distribution, with its known number where it needs one; None where the word is a regression's alone, or this is one."""
-    given: dict[str, str] = {key.strip(): value.strip() for key, _, value in (option.partition("=") for option in options)}
-    kind = KINDS.get(word)
-    if kind is None or (word in FAMILIES and kind.constant not in given):
-        return None
+def _option(text: str) -> tuple[str, str]:
+    key, _, value = text.partition("=")
+    return key.strip(), value.strip()
+
+
+def _no_family(text: str) -> SufficeError:
+    return SufficeError(
+        f"--family takes a node and a regression or distribution, as in 'y=logistic', 'n=poisson:1,offset=t' or 'wait=gamma'; "
+        f"not {text!r}; regressions are {', '.join(words_of('regressions'))}; distributions are "
+        f"{', '.join(words_of('distributions'))}"
+    )
+
+
+def _family(text: str, kind: str, given: dict[str, str]) -> Any:
+    """A regression, or a distribution with its known number: of a word that is both, the options tell which."""
+    word = kind.partition(":")[0]
+    regression: Any = find("regressions", word)
+    roles = [r for r in ("offset", "trials") if regression is not None and r in regression.__dataclass_fields__]
+    if (regression is None or not given.keys() <= set(roles)) and find("distributions", word) is not None:
+        return _distribution(text, kind, given)
+    if regression is None:
+        raise _no_family(text)
+    if not given.keys() <= set(roles) or not all(given.values()):
+        raise SufficeError(f"--family {text}: {word} takes {' and '.join(f'{k}=NAME' for k in roles) or 'no roles of parents'}")
+    return regression.of_word(kind, given)
+
+
+def _distribution(text: str, kind: str, given: dict[str, str]) -> Any:
+    word, colon, _ = kind.partition(":")
     numbers = {key: _number(value) for key, value in given.items()}
-    if ridge or None in numbers.values():
-        raise SufficeError(f"--family {text}: a distribution has no ridge, and its {kind.constant or 'options'} must be a number")
+    if colon or None in numbers.values():
+        constant = find("distributions", word).constant
+        raise SufficeError(f"--family {text}: a distribution has no ridge, and its {constant or 'options'} must be a number")
     try:
         return distribution_of(word, {key: x for key, x in numbers.items() if x is not None})
     except SufficeError as error:
         raise SufficeError(f"--family {text}: {error}") from None
-
-
-def _family(text: str, word: str, ridge: str, options: Sequence[str]) -> Any:
-    module, name, _ = FAMILIES[word]
-    family = getattr(import_module(f"suffice.families.regressions.{module}"), name)
-    known = [f.name for f in dataclasses.fields(family) if f.name in ("offset", "trials")]
-    given: dict[str, Any] = {}
-    for option in options:
-        key, _, value = (part.strip() for part in option.partition("="))
-        if key not in known or not value:
-            raise SufficeError(
-                f"--family {text}: {word} takes {' and '.join(f'{k}=NAME' for k in known) or 'no roles of parents'}"
-            )
-        given[key] = value
-    try:
-        return family(ridge=float(ridge), **given)
-    except ValueError as error:
-        if isinstance(error, SufficeError):
-            raise
-        raise SufficeError(f"--family {text}: the ridge is a number, not {ridge!r}") from None
 
 
 def declared_by(families: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:
@@ -268,12 +213,10 @@ def declared_by(families: dict[str, Any], columns: Sequence[str]) -> dict[str, A
     >>> declared_by(families_of(["n=poisson", "y=linear"]), ["n", "y"])
     {'n': Count('n')}
     """
-    kinds = {name: kind for _, name, kind in FAMILIES.values() if kind is not None}
     chosen: dict[str, Any] = {n: v for n, v in distributed(families).items() if n in columns}
     families = {n: f for n, f in families.items() if n not in distributed(families)}
-    found = {n: kinds.get(type(f).__name__) for n, f in families.items()}
-    found |= {f.trials: Count for f in families.values() if f.trials is not None}
-    return chosen | {n: Count(n) if kind is Count else Finite for n, kind in found.items() if kind is not None and n in columns}
+    kinds = {n: f.kind for n, f in families.items()} | {f.trials: Count for f in families.values() if f.trials is not None}
+    return chosen | {n: Count(n) if kind is Count else Finite for n, kind in kinds.items() if kind is not Real and n in columns}
 
 
 def ties_of(words: Sequence[str] | None) -> list[tuple[str, ...]] | None:
@@ -343,8 +286,8 @@ def takes(words: str, option: str) -> bool:
     >>> takes("hill-climb", "max_parents")
     True
     """
-    word = words.partition(":")[0].lower()
-    return word not in METHODS or option in _method(word).__dataclass_fields__  # of what is no method `method_of` speaks best
+    method = find("methods", words.partition(":")[0].lower())
+    return method is None or option in method.__dataclass_fields__  # of what is no method `method_of` speaks best
 
 
 def edges_of(words: Sequence[str], option: str) -> list[Edge]:

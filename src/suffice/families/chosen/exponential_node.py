@@ -93,7 +93,7 @@ class ExponentialNode:
 
     def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
         formulas = [f for f in self.kind.statistic if f != "x"] + ([self.kind.base[0]] if self.kind.base else [])
-        derived = tuple(self.derived(child.name, f) for f in formulas)
+        derived = tuple(self.derived(child.name, f) for f in dict.fromkeys(formulas))
         return Request(tuple(p.name for p in parents), (child.name,), derived)
 
     def derived(self, column: str, formula: str) -> RowFormula:

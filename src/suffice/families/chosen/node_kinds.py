@@ -1,7 +1,7 @@
 """What a distribution of `suffice.exponential` has to say besides, to be a node: which columns its statistic is a sum of, how its
 parameters follow from a mean and a variance, what is believed of them after some rows, and its words.
 
-A kind is a value; `KINDS` lists them, and one more line there, with its class, is all that a further distribution costs.
+A kind is a class with a word; to define it is all that a further distribution costs.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from suffice.exponential.protocol.family import Family as Distribution
 from suffice.exponential.protocol.family import Prior as ParameterPrior
 from suffice.exponential.protocol.statistic import Totals
 from suffice.libraries import sc
+from suffice.registry import Named, find
 
 MIDDLE = 0.9
 """A variance of a share is taken for at most this part of the largest that there is."""
@@ -76,11 +77,13 @@ class PairBeliefs:
         return np.stack([belief.sample(n, rng) for belief in self.each], axis=1)
 
 
-class NodeKind:
+_kinds: dict[type, NodeKind] = {}
+
+
+class NodeKind(Named):
     """A distribution with one parameter, whose conjugate prior has a closed form."""
 
-    word: ClassVar[str]
-    """What it is called on the command line and in files."""
+    listed_in = "distributions"
     of: ClassVar[type[Distribution]]
     whole: ClassVar[bool] = False
     statistic: ClassVar[tuple[str, ...]] = ("x",)
@@ -89,6 +92,11 @@ class NodeKind:
     """The formula of ln h, and its sign."""
     constant: ClassVar[str | None] = None
     """The field that is a known number."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "of" in cls.__dict__:
+            _kinds[cls.of] = cls()
 
     def known(self, distribution: Any) -> float:
         """The known number; 0 where there is none."""
@@ -271,18 +279,13 @@ class BetaKind(PairKind):
         return beta(member.a, member.b)
 
 
-_EVERY = (PoissonKind, ExponentialKind, GeometricKind, BinomialKind, NegativeBinomialKind, GammaKind, BetaKind)
-KINDS: dict[str, NodeKind] = {kind.word: kind() for kind in _EVERY}
-"""The kinds by their words: what can be a node."""
-
-
 def kind_of(distribution: Any) -> NodeKind | None:
     """The kind of a distribution; None where it cannot be a node.
 
     >>> kind_of(Gamma()).word, kind_of(2)
     ('gamma', None)
     """
-    return next((kind for kind in KINDS.values() if type(distribution) is kind.of), None)
+    return _kinds.get(type(distribution))
 
 
 def is_parameter_prior(prior: object) -> bool:
@@ -296,10 +299,10 @@ def distribution_of(word: str, constants: Mapping[str, float]) -> Any:
     >>> distribution_of("binomial", {"n": 12})
     Binomial(n=12)
     """
-    kind = KINDS[word]
+    kind = find("distributions", word)
     needed = {kind.constant} if kind.constant else set()
     if set(constants) != needed:
         wants = f"needs its {kind.constant}, a known number" if kind.constant else "takes no numbers"
         raise FitError(f"the distribution {word} {wants}: {kind.of.__name__}({f'{kind.constant}=…' if kind.constant else ''})")
-    known = {f.name for f in fields(kind.of)}  # type: ignore[arg-type]
+    known = {f.name for f in fields(kind.of)}
     return kind.of(**{name: value for name, value in constants.items() if name in known})

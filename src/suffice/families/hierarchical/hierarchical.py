@@ -53,7 +53,9 @@ class HierarchicalDirichlet(Prior):
            [0.4 , 0.6 ]])
     """
 
-    file_type: ClassVar[str] = "HierarchicalDirichlet"
+    word = "hierarchical"
+    types = ("HierarchicalDirichlet",)
+    after_colon = ("strength", float)
 
     strength: Mapping[str, float] | float | None = None
     mean: Mapping[str, Any] | None = None
@@ -90,16 +92,8 @@ class HierarchicalDirichlet(Prior):
         _tell(alike=told[True, False], apart=told[False, True])
         return replace(self, strength=strengths, mean=means)
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
-        if not all_finite(child, parents):
-            return None
-        return same_rows(self._row(child), (*parents, child))
-
-    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
-        """The imagined counts of the rows that hold data: what a score needs of tables that are too large to write out."""
-        if seen is None or not all_finite(child, parents):
-            return self.imagine(child, parents)
-        return same_rows(self._row(child), seen.variables, seen)
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
+        return same_rows(self._row(child), (*parents, child), seen) if all_finite(child, parents) else None
 
     def _row(self, child: Variable) -> Array:
         s, m = self._strength(child), self._mean(child)
@@ -208,7 +202,7 @@ class PartialPooling(Prior):
            [7.3, 2.7]])
     """
 
-    file_type: ClassVar[str] = "PartialPooling"
+    types = ("PartialPooling",)
 
     pools: tuple[Pool, ...]
     strength: float | None = None
@@ -263,11 +257,11 @@ class PartialPooling(Prior):
         }
         return PartialPooling(pools, d["strength"], None if d["prior"] is None else prior_of(d["prior"]), found)
 
-    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
         """What it imagines of a pooled table, and what the other prior holds of any other node."""
         pools = [pool for pool in self.pools if child.name in pool.nodes]
         if not pools:
-            return None if self.prior is None else self.prior.believe(child, parents, seen)
+            return None if self.prior is None else self.prior.imagine(child, parents, seen)
         if isinstance(child, Real) and (group := pools[0].group) is not None:
             return RandomEffects(group, self.slopes, self.restricted)
         if child.name not in self.found:
@@ -276,8 +270,6 @@ class PartialPooling(Prior):
                 f"{SEPARATE} or {POOLED}, or fill the missing cells in before"
             )
         return self._imagined(pools[0], child, parents)
-
-    imagine = believe
 
     def _imagined(self, pool: Pool, child: Variable, parents: Sequence[Variable]) -> Counts:
         common = self.found[child.name]

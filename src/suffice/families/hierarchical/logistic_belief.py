@@ -9,7 +9,7 @@ in EM for the logarithm that modes maximise: with all η that give the same θ a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,15 @@ from suffice.families.hierarchical.hierarchical import rows_of
 from suffice.families.hierarchical.joint_laplace import JointLaplace, joint_drawn, joint_quantiles
 from suffice.families.hierarchical.laplace import Laplace
 from suffice.families.hierarchical.laplace_draws import drawn, quantiles
+from suffice.families.priors.prior import PriorBelief
 from suffice.families.protocol.family import Array, Estimate, Interval, Mode, checked_level
+from suffice.remedies import TABLE_PRIORS, Remedy
 from suffice.statistics import Counts
 from suffice.statistics.configurations import sizes
 
 
 @dataclass(frozen=True)
-class LogisticBelief:
+class LogisticBelief(PriorBelief):
     """Every row of a table has effects η ~ Normal(mean, variance I), one mean per state. It does not say how rare a state is that
     no row has.
 
@@ -33,6 +35,9 @@ class LogisticBelief:
     >>> LogisticBelief((0.0, 0.0), 1.0).probs(Counts((x,), [3, 1]), Mode()).round(4)
     array([0.6645, 0.3355])
     """
+
+    of: ClassVar[str] = "LogisticNormal"
+    instead: ClassVar[Remedy] = TABLE_PRIORS
 
     mean: tuple[float, ...]
     variance: float

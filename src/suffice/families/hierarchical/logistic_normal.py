@@ -24,7 +24,7 @@ from suffice.families.hierarchical.logistic_belief import JointBelief, LogisticB
 from suffice.families.priors.empirical_bayes import best_number
 from suffice.families.priors.prior import Node, Prior, all_finite, in_order, is_number
 from suffice.families.protocol.family import Array, as_numbers
-from suffice.remedies import TABLE_PRIORS, Remedy
+from suffice.remedies import Remedy
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 
@@ -66,7 +66,9 @@ class LogisticNormal(Prior):
     array([0.521, 0.321, 0.157])
     """
 
-    file_type: ClassVar[str] = "LogisticNormal"
+    word = "logistic-normal"
+    types = ("LogisticNormal",)
+    after_colon = ("variance", float)
 
     mean: Any = 0.0
     covariance: Any = None
@@ -127,11 +129,7 @@ class LogisticNormal(Prior):
             )
         return replace(self, mean=means or self.mean, covariance=covariances or self.covariance, correlated=False)
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> None:
-        if all_finite(child, parents):
-            raise FitError(f"LogisticNormal imagines no rows of {child.name!r}, which are needed here: give them {TABLE_PRIORS}")
-
-    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> LogisticBelief | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> LogisticBelief | None:
         """What it holds of the rows of a node, all alike."""
         if not all_finite(child, parents):
             return None

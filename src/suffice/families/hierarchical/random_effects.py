@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, listed, note
 from suffice.families.conditional_gaussian import SharedGaussian
+from suffice.families.priors.prior import PriorBelief
 from suffice.families.protocol.family import Array, split
 from suffice.families.regression import independent
 from suffice.remedies import BY_BIC
@@ -63,8 +64,10 @@ class MixedGaussian(SharedGaussian):
 
 
 @dataclass(frozen=True)
-class RandomEffects:
+class RandomEffects(PriorBelief):
     """What `Partial()` holds of a number: its lines in the groups differ as normal draws do."""
+
+    of: ClassVar[str] = "Partial"
 
     group: str
     slopes: tuple[str, ...] = ()

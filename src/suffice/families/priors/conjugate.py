@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,9 @@ class Conjugate(Prior):
     Conjugate(count=2.0, mean=(2.0,))
     """
 
-    file_type: ClassVar[str] = "Conjugate"
+    word = "conjugate"
+    types = ("Conjugate",)
+    after_colon = ("count", float)
 
     count: float = 1.0
     mean: Any = None
@@ -46,7 +48,7 @@ class Conjugate(Prior):
         given = self.mean or {}
         return replace(self, mean={n: given[n] if n in given else _overall(v, statistics) for n, v in chosen.items()})
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
         if not isinstance(child, Distributed) or not all(isinstance(p, Finite) for p in parents):
             return None
         mean = self.mean[child.name] if isinstance(self.mean, Mapping) else self.mean
@@ -67,16 +69,20 @@ class ParameterPrior(Prior):
 
     >>> from suffice.exponential import Beta
     >>> ParameterPrior.of(Beta(1.0, 2.0))
-    ParameterPrior(word='Beta', parameters=(1.0, 2.0))
+    ParameterPrior(distribution='Beta', parameters=(1.0, 2.0))
     """
 
-    file_type: ClassVar[str] = "ParameterPrior"
+    types = ("ParameterPrior",)
 
-    word: str
+    distribution: str
     parameters: tuple[float, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", tuple(float(p) for p in self.parameters))
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> ParameterPrior:
+        return cls(d["distribution"] if "distribution" in d else d["word"], d["parameters"])  # as it was called before
 
     @classmethod
     def of(cls, prior: Any) -> ParameterPrior:
@@ -87,15 +93,15 @@ class ParameterPrior(Prior):
             )
         return cls(type(prior).__name__, tuple(numbers))
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
         if not isinstance(child, Distributed) or not all(isinstance(p, Finite) for p in parents):
             return None
-        distribution = child.family.distribution
-        if distribution.prior != self.word:
+        chosen = child.family.distribution
+        if chosen.prior != self.distribution:
             return None
         import suffice.exponential as room
 
-        count, total = child.family.kind.imagined(distribution, getattr(room, self.word)(*self.parameters))
+        count, total = child.family.kind.imagined(chosen, getattr(room, self.distribution)(*self.parameters))
         found: Moments = child.family.imagined(child, parents, float(count), np.asarray(total) / count)
         return found
 

@@ -105,7 +105,7 @@ class EmpiricalBayes(Prior):
             )
         return self._at(x)
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Statistic | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Statistic | None:
         kind = type(self.prior).__name__
         raise FitError(
             f"{Remedy('EmpiricalBayes', 'auto')} chooses {self.number} for a whole graph and complete rows: "

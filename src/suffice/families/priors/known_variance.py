@@ -17,10 +17,10 @@ import numpy as np
 
 from suffice.errors import FitError, nearest
 from suffice.families.priors.number_priors import bound_numbers, filled_numbers, own_mean, own_variance
-from suffice.families.priors.prior import Prior, check_positive, is_number
+from suffice.families.priors.prior import Prior, PriorBelief, check_positive, is_number
 from suffice.families.protocol.family import Array, Interval, checked_level
 from suffice.libraries import sc
-from suffice.remedies import NUMBER_PRIORS
+from suffice.remedies import NUMBER_PRIORS, Remedy
 from suffice.statistics import Moments, Statistics
 from suffice.variables import Finite, Real, Variable
 
@@ -42,7 +42,9 @@ class KnownVariance(Prior):
     array([0.29, 1.23])
     """
 
-    file_type: ClassVar[str] = "KnownVariance"
+    word = "known-variance"
+    types = ("KnownVariance",)
+    after_colon = ("variance", float)
 
     variance: Mapping[str, float] | float
     mean: Mapping[str, float] | float | None = None
@@ -68,11 +70,7 @@ class KnownVariance(Prior):
         spread = filled_numbers(self.spread, reals, {r: own_variance(m) for r, m in moments.items()})
         return replace(self, mean=mean, spread=spread)
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> None:
-        if self.believe(child, parents) is not None:
-            raise FitError(f"KnownVariance imagines no rows of {child.name!r}, which are needed here: give {NUMBER_PRIORS}")
-
-    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> MeanBelief | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> MeanBelief | None:
         """What it holds of the means of a node; None of one with real parents, or whose variance is not known."""
         if not isinstance(child, Real) or not all(isinstance(p, Finite) for p in parents):
             return None
@@ -83,13 +81,16 @@ class KnownVariance(Prior):
 
 
 @dataclass(frozen=True)
-class MeanBelief:
+class MeanBelief(PriorBelief):
     """Every mean of a node is Normal(mean, spread), and its rows Normal(that, variance).
 
     >>> seen = Moments((), ("y",), [0], [3.0], [[3.0]], [[[14.0]]])
     >>> MeanBelief(0.0, 4.0, 4.0).posterior(seen, 1)
     (array([2.25]), array([1.]))
     """
+
+    of: ClassVar[str] = "KnownVariance"
+    instead: ClassVar[Remedy] = NUMBER_PRIORS
 
     mean: float
     spread: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,9 @@ class NormalInverseGamma(Prior):
     2.0
     """
 
-    file_type: ClassVar[str] = "NormalInverseGamma"
+    word = "nig"
+    types = ("NormalInverseGamma",)
+    after_colon = ("count", float)
 
     count: float = 1.0
     df: float = 3.0
@@ -56,7 +58,7 @@ class NormalInverseGamma(Prior):
         variance = filled_numbers(self.variance, reals, {r: own_variance(m) for r, m in moments.items()})
         return replace(self, mean=mean, variance=variance)
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
         if not isinstance(child, Real):
             return None
         names = _numbers(child, parents)
@@ -77,7 +79,9 @@ class NormalWishart(Prior):
     1.0
     """
 
-    file_type: ClassVar[str] = "NormalWishart"
+    word = "bge"
+    types = ("NormalWishart",)
+    after_colon = ("count", float)
 
     count: float = 1.0
     df: float | None = None
@@ -105,7 +109,7 @@ class NormalWishart(Prior):
         mean = filled_numbers(self.mean, reals, {r: own_mean(statistics.moments((), [r])) for r in reals})
         return replace(self, df=df, mean=mean, scale=scale, n=n)
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
         if not isinstance(child, Real):
             return None
         names = _numbers(child, parents)
@@ -131,7 +135,9 @@ class Gamma(Prior):
     Gamma(shape=2.0, rate=0.5)
     """
 
-    file_type: ClassVar[str] = "Gamma"
+    word = "gamma"
+    types = ("Gamma",)
+    after_colon = ("shape", float)
 
     shape: float = 1.0
     rate: Mapping[str, float] | float | None = None
@@ -147,7 +153,7 @@ class Gamma(Prior):
         rates = {n: self.shape / (m if m > 0 else 1.0) for n, m in means.items()}
         return replace(self, rate=filled_numbers(self.rate, counts, rates))
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
         if not isinstance(child, Count) or not all(isinstance(p, Finite) for p in parents):
             return None
         rate = float(bound_numbers(self.rate, [child.name], self)[0])

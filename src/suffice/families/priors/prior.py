@@ -1,19 +1,25 @@
 """What a prior is: it imagines a statistic for a child and its parents, and speaks only for the families it knows.
 
-`bind(variables, statistics)` fills every default from the data, once per fit or search; the bound prior is kept on the model, so
-that updating with more rows, and the chain rule of the evidence, hold for one and the same prior.
+    choose(variables, nodes, statistics)    the same with numbers that it leaves free chosen by the evidence of a graph
+    bind(variables, statistics)             the same with every default filled from the data, once per fit or search
+    imagine(child, parents, seen)           the statistic that it imagines of a node
+
+The bound prior is kept on the model, so that updating with more rows, and the chain rule of the evidence, hold for one and the
+same prior.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from suffice.errors import FitError, FormatError
 from suffice.families.protocol.family import Array, as_numbers
+from suffice.registry import Named, find_type, type_of
+from suffice.remedies import ANY_PRIOR, Remedy
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 
@@ -21,15 +27,10 @@ Node = tuple[Variable, Sequence[Variable], Any]
 """A child, its parents, and what was seen of them."""
 
 
-PRIORS: dict[str, type[Prior]] = {}
-"""Priors by what they are called in files; each class that says what it is called is here once it is defined."""
-
-
-class Prior:
+class Prior(Named):
     """What a prior can do. One of its own says `imagine`, and else only what it does in another way."""
 
-    file_type: ClassVar[str] = ""
-    """What it is called in files; one without cannot be written."""
+    listed_in = "priors"
     chooses: ClassVar[bool] = False
     """Whether it may leave numbers free, for the data to choose."""
     form: ClassVar[int]
@@ -37,18 +38,12 @@ class Prior:
     needs_data: ClassVar[bool] = False
     """Whether what it imagines depends on where there is data, so that it is for scores alone."""
 
-    def __init_subclass__(cls) -> None:
-        if name := cls.__dict__.get("file_type"):
-            PRIORS[name] = cls
-
     def to_dict(self) -> dict[str, Any]:
         """The prior as plain values, for JSON: its fields."""
         return self._head() | {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
 
     def _head(self) -> dict[str, Any]:
-        if PRIORS.get(self.file_type) is not type(self):
-            raise FormatError(f"a prior of the type {type(self).__name__} cannot be written to a file")
-        return {"type": self.file_type}
+        return {"type": type_of(self)}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Prior:
@@ -65,6 +60,7 @@ class Prior:
         """Whether what it imagines of numbers is one mean and scatter of all of them."""
         return False
 
+    @property
     def table_form(self) -> tuple[int, float] | None:
         """What it imagines of tables as the kernels know it: its `form` and `ess`; None if it is anything else."""
         form = type(self).__dict__.get("form")  # of this class alone: one that is made from it may imagine something else
@@ -78,14 +74,40 @@ class Prior:
         """The prior with its defaults filled from the data."""
         return self
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
-        """The statistic that it imagines of a node; None where it has nothing to say."""
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
+        """The statistic that it imagines of a node, or a `PriorBelief`; None where it has nothing to say. For a score it may
+        depend on where there is data, as `seen` says."""
         raise NotImplementedError
 
-    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
-        """What it holds of a node: the statistic that it imagines, or a belief of another kind. For a score it may depend on
-        where there is data, as `seen` says."""
-        return self.imagine(child, parents)
+
+@runtime_checkable
+class Imagining(Protocol):
+    """The least that a prior has, written wherever."""
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Any: ...
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any: ...
+
+
+class PriorBelief:
+    """What a prior that is not conjugate holds of a node, in place of imagined rows."""
+
+    of: ClassVar[str]
+    """The name of the prior."""
+    instead: ClassVar[Remedy] = ANY_PRIOR
+    """Priors that imagine rows of such nodes."""
+
+
+def imagined_rows(prior: Prior, child: Variable, parents: Sequence[Variable]) -> Any:
+    """What a prior imagines of a node where nothing but rows will do.
+
+    >>> from suffice import K2
+    >>> imagined_rows(K2(), Finite("x", ["a", "b"]), []).dense()
+    array([1., 1.])
+    """
+    said = prior.imagine(child, parents)
+    if isinstance(said, PriorBelief):
+        raise FitError(f"{said.of} imagines no rows of {child.name!r}, which are needed here: give {said.instead}")
+    return said
 
 
 def prior_of(d: Mapping[str, Any]) -> Prior:
@@ -95,7 +117,11 @@ def prior_of(d: Mapping[str, Any]) -> Prior:
     >>> prior_of(BDeu(10).to_dict())
     BDeu(ess=10)
     """
-    return PRIORS[d["type"]].from_dict(d)
+    kind = find_type("priors", d["type"])
+    if kind is None:
+        raise FormatError(f"a prior of the type {d['type']!r} is not known")
+    prior: Prior = kind.from_dict(d)
+    return prior
 
 
 def is_number(x: object) -> bool:

@@ -15,9 +15,9 @@ from suffice.families.priors.number_priors import BGe as BGe
 from suffice.families.priors.number_priors import Gamma as Gamma
 from suffice.families.priors.number_priors import NormalInverseGamma as NormalInverseGamma
 from suffice.families.priors.number_priors import NormalWishart as NormalWishart
+from suffice.families.priors.prior import Imagining, all_finite, check_positive, in_order, is_number, prior_of
 from suffice.families.priors.prior import Node as Node
 from suffice.families.priors.prior import Prior as Prior
-from suffice.families.priors.prior import all_finite, check_positive, in_order, is_number, prior_of
 from suffice.families.protocol.family import Array, as_numbers
 from suffice.remedies import score_by
 from suffice.statistics import Counts, Statistics
@@ -53,7 +53,9 @@ class Dirichlet(Prior):
            [9., 1.]])
     """
 
-    file_type: ClassVar[str] = "Dirichlet"
+    word = "dirichlet"
+    types = ("Dirichlet",)
+    after_colon = ("alpha", float)
 
     alpha: Any = 1.0
 
@@ -73,21 +75,16 @@ class Dirichlet(Prior):
         """Whether the rows of a table have counts of their own."""
         return isinstance(self.alpha, tuple) and any(isinstance(part, tuple) for part in self.alpha)
 
+    @property
     def table_form(self) -> tuple[int, float] | None:
         return (2, float(self.alpha)) if type(self) is Dirichlet and self.is_number else None
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
         if not all_finite(child, parents):
             return None
         if self.is_number:
             return _imagined_counts(child, parents, self.alpha)
-        return self._table(child, parents) if self.is_table else same_rows(self._row(child), (*parents, child))
-
-    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
-        """The imagined counts; of rows that are all alike only where there is data, if that is known."""
-        if seen is None or self.is_number or self.is_table or not all_finite(child, parents):
-            return self.imagine(child, parents)
-        return same_rows(self._row(child), (*parents, child), seen)
+        return self._table(child, parents) if self.is_table else same_rows(self._row(child), (*parents, child), seen)
 
     def _row(self, child: Variable) -> Array:
         row = in_order(self.alpha, child, "a vector of pseudo-counts")
@@ -154,9 +151,10 @@ class K2(Prior):
     """
 
     form: ClassVar[int] = 2
-    file_type: ClassVar[str] = "K2"
+    word = "k2"
+    types = ("K2",)
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
         return _imagined_counts(child, parents, 1.0)
 
 
@@ -169,14 +167,16 @@ class BDeu(Prior):
     """
 
     form: ClassVar[int] = 1
-    file_type: ClassVar[str] = "BDeu"
+    word = "bdeu"
+    types = ("BDeu",)
+    after_colon = ("ess", float)
 
     ess: float = 1.0
 
     def __post_init__(self) -> None:
         check_positive("the equivalent sample size of BDeu", self.ess)
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
         cells = n_configurations(v for v in (*parents, child) if isinstance(v, Finite))
         return _imagined_counts(child, parents, self.ess / cells)
 
@@ -192,24 +192,22 @@ class BDs(Prior):
     BDs(ess=10)
     """
 
-    ess: float = 1.0
-
+    word = "bds"
+    after_colon = ("ess", float)
     form: ClassVar[int] = 3
     needs_data: ClassVar[bool] = True
+
+    ess: float = 1.0
 
     def __post_init__(self) -> None:
         check_positive("the equivalent sample size of BDs", self.ess)
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
-        raise FitError(
-            f"BDs imagines rows only where the data has some: it is a score, {score_by('Evidence(BDs(1))', 'bds:1')}, and no "
-            f"prior; fit with BDeu"
-        )
-
-    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
-        """The imagined counts, given where there are real ones."""
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
         if seen is None:
-            return self.imagine(child, parents)
+            raise FitError(
+                f"BDs imagines rows only where the data has some: it is a score, {score_by('Evidence(BDs(1))', 'bds:1')}, and no "
+                f"prior; fit with BDeu"
+            )
         if not isinstance(seen, Counts) or not isinstance(child, Finite):
             return None
         keys, _ = seen.listed()
@@ -221,7 +219,7 @@ class BDs(Prior):
 class Several(Prior):
     """Several priors: the first that speaks for a family is heard."""
 
-    file_type: ClassVar[str] = "Several"
+    types = ("Several",)
 
     priors: tuple[Any, ...]
 
@@ -242,7 +240,7 @@ class Several(Prior):
         for part in self.priors:
             parts.append(part.choose(variables, left, statistics))
             bound = parts[-1].bind(variables, statistics)
-            left = [node for node in left if bound.believe(*node[:2]) is None]
+            left = [node for node in left if bound.imagine(*node[:2]) is None]
         return Several(tuple(parts))
 
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Several:
@@ -255,11 +253,9 @@ class Several(Prior):
     def from_dict(cls, d: Mapping[str, Any]) -> Prior:
         return Several(tuple(map(prior_of, d["priors"])))
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
-        return _first(p.imagine(child, parents) for p in self.priors)
-
-    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
-        return _first(p.believe(child, parents, seen) for p in self.priors)
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
+        answers = (p.imagine(child, parents, seen) for p in self.priors)
+        return next((a for a in answers if a is not None), None)
 
 
 @dataclass(frozen=True)
@@ -271,7 +267,7 @@ class PriorsByNode(Prior):
     Dirichlet(alpha=(3.0, 1.0))
     """
 
-    file_type: ClassVar[str] = "ByNode"
+    types = ("ByNode",)
 
     priors: Mapping[str, Any]
 
@@ -306,15 +302,10 @@ class PriorsByNode(Prior):
     def from_dict(cls, d: Mapping[str, Any]) -> Prior:
         return PriorsByNode({n: prior_of(p) for n, p in d["priors"].items()})
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
-        return self._heard(child, self.priors[child.name].imagine(child, parents)) if child.name in self.priors else None
-
-    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
-        return self._heard(child, self.priors[child.name].believe(child, parents, seen)) if child.name in self.priors else None
-
-    def _heard(self, child: Variable, answer: Any) -> Any:
-        if answer is None:
-            own = self.priors[child.name]
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
+        own = self.priors.get(child.name)
+        answer = None if own is None else own.imagine(child, parents, seen)
+        if answer is None and own is not None:
             raise FitError(
                 f"{type(own).__name__}, given as the prior of {child.name!r}, says nothing about a {_kind(child)} with its "
                 "parents: pseudo-counts are for tables, NormalInverseGamma, BGe and KnownVariance for numbers, Gamma for counts, "
@@ -341,10 +332,6 @@ def _of_node(node: str, given: Any) -> Any:
     return _checked(given)
 
 
-def _first(answers: Iterable[Any]) -> Any:
-    return next((a for a in answers if a is not None), None)
-
-
 @dataclass(frozen=True)
 class Written(Prior):
     """A prior that is written elsewhere, with no more than `bind` and `imagine`."""
@@ -354,7 +341,7 @@ class Written(Prior):
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Written:
         return Written(self.prior.bind(variables, statistics))
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
         return self.prior.imagine(child, parents)
 
 
@@ -396,7 +383,7 @@ def _checked(prior: object) -> Prior:
         return PriorsByNode(prior)
     if is_parameter_prior(prior):
         return ParameterPrior.of(prior)
-    if not (hasattr(prior, "bind") and hasattr(prior, "imagine")):
+    if not isinstance(prior, Imagining):
         raise FitError(
             f"{prior!r} is not a prior; use Dirichlet, K2, BDeu, BDe, NormalInverseGamma, BGe or Gamma, or pseudo-counts "
             "by node, {'x': [9, 1]}"

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from suffice.display import Rows, Tabular
 from suffice.errors import FitError, ModelError, SufficeError
 from suffice.families.protocol.plain_numbers import array_of, flat
+from suffice.registry import Named
 from suffice.remedies import BDEU, argument, of_python
 from suffice.statistics import Request, Statistics
 from suffice.statistics.configurations import checked_cells, n_configurations, sizes
@@ -26,11 +27,8 @@ from suffice.variables import Finite, Variable
 Array = npt.NDArray[np.float64]
 Columns = Mapping[str, npt.NDArray[Any]]
 
-CPDS: dict[str, type[Cpd]] = {}
-"""Distributions by what they are called in files; each class that says what it is called is here once it is defined."""
 
-
-class Cpd(Tabular):
+class Cpd(Named, Tabular):
     """p(child | parents): parameters and the questions they answer.
 
     The parameters of tables, Gaussians and rates are `arrays` with an axis for each finite parent, in their order; a regression
@@ -43,8 +41,7 @@ class Cpd(Tabular):
     seen: Any = None
     imagined: Any = None
 
-    types: ClassVar[tuple[str, ...]] = ()
-    """What it is called in files."""
+    listed_in = "cpds"
     children: ClassVar[Any] = Variable
     """What its child is."""
     arrays: ClassVar[tuple[str, ...]] = ()
@@ -64,9 +61,6 @@ class Cpd(Tabular):
 
         def __getattr__(self, name: str) -> Any:
             """What only some kinds of distributions have: `probs`, `coefficients`, `variance`, ..."""
-
-    def __init_subclass__(cls) -> None:
-        CPDS.update(dict.fromkeys(cls.__dict__.get("types", ()), cls))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for value in state.values():  # arrays come out of a pickle writeable

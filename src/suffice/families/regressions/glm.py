@@ -40,7 +40,8 @@ from suffice.families.regressions.glm_sums import Maximum as Maximum
 from suffice.families.regressions.glm_sums import Regressors as Regressors
 from suffice.families.regressions.glm_sums import Summary as Summary
 from suffice.families.regressions.glm_sums import Sums as Sums
-from suffice.families.regressions.regression_cpd import REGRESSIONS, RegressionCpd
+from suffice.families.regressions.regression_cpd import RegressionCpd
+from suffice.registry import Named
 from suffice.statistics import Request
 from suffice.variables import Finite, Real, Variable
 
@@ -48,16 +49,17 @@ MAX_PARAMETERS = 4096
 """No regression has more parameters than this: its Hessian is 128 MiB."""
 
 
-class Glm(EmSteps):
+class Glm(Named, EmSteps):
     """What all regressions have in common. `offset` names a parent that adds to η as it is, `trials` one that counts them."""
+
+    listed_in = "regressions"
+    after_colon = ("ridge", float)
 
     ridge: float
 
     iterative: ClassVar[bool] = True
     kind: ClassVar[type]
     words: ClassVar[str]
-    file_type: ClassVar[str] = "regression"
-    """What it is called in files."""
     level_field: ClassVar[str] = "intercept"
     level_words: ClassVar[str] = "intercept"
     canonical: ClassVar[bool] = True
@@ -76,10 +78,6 @@ class Glm(EmSteps):
     """Whether it can be learned row by row: `suffice.learning.complete.lms`."""
     offset: Any = None
     trials: Any = None
-
-    def __init_subclass__(cls) -> None:
-        if "words" in cls.__dict__:
-            REGRESSIONS[cls.__name__] = cls
 
     def __post_init__(self) -> None:
         if not (isinstance(self.ridge, (int, float)) and 0.0 <= self.ridge < np.inf):

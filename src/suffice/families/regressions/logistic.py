@@ -80,7 +80,8 @@ class Logistic(OfStates):
     ridge: float = 0.0
 
     lost: ClassVar[str] = "its log-odds would be infinite; leave the state out"
-    file_type: ClassVar[str] = "logistic"
+    word = "logistic"
+    types = ("logistic",)
     words: ClassVar[str] = "logistic regression"
     by_lms: ClassVar[bool] = True
     sure: ClassVar[bool] = True

@@ -45,8 +45,9 @@ class ProportionalOdds(OfStates):
 
     ordered: ClassVar[bool] = True
     lost: ClassVar[str] = "its cut points would be infinite or equal; leave the state out"
-    file_type: ClassVar[str] = "ordinal"
     level_field: ClassVar[str] = "cut_points"
+    word = "ordinal"
+    types = ("ordinal",)
     words: ClassVar[str] = "proportional odds regression"
     level_words: ClassVar[str] = "intercept, its cut points,"
 

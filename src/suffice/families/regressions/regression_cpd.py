@@ -20,11 +20,9 @@ from suffice.families.parameter_draws import Coefficients
 from suffice.families.protocol.family import Array, Columns, Cpd, Interval
 from suffice.families.protocol.plain_numbers import array_of, numbers
 from suffice.families.regressions.fitted import Fitted, coefficient_table, needs_rows
+from suffice.registry import find_type, type_of
 from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite, Variable
-
-REGRESSIONS: dict[str, Any] = {}
-"""The families of regressions by name; each is here once it is defined."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -267,13 +265,12 @@ class RegressionCpd(Cpd):
     def to_dict(self) -> dict[str, Any]:
         """The regression as plain values: those of states are called by their family, others name it with its options."""
         family, level = self.family, self.theta[self.layout.levels]
-        if REGRESSIONS.get(type(family).__name__) is not type(family):
-            raise FormatError(f"the regression {type(family).__name__} of {self.child.name!r} cannot be written to a file")
+        name = type_of(family)
         fitted = None if self.fitted is None else self.fitted.to_dict()
         rest = {"coefficients": numbers(self.coefficients), "centre": numbers(self.centre), "fitted": fitted}
-        if family.file_type != "regression":
-            return {"type": family.file_type, family.level_field: numbers(level), **rest, "ridge": family.ridge}
-        named = {"family": type(family).__name__, "options": asdict(family)}
+        if name in self.types:
+            return {"type": name, family.level_field: numbers(level), **rest, "ridge": family.ridge}
+        named = {"family": name, "options": asdict(family)}
         own = {"intercept": float(self.theta[0]), "terms": list(self.terms), "dispersion": self.dispersion}
         return {"type": "regression", **named, **own, **rest}
 
@@ -282,10 +279,11 @@ class RegressionCpd(Cpd):
         """What `to_dict` wrote; older files have neither centre nor fit."""
         if d["type"] != "regression" and not isinstance(child, Finite):
             raise FormatError(f"the CPD of {child.name!r} is {d['type']!r}, which does not fit {child!r}")
-        if d["type"] == "regression" and d["family"] not in REGRESSIONS:
-            raise FormatError(f"the regression {d['family']!r} of {child.name!r} is not known")
-        by_type = {f.file_type: f for f in REGRESSIONS.values()}
-        family = REGRESSIONS[d["family"]](**d["options"]) if d["type"] == "regression" else by_type[d["type"]](float(d["ridge"]))
+        name, options = (d["family"], d["options"]) if d["type"] == "regression" else (d["type"], {"ridge": float(d["ridge"])})
+        kind = find_type("regressions", name)
+        if kind is None:
+            raise FormatError(f"the regression {name!r} of {child.name!r} is not known")
+        family = kind(**options)
         family.check_child(child)
         names = terms(family.regressors(parents))
         if tuple(d.get("terms", names)) != names:

@@ -52,6 +52,8 @@ class Linear(OnePredictor):
     normal: ClassVar[bool] = True
     closes: ClassVar[bool] = True
     dispersed: ClassVar[bool] = True
+    word = "linear"
+    types = ("Linear",)
     words: ClassVar[str] = "linear regression"
     by_lms: ClassVar[bool] = True
 
@@ -123,6 +125,8 @@ class Probit(OfStates, OnePredictor):
 
     response: ClassVar[int] = 2
     canonical: ClassVar[bool] = False
+    word = "probit"
+    types = ("Probit",)
     words: ClassVar[str] = "probit regression"
     lost: ClassVar[str] = "its probability would be 0; leave the node or the state out"
 
@@ -180,6 +184,8 @@ class BinomialLogit(_OfCounts):
         return own if self.trials is None else replace(own, trials=names[self.trials])
 
     response: ClassVar[int] = 1
+    word = "binomial"
+    types = ("BinomialLogit",)
     words: ClassVar[str] = "binomial regression, logit link"
     by_lms: ClassVar[bool] = True
 
@@ -264,6 +270,8 @@ class PoissonLog(_Counts):
 
     response: ClassVar[int] = 3
     closes: ClassVar[bool] = True
+    word = "poisson"
+    types = ("PoissonLog",)
     words: ClassVar[str] = "Poisson regression, log link"
     by_lms: ClassVar[bool] = True
 
@@ -311,6 +319,8 @@ class NegativeBinomialLog(_Counts):
     response: ClassVar[int] = 6
     canonical: ClassVar[bool] = False
     profiled: ClassVar[bool] = True
+    word = "negative-binomial"
+    types = ("NegativeBinomialLog",)
     words: ClassVar[str] = "negative binomial regression, log link"
 
     def of_shape(self, what: Any, at: Regressors, theta: Array, shape: float, columns: Columns, weights: Array | None) -> Any:
@@ -415,6 +425,8 @@ class GammaLog(_Gamma, _LogLink):
     response: ClassVar[int] = 4
     canonical: ClassVar[bool] = False
     dispersed: ClassVar[bool] = True
+    word = "gamma-log"
+    types = ("GammaLog",)
     words: ClassVar[str] = "gamma regression, log link"
 
     def level(self, theta: Array) -> float:
@@ -433,6 +445,8 @@ class GammaInverse(_Gamma):
 
     response: ClassVar[int] = 5
     dispersed: ClassVar[bool] = True
+    word = "gamma-inverse"
+    types = ("GammaInverse",)
     words: ClassVar[str] = "gamma regression, inverse link"
 
     def link(self, mean: float) -> float:

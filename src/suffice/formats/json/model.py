@@ -46,7 +46,6 @@ from suffice.formats.json.parts import (
     with_distributions,
 )
 from suffice.graphs import Dag
-from suffice.models import bde as bde  # can be read
 from suffice.models.networks import BayesNet
 from suffice.models.parts.sharing import alike, seen_together, shared_in
 from suffice.statistics.file import variable_from_dict, variable_to_dict

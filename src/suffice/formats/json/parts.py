@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from suffice.errors import FormatError, SufficeError
-from suffice.families import all_kinds as all_kinds
 from suffice.families import family_of
 from suffice.families.chosen.exponential_node import ExponentialNode
-from suffice.families.chosen.node_kinds import KINDS, distribution_of
+from suffice.families.chosen.node_kinds import distribution_of
 from suffice.families.priors.priors import Prior
-from suffice.families.protocol.family import CPDS, Cpd
+from suffice.families.protocol.family import Cpd
 from suffice.families.protocol.plain_numbers import array_of as array_of
 from suffice.families.protocol.plain_numbers import flat as flat
 from suffice.families.protocol.plain_numbers import numbers as numbers
+from suffice.registry import find, find_type
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.statistics.file import checked, derived_from_dict, derived_to_dict
@@ -73,7 +73,7 @@ def with_distributions(variables: Mapping[str, Variable], cpds: Mapping[str, Any
     result = dict(variables)
     for name, d in cpds.items():
         if name in result and d["type"] == "distribution":
-            if d["family"] not in KINDS or isinstance(result[name], Finite):
+            if find("distributions", d["family"]) is None or isinstance(result[name], Finite):
                 raise FormatError(f"the distribution {d['family']!r} of {name!r} is not known, or is not of numbers")
             result[name] = ExponentialNode(distribution_of(d["family"], d["constants"])).variable(name)
     return result
@@ -88,14 +88,16 @@ def cpd_from_dict(
     together: Any = None,
 ) -> Cpd:
     """The distribution that `Cpd.to_dict` wrote; `together` is what was seen of it where parameters are shared."""
-    kind = CPDS.get(d["type"])
+    kind = find_type("cpds", d["type"])
     if kind is None or not isinstance(child, kind.children):
         raise FormatError(f"the CPD of {child.name!r} is {d['type']!r}, which does not fit {child!r}")
     if kind.is_regression:
-        return kind.from_dict(d, child, parents, None, None)
+        regression: Cpd = kind.from_dict(d, child, parents, None, None)
+        return regression
     own: Any = None if statistics is None else statistics.answer(family_of(child, parents).needs(child, parents))
-    imagined: Any = None if prior is None else prior.believe(child, parents)
-    return kind.from_dict(d, child, parents, own if together is None else together, imagined)
+    imagined: Any = None if prior is None else prior.imagine(child, parents)
+    cpd: Cpd = kind.from_dict(d, child, parents, own if together is None else together, imagined)
+    return cpd
 
 
 def statistics_to_dict(statistics: Statistics) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from suffice.statistics import Counts, Moments
 def imagined_by(nodes: Mapping[str, NodeFamily], prior: Prior | None, how: Estimate) -> dict[str, Any]:
     """What the prior holds of each node; None where it says nothing, which is noted."""
     answers = {
-        n: None if prior is None or node.regression else prior.believe(node.child, node.parents) for n, node in nodes.items()
+        n: None if prior is None or node.regression else prior.imagine(node.child, node.parents) for n, node in nodes.items()
     }
     unspoken = [n for n, answer in answers.items() if answer is None]
     if prior is not None and unspoken:

@@ -34,6 +34,7 @@ from suffice.errors import FitError, Sentence, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.poisson import PoissonRates
+from suffice.families.priors.prior import imagined_rows
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Array, Cpd, Estimate
 from suffice.families.regression import NO_RESIDUAL, ROUNDING, regress
@@ -175,7 +176,7 @@ def imagined_moments(
     """What the prior says of each column, or None if it says nothing. `chained`: each has those before it as parents."""
     if prior is None:
         return None
-    said = [prior.imagine(v, [hidden, *(columns[:j] if chained else ())]) for j, v in enumerate(columns)]
+    said = [imagined_rows(prior, v, [hidden, *(columns[:j] if chained else ())]) for j, v in enumerate(columns)]
     every = np.arange(hidden.n_states)
     return tuple(s.at(every) for s in said) if all(isinstance(s, Moments) for s in said) else None
 

@@ -19,6 +19,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.errors import DataError, FitError, TooLarge, listed, nearest, note
 from suffice.families.categorical import Table as CategoricalTable
+from suffice.families.priors.prior import imagined_rows
 from suffice.families.priors.priors import Prior, Several
 from suffice.families.protocol.family import Array, Cpd, Estimate
 from suffice.incomplete.classes import ClassComponents, ClassParameters, ClassSums
@@ -174,7 +175,7 @@ class Table(NamedTuple):
         parts += [_tables(finite, hidden, bound, how)] if finite else []
         parts += [self._rates(counts, hidden, bound, how)] if counts else []
         alpha = _imagined_counts(bound, hidden)
-        silent = [v.name for v in self.variables.values() if bound.imagine(v, (hidden,)) is None]
+        silent = [v.name for v in self.variables.values() if imagined_rows(bound, v, (hidden,)) is None]
         silent += [hidden.name] if alpha is None else []
         if prior is not None and silent:
             note(f"the prior says nothing about {listed(silent)}: fitted by maximum likelihood")
@@ -193,7 +194,7 @@ class Table(NamedTuple):
         return made(names, shift, mean, root, how, kind.shared, variance, imagined)
 
     def _rates(self, columns: list[Count], hidden: Finite, prior: Prior, how: Estimate) -> Rates:
-        said = [prior.imagine(v, (hidden,)) for v in columns]
+        said = [imagined_rows(prior, v, (hidden,)) for v in columns]
         groups = [s.at(np.arange(1)) if isinstance(s, Moments) else None for s in said]
         events, rows = np.array([(0.0, 0.0) if g is None else (g.count[0] * g.mean[0, 0], g.count[0]) for g in groups]).T
         names, overall = tuple(v.name for v in columns), self._moments(columns)[0]
@@ -223,7 +224,7 @@ def _tables(columns: list[Finite], hidden: Finite, prior: Prior, how: Estimate) 
 
 
 def _imagined_counts(prior: Prior, child: Finite, *parents: Finite) -> Array | None:
-    said = prior.imagine(child, parents)
+    said = imagined_rows(prior, child, parents)
     return said.dense() if isinstance(said, Counts) else None
 
 

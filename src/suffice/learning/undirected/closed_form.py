@@ -65,7 +65,7 @@ def bound_prior(problem: UndirectedProblem) -> Any:
 def imagined_counts(prior: Any, problem: UndirectedProblem, scope: Names) -> Array:
     """What a prior imagines of the table of some variables."""
     own = [problem.variables[n] for n in scope]
-    imagined = prior.believe(own[-1], own[:-1])
+    imagined = prior.imagine(own[-1], own[:-1])
     if not isinstance(imagined, Counts):
         name = " and ".join(type(p).__name__ for p in prior.parts)
         raise FitError(f"{name} imagines no counts of {listed(scope)}: a prior of tables is {TABLE_PRIORS}")

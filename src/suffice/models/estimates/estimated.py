@@ -75,7 +75,7 @@ def estimated_nodes(
             unspoken += [name] if prior is not None else []
             continue
         family = family_of(child, parents)
-        imagined = None if prior is None else prior.believe(child, parents)
+        imagined = None if prior is None else prior.imagine(child, parents)
         if prior is not None and imagined is None:
             unspoken.append(name)
         seen = together[name] if name in together else statistics.answer(family.needs(child, parents))

@@ -313,7 +313,7 @@ class TiedPrior(Prior):
     Dirichlet(alpha=1)
     """
 
-    file_type: ClassVar[str] = "Tied"
+    types = ("Tied",)
 
     prior: Any
     ties: tuple[Tie, ...]
@@ -338,22 +338,14 @@ class TiedPrior(Prior):
         ties = tuple(Tie(tuple(tuple(map(str, family)) for family in families)) for families in d["families"])
         return TiedPrior(prior_of(d["prior"]), ties, tuple(map(prior_of, d["own"])))
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Statistic | None:
-        return self._said("imagine", child, parents)
-
-    def believe(self, child: Variable, parents: Sequence[Variable], seen: Statistic | None = None) -> Any:
-        """The same of a prior that is not conjugate, or looks where there is data: at the pooled statistics `seen` of a tie."""
-        return self._said("believe", child, parents, seen)
-
-    def _said(self, ask: str, child: Variable, parents: Sequence[Variable], *seen: Statistic | None) -> Statistic | None:
-        """What the prior says of the first node of a tie, under the names of this one."""
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
+        """What the prior says of the first node of a tie, under the names of this one; `seen` are the pooled statistics."""
         places = [i for i, tie in enumerate(self.ties) if child.name in tie.nodes]
         if not places or not self.own:
-            answer: Statistic | None = getattr(self.prior, ask)(child, parents, *seen)
-            return answer
+            return self.prior.imagine(child, parents, seen)
         tie, own = self.ties[places[0]], self.own[places[0]]
         first, *others = (_named(v, name) for v, name in zip((child, *parents), tie.families[0], strict=True))
-        said = getattr(own, ask)(first, others, *(s and tie.renamed(s, child.name, tie.nodes[0]) for s in seen))
+        said = own.imagine(first, others, seen and tie.renamed(seen, child.name, tie.nodes[0]))
         return None if said is None else tie.renamed(said, tie.nodes[0], child.name)
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from suffice.errors import FitError, nearest
 from suffice.scores import LogLikelihood
 from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.methods.method import Method
 from suffice.structure.problem import Outcome, Problem
 
 Array = npt.NDArray[np.float64]
@@ -24,7 +25,7 @@ NONE = -1
 
 
 @dataclass(frozen=True)
-class ChowLiu:
+class ChowLiu(Method):
     """The best tree (Chow & Liu 1968): each variable has at most one parent.
 
     An edge weighs what it adds to the score of its child. With `LogLikelihood` that is the number of rows times the mutual
@@ -38,6 +39,8 @@ class ChowLiu:
     >>> search(rows, method=ChowLiu()).dag.edges
     (('a', 'b'), ('b', 'c'))
     """
+
+    word = "chow-liu chow-liu-graph"
 
     root: str | None = None
 
@@ -60,7 +63,7 @@ class ChowLiu:
 
 
 @dataclass(frozen=True)
-class TAN:
+class TAN(Method):
     """Tree-augmented naive Bayes (Friedman, Geiger & Goldszmidt 1997, section 4): the target above all, and a tree below it.
 
     An edge j -> i of the tree weighs score(i | target, j) − score(i | target); with `LogLikelihood` that is the number of rows
@@ -73,6 +76,9 @@ class TAN:
     >>> found.trace[-1].what
     'tree below ill'
     """
+
+    word = "tan"
+    after_colon = ("target", str)
 
     target: str
 

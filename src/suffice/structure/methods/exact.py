@@ -16,6 +16,7 @@ from suffice.remedies import Remedy, name_of
 from suffice.structure.constraints.rules import Parents
 from suffice.structure.methods.branch_and_cut import BranchAndCut
 from suffice.structure.methods.hill_climb import check_number, climbed
+from suffice.structure.methods.method import Method
 from suffice.structure.methods.orders import AT_ONCE, MOST, Orders, best_of_all
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.scoring.parent_sets import ParentSets
@@ -37,7 +38,7 @@ SEEN = 0.3
 
 
 @dataclass(frozen=True)
-class Exact:
+class Exact(Method):
     """The best graph of all, proved, with at most `max_parents` parents; by default any number up to 8 variables, else 3.
 
     Up to 27 variables, and while 8 · 2^n bytes are at hand, by dynamic programming over all subsets of the variables (Silander &
@@ -52,6 +53,8 @@ class Exact:
     >>> found.dag, found.proved
     (Dag('moon; rain -> wet'), True)
     """
+
+    word = "exact"
 
     max_parents: int | None = None
     gap: float = 0.0

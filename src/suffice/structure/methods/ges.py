@@ -18,6 +18,7 @@ from suffice.graphs.paths import compelled, extension, meek
 from suffice.remedies import BY_BIC, score_by
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods.hill_climb import check_number
+from suffice.structure.methods.method import Method
 from suffice.structure.problem import Outcome, Problem
 
 Array = npt.NDArray[np.float64]
@@ -28,7 +29,7 @@ Ordered = dict[int, list[int]]
 
 
 @dataclass(frozen=True)
-class GES:
+class GES(Method):
     """Greedy equivalence search (Chickering 2002): inserts the edge that gains most, then deletes, one class at a time.
 
     The forward phase makes the valid Insert(X, Y, T) that gains most until none gains, the backward phase the valid
@@ -45,6 +46,8 @@ class GES:
     >>> found.dag, [step.what for step in found.trace]
     (Dag('moon; rain -> wet'), ['start', 'insert wet -> rain'])
     """
+
+    word = "ges"
 
     max_parents: int | None = None
     subset: int | None = None

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from suffice.errors import FitError
 from suffice.graphs import Dag
 from suffice.structure.constraints.rules import Parents, Rules, toggled
+from suffice.structure.methods.method import Method
 from suffice.structure.problem import Outcome, Problem
 
 ADD, DELETE, REVERSE = 0, 1, 2
@@ -29,7 +30,7 @@ NOWHERE = np.empty(0, np.uint64)
 
 
 @dataclass(frozen=True)
-class HillClimb:
+class HillClimb(Method):
     """Add, delete or reverse the edge that gains most until nothing gains (Heckerman, Geiger & Chickering 1995, section 7).
 
     The climb begins at `start` (anything that `Dag` takes), or else with the required edges only. With `restarts` it goes on: the
@@ -45,6 +46,8 @@ class HillClimb:
     >>> [step.what for step in found.trace]
     ['start', 'add wet -> rain']
     """
+
+    word = "hill-climb"
 
     max_parents: int | None = None
     restarts: int = 0
@@ -76,7 +79,7 @@ class HillClimb:
 
 
 @dataclass(frozen=True)
-class Tabu:
+class Tabu(Method):
     """Hill climbing that takes the best step even where it loses, to a graph that it has not just left (Glover 1989, 1990).
 
     The last `length` graphs are not gone back to. The search ends after `patience` steps in a row without a new best graph, and
@@ -87,6 +90,8 @@ class Tabu:
     >>> search(rows, method=Tabu()).dag
     Dag('moon; rain -> wet')
     """
+
+    word = "tabu"
 
     max_parents: int | None = None
     length: int = 100

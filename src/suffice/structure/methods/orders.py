@@ -20,6 +20,7 @@ from suffice.errors import FitError
 from suffice.iteration import Packed
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods.hill_climb import check_number, climbed
+from suffice.structure.methods.method import Method
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.scoring.local_scores import ScoreSource
 from suffice.structure.scoring.parent_sets import TIE, ParentSets
@@ -50,7 +51,7 @@ AT_ONCE = 16
 
 
 @dataclass(frozen=True)
-class Orders:
+class Orders(Method):
     """Iterated local search over orders, on all parent sets worth having: the default of `search`.
 
     Teyssier & Koller 2005 (UAI, pp. 584–590), with the insertion moves of Scanagatta, Corani & Zaffalon 2017 (PMLR 73, p. 1).
@@ -65,6 +66,8 @@ class Orders:
     >>> search(rows, method=Orders()).dag
     Dag('moon; rain -> wet')
     """
+
+    word = "orders"
 
     max_parents: int | None = 3
     rounds: int | None = None

@@ -15,6 +15,7 @@ from suffice.errors import FitError, GraphError, note
 from suffice.graphs import Cpdag, Dag
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods.hill_climb import HillClimb, check_number
+from suffice.structure.methods.method import Method
 from suffice.structure.methods.orientation import Majority, Orientation, Verdict, directed, possible, triples
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.tests.independence import IndependenceTest, suited
@@ -63,7 +64,7 @@ class Separations:
 
 
 @dataclass(frozen=True)
-class PC:
+class PC(Method):
     """Edges that no test separates, directed as far as the tests say: an equivalence class (Spirtes & Glymour 1991).
 
     This is PC-stable (Colombo & Maathuis 2014, JMLR 15, section 4): an edge x - y goes when x and y are independent (p > alpha)
@@ -90,6 +91,8 @@ class PC:
     >>> found.details.separated["moon", "rain"]
     Separation(given=(), p_value=1.0)
     """
+
+    word = "pc"
 
     alpha: float = 0.05
     test: IndependenceTest | None = None
@@ -229,7 +232,7 @@ def check_tests(alpha: float, max_condition: int | None) -> None:
 
 
 @dataclass(frozen=True)
-class MMHC:
+class MMHC(Method):
     """Max-min hill climbing (Tsamardinos, Brown & Aliferis 2006, Machine Learning 65): tests first, then the score.
 
     Each variable gets candidate neighbours by max-min parents and children: the one that is most dependent on it given the set
@@ -242,6 +245,8 @@ class MMHC:
     >>> search(rows, method=MMHC()).dag
     Dag('moon; rain -> wet')
     """
+
+    word = "mmhc"
 
     alpha: float = 0.05
     test: IndependenceTest | None = None

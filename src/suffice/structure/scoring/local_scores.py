@@ -225,7 +225,7 @@ def form_of(score: Any, weight: float) -> tuple[int, float, float] | None:
     """A score of tables as the kernels know it: kind, imagined rows, price of a parameter; None for any other."""
     if isinstance(score, Penalised):
         return 0, 0.0, score.price(weight)
-    form = score.prior.table_form() if type(score) is Evidence else None
+    form = score.prior.table_form if type(score) is Evidence else None
     return None if form is None else (*form, 0.0)
 
 

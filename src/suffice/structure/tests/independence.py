@@ -20,6 +20,7 @@ from suffice.engines.scan import scan
 from suffice.errors import FitError, listed, nearest
 from suffice.families.regression import COLLINEAR, too_large
 from suffice.libraries import sc
+from suffice.registry import Named
 from suffice.remedies import Remedy
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.variables import Finite, Variable
@@ -43,7 +44,7 @@ class Independence(NamedTuple):
     p_value: float
 
 
-class IndependenceTest:
+class IndependenceTest(Named):
     """What a test of x and y given others has to have: PC, MMHC and `independence_test` use one of your own like those here.
 
     `needs` says which statistic it wants, `test` gives its answer from that. `bind` may look at what the variables are.
@@ -57,6 +58,7 @@ class IndependenceTest:
     1.0
     """
 
+    listed_in = "tests"
     kinds: ClassVar[str] = ""
     """Of which variables it is, in the words of a refusal."""
 
@@ -117,6 +119,8 @@ class GSquared(TableTest):
     Independence(statistic=8.630..., df=1, p_value=0.0033...)
     """
 
+    word = "g2"
+
 
 @dataclass(frozen=True)
 class ChiSquared(TableTest):
@@ -125,6 +129,8 @@ class ChiSquared(TableTest):
     >>> independence_test({"x": ["a", "a", "b", "b"] * 5, "y": ["u", "u", "v", "u"] * 5}, "x", "y", test=ChiSquared())
     Independence(statistic=6.666..., df=1, p_value=0.0098...)
     """
+
+    word = "chi2"
 
     pearson: ClassVar[bool] = True
 
@@ -136,6 +142,8 @@ class MutualInformation(TableTest):
     >>> independence_test({"x": ["a", "b"] * 9, "y": ["u", "v"] * 9}, "x", "y", test=MutualInformation()).statistic
     0.693...
     """
+
+    word = "mi"
 
     def _reported(self, statistic: float, counts: Counts) -> float:
         total = float(counts.listed()[1].sum())
@@ -153,6 +161,8 @@ class FisherZ(IndependenceTest):
     >>> independence_test({"x": [1.0, 2.5, 3.0, 4.0, 5.5], "y": [2.0, 4.0, 3.5, 5.0, 4.5]}, "x", "y", test=FisherZ())
     Independence(statistic=1.696..., df=None, p_value=0.089...)
     """
+
+    word = "fisher-z"
 
     kinds: ClassVar[str] = "numbers, not finite variables such as"
 
@@ -191,6 +201,8 @@ class LikelihoodRatio(IndependenceTest):
     >>> answer == independence_test(rows, "mood", "dose"), answer.p_value < 0.05
     (True, True)
     """
+
+    word = "likelihood-ratio"
 
     numbers: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
     """Which variables are numbers: filled by `bind`."""

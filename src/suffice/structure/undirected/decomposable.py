@@ -59,6 +59,8 @@ class Decomposable(GraphMethod):
     (-133.32, 13.396)
     """
 
+    word = "decomposable"
+
     score: Any = None
     max_clique: int | None = None
     start: Any = None

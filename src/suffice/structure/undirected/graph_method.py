@@ -12,6 +12,7 @@ from suffice.errors import FitError, GraphError
 from suffice.remedies import Remedy
 from suffice.structure.constraints.constraints import Constraints
 from suffice.structure.constraints.rules import Rules
+from suffice.structure.methods.method import Method
 from suffice.variables import Variable
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from suffice.structure.results.plan import Work
 
 
-class GraphMethod:
+class GraphMethod(Method):
     """A method whose edges have no direction.
 
     An edge of `Forbid`, `Require` and `Adjacent`, and a name of `Candidates`, then speaks of both directions; what speaks of a

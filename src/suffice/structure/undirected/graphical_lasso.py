@@ -70,6 +70,8 @@ class GraphicalLasso(GraphMethod):
     ((('a', 'b'),), True)
     """
 
+    word = "glasso"
+
     penalty: Any = None
     select: Any = EBIC()  # noqa: RUF009 - a frozen value
     n_penalties: int = 20

@@ -79,6 +79,8 @@ class Neighbourhoods(GraphMethod):
     (('a', 'b'),)
     """
 
+    word = "neighbourhoods"
+
     penalty: Any = None
     select: Any = EBIC()  # noqa: RUF009 - a frozen value
     n_penalties: int = 20

@@ -106,6 +106,9 @@ class EBIC(GraphPosterior):
     1.3863
     """
 
+    word = "ebic"
+    after_colon = ("gamma", float)
+
     gamma: float = 0.5
     score: Any = field(default=BIC(), init=False, repr=False)
     prior: StructurePrior = field(default=EdgePrice(0.5), init=False, repr=False)

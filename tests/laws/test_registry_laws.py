@@ -1,0 +1,129 @@
+"""Laws of the registry, and of priors, scores, tests and commands over it: what is listed there can be said, read and written."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import suffice as sf
+from suffice import registry
+from suffice.families.hierarchical.hierarchical import PartialPooling, Pool
+from suffice.families.priors.conjugate import ParameterPrior
+from suffice.families.priors.prior import prior_of
+from suffice.families.priors.priors import PriorsByNode, Several
+from suffice.formats.json.model import prior_from_dict, prior_to_dict
+from suffice.models.parts.sharing import Tie, TiedPrior
+from tests.oracles import random_rows
+
+U, W = sf.Finite("u", ["a", "b"]), sf.Finite("w", ["p", "q", "r"])
+KINDS = {kind: registry.every(kind) for kind in registry.PLACES}
+NETWORK = sf.BayesNet("u; w", {"u": [0.5, 0.5], "w": [0.2, 0.3, 0.5]}, [U, W])
+PRIORS: list[Any] = [
+    sf.BDeu(2),
+    sf.BDs(1),
+    sf.K2(),
+    sf.Dirichlet(0.5),
+    sf.Dirichlet({"p": 1.0, "q": 2.0, "r": 3.0}),
+    sf.HierarchicalDirichlet({"w": 4.0}, {"w": None}),
+    sf.LogisticNormal(variance=2.0),
+    sf.NormalInverseGamma(2.0, mean={"x": 1.0}),
+    sf.BGe(2.0),
+    sf.Gamma(2.0, 1.0),
+    sf.KnownVariance(1.0, 0.0, 2.0),
+    sf.Conjugate(2.0, [0.5]),
+    ParameterPrior("Beta", (1.0, 2.0)),
+    sf.BDe(NETWORK, 3),
+    Several((sf.BDeu(1), sf.BGe())),
+    PriorsByNode({"w": [1.0, 2.0, 3.0], "u": sf.K2()}),
+    PartialPooling((Pool((("w", "u"),), "u"),), 3.0, sf.BDeu(1)),
+    TiedPrior(sf.BDeu(1), (Tie((("w", "u"), ("v", "u"))),), (sf.BDeu(1),)),
+]
+SCORES = ["bic", "aic", "loglik", "ebic"]
+
+
+def words_in(kind: str) -> list[tuple[str, str]]:
+    return [(module, word) for module, words in registry.PLACES[kind].items() for word in words.split()]
+
+
+@pytest.mark.parametrize("kind", registry.PLACES)
+def test_a_word_is_where_the_table_says_and_no_other_is_left_out(kind: str) -> None:
+    own = {word: piece for word, piece in KINDS[kind].items() if piece.__module__.startswith("suffice.")}
+    assert {word: piece.__module__ for word, piece in own.items() if (kind, word) in registry._words} == {
+        word: f"suffice.{module}" for module, word in words_in(kind)
+    }
+    for word, piece in own.items():
+        assert kind == "commands" or word in (*piece.word.split(), *piece.types)
+        assert registry.find(kind, word) is piece or registry.find_type(kind, word) is piece
+
+
+def test_two_things_cannot_have_one_word() -> None:
+    with pytest.raises(sf.SufficeError, match=r"Twin has the word 'bdeu' of .*\.BDeu, among priors: give it another"):
+        type("Twin", (sf.BDeu,), {"word": "bdeu"})
+    assert registry.find("priors", "bdeu") is sf.BDeu
+
+
+def test_every_prior_and_score_is_here() -> None:
+    assert {type(prior) for prior in PRIORS} == set(KINDS["priors"].values())
+    assert set(SCORES) == set(KINDS["scores"])
+
+
+@pytest.mark.parametrize("prior", [p for p in PRIORS if p.types], ids=lambda p: type(p).__name__)
+def test_priors_are_read_as_they_were_written(prior: Any) -> None:
+    assert prior_from_dict(json.loads(json.dumps(prior_to_dict(prior)))) == prior
+
+
+@pytest.mark.parametrize("prior", [p for p in PRIORS if type(p) is not TiedPrior], ids=lambda p: type(p).__name__)
+def test_a_prior_says_nothing_of_what_it_does_not_know_or_adds_to_what_is_seen(prior: Any) -> None:
+    """Three methods, whoever asks: chosen and bound it imagines None, a belief, or a statistic that adds to the one seen."""
+    rows = sf.scan(random_rows(0, 60), variables={"u": ["a", "b"], "w": ["p", "q", "r"]})
+    seen = sf.gather(rows, "u -> w; x -> y")
+    variables = {n: seen.variables[n] for n in ("u", "w", "x", "y")}
+    nodes = [(W, [U], seen.counts(["u", "w"]))]
+    bound = prior.choose(variables, nodes, seen).bind(variables, seen)
+    for child, parents, own in (("w", ["u"], seen.counts(["u", "w"])), ("y", ["x"], seen.moments((), ["x", "y"]))):
+        said = bound.imagine(variables[child], [variables[p] for p in parents], own)
+        if said is not None and hasattr(said, "total"):
+            assert (own + said).total >= own.total
+
+
+def test_a_prior_that_names_no_type_is_not_written() -> None:
+    class Own(sf.BDeu):
+        pass
+
+    with pytest.raises(sf.SufficeError, match="a prior of the type Own cannot be written"):
+        Own(1).to_dict()
+    with pytest.raises(sf.SufficeError, match="a prior of the type 'Nobody' is not known"):
+        prior_of({"type": "Nobody"})
+
+
+@pytest.mark.parametrize("word", SCORES)
+def test_a_score_is_the_sum_over_nodes_and_weights_are_rows(word: str) -> None:
+    score, rows = KINDS["scores"][word](), random_rows(1, 50)
+    weights = np.random.default_rng(0).integers(1, 4, 50)
+    repeated = {k: np.repeat(v, weights) for k, v in rows.items()}
+    for graph in ("u -> w", "x -> y; u -> y"):
+        by_node = sf.score(graph, rows, score, by_node=True)
+        assert sf.score(graph, rows, score) == pytest.approx(sum(by_node.values()), rel=1e-12)
+        weighted = sf.score(graph, sf.scan({**rows, "n": weights.astype(float)}, weights="n"), score)
+        assert weighted == pytest.approx(sf.score(graph, repeated, score), rel=1e-9)
+
+
+@pytest.mark.parametrize("word", KINDS["tests"])
+def test_a_test_of_independence_is_the_same_both_ways(word: str) -> None:
+    rows, test = random_rows(2, 80), KINDS["tests"][word]()
+    x, y = ("x", "y") if word == "fisher-z" else ("u", "w")
+    one, other = (sf.independence_test(rows, *pair, test=test) for pair in ((x, y), (y, x)))
+    assert one.p_value == pytest.approx(other.p_value, rel=1e-9)
+    assert 0.0 <= one.p_value <= 1.0
+
+
+@pytest.mark.parametrize("word", KINDS["commands"])
+def test_a_command_explains_itself(run: Any, word: str) -> None:
+    code, out, _ = run(word, "--help")
+    assert code == 0
+    assert len(out.splitlines()) > 3
+    assert not re.search(f"<({'|'.join(registry.PLACES)})>", out)
