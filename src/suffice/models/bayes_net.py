@@ -12,7 +12,7 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular
 from suffice.engines.scan import is_spark_frame, scan
-from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, word_of
+from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import DataError, MissingCells, ModelError, counted, nearest
 from suffice.families.gathering.gathering import gather
 from suffice.families.priors.priors import Prior
@@ -210,7 +210,7 @@ class BayesNet(Provenance, Tabular, Answering):
 
         if is_spark_frame(rows):
             return log_prob_on_spark(self, rows, unknown)  # type: ignore[no-any-return]
-        if word_of(unknown) == "missing" or self._hides_columns(rows):
+        if checked_unknown(unknown) == Missing() or self._hides_columns(rows):
             return observed_log_prob(self, rows, unknown)
         return log_prob_in_rows(self, self.rows(rows))
 

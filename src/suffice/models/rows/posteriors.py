@@ -34,7 +34,7 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.scan import scan
-from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, word_of
+from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import DataError, ModelError, TooLarge, listed, nearest, note
 from suffice.incomplete import rows as in_rows
 from suffice.incomplete.rows import CELLS, Densities, NotFinite, RowEvidence, RowFactor, TargetMoments, in_parts
@@ -270,7 +270,7 @@ def _rows(bn: BayesNet, data: Any, unknown: Refuse | Missing = REFUSE) -> Data:
     """The columns of the data that are nodes, read as the network's variables."""
     opened = scan(data)
     variables = dict(present(bn, opened.columns))
-    return opened.with_variables(variables, word_of(unknown)).take(variables)
+    return opened.with_variables(variables, checked_unknown(unknown)).take(variables)
 
 
 class Places:

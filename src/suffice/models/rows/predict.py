@@ -27,7 +27,7 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import is_spark_frame, rows_of
-from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, word_of
+from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import ModelError, TooLarge, counted, listed, nearest, note
 from suffice.incomplete.rows import RowEvidence, best
 from suffice.inference.finite.network import NONE
@@ -188,7 +188,7 @@ def predictions(
 ) -> Iterator[Prediction]:
     """The rows, block by block, in their order; no more of them than a few blocks are held at any time."""
     variables = {n: v for n, v in present(bn, data.columns).items() if n != target}
-    data = data.with_variables(variables, word_of(unknown)).take(variables)
+    data = data.with_variables(variables, checked_unknown(unknown)).take(variables)
     step = _step(bn, target, method, seed, keep, interval, draws)
     rows: defaultdict[str, Places] = defaultdict(Places)
     # Rows of which no cell matters must still be counted.
