@@ -14,7 +14,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0"
+from suffice.version import VERSION
+
+__version__ = VERSION
 
 _NAMES = {
     "engines.data": "Data",

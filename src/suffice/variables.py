@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from suffice.earlier import tell_of_argument
 from suffice.errors import SchemaError, listed, nearest
 
 LIST = "\x1f"
@@ -199,37 +200,37 @@ MAX_BINS = 10_000
 class Bins:
     """A declaration: cut this column of numbers into intervals.
 
-    `Bins(5)` cuts at quantiles; `Bins(5, method="width")` into equal widths; `Bins([18, 65])` at the points given;
-    `Bins(method="mdl", target="ill")` where the description length of the finite column `ill` says so
-    (Fayyad & Irani 1993). Intervals are closed on the left: `[18, 65)`.
+    `Bins(5)` cuts at quantiles; `Bins(5, width=True)` into equal widths; `Bins([18, 65])` at the points given;
+    `Bins(target="ill")` where the description length of the finite column `ill` says so (MDL; Fayyad & Irani 1993). Intervals
+    are closed on the left: `[18, 65)`.
 
     >>> Bins([18, 65]).finite("age", [18, 65])
     Finite('age', ['<18', '[18,65)', '>=65'], cuts=[18.0, 65.0])
     """
 
     how: int | tuple[float, ...] | None = None
-    method: str = "quantile"
     target: str | None = None
+    width: bool = False
 
-    def __init__(self, how: int | Iterable[float] | None = None, method: str | None = None, target: str | None = None) -> None:
+    def __init__(
+        self, how: int | Iterable[float] | None = None, method: object = None, target: str | None = None, *, width: bool = False
+    ) -> None:
         if isinstance(how, (str, float)):
             raise SchemaError(f"bins are a whole number of them or a list of cut points: Bins(5), Bins([18, 65]); not {how!r}")
         if how is not None and not isinstance(how, (int, np.integer)):
             how = checked_cuts(how, None)
-        method = method or ("points" if isinstance(how, tuple) else "mdl" if how is None else "quantile")
+        if method is not None:
+            width = bins_by(method, how, target)
         object.__setattr__(self, "how", int(how) if isinstance(how, (int, np.integer)) else how)
-        object.__setattr__(self, "method", method)
         object.__setattr__(self, "target", target)
-        if method not in ("quantile", "width", "mdl", "points"):
-            raise SchemaError(f"bins are cut by 'quantile', 'width' or 'mdl', or at points that you give; not {method!r}")
-        if method in ("quantile", "width") and (not isinstance(self.how, int) or not 2 <= self.how <= MAX_BINS):
-            raise SchemaError(f"{method} bins need their number, from 2 to {MAX_BINS:,}: Bins(5), not {how!r}")
-        if method == "points" and not isinstance(self.how, tuple):
-            raise SchemaError("bins at points need the points: Bins([18, 65])")
-        if method == "mdl" and (target is None or how is not None):
-            raise SchemaError(
-                "mdl bins need the finite column they should tell apart and nothing else: Bins(method='mdl', target='ill')"
-            )
+        object.__setattr__(self, "width", width)
+        if width and not isinstance(self.how, int):
+            raise SchemaError(f"width bins need their number, from 2 to {MAX_BINS:,}: Bins(5, width=True), not {how!r}")
+        if isinstance(self.how, int) and not 2 <= self.how <= MAX_BINS:
+            kind = "width" if width else "quantile"
+            raise SchemaError(f"{kind} bins need their number, from 2 to {MAX_BINS:,}: Bins(5), not {how!r}")
+        if (self.how is None) != (target is not None):
+            raise SchemaError("mdl bins need the finite column they should tell apart and nothing else: Bins(target='ill')")
 
     def finite(self, name: str, cuts: Iterable[float]) -> Finite:
         """The variable that these cuts make of a column."""
@@ -239,6 +240,19 @@ class Bins:
         words = [_number_text(c) for c in points]
         inner = [f"[{a},{b})" for a, b in pairwise(words)]
         return Finite(name, [f"<{words[0]}", *inner, f">={words[-1]}"], cuts=points)
+
+
+def bins_by(method: object, how: object, target: str | None) -> bool:
+    """Whether bins are of equal widths, by the word that 0.1 took for it; what it took for another is refused."""
+    if method not in ("quantile", "width", "mdl", "points"):
+        raise SchemaError(f"bins are cut by 'quantile', 'width' or 'mdl', or at points that you give; not {method!r}")
+    if method == "points" and not isinstance(how, tuple):
+        raise SchemaError("bins at points need the points: Bins([18, 65])")
+    if (method == "mdl") != (how is None):
+        raise SchemaError("mdl bins need the finite column they should tell apart and nothing else: Bins(target='ill')")
+    now = {"width": "Bins(5, width=True)", "mdl": "Bins(target='ill')", "quantile": "Bins(5)", "points": "Bins([18, 65])"}
+    tell_of_argument(f"Bins(method={method!r})", now[str(method)])
+    return method == "width"
 
 
 def checked_cuts(cuts: Iterable[float], name: str | None) -> tuple[float, ...]:

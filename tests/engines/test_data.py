@@ -362,9 +362,9 @@ def test_bins() -> None:
         scan(cells, {"x": data.schema["x"], "w": Real}).take(["x"]).sample(10**9).columns["x"].tolist()
         == data.take(["x"]).sample(10**9).columns["x"].tolist()
     )
-    wide = scan(cells, {"x": Bins(4, method="width"), "w": Real})
+    wide = scan(cells, {"x": Bins(4, width=True), "w": Real})
     assert np.diff(wide.schema["x"].cuts) == pytest.approx((x.max() - x.min()) / 4)
-    mdl = scan(cells, {"x": Bins(method="mdl", target="ill"), "w": Real}).take(["x"])
+    mdl = scan(cells, {"x": Bins(target="ill"), "w": Real}).take(["x"])
     assert len(mdl.schema["x"].cuts) == 1
     assert mdl.schema["x"].cuts[0] == pytest.approx(0.3, abs=0.01)
     assert scan({"x": [1.0, 17, 18, np.nan]}, {"x": Bins([18])}).take(["x"]).sample(10**9).columns["x"].tolist() == [0, 0, 1, 255]
@@ -375,7 +375,7 @@ def test_bins() -> None:
 def test_weighted_bins_are_those_of_repeated_rows() -> None:
     rng = np.random.default_rng(1)
     x, y, w = rng.normal(size=200).round(1), rng.integers(0, 2, 200).astype(str), rng.integers(0, 4, 200)
-    for bins in (Bins(5), Bins(3, method="width"), Bins(method="mdl", target="y")):
+    for bins in (Bins(5), Bins(3, width=True), Bins(target="y")):
         weighted = scan({"x": x, "y": y, "w": w}, {"x": bins}, weights="w").schema["x"]
         assert weighted == scan({"x": np.repeat(x, w), "y": np.repeat(y, w)}, {"x": bins}).schema["x"]
 
@@ -384,8 +384,8 @@ def test_mdl_finds_known_cuts_and_none_in_noise() -> None:
     rng = np.random.default_rng(2)
     x = rng.uniform(0, 3, 3000)
     cells = {"x": x, "t": np.array(["a", "b", "c"])[x.astype(int)], "noise": rng.integers(0, 2, 3000).astype(str)}
-    assert scan(cells, {"x": Bins(method="mdl", target="t")}).schema["x"].cuts == pytest.approx((1, 2), abs=0.01)
-    assert scan(cells, {"x": Bins(method="mdl", target="noise")}).schema["x"].cuts == ()
+    assert scan(cells, {"x": Bins(target="t")}).schema["x"].cuts == pytest.approx((1, 2), abs=0.01)
+    assert scan(cells, {"x": Bins(target="noise")}).schema["x"].cuts == ()
 
 
 def test_only_what_is_taken_is_read(tmp_path: Path) -> None:
@@ -546,11 +546,11 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
         "no column 'smok', which was declared; did you mean 'smoke'",
     ),
     "unknown target": (
-        lambda d: scan({"x": [1.0]}, {"x": Bins(method="mdl", target="y")}),
+        lambda d: scan({"x": [1.0]}, {"x": Bins(target="y")}),
         "no column 'y', by which 'x' is to be cut",
     ),
     "target not finite": (
-        lambda d: scan({"x": [1.0], "y": [1.0]}, {"x": Bins(method="mdl", target="y")}).schema,
+        lambda d: scan({"x": [1.0], "y": [1.0]}, {"x": Bins(target="y")}).schema,
         "'y', which is not finite",
     ),
     "bins of nothing": (lambda d: scan({"x": [None]}, {"x": Bins(2)}).schema, "cannot be cut into bins"),

@@ -465,7 +465,7 @@ def test_bins_of_many_rows_come_from_a_sample(monkeypatch: pytest.MonkeyPatch) -
     assert cuts == pytest.approx((0.25, 0.5, 0.75), abs=0.05)
     assert cuts == scan({"x": x}, {"x": Bins(4)}).schema["x"].cuts
     x[1], x[3] = -100.0, 100.0
-    assert scan({"x": x}, {"x": Bins(2, method="width")}).schema["x"].cuts == (0.0,)
+    assert scan({"x": x}, {"x": Bins(2, width=True)}).schema["x"].cuts == (0.0,)
     assert scan({"x": np.arange(10_500) % 2 * 1.0}, {"x": Bins(2)}).schema["x"].cuts == (1.0,)
 
 

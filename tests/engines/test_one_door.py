@@ -312,7 +312,7 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
         some(HOLED, *FINITE, *REAL),
         lambda d: [row.complete for row in sf.missingness(d, compare="a; b; x").compared.rows],
     ),
-    "bins": (some(WHOLE, *REAL), lambda d: sf.scan(d, {"x": sf.Bins(4), "y": sf.Bins(3, method="width")}).schema["x"].cuts),
+    "bins": (some(WHOLE, *REAL), lambda d: sf.scan(d, {"x": sf.Bins(4), "y": sf.Bins(3, width=True)}).schema["x"].cuts),
     "bootstrap": (some(WHOLE, *FINITE), lambda d: sf.bootstrap(d, method=sf.HillClimb(), n=5).strength("a", "b") > 0.5),
     "cross-validation": (some(WHOLE, *FINITE), lambda d: sf.cross_validate(d, method="a -> b -> c; l", folds=3).folds[0].n_edges),
     "principles compared": (

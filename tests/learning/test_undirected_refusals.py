@@ -72,13 +72,13 @@ def test_a_machine_whose_steps_run_off_is_refused_with_its_rate(rows: str, rate:
     rng = np.random.default_rng(0)
     cells = rng.random((3, 200)) < 0.5 if rows == "bits" else rng.normal(size=(3, 200))
     with pytest.raises(FitError, match=r"run off: after pass \d .* give a smaller rate than"):
-        sf.undirected.rbm(dict(zip("abc", cells, strict=True)), hidden=2, epochs=3, rate=rate)
+        sf.undirected.rbm(dict(zip("abc", cells, strict=True)), k=2, epochs=3, rate=rate)
 
 
 def test_a_machine_that_is_worse_than_independent_columns_is_told_of() -> None:
     rng = np.random.default_rng(0)
     with pytest.warns(sf.SufficeNote, match="worse than independent columns"):
-        sf.undirected.rbm(dict(zip("abc", rng.random((3, 500)) < 0.5, strict=True)), hidden=2, epochs=3, rate=100.0)
+        sf.undirected.rbm(dict(zip("abc", rng.random((3, 500)) < 0.5, strict=True)), k=2, epochs=3, rate=100.0)
 
 
 BOUNDARY = {"a": list("xxxyyy") * 20, "b": list("uuuvvv") * 20, "c": list("pqpqpq") * 20}

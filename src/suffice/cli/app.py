@@ -14,11 +14,11 @@ from typing import Annotated, Any, TextIO, cast
 import typer
 import typer.core
 
-from suffice import __version__
 from suffice.errors import SufficeError, SufficeNote
 from suffice.kernels import announce
 from suffice.registry import PLACES, every, find, words
 from suffice.terminal import PlainOutput, nobody_reads, say
+from suffice.version import VERSION
 
 
 class Command(typer.core.TyperCommand):
@@ -97,7 +97,7 @@ def _version(
     version: Annotated[bool, typer.Option("--version", is_eager=True, help="print the version and exit")] = False,
 ) -> None:
     if version:
-        print(f"suffice {__version__}")
+        print(f"suffice {VERSION}")
         raise typer.Exit
 
 

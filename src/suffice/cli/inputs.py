@@ -162,7 +162,7 @@ def declarations(finite: Words, real: Words, bins: Words, count: Words = None) -
     """`--finite a,b`, `--finite smoke=no,yes`, `--real x`, `--bins age=18,65`, `--bins age=5`, `--count visits`.
 
     >>> declarations(["smoke=no,yes"], [], ["age=5"])["age"]
-    Bins(how=5, method='quantile', target=None)
+    Bins(how=5, target=None, width=False)
     """
     result: dict[str, Any] = {}
     for words in finite or ():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,13 @@ __all__ = ["Data", "Schema", "added"]
 
 MAX_BYTES = 2**31
 """Distinct rows and their weights take no more memory than this, unless another limit is given."""
+
+
+class UnknownStates(Protocol):
+    """What becomes of states that are not declared: `Refuse()` or `Missing()`."""
+
+    @property
+    def word(self) -> Literal["refuse", "missing"]: ...
 
 
 class Data:
@@ -115,12 +122,12 @@ class Data:
 
     select = take
 
-    def with_variables(self, variables: Any, unknown: Literal["refuse", "missing"] | None = None) -> Data:
+    def with_variables(self, variables: Any, unknown: UnknownStates | None = None) -> Data:
         """The same rows, some of their columns declared otherwise; `unknown`: what becomes of states that are not declared."""
         if isinstance(variables, Mapping) and self._are(variables):
             return self
         engine = self.engine.declared(variables)
-        return Data(engine if unknown is None else engine.with_unknown(unknown), self.columns)
+        return Data(engine if unknown is None else engine.with_unknown(unknown.word), self.columns)
 
     def as_declared(self) -> Data:
         """The same rows, whose columns are declared to be what they were found to be.

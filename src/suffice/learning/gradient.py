@@ -259,7 +259,7 @@ def gradient(
 ) -> Run[BayesNet] | Run[Chain]:
     """The network of this graph that incomplete data gives, by gradient ascent on the objective of `em`.
 
-    Arguments are those of `em`, also of templates and sequences; `method` is `LBFGS()` or, for study, `Projected()`. An
+    Arguments are those of `em`, also of templates and sequences (`first`); `method` is `LBFGS()` or, for study, `Projected()`. An
     iteration may need more than one E-step. After Ctrl-C or `time_limit` seconds the best so far is returned, with `converged`
     False; the other limits are `threads` and `progress`.
 

@@ -117,8 +117,9 @@ def learn(
     with a note. To see how the graph was found, how sure it is and why each edge is there, call `search`, which takes the same
     arguments, and `fit(found.dag, data)`.
 
-    `variables` and `integers` say what columns are, as in `scan`. `families={"y": Logistic()}` makes nodes regressions, in the
-    search and in the fit; they have no prior but their ridge. Beside missing cells see `structural_em`.
+    `variables` and `integers` say what columns are, as in `scan`; `starts` is that of `structural_em`.
+    `families={"y": Logistic()}` makes nodes regressions, in the search and in the fit; they have no prior but their ridge. Beside
+    missing cells see `structural_em`.
 
     By a method that finds undirected graphs, such as `Decomposable()`, a Markov network of the graph is learned, by maximum
     likelihood and without the prior; of `Stepwise()`, that of its log-linear model.

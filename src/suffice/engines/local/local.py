@@ -254,7 +254,7 @@ class Local(Engine):
     def _cut(self, name: str, bins: Bins) -> Read:
         """A column of numbers as bins."""
         read, variable = self.seen[name], binned_variable(bins, name, self)
-        if bins.method != "width" and (self.n_rows or 0) > SAMPLE:
+        if not bins.width and (self.n_rows or 0) > SAMPLE:
             self._noted.say(f"{name!r}: the cut points were found by a random sample of {SAMPLE:,} of the rows")
         return self._recoded(name, read, variable, binned)
 

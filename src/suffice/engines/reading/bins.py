@@ -26,7 +26,7 @@ def cut_points(bins: Bins, name: str, values: Floats, weight: Floats | None, tar
 
     >>> cut_points(Bins(2), "x", np.array([1.0, 2.0, 3.0, 4.0]), None, None)
     [3.0]
-    >>> cut_points(Bins(2, method="width"), "x", np.array([0.0, 1.0, 4.0]), None, None)
+    >>> cut_points(Bins(2, width=True), "x", np.array([0.0, 1.0, 4.0]), None, None)
     [2.0]
     """
     if isinstance(bins.how, tuple):
@@ -37,13 +37,13 @@ def cut_points(bins: Bins, name: str, values: Floats, weight: Floats | None, tar
     values, weight = values[there], None if weight is None else weight[there]
     if not len(values):
         raise DataError(f"the column {name!r} cannot be cut into bins: every cell is missing")
-    if bins.method == "mdl":
+    if bins.target is not None:
         if target is None:
             raise DataError(f"the column {name!r} is to be cut by {bins.target!r}, which is not among the columns")
         return _mdl(values, weight, target[there])
     n = int(bins.how or 2)
     low, high = float(values.min()), float(values.max())
-    if bins.method == "width":
+    if bins.width:
         return sorted(c for c in {low + (high - low) * k / n for k in range(1, n)} if low < c <= high)
     return _quantiles(values, weight, n)
 
@@ -76,7 +76,7 @@ def binned_variable(bins: Bins, name: str, engine: Engine) -> Finite:
     names = [name] if bins.target is None else [name, bins.target]
     if bins.target is not None and not isinstance(engine.seen[bins.target].variable, Finite):
         raise DataError(f"the column {name!r} is to be cut by {bins.target!r}, which is not finite; declare its states")
-    if bins.method == "width":
+    if bins.width:
         ends = engine.fold(ValueRange(name), names)
         values = np.array([ends.low, ends.high] if ends.low <= ends.high else [])
         return bins.finite(name, cut_points(bins, name, values, None, None))

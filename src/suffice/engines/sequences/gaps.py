@@ -67,15 +67,15 @@ class Missing:
 REFUSE = Refuse()
 
 
-def word_of(unknown: Any) -> Literal["refuse", "missing"]:
-    """What becomes of states that are not known, as engines are told it.
+def checked_unknown(unknown: Any) -> Refuse | Missing:
+    """What becomes of states that are not known.
 
-    >>> word_of(Missing())
-    'missing'
+    >>> checked_unknown(Missing())
+    Missing()
     """
     if not isinstance(unknown, (Refuse, Missing)):
         raise DataError(f"unknown states are handled by Refuse() or Missing(), not by {unknown!r}")
-    return unknown.word
+    return unknown
 
 
 def lacking_before(by: Array, times: Array, spacing: int, last: tuple[int, Any] | None = None) -> Ints:

@@ -96,7 +96,7 @@ class NetworkFormat(Format):
 
     def finite_network(self, bn: BayesNet) -> FiniteNetwork:
         """The tables of a network whose variables are all finite; what is dropped, such as cut points, is said."""
-        from suffice.models.questions.regressions import closed
+        from suffice.models.parts.closed_forms import closed
 
         suffix = self.suffix
         self.check_variables(bn.variables.values(), f"model{suffix}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from suffice.blas import one_blas_thread
+from suffice.earlier import tell_of_argument
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, counted, listed, note, whole
@@ -15,7 +16,7 @@ from suffice.inference.sampling.boltzmann import Array
 from suffice.iteration import Iteration, OutOfTime, Progress, Run
 from suffice.learning.principles import MACHINE
 from suffice.learning.undirected.descent import Descent, Learned, PseudoSums
-from suffice.limits import budget_of
+from suffice.limits import Limits, options_of
 from suffice.models.rbm import RBM
 from suffice.models.undirected.visible import VisibleColumns, refuse_missing_cells
 from suffice.objectives import L1, L2, ContrastiveDivergence, as_penalties
@@ -24,7 +25,6 @@ from suffice.statistics import Request
 
 if TYPE_CHECKING:
     from suffice.argument_types import RowsLike
-    from suffice.limits import Limits
     from suffice.objectives import PenaltyLike
 
 TRIED = 1000
@@ -44,7 +44,7 @@ MAX_BYTES = 2**32
 class RbmRun(Run[RBM]):
     """What `rbm` returns: the machine, and a record per pass whose `objective` is the pseudo-log-likelihood of a row.
 
-    >>> run = rbm({"x": ["no", "yes"] * 10, "y": ["no", "yes"] * 10}, hidden=1, epochs=2)
+    >>> run = rbm({"x": ["no", "yes"] * 10, "y": ["no", "yes"] * 10}, k=1, epochs=2)
     >>> run.n_iterations, run.converged, -1.4 < run.objective < -1.3
     (2, True, True)
     """
@@ -59,7 +59,7 @@ class RbmRun(Run[RBM]):
 @one_blas_thread
 def rbm(
     data: RowsLike,
-    hidden: int = 256,
+    k: int = 256,
     *,
     objective: ContrastiveDivergence | None = None,
     rate: float | None = None,
@@ -70,7 +70,7 @@ def rbm(
     seed: int = 0,
     **limits: Unpack[Limits],
 ) -> RbmRun:
-    """A restricted Boltzmann machine of the columns with so many hidden units.
+    """A restricted Boltzmann machine of the columns with `k` hidden units.
 
     Columns of two states are bits, those of more states softmax units. Real columns are Gaussian units of variance 1 given the
     hidden ones: they are centred and scaled to variance 1 first. `objective` is `ContrastiveDivergence(steps, persistent,
@@ -86,15 +86,18 @@ def rbm(
     >>> rng = np.random.default_rng(0)
     >>> side = rng.random(2000) < 0.5
     >>> rows = {f"x{i}": np.where(rng.random(2000) < 0.9, side, ~side) for i in range(6)}
-    >>> run = rbm(rows, hidden=2, epochs=30)
+    >>> run = rbm(rows, k=2, epochs=30)
     >>> machine = run.model
     >>> machine.n_parameters, run.trace[0].objective < run.objective
     (20, True)
     """
-    budget = budget_of("rbm", limits, without=["memory_limit", "threads", "checkpoint"])
+    own, budget = options_of("rbm", limits, Limits, without=["memory_limit", "threads", "checkpoint"], old=["hidden"])
+    if "hidden" in own:
+        tell_of_argument("hidden= of rbm", "k=")
+        k = own["hidden"]
     goal = ContrastiveDivergence() if objective is None else objective
     MACHINE.check(goal)
-    n_hidden, passes = whole(hidden, "the number of hidden units", 1), whole(epochs, "the number of epochs", 1)
+    n_hidden, passes = whole(k, "the number of hidden units", 1), whole(epochs, "the number of epochs", 1)
     batch, seed = whole(batch, "the size of a batch", 1), whole(seed, "a seed", 0)
     rows = _rows(data, n_hidden)
     columns, means = _summary(rows)

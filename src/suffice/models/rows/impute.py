@@ -19,7 +19,7 @@ import numpy.typing as npt
 from suffice.engines import is_missing
 from suffice.engines.engine import Block
 from suffice.engines.scan import is_spark_frame, rows_of
-from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, word_of
+from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import DataError, ModelError, listed, note
 from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, picked
 from suffice.inference.finite.network import NONE, Array, Ints
@@ -120,7 +120,7 @@ def impute(
     networks = _networks(bn, draws, redraw, seed)
     step = Impute(bn, tuple(variables), joint, networks, seed, data.engine.untyped(keep))
     checked_size(data.engine.n_rows, len(names) * (int(not held) if draws is None else draws))
-    data = data.with_variables(variables, word_of(unknown)).take(variables)
+    data = data.with_variables(variables, checked_unknown(unknown)).take(variables)
     blocks = list(data.map(step, keep=keep, what="filling rows"))
     impossible = Places()
     for block in blocks:

@@ -34,7 +34,7 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.scan import is_spark_frame, scan
-from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, word_of
+from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import DataError, MissingCells, ModelError, TooLarge, listed, nearest, note
 from suffice.incomplete import rows as in_rows
 from suffice.incomplete.rows import CELLS, Densities, NotFinite, RowEvidence, RowFactor, TargetMoments, in_parts
@@ -228,7 +228,7 @@ def log_prob(bn: NetworkParts, rows: Any, unknown: Refuse | Missing = REFUSE) ->
     Spark, the frame with a column for it."""
     if is_spark_frame(rows):
         return beside(rows, partial(_log_prob_beside, bn, unknown))  # type: ignore[no-any-return]
-    if word_of(unknown) == "missing" or bn.hides_columns(rows):
+    if checked_unknown(unknown) == Missing() or bn.hides_columns(rows):
         return observed_log_prob(bn, rows, unknown)
     return log_prob_in_rows(bn, bn.rows(rows))
 
@@ -287,7 +287,7 @@ def _rows(bn: NetworkParts, data: Any, unknown: Refuse | Missing = REFUSE) -> Da
     """The columns of the data that are nodes, read as the network's variables."""
     opened = scan(data)
     variables = dict(present(bn, opened.columns))
-    return opened.with_variables(variables, word_of(unknown)).take(variables)
+    return opened.with_variables(variables, checked_unknown(unknown)).take(variables)
 
 
 class Places:

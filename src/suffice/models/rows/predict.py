@@ -16,7 +16,7 @@ import numpy as np
 
 from suffice.engines.data import Data
 from suffice.engines.scan import is_spark_frame, rows_of
-from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, word_of
+from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import listed
 from suffice.incomplete.rows import best
 from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, checked_seed
@@ -121,7 +121,7 @@ def predictions(
 ) -> Iterator[Prediction]:
     """The rows, block by block, in their order; no more of them than a few blocks are held at any time."""
     variables = {n: v for n, v in present(bn, data.columns).items() if n != target}
-    data = data.with_variables(variables, word_of(unknown)).take(variables)
+    data = data.with_variables(variables, checked_unknown(unknown)).take(variables)
     step = _step(bn, target, method, seed, keep, interval, draws)
     rows: defaultdict[str, Places] = defaultdict(Places)
     # Rows of which no cell matters must still be counted.

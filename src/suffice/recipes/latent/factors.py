@@ -95,8 +95,8 @@ def factors(
 
     The climb begins at `starts` places, and the best end is kept; or at `start`, the noise of each column, {column: variance} or
     in the order of the columns. Noise that falls to zero (a Heywood case) stops at a millionth of the column's variance, and is
-    reported. `tol`, `max_iter` and the limits `time_limit`, `threads` and `progress` are as in `em`. Other graphs, priors, finite
-    columns beside: `em(dag, data, hidden=[Real("ability")])`.
+    reported. `name` is what factors are called; `tol`, `max_iter` and the limits `time_limit`, `threads` and `progress` are as in
+    `em`. Other graphs, priors, finite columns beside: `em(dag, data, hidden=[Real("ability")])`.
 
     >>> rows = {"a": [1.0, 2.5, 3.0, 5.0, 3.0, 2.5], "b": [1.1, 3.0, 2.0, 4.0, 3.5, 2.5], "c": [2.0, 2.5, 2.0, 4.0, 3.5, 3.5]}
     >>> run = factors(rows)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.earlier import tell_of_argument
 from suffice.errors import FitError, note, whole
 from suffice.graphs import Graph
 from suffice.graphs.text import Edge
@@ -51,7 +52,7 @@ class LassoStep(NamedTuple):
 class GraphicalLasso(GraphMethod):
     """The graph of the precision Θ that minimises −log det Θ + tr(S Θ) + λ Σ_{i≠j} |θ_ij| (Friedman, Hastie & Tibshirani 2008).
 
-    S is the correlation matrix of the columns, or with `on="covariance"` their covariance; columns must be real. `penalty` is λ,
+    S is the correlation matrix of the columns, or with `scaled=False` their covariance; columns must be real. `penalty` is λ,
     or a matrix of one for each pair in the order of the columns (∞ keeps two apart), or {("a", "b"): 0.2, None: 0.1} with None
     for all other pairs. Without one, `select` chooses among `n_penalties`, from the largest |s_ij| down to a tenth of it. `EBIC`
     needs nothing but the moments, so that files, merged statistics and more columns than rows are as good as any; `StARS` and
@@ -75,19 +76,30 @@ class GraphicalLasso(GraphMethod):
     penalty: Any = None
     select: Any = EBIC()  # noqa: RUF009 - a frozen value
     n_penalties: int = 20
-    on: str = "correlation"
+    scaled: bool = True
     diagonal: bool = False
     refit: bool = False
     gap: float = GAP
+    on: InitVar[str | None] = None
+    """How 0.1 called `scaled`."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, on: str | None) -> None:
         object.__setattr__(self, "penalty", checked_penalty(self.penalty))
         checked_selection(self.select)
         whole(self.n_penalties, "the number of penalties", 1)
-        if self.on not in ("correlation", "covariance"):
-            raise FitError(f"a graphical lasso works on='correlation' or on='covariance', not {self.on!r}")
+        if on is not None:
+            if on not in ("correlation", "covariance"):
+                raise FitError(f"a graphical lasso works on='correlation' or on='covariance', not {on!r}")
+            tell_of_argument(f"on={on!r}", f"scaled={on == 'correlation'}")
+            object.__setattr__(self, "scaled", on == "correlation")
+        if not isinstance(self.scaled, bool):
+            raise FitError(f"scaled is True (correlations) or False (covariances), not {self.scaled!r}")
         if isinstance(self.gap, bool) or not isinstance(self.gap, (int, float)) or not self.gap > 0.0:
             raise FitError(f"the duality gap at which to stop is a number above 0, not {self.gap!r}")
+
+    @property
+    def _scale(self) -> str:
+        return "correlation" if self.scaled else "covariance"
 
     def run(self, problem: Problem) -> GraphOutcome:
         refuse_other_kinds(
@@ -95,10 +107,12 @@ class GraphicalLasso(GraphMethod):
             str(Remedy("GraphicalLasso", "--method glasso")),
             f"{Remedy('Neighbourhoods()', '--method neighbourhoods')} finds the graph of finite and mixed columns",
         )
-        seen = Covariances.of(problem.data, problem.names, on=self.on, threads=problem.threads)
+        seen = Covariances.of(problem.data, problem.names, on=self._scale, threads=problem.threads)
         order = columns_of(problem)
         penalties = Penalties.of(self.penalty, self.n_penalties, seen.matrix, problem.rules, order, diagonal=self.diagonal)
-        path = LassoPath(only(problem), seen, penalties, self.on, self.gap, problem.seed, problem.threads, problem.progress.check)
+        path = LassoPath(
+            only(problem), seen, penalties, self._scale, self.gap, problem.seed, problem.threads, problem.progress.check
+        )
         judgement, finished = judged(self.select, path, path.solve())
         tell_of_the_end(judgement, penalties.multiples, finished)
         return self._outcome(problem, path, judgement, finished)

@@ -1,0 +1,3 @@
+"""The version of the package, below everything that says it."""
+
+VERSION = "0.2.0"
