@@ -8,6 +8,7 @@ if they fit into memory, under any tables.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -21,6 +22,7 @@ from suffice.engines.engine import Block, Step, Sum
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words, listed
 from suffice.incomplete.components import Array, Expectation, FlatTables, Ints, Shown, Theta, log_likelihood
+from suffice.statistics.configurations import distinct
 
 Places = npt.NDArray[np.int32]
 
@@ -160,13 +162,17 @@ class ComponentTable:
         return (self.shapes, self.shape_at, self.shape_key, self.shape_slots), records
 
     def add(self, block: Block) -> ComponentTable:
-        """Take some rows. Columns that the block does not have are hidden."""
-        return self.add_codes(
-            coded(block.columns, [v.name for v in self.tables.variables], block.n_rows), np.array(block.weights)
-        )
+        """Take some rows, equal ones once. Columns that the block does not have are hidden."""
+        codes, weight = coded(block.columns, [v.name for v in self.tables.variables], block.n_rows), np.array(block.weights)
+        self._reduce(*merged(codes, weight))
+        return self._counted(codes, weight)
 
     def add_codes(self, codes: npt.NDArray[np.int32], weight: Array) -> ComponentTable:
         """Take some rows of states by number. A missing one is −1, and becomes ~ the number of the record that it belongs to."""
+        self._reduce(codes, weight)
+        return self._counted(codes, weight)
+
+    def _reduce(self, codes: npt.NDArray[np.int32], weight: Array) -> None:
         from suffice.kernels.counting.components import reduce_rows
 
         t, done = self.tables, 0
@@ -174,7 +180,6 @@ class ComponentTable:
         sums = (self.counts, self.states)
         while (done := reduce_rows(done, codes, weight, where, sums, self.work, *self._arrays)) < len(codes):
             self._grow()
-        return self._counted(float(weight.sum()), len(codes), int((codes.max(axis=1) < 0).sum()))
 
     def take(self, other: ComponentTable | Reduction) -> ComponentTable:
         """Take what other rows were reduced to."""
@@ -188,11 +193,14 @@ class ComponentTable:
         self.counts += other.counts
         self.states += other.states
         self.overfull |= isinstance(other, ComponentTable) and other.overfull
-        return self._counted(other.weight, other.n_rows, other.n_empty)
+        return self._with(other.weight, other.n_rows, other.n_empty)
 
     __add__ = take
 
-    def _counted(self, weight: float, rows: int, empty: int) -> ComponentTable:
+    def _counted(self, codes: npt.NDArray[np.int32], weight: Array) -> ComponentTable:
+        return self._with(float(weight.sum()), len(codes), int((codes.max(axis=1) < 0).sum()))
+
+    def _with(self, weight: float, rows: int, empty: int) -> ComponentTable:
         self.weight, self.n_rows, self.n_empty = self.weight + weight, self.n_rows + rows, self.n_empty + empty
         if self.n_bytes > self.most:
             self.overfull = True
@@ -241,6 +249,19 @@ class Reduce(Step[ComponentTable]):
         for block in blocks:
             total.exact = (total.exact or ComponentTable(self.tables, self.most)).add(block)
         return total
+
+
+def merged(codes: npt.NDArray[np.int32], weight: Array) -> tuple[npt.NDArray[np.int32], Array]:
+    """Equal rows once, with the sum of their weights, if there can only be fewer of these than rows.
+
+    >>> merged(np.array([[1], [-1], [1], [1]], np.int32), np.array([1.0, 1.0, 2.0, 1.0]))
+    (array([[-1],
+           [ 1]], dtype=int32), array([1., 4.]))
+    """
+    if math.prod((codes.max(axis=0, initial=-1) + 2).tolist()) >= len(codes):
+        return codes, weight
+    first, kind = distinct(codes.T + 1, len(codes))
+    return codes[first], np.bincount(kind, weight)
 
 
 def coded(columns: Mapping[str, npt.NDArray[Any]], names: Sequence[str], n_rows: int) -> npt.NDArray[np.int32]:

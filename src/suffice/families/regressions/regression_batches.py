@@ -105,12 +105,13 @@ class RegressionBatch(NamedTuple):
         return self._by_kernel(Z, np.asarray(y, dtype=np.float64), self.family.exposed(columns), weight, response)
 
     def _by_kernel(self, Z: Array, y: Array, exposed: tuple[Array, Array], weight: Array, response: int) -> ManySums:
-        from suffice.kernels.regressions.many_regressions import many_sums
+        from suffice.kernels.regressions.regression import regression_sums
 
         B, q = self.members.shape
         gradient, hessian, totals = np.zeros((B, q)), np.zeros((B, q, q)), np.zeros((B, 3))
-        rows = (fixed(a) for a in (y, *exposed, weight, self.members, self.theta))
-        many_sums(Z, *rows, response, gradient, hessian, totals)
+        rows, theta = tuple(fixed(a) for a in (y, *exposed, weight)), fixed(self.theta)
+        for g, own in enumerate(self.members):
+            regression_sums(Z[own], *rows, theta[g], response, 1.0, False, gradient[g], hessian[g], totals[g])
         return ManySums(totals[:, 0], gradient, hessian, totals[:, 1], totals[:, 2])
 
 

@@ -25,6 +25,7 @@ STEPS = 16
 
 _rows, _matrices, _lanes = nb.float64[:, ::1], nb.float64[:, :, ::1], nb.int64[:, ::1]
 _tables, _floats = nb.types.Tuple((_matrices, _matrices, _rows)), nb.float64[::1]
+_backward = nb.types.Tuple((_matrices, _matrices, _matrices, _rows))
 
 
 @kernel(nb.void(_rows, _rows, _rows, _rows, nb.int64, _floats, nb.int64, _rows), reorder=True)
@@ -52,6 +53,21 @@ def times(M: Any, X: Any, N: Any, Y: Any, y0: int, base: Any, n: int, out: Any) 
                     out[row, x] += a * Y[first, x] + b * Y[first + 1, x] + c * Y[first + 2, x] + d * Y[first + 3, x]
 
 
+@kernel(nb.void(_rows, _rows, _rows, nb.int64, nb.int64, _rows), reorder=True)
+def add_times(M: Any, X: Any, Y: Any, y0: int, n: int, out: Any) -> None:
+    """out = M X + Y[y0:], for the first n lanes: two rows at a time, four rows of X."""
+    for i in range(0, M.shape[0], 2):
+        j = min(i + 1, M.shape[0] - 1)
+        for k in range(0, M.shape[1], 4):
+            a, b, c, d = M[i, k], M[i, k + 1], M[i, k + 2], M[i, k + 3]
+            e, f, g, h = M[j, k], M[j, k + 1], M[j, k + 2], M[j, k + 3]
+            for x in range(n):
+                x0, x1, x2, x3 = X[k, x], X[k + 1, x], X[k + 2, x], X[k + 3, x]
+                own, other = (out[i, x], out[j, x]) if k else (Y[y0 + i, x], Y[y0 + j, x])
+                out[i, x] = own + a * x0 + b * x1 + c * x2 + d * x3
+                out[j, x] = other + e * x0 + f * x1 + g * x2 + h * x3
+
+
 @kernel(nb.void(_lanes, nb.int64, _rows, _rows, _tables, nb.boolean, _rows, _matrices, _rows), reorder=True)
 def filter_lanes(lanes: Any, u0: int, y: Any, f_steps: Any, tables: Any, gaps: bool, now: Any, S: Any, squares: Any) -> None:
     """Fill S[u + 1] with the innovations e of step u and the predicted mean of the next one.
@@ -74,12 +90,8 @@ def filter_lanes(lanes: Any, u0: int, y: Any, f_steps: Any, tables: Any, gaps: b
         for j in range(0, four, 4):
             for x in range(active):
                 t = lanes[x, 0] + u
-                now[j, x], now[j + 1, x], now[j + 2, x], now[j + 3, x] = (
-                    y[t, j],
-                    y[t, j + 1],
-                    y[t, j + 2],
-                    y[t, j + 3],
-                )
+                a, b, c, d = y[t, j], y[t, j + 1], y[t, j + 2], y[t, j + 3]
+                now[j, x], now[j + 1, x], now[j + 2, x], now[j + 3, x] = a, b, c, d
         for j in range(four, p):
             for x in range(active):
                 now[j, x] = y[lanes[x, 0] + u, j]
@@ -102,44 +114,41 @@ def filter_lanes(lanes: Any, u0: int, y: Any, f_steps: Any, tables: Any, gaps: b
                     squares[0, x] += S[u + 1, j, x] * S[u + 1, j, x]
 
 
-@kernel(nb.void(_lanes, nb.int64, nb.int64, _matrices, nb.int64, _matrices))
-def put_steps(lanes: Any, low: int, high: int, S: Any, p: int, means: Any) -> None:
-    """means[0, step, i] = S[u, p + i] of the own steps low ≤ u < high of each lane."""
+@kernel(nb.void(_lanes, nb.int64, _matrices, _matrices))
+def put_steps(lanes: Any, low: int, held: Any, means: Any) -> None:
+    """means[0, step, i] = held[u, i] of each lane's own steps from low on."""
     m = means.shape[2]
     for x in range(lanes.shape[0]):
         first = max(low, lanes[x, 2])
-        last = max(first, min(high, lanes[x, 3]))
-        out, own = means[0, lanes[x, 0] + first : lanes[x, 0] + last], S[first:last]
+        last = max(first, min(low + held.shape[0], lanes[x, 3]))
+        out, own = means[0, lanes[x, 0] + first : lanes[x, 0] + last], held[first - low :]
         for i in range(0, m - m % 4, 4):
-            a = p + i
             for u in range(len(out)):
-                q, r, s, t = own[u, a, x], own[u, a + 1, x], own[u, a + 2, x], own[u, a + 3, x]
+                q, r, s, t = own[u, i, x], own[u, i + 1, x], own[u, i + 2, x], own[u, i + 3, x]
                 out[u, i], out[u, i + 1], out[u, i + 2], out[u, i + 3] = q, r, s, t
         for i in range(m - m % 4, m):
             for u in range(len(out)):
-                out[u, i] = own[u, p + i, x]
+                out[u, i] = own[u, i, x]
 
 
-@kernel(nb.void(_lanes, nb.int64, _tables, _matrices, _matrices, nb.int64, _matrices), reorder=True)
-def smooth_lanes(lanes: Any, u0: int, tables: Any, S: Any, room: Any, p: int, means: Any) -> None:
-    """Fill `means`, [0, step, coordinate], from S, where p is the number of outputs; in S they take the place of predicted ones.
+@kernel(nb.void(_lanes, nb.int64, _backward, _matrices, _matrices, _matrices, nb.int64, _matrices), reorder=True)
+def smooth_lanes(lanes: Any, u0: int, tables: Any, S: Any, room: Any, held: Any, p: int, means: Any) -> None:
+    """Fill `means`, [0, step, coordinate], from S, where p is the number of outputs.
 
-    `tables` are [Uᵀ, P Uᵀ], [Aᵀ, P Aᵀ] and 0: e and the next r give r and P r. Some steps of all lanes are put out together, so
-    that memory is written in pieces.
+    `tables` are Uᵀ, Aᵀ, P and 0: e and the next r, in `room`, give r, whose P r is added to the predicted mean. Some steps of
+    all lanes are `held`, and put out together.
     """
-    M, N, nothing = tables
-    m, width, side, zero = M.shape[1] // 2, lanes.shape[0], 0, np.int64(0)
-    last, active, n = M.shape[0] - 1, 0, lanes[0, 1]
-    for u in range(n - 1, -1, -1):
+    M, N, P, nothing = tables
+    width, side, zero = lanes.shape[0], 0, np.int64(0)
+    last, active = M.shape[0] - 1, 0
+    for u in range(lanes[0, 1] - 1, -1, -1):
         while active < width and lanes[active, 1] > u:
             active += 1
         row, side = min(u0 + u, last), 1 - side
         times(M[row], S[u + 1], N[row], room[1 - side], zero, nothing[zero], active, room[side])
-        for i in range(m):
-            for x in range(active):
-                S[u, p + i, x] += room[side, m + i, x]
+        add_times(P[row], room[side], S[u], p, active, held[u % STEPS])
         if u % STEPS == 0:
-            put_steps(lanes, u, min(u + STEPS, n), S, p, means)
+            put_steps(lanes, u, held, means)
 
 
 @kernel(nb.void(nb.int64[:, ::1], nb.int64, nb.int32[::1], nb.float64[::1], _rows))
@@ -151,11 +160,16 @@ def tally(sequences: Any, steady: int, groups: Any, weights: Any, counts: Any) -
     """
     for s in range(sequences.shape[0]):
         start, n, base, rows = sequences[s, 0], sequences[s, 1], sequences[s, 2], sequences[s, 3]
-        run, g, at = 0, 0, 0
-        for t in range(n):
-            row = t if t < steady else max(steady, rows - n + t)
-            if run > 0 and (row != at or groups[start + t] != g):
-                counts[g, base + at] += run * weights[s]
-                run = 0
-            run, g, at = run + 1, groups[start + t], row
-        counts[g, base + at] += run * weights[s]
+        t = 0
+        while t < n:
+            row, g = t if t < steady else max(steady, rows - n + t), groups[start + t]
+            own = groups[start + t : start + min(t + 1024, n - rows + steady + 1 if row == steady else t + 1)]
+            alike = 0
+            for i in range(len(own)):
+                alike += own[i] == g
+            if alike == len(own):
+                counts[g, base + row] += alike * weights[s]
+            else:
+                for i in range(len(own)):
+                    counts[own[i], base + row] += weights[s]
+            t += len(own)

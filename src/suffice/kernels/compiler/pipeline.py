@@ -6,14 +6,18 @@ both done once more, and Python's objects unpacked for its arguments.
 
 from __future__ import annotations
 
+import operator
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
+from llvmlite.binding import create_pass_builder, create_pipeline_tuning_options
 from numba._dynfunc import make_function
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags, PassManager
 from numba.core.compiler_machinery import register_pass
-from numba.core.typed_passes import NativeLowering
+from numba.core.typed_passes import NativeLowering, NopythonRewrites
+from numba.core.types import Function
+from numba.core.typing import Context
 from numba.core.untyped_passes import (
     FixupArgs,
     GenericRewrites,
@@ -47,11 +51,49 @@ def _inherited(fastmath: frozenset[str], boundscheck: bool) -> SharedFlags:
     return flags
 
 
+_OPERATORS = frozenset(f for f in vars(operator).values() if callable(f))
+
+
+class KnownTypes(Context):  # type: ignore[misc]
+    """numba's types of results, those of operators found once for each kind of operands: each time ten rules are tried."""
+
+    results: ClassVar[dict[Any, Any]] = {}
+
+    def __init__(self, context: Any) -> None:
+        self.__dict__ = context.__dict__
+
+    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        if not isinstance(func, Function) or kws or func.typing_key not in _OPERATORS:
+            return super().resolve_function_type(func, args, kws)
+        key = func.typing_key, tuple(args)
+        if key not in self.results:
+            self.results[key] = super().resolve_function_type(func, args, kws)
+        return self.results[key]
+
+
 class Whole(JITCodeLibrary):  # type: ignore[misc]
     """The code of a kernel: optimised when all that it calls is in it, and not before that each by itself, too."""
 
+    counts = True
+    """Whether references to arrays are counted in it."""
+
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        """Loops are not unrolled: those that matter are vectorised, and others run as fast, but take longer to compile."""
+        if self.counts:
+            self._prune()
+        options = create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization, options.slp_vectorization, options.loop_unrolling = True, False, False
+        builder = create_pass_builder(self._codegen._tm, options)
+        builder.getModulePassManager().run(self._final_module, builder)
+
+    def _prune(self) -> None:
+        """Leave out the counts of references that cancel, as numba does: functions are inlined a first time for it."""
+        passes = self._codegen._module_pass_manager(loop_vectorize=False, slp_vectorize=False, opt=0, cost="cheap")
+        passes, *builder = passes if isinstance(passes, tuple) else (passes,)  # the second since numba 0.62
+        passes.run(self._final_module, *builder)
 
 
 class Linked(Whole):
@@ -72,6 +114,7 @@ class WholeLowering(NativeLowering):  # type: ignore[misc]
 
     def run_pass(self, state: Any) -> bool:
         state.library = Whole(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.counts = state.flags.nrt
         state.library.enable_object_caching()
         return bool(super().run_pass(state))
 
@@ -105,7 +148,7 @@ def compiler(linked: bool, apart: bool, allocates: bool) -> type:
             own = SharedFlags(flags)
             own.noalias, own.no_compile, own.nrt = apart, linked, allocates
             own.no_cfunc_wrapper, own.no_cpython_wrapper = True, linked
-            super().__init__(typing, target, library, args, result, own, given)
+            super().__init__(KnownTypes(typing), target, library, args, result, own, given)
 
         def define_pipelines(self) -> list[Any]:
             passes = PassManager("kernel")
@@ -114,7 +157,8 @@ def compiler(linked: bool, apart: bool, allocates: bool) -> type:
             passes.passes.extend(DefaultPassBuilder.define_typed_pipeline(self.state).passes)
             passes.passes.extend(DefaultPassBuilder.define_nopython_lowering_pipeline(self.state).passes)
             lowering = LinkedLowering if linked else WholeLowering
-            passes.passes = [(lowering if p is NativeLowering else p, why) for p, why in passes.passes]
+            kept = [(p, why) for p, why in passes.passes if p is not NopythonRewrites]  # of expressions of arrays
+            passes.passes = [(lowering if p is NativeLowering else p, why) for p, why in kept]
             passes.finalize()
             return [passes]
 

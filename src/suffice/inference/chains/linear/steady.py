@@ -208,14 +208,13 @@ def _columns(steps: LinearSteps, pattern: StepPattern, table: SteadyTable, means
 
 def _means(steps: LinearSteps, pattern: StepPattern, table: SteadyTable, means: Array) -> Array:
     """Fill the smoothed means: the sum of squared whitened innovations of each sequence."""
-    from suffice.kernels.chains.kalman_lanes import filter_lanes, smooth_lanes
+    from suffice.kernels.chains.kalman_lanes import STEPS, filter_lanes, smooth_lanes
 
     g, total, S = table.gains, np.zeros(len(pattern.sequences)), np.empty((0, 0, 0))
     p, m = g.U.shape[1:]
     p4, m4, gaps = p + -p % 4, m + -m % 4, bool(g.seen.min() < p)
     forth = _wide(g.W, g.B), _wide(-g.U, g.A), _base(g.f, p)
-    U, A = g.U.swapaxes(1, 2), g.A.swapaxes(1, 2)
-    back = _wide(U, g.P @ U), _wide(A, g.P @ A), np.zeros((1, 2 * m))
+    back = _wide(g.U.swapaxes(1, 2)), _wide(g.A.swapaxes(1, 2)), _wide(g.P), np.zeros((1, m))
     for row, lanes, of in _lanes(steps, pattern, table):
         for low in range(0, len(lanes), LANES):
             part = lanes[low : low + LANES]
@@ -225,16 +224,16 @@ def _means(steps: LinearSteps, pattern: StepPattern, table: SteadyTable, means: 
                 S = np.zeros((n + 1, rows, width)) if m4 > m else np.empty((n + 1, rows, width))
             squares = np.empty((1, width))
             filter_lanes(part, row, steps.y, steps.f_steps, forth, gaps, np.zeros((p4, width)), S, squares)
-            smooth_lanes(part, row, back, S, np.zeros((2, max(2 * m, m4), width)), p, means)
+            smooth_lanes(part, row, back, S, np.zeros((2, m4, width)), np.empty((STEPS, m, width)), p, means)
             np.add.at(total, of[low : low + LANES], squares[0])
     return total
 
 
-def _wide(upper: Array, lower: Array) -> Array:
-    """Two tables, one below the other, and columns filled up with zeros to a multiple of four."""
-    n, rows, columns = upper.shape
-    wide = np.zeros((n, rows + lower.shape[1], columns + -columns % 4))
-    wide[:, :rows, :columns], wide[:, rows:, :columns] = upper, lower
+def _wide(*tables: Array) -> Array:
+    """Tables, one below the other, and columns filled up with zeros to a multiple of four."""
+    n, _, columns = tables[0].shape
+    wide = np.zeros((n, sum(t.shape[1] for t in tables), columns + -columns % 4))
+    np.concatenate(tables, axis=1, out=wide[:, :, :columns])
     return wide
 
 
