@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from suffice.pictures.layout import Box, Layout, Point, lay_out
+from suffice.pictures.arrangement import lay_out
+from suffice.pictures.layout import Box, Layout, Point
 from suffice.pictures.scene import Bar, PictureEdge, PictureNode, Scene, Style
 
 MARGIN = 12.0
