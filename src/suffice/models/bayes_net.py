@@ -26,6 +26,7 @@ from suffice.models.estimates.sharing import Tie
 from suffice.models.estimates.written import written_cpd
 from suffice.models.questions.answering import Answering
 from suffice.models.questions.answers import and_more
+from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.statistics import Statistics
 from suffice.variables import Declaration, Finite, Variable, by_name
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from suffice.models.questions.compiled import Compiled
 
 
-class BayesNet(Provenance, Tabular, Answering):
+class BayesNet(Provenance, Tabular, Answering, PicturedTable):
     """A Bayesian network. `fit` makes one from data; this makes one from numbers.
 
     `cpds` holds for each node a table (an array, child on the last axis, parents in the order of the graph), a frame with one
@@ -195,6 +196,45 @@ class BayesNet(Provenance, Tabular, Answering):
         from suffice.models.questions.compiled import Compiled
 
         return Compiled(self)
+
+    def _scene(self) -> Picture:
+        return self._dag._scene()
+
+    def _notebook_picture(self) -> Picture:
+        from suffice.models.questions.beliefs import notebook_picture
+
+        return notebook_picture(self)
+
+    @one_blas_thread
+    def picture(
+        self,
+        given: Mapping[str, object] | None = None,
+        *,
+        do: Mapping[str, object] | None = None,
+        interval: float | None = 0.95,
+        against: Pictured | None = None,
+        focus: Focus = None,
+        steps: int = 1,
+    ) -> Picture:
+        """The network as a picture: what it believes of each node under evidence and interventions, with credible intervals.
+
+        `against` another model or graph shows the edges of both instead, in four kinds of lines; `focus` the nodes at most
+        `steps` edges from one node, or from some.
+
+        >>> import suffice as sf
+        >>> picture = sf.load("asia").picture({"xray": "yes"}, do={"smoke": "no"}, focus="lung")
+        >>> [node.heading or node.name for node in picture.nodes]
+        ['either', 'lung', 'do(smoke=no)']
+        >>> round(picture.nodes[1].bars[0].value, 6), round(picture.nodes[1].bars[0].before, 6)
+        (0.107914, 0.055)
+        """
+        if against is not None:
+            if given or do:
+                raise ModelError("a picture shows two graphs, or beliefs under evidence: against goes without given and do")
+            return self._view(against, focus, steps)
+        from suffice.models.questions.beliefs import belief_picture
+
+        return belief_picture(self, given, do, interval, focus=focus, steps=steps)
 
     @one_blas_thread
     def log_prob(self, rows: Any, *, unknown: Refuse | Missing = REFUSE) -> Array:

@@ -59,7 +59,7 @@ def packed(parts: Sequence[Layout]) -> Layout:
 
     >>> one = Layout({"a": (0, 0)}, {"a": (40, 26)}, {})
     >>> packed([one, Layout({"b": (0, 0)}, {"b": (40, 26)}, {})]).centres
-    {'a': (20.0, 13.0), 'b': (84.0, 13.0)}
+    {'a': (20.0, 13.0), 'b': (20.0, 63.0)}
     """
     if len(parts) == 1:
         return parts[0]

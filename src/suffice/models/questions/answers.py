@@ -16,6 +16,7 @@ from suffice.errors import ModelError, counted, listed
 from suffice.families.protocol.family import Interval, frame
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.questions.evidence import code_of, in_words, unknown_name
+from suffice.pictures import Bar, PictureNode
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite
 
@@ -37,6 +38,10 @@ class Answer(Tabular):
         words = in_words(self.given)
         given = f" | {words}" if words else ""
         return f"p({', '.join(targets)}{given}), {self.how}"
+
+    def _node(self, name: str, before: Any = None) -> PictureNode:
+        """How a picture shows it at a node: bars, or lines of text; `before` is the answer without evidence."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,6 +125,13 @@ class Distribution(Answer):
         """
         p = self.probs[self.probs > 0]
         return max(0.0, -math.fsum((p * np.log(p)).tolist()))
+
+    def _node(self, name: str, before: Distribution | None = None) -> PictureNode:
+        none: list[Any] = [None] * self.probs.size
+        low, high = (none, none) if self.interval is None else (end.ravel().tolist() for end in self.interval)
+        old = none if before is None else before.probs.tolist()
+        labels = [key if isinstance(key, str) else ", ".join(key) for key in self]
+        return PictureNode(name, bars=tuple(map(Bar, labels, self.probs.ravel().tolist(), low, high, old)))
 
     def to_frame(self) -> Any:
         """One row per cell: a state of each target, the probability, and the ends of its interval or its error."""

@@ -14,10 +14,11 @@ from suffice.errors import ModelError, listed, whole
 from suffice.families.protocol.family import Array, Interval, as_numbers, checked_level, frame
 from suffice.inference.finite.logs import log_sum
 from suffice.inference.finite.network import Ints
-from suffice.models.questions.answers import Answer, Distribution, and_more, apart
+from suffice.models.questions.answers import Answer, Distribution, and_more, apart, in_a_line
 from suffice.models.questions.densities import MixtureParts, shaped
 from suffice.models.questions.densities import NormalParts as NormalParts
 from suffice.models.questions.evidence import Known, in_words
+from suffice.pictures import PictureNode
 
 CELLS = 2**22
 """Densities are found in blocks of about this many numbers."""
@@ -196,6 +197,10 @@ class Mixture(Answer):
             f"a {'count' if self.parts.is_count else 'number'} has no last value: ask for single probabilities, answer[0] or "
             "answer.density(0), or for quantiles"
         )
+
+    def _node(self, name: str, before: Mixture | None = None) -> PictureNode:
+        moved = () if before is None else (f"without this {in_a_line(before)}",)
+        return PictureNode(name, lines=(in_a_line(self), *moved))
 
     def to_frame(self) -> Any:
         """One row per component: states of the finite targets, weight, means, variances and covariances, or what it has besides;
