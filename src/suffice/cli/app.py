@@ -18,6 +18,7 @@ from suffice import __version__
 from suffice.cli.commands import (
     compare,
     convert,
+    draw,
     fit,
     learn,
     missing,
@@ -111,6 +112,7 @@ NAMES: dict[str, Callable[..., None]] = {
     "compare": compare.compare,
     "convert": convert.convert,
     "show": show.show,
+    "draw": draw.draw,
     "warm": package.warm,
     "demo": package.demo,
 }
