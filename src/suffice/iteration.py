@@ -54,6 +54,8 @@ class Run(Generic[M]):
     model: M
     trace: tuple[Iteration, ...]
     converged: bool
+    traces: tuple[tuple[Iteration, ...], ...] = field(default=(), repr=False, kw_only=True)
+    """The records of every start, the best first; empty where there was but one."""
 
     @property
     def n_iterations(self) -> int:
@@ -68,6 +70,17 @@ class Run(Generic[M]):
     def log_likelihood(self) -> float:
         """The log-likelihood of what was observed, at the end."""
         return self.trace[-1].log_likelihood if self.trace else float("nan")
+
+    def plot(self, ax: Any = None) -> Any:
+        """The objective after each iteration, of every start, by matplotlib; gives the axes."""
+        from suffice.pictures.plots import plot_traces
+
+        starts = [("the best start" if k == 0 else "other starts", [i.objective for i in t]) for k, t in enumerate(self._starts)]
+        return plot_traces(ax, starts, y="objective", title=self.headline())
+
+    @property
+    def _starts(self) -> tuple[tuple[Iteration, ...], ...]:
+        return self.traces or (self.trace,)
 
     def headline(self) -> str:
         """How it ended, in a line."""

@@ -310,7 +310,8 @@ def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool
     elif not best.converged and tol > 0:
         note(f"EM did not converge in {len(best.trace):,} iterations; allow more with {MORE_ITERATIONS}")
     model = problem.network(best.point.parameters, best.point.statistic, _info(problem, best, optima))
-    return EmRun(model, tuple(best.trace), best.converged and not best.stopped, optima, problem, best.point)
+    traces = tuple(tuple(c.trace) for c in ordered)
+    return EmRun(model, tuple(best.trace), best.converged and not best.stopped, optima, problem, best.point, traces=traces)
 
 
 def _optimum(problem: ParameterProblem, number: int, climb: Climb, best: Climb, cpds: Mapping[str, Any]) -> Optimum:

@@ -226,7 +226,7 @@ class BayesNet(Provenance, Tabular, Answering, PicturedTable):
         >>> [node.heading or node.name for node in picture.nodes]
         ['either', 'lung', 'do(smoke=no)']
         >>> round(picture.nodes[1].bars[0].value, 6), round(picture.nodes[1].bars[0].before, 6)
-        (0.107914, 0.055)
+        (0.142286, 0.055)
         """
         if against is not None:
             if given or do:

@@ -246,6 +246,15 @@ class ComparedFits(OneTable):
         each = np.array([f.conditional / f.weight for f in self.folds[name]])
         return float(each.std(ddof=1) / np.sqrt(len(each))) if np.isfinite(each).all() else float("nan")
 
+    def plot(self, ax: Any = None) -> Any:
+        """ln p(target | rest) of a held-out row by each fit, ± two standard errors, by matplotlib; gives the axes."""
+        from suffice.pictures.plots import plot_intervals
+
+        means = np.array([self[name].conditional / self[name].weight for name in self.folds])
+        errors = np.array([self.error(name) for name in self.folds])
+        own = [(self.target, means, means - 2 * errors, means + 2 * errors)]
+        return plot_intervals(ax, list(self.folds), own, x=f"held-out ln p({self.target} | rest) per row", title=self._headline())
+
     def to_frame(self) -> Any:
         """One row for each fit."""
         header, rows = self._table()

@@ -411,6 +411,17 @@ class Bootstrap(OneTable, PicturedTable):
         """
         return self._view(against, focus, steps)
 
+    def plot(self, ax: Any = None) -> Any:
+        """The strengths of the edges that were ever found, the strongest first, and the threshold, by matplotlib; gives the
+        axes."""
+        from suffice.pictures.plots import plot_intervals
+
+        rows = [f"{e.a} {'→' if self.directed else '–'} {e.b}" for e in self.edges]
+        strengths = [e.strength for e in self.edges]
+        line = (self.threshold, f"threshold {self.threshold:.3g}")
+        title = f"{len(rows):,} edges in {self.n_done:,} replicates"
+        return plot_intervals(ax, rows, [("strength", strengths, None, None)], x="share of replicates", title=title, upright=line)
+
     def _least(self, threshold: float | None) -> float:
         least = self.threshold if threshold is None else threshold
         if not (isinstance(least, (int, float)) and 0.0 <= least <= 1.0):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -197,6 +197,39 @@ class Mixture(Answer):
             f"a {'count' if self.parts.is_count else 'number'} has no last value: ask for single probabilities, answer[0] or "
             "answer.density(0), or for quantiles"
         )
+
+    def plot(self, ax: Any = None) -> Any:
+        """The density of a number, of a count its probabilities, from its 0.1 % to its 99.9 % quantile, by matplotlib; gives the
+        axes. Several targets are asked for one at a time."""
+        self._check_single("plot")
+        from suffice.pictures.plots import axes_of, plot_curves
+
+        title = self._headline()
+        if self.parts.are_draws:
+            ax = axes_of(ax)
+            ax.hist(self.sample(10_000, seed=0), bins=50, density=True, color="#5b8db8")
+            ax.set_xlabel(self.names[0])
+            ax.set_title(title, fontsize="medium")
+            return ax
+        at = self._points()
+        return plot_curves(ax, at, [("all", self.density(at))], x=self.names[0], y="density", title=title)
+
+    def _points(self) -> Array:
+        """Where a plot shows it."""
+        low, high = self.interval(0.998)
+        if self.parts.is_count:
+            return np.arange(np.floor(low), np.ceil(high) + 1.0)
+        room = 0.05 * (high - low) or 1.0
+        return np.linspace(low - room, high + room, 401)
+
+    def _plot_parts(self, ax: Any, parts: Sequence[Mixture], weights: Sequence[float]) -> Any:
+        """The weighted densities of classes below what they make together."""
+        from suffice.pictures.plots import plot_curves
+
+        at, title = self._points(), ax.get_title()
+        ax.clear()
+        own = [(f"class {k}: {w:.3g}", w * part.density(at)) for k, (part, w) in enumerate(zip(parts, weights, strict=True))]
+        return plot_curves(ax, at, [("all", self.density(at)), *own], x=self.names[0], y="density", title=title)
 
     def _node(self, name: str, before: Mixture | None = None) -> PictureNode:
         moved = () if before is None else (f"without this {in_a_line(before)}",)

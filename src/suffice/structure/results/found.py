@@ -273,6 +273,13 @@ class Found(PicturedTable):
         """
         return self._view(against, focus, steps)
 
+    def plot(self, ax: Any = None) -> Any:
+        """The score after each improvement, by matplotlib; gives the axes."""
+        from suffice.pictures.plots import plot_traces
+
+        title = self.summary().splitlines()[1]
+        return plot_traces(ax, [("score", [s.score for s in self.trace])], x="improvement", y="score", title=title)
+
     def explain(self, what: str | Sequence[str]) -> Explanation:
         """Why a node has its parents, or why an edge is in the graph or is not.
 

@@ -132,6 +132,16 @@ class OrderPosterior(OneTable, PicturedTable):
         """The graph as a picture, edges as wide as they are probable; `against` another, or the part around a `focus`."""
         return self._view(against, focus, steps)
 
+    def plot(self, ax: Any = None) -> Any:
+        """The posteriors of all edges by the first chain and by the second, which agree where they lie on the diagonal; by
+        matplotlib, gives the axes."""
+        from suffice.pictures.plots import plot_against
+
+        a, b = self.by_chain[0], self.by_chain[min(1, len(self.by_chain) - 1)]
+        apart = ~np.eye(len(self.names), dtype=bool)
+        title = f"R-hat {self.r_hat:.3f}, edges differ by {self.largest_difference:.3f} at most"
+        return plot_against(ax, a[apart], b[apart], x="posterior, chain 1", y="posterior, chain 2", title=title)
+
     def to_frame(self) -> Any:
         """The edges as a data frame."""
         columns = zip(*self.edges, strict=True) if self.edges else ((), (), (), ())
