@@ -269,7 +269,8 @@ def _watch(progress: Progress[Climb], start: int, n: int, tol: float, max_iter: 
     text = "" if n == 1 else f"start {start + 1} of {n}, "
     left = _seconds_left(climb, tol, max_iter)
     text += f"iteration {len(climb.trace)}, log-likelihood {climb.point.log_likelihood:,.3f}"
-    progress.check(text + ("" if left is None else f", at most {left:.0f} s left" + (" of this start" if n > 1 else "")))
+    text += "" if left is None else f", at most {left:.0f} s left" + (" of this start" if n > 1 else "")
+    progress.check(text, climb.point.objective)
 
 
 def _seconds_left(climb: Climb, tol: float, max_iter: int) -> float | None:

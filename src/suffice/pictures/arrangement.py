@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from suffice.pictures.layers import depths, in_layers
-from suffice.pictures.layout import SQUARE, Layout, Size
+from suffice.pictures.layout import SQUARE, Edge, Layout, Point, Size
 
 BOTH_WAYS = 300
 """Up to how many nodes two directions are tried, and straight lines before bent ones."""
@@ -66,7 +66,7 @@ def packed(parts: Sequence[Layout]) -> Layout:
     spaces = [(right - left + SPACE, bottom - top + SPACE) for left, top, right, bottom in (part.bounds for part in parts)]
     most = max([w for w, _ in spaces] + [math.sqrt(SQUARE * sum(w * h for w, h in spaces))], default=0.0)
     x = y = row = 0.0
-    centres, sizes, paths = {}, {}, {}
+    centres, sizes, paths = dict[str, Point](), dict[str, Size](), dict[Edge, Sequence[Point]]()
     for part, (w, h) in zip(parts, spaces, strict=True):
         if x and x + w > most + 1e-6:
             x, y, row = 0.0, y + row, 0.0

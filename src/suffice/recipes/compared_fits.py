@@ -18,7 +18,7 @@ from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listed, nearest, note
 from suffice.families.protocol.family import frame
-from suffice.iteration import Progress
+from suffice.iteration import Progress, ProgressLike
 from suffice.learning.fit import fit
 from suffice.models.chains.chain_answers import posterior_frame
 from suffice.objectives import Perceptron
@@ -109,7 +109,7 @@ def _priced(objective: Any, penalty: Any) -> dict[str, Any]:
     return {"penalty": penalty} if takes and penalty is not None else {}
 
 
-def compare_fits(data: Any, fits: Fits, folds: int, target: str | None, seed: int, progress: bool | None) -> ComparedFits:
+def compare_fits(data: Any, fits: Fits, folds: int, target: str | None, seed: int, progress: ProgressLike) -> ComparedFits:
     """Each fit to the rows outside each fold, scored by the rows inside."""
     rows = data if isinstance(data, Sequences) else scan(data)
     target = _checked_target(rows, fits, target)

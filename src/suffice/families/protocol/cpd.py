@@ -319,7 +319,7 @@ class Cpd(Tabular):
         states = [", ".join(f"{p.name}={s}" for p, s in zip(self.finite_parents, own, strict=True))
                   for own, _ in zip(product(*(p.states for p in self.finite_parents)), rows, strict=False)]  # fmt: skip
         ends = self._interval_ends() if self.has_posterior else None
-        series = []
+        series = list[Any]()
         for k, name in enumerate(names):
             low, high = (None, None) if ends is None else (end[:limit, k] for end in ends)
             if all(isinstance(row[k], float) for row in rows):

@@ -95,10 +95,10 @@ def _with_intervals(bn: Any, given: Values, answers: dict[str, Any], level: floa
     for name, answer in answers.items():
         try:
             result[name] = answer.certain() if name in given else bn.query(name, given, interval=level)
-        except FitError:
-            return answers, "no intervals: there is no posterior of the parameters; a fit with a prior keeps one"
-        except ModelError:
+        except (FitError, ModelError):
             refused.append(name)
+    if len(refused) == len(answers.keys() - given.keys()):
+        return answers, "no intervals: there is no posterior of the parameters; a fit with a prior keeps one" if refused else ""
     lacking = f", but for {', '.join(refused)}" if refused else ""
     return result, f"with {100 * level:.10g} % credible intervals{lacking}"
 
