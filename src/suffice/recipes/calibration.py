@@ -108,8 +108,8 @@ def _bins(state: str, p: Array, hit: npt.NDArray[np.bool_], weights: Array, n_bi
     result = []
     for n, s, c in zip(weight.tolist(), said.tolist(), came.tolist(), strict=True):
         if n > 0:  # quantiles of the posterior of a share, by Jeffreys' prior
-            ends = (float(sc.betaincinv(c + 0.5, n - c + 0.5, q)) for q in (low, high))
-            result.append(CalibrationBin(state, s / n, c / n, *ends, n))
+            lower, upper = (float(sc.betaincinv(c + 0.5, n - c + 0.5, q)) for q in (low, high))
+            result.append(CalibrationBin(state, s / n, c / n, lower, upper, n))
     return result
 
 
@@ -126,7 +126,13 @@ def _roc(p: Array, hit: npt.NDArray[np.bool_], weights: Array) -> Roc:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration(OneTable):
-    """The result of `calibration`. It prints as a table of bins of probabilities; `plot` and `plot_roc` draw it."""
+    """The result of `calibration`. It prints as a table of bins of probabilities; `plot` and `plot_roc` draw it.
+
+    >>> import suffice as sf
+    >>> judged = calibration(sf.load("asia"), {"smoke": ["yes", "no", "yes"], "bronc": ["yes", "no", "no"]}, "bronc", bins=2)
+    >>> [(b.state, b.predicted, b.observed, b.weight) for b in judged.bins[:2]]
+    [('yes', 0.3, 0.0, 1.0), ('yes', 0.6, 0.5, 2.0)]
+    """
 
     target: Finite
     brier: float

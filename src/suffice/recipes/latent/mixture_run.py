@@ -130,9 +130,10 @@ class MixtureRun(OneTable, Run[BayesNet]):
         weighted and their sum, or probabilities of states. By matplotlib; gives the axes."""
         if column is None:
             return super().plot(ax)
-        answer = self.model.query(column)
+        answer: Any = self.model.query(column)
         drawn = answer.plot(ax)
-        classes = [self.model.query(column, {self.name: state}) for state in self.model.variables[self.name].states]
+        hidden: Any = self.model.variables[self.name]
+        classes = [self.model.query(column, {self.name: state}) for state in hidden.states]
         return answer._plot_parts(drawn, classes, self.weights.tolist())
 
     @one_blas_thread
