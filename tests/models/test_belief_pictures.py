@@ -119,7 +119,7 @@ def test_undirected_networks_and_chains() -> None:
     moral = ASIA.moral()
     picture = moral.picture({"xray": "yes"})
     assert [b.value for b in node(picture, "lung").bars] == pytest.approx(ASIA.query("lung", {"xray": "yes"}).probs.tolist())
-    gaussian = sf.GaussianMarkovNet("a -- b; c", [[2.0, -1.0, 0.0], [-1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
+    gaussian = sf.undirected.GaussianMarkovNet("a -- b; c", [[2.0, -1.0, 0.0], [-1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
     assert gaussian.picture().edges[0].strength == pytest.approx(0.5)
     variables = {"x": ["a", "b"], "y": ["a", "b"]}
     cpds = {"x": [[1, 0], [0, 1]], "x[0]": [0.5, 0.5], "y": [[1, 0], [0, 1]]}
@@ -142,7 +142,7 @@ def test_results_have_widths_with_a_legend() -> None:
     assert f"loss without the edge {largest:,.4g}" in picture.svg()
     sure = sf.bootstrap(ROWS, n=10)
     assert {e.strength for e in sure.picture().edges} == {sure.strength(a, b) for a, b in sure.averaged().edges}
-    posterior = sf.order_mcmc(ROWS, samples=50, max_parents=2)
+    posterior = sf.methods.order_mcmc(ROWS, samples=50, max_parents=2)
     for edge in posterior.picture().edges:
         assert edge.strength == pytest.approx(min(1.0, posterior.adjacent(edge.tail, edge.head)))
         assert posterior.probability(edge.tail, edge.head) >= posterior.probability(edge.head, edge.tail)

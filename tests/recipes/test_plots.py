@@ -73,7 +73,7 @@ def test_distributions_of_numbers_and_regressions() -> None:
     assert density.get_xlabel() == "x"
     counts = sf.fit("c", sf.scan({"c": [0, 1, 2, 3, 1, 0]}, variables={"c": sf.Count("c")}))
     assert counts.query("c").plot().lines
-    drawn = bn.query("x", method=sf.LikelihoodWeighting(500)).plot()
+    drawn = bn.query("x", method=sf.methods.LikelihoodWeighting(500)).plot()
     assert drawn.patches
 
 
@@ -94,7 +94,7 @@ def test_strengths_chains_folds_and_gaps() -> None:
     sure = sf.bootstrap(ROWS, n=10)
     strengths = {round(e.strength, 9) for e in sure.edges}
     assert strengths <= {round(x, 9) for x in xs(sure.plot())}
-    posterior = sf.order_mcmc(ROWS, samples=50, max_parents=2)
+    posterior = sf.methods.order_mcmc(ROWS, samples=50, max_parents=2)
     points = max(posterior.plot().lines, key=lambda line: len(line.get_xdata()))
     assert len(points.get_xdata()) == 8 * 7
     folds = sf.cross_validate(ROWS, ASIA.dag, folds=3, prior=sf.BDeu(1))

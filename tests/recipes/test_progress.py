@@ -45,7 +45,7 @@ def test_a_search_has_something_to_return_from_its_start_on() -> None:
     assert not sf.search(ROWS, progress=lambda step: True).finished
 
 
-@pytest.mark.parametrize("learn", [sf.order_mcmc, sf.structural_em])
+@pytest.mark.parametrize("learn", [sf.methods.order_mcmc, sf.structural_em])
 def test_with_nothing_to_return_it_ends_as_by_ctrl_c(learn: Any) -> None:
     with pytest.raises(KeyboardInterrupt):
         learn(GAPPY if learn is sf.structural_em else ROWS, progress=lambda step: True)
