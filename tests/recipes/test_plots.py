@@ -120,3 +120,14 @@ def test_mixtures() -> None:
     assert run.plot().get_ylabel() == "objective"
     assert run.choices is not None
     assert run.choices.plot().lines[0].get_ydata().tolist() == [c.value for c in run.choices]
+
+
+def test_searches_of_undirected_graphs_and_with_missing_cells() -> None:
+    numbers = {"a": X, "b": X + RNG.normal(size=100), "c": RNG.normal(size=100)}
+    found = sf.search(numbers, method=sf.GraphicalLasso())
+    assert found.plot().lines[0].get_ydata().tolist() == [entry.criterion for entry in found.path]
+    trees = sf.search(ROWS, method=sf.Decomposable())
+    assert [s.score for s in trees.trace] in [line.get_ydata().tolist() for line in trees.plot().lines]
+    run = sf.structural_em({"x": ["a", "b", None, "b"] * 9, "y": ["u", "v", "u", "v"] * 9})
+    assert run.plot().get_ylabel() == "objective"
+    assert run.picture().svg() == run.dag.picture().svg()

@@ -212,6 +212,19 @@ class FoundGraph(PicturedTable):
         """The graph as a picture, edges as wide as their strengths; `against` another, or the part around a `focus`."""
         return self._view(against, focus, steps)
 
+    def plot(self, ax: Any = None) -> Any:
+        """What each penalty was judged by, or the score after each step of a method without any, by matplotlib; gives the
+        axes."""
+        from suffice.pictures.plots import plot_curves, plot_traces
+
+        title = self.summary().splitlines()[1]
+        if not self.path:
+            return plot_traces(ax, [("score", [s.score for s in self.trace])], x="step", y=self.score_name, title=title)
+        curve = [("criterion", [entry.criterion for entry in self.path])]
+        drawn = plot_curves(ax, [entry.penalty for entry in self.path], curve, x="penalty", y="criterion", title=title)
+        drawn.set_xscale("log")
+        return drawn
+
     def explain(self, a: str, b: str | None = None) -> Link:
         """Why there is an edge between two variables, or none: `explain("a", "b")` or `explain("a -- b")`."""
         edges = Graph(a).edges if b is None else Graph([(a, b)]).edges
