@@ -43,6 +43,7 @@ _NAMES = {
     "models.linear_chain.windows": "LinearChain Window",
     "models.undirected.log_linear": "Ising LogLinear Pairwise",
     "objectives": "Conditional ContrastiveDivergence L1 L2 Likelihood Margin MaxEntropy PseudoLikelihood",
+    "recipes.calibration": "calibration",
     "recipes.classifiers": "naive_bayes",
     "recipes.cross_validation": "cross_validate",
     "recipes.latent.factors": "factors",
@@ -137,6 +138,7 @@ if TYPE_CHECKING:
         MaxEntropy as MaxEntropy,
         PseudoLikelihood as PseudoLikelihood,
     )
+    from suffice.recipes.calibration import calibration as calibration
     from suffice.recipes.classifiers import naive_bayes as naive_bayes
     from suffice.recipes.cross_validation import cross_validate as cross_validate
     from suffice.recipes.latent.factors import factors as factors

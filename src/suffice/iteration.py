@@ -34,6 +34,11 @@ class Step(NamedTuple):
     seconds: float
 
 
+ProgressLike = bool | Callable[[Step], object] | None
+"""Whether a run is shown on a terminal or in a notebook, by default if there is one; or a function that is called with each step,
+and stops the run, as Ctrl-C does, when what it returns is true."""
+
+
 class Iteration(NamedTuple):
     """One iteration of a run: the objective after it, which never falls; the log-likelihood; the seconds since the start."""
 
@@ -54,6 +59,8 @@ class Run(Generic[M]):
     model: M
     trace: tuple[Iteration, ...]
     converged: bool
+    traces: tuple[tuple[Iteration, ...], ...] = field(default=(), repr=False, kw_only=True)
+    """The records of every start, the best first; empty where there was but one."""
 
     @property
     def n_iterations(self) -> int:
@@ -68,6 +75,17 @@ class Run(Generic[M]):
     def log_likelihood(self) -> float:
         """The log-likelihood of what was observed, at the end."""
         return self.trace[-1].log_likelihood if self.trace else float("nan")
+
+    def plot(self, ax: Any = None) -> Any:
+        """The objective after each iteration, of every start, by matplotlib; gives the axes."""
+        from suffice.pictures.plots import plot_traces
+
+        starts = [("the best start" if k == 0 else "other starts", [i.objective for i in t]) for k, t in enumerate(self._starts)]
+        return plot_traces(ax, starts, y="objective", title=self.headline())
+
+    @property
+    def _starts(self) -> tuple[tuple[Iteration, ...], ...]:
+        return self.traces or (self.trace,)
 
     def headline(self) -> str:
         """How it ended, in a line."""
@@ -92,6 +110,10 @@ def checked_seconds(limit: Any) -> float | None:
 
 class OutOfTime(Exception):
     """The time limit was reached. Whoever started the run catches it and takes the best so far."""
+
+
+class Stopped(KeyboardInterrupt):
+    """Who watches the run has stopped it: it ends as by Ctrl-C, with the best so far, where there is something to return."""
 
 
 class Memory:
@@ -143,11 +165,15 @@ class Progress(Generic[T]):
     >>> progress.better("start", -10.0, "graph 0"); progress.better("add a -> b", -8.0, "graph 1")
     >>> progress.best, progress.score, [s.gain for s in progress.trace]
     ('graph 1', -8.0, [0.0, 2.0])
+    >>> Progress("demo", show=lambda step: step.score > -9.0).better("add a -> b", -8.0, "graph 1")
+    Traceback (most recent call last):
+        ...
+    suffice.iteration.Stopped
     """
 
     what: str
     time_limit: float | None = None
-    show: bool | None = None
+    show: ProgressLike = None
     start: float = field(default_factory=time.perf_counter)
     best: T | None = None
     score: float = -float("inf")
@@ -172,12 +198,20 @@ class Progress(Generic[T]):
         gain = score - self.score if self.trace else 0.0
         self.score, self.best = score, best
         self.trace.append(Step(what, gain, score, self.seconds))
+        self._tell(self.trace[-1])
         self.check()
 
-    def check(self, what: str = "") -> None:
+    def _tell(self, step: Step) -> None:
+        if callable(self.show) and self.show(step):
+            raise Stopped
+
+    def check(self, what: str = "", score: float | None = None) -> None:
         """Raise `OutOfTime` when the limit is reached; show what is going on, on a terminal from the second second on, in a
-        notebook from the third."""
+        notebook from the third, or tell it to who watches, with the objective if it is not that of the best so far."""
         now = self.seconds
+        if what:
+            best = self.score if self.trace else float("nan")
+            self._tell(Step(what, 0.0, best if score is None else score, now))
         if self.time_limit is not None and now > self.time_limit:
             raise OutOfTime
         if now > 1.0 and now - self._shown > 0.1:
@@ -187,7 +221,7 @@ class Progress(Generic[T]):
     def _show(self, what: str) -> None:
         if self.show is None:
             self.show = is_shown()
-        if not self.show or self.seconds < patience():
+        if not self.show or callable(self.show) or self.seconds < patience():
             return
         best = f"; best so far {self.score:,.3f}" if self.trace else ""
         self._text = f"{self.what}{': ' + what if what else ''}{best}"

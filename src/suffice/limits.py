@@ -7,11 +7,11 @@ adds to these. They are read here, once, and passed on as one value, a `Budget`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from suffice.errors import ArgumentError, listed, nearest, whole
-from suffice.iteration import Progress, checked_seconds
+from suffice.iteration import Progress, ProgressLike, checked_seconds
 
 if TYPE_CHECKING:
     from suffice.argument_types import Path
@@ -32,8 +32,9 @@ class Limits(TypedDict, total=False):
     """Bytes, or a text such as "4 GiB", that the call may take beside the data."""
     threads: int | None
     """Threads, which change no result; by default as many as there are processors."""
-    progress: bool | None
-    """Whether the best so far is shown on standard error: by default on a terminal, after a second."""
+    progress: ProgressLike
+    """Whether the best so far is shown on standard error: by default on a terminal, after a second; or a function that is called
+    with each step (`what`, `gain`, `score`, `seconds`), and stops the run, as Ctrl-C does, by returning true."""
     checkpoint: Path | None
     """A directory in which the run keeps where it is: killed or stopped, the same call goes on from there to the same bits."""
 
@@ -49,7 +50,7 @@ class Budget:
     time_limit: float | None = None
     memory_limit: int | str | None = None
     threads: int | None = None
-    progress: bool | None = None
+    progress: ProgressLike = None
     checkpoint: Path | None = None
 
     def __post_init__(self) -> None:
@@ -60,7 +61,7 @@ class Budget:
     @property
     def keywords(self) -> Limits:
         """For another call with the same limits."""
-        return asdict(self)  # type: ignore[return-value]
+        return {name: getattr(self, name) for name in LIMITS}  # type: ignore[return-value]
 
     def watch(self, what: str) -> Progress[Any]:
         """The clock of the run."""

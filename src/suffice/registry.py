@@ -90,6 +90,7 @@ PLACES: dict[str, dict[str, str]] = {
         "cli.commands.compare": "compare",
         "cli.commands.convert": "convert",
         "cli.commands.show": "show",
+        "cli.commands.draw": "draw",
         "cli.commands.package": "networks warm demo",
     },
 }

@@ -16,6 +16,7 @@ from suffice.models.questions.answers import Distribution, Marginals, MostProbab
 from suffice.models.questions.mixture import Mixture
 from suffice.models.undirected.factor import Factor
 from suffice.models.undirected.goodness_of_fit import GoodnessOfFit
+from suffice.recipes.calibration import Calibration
 from suffice.recipes.compared_fits import ComparedFits
 from suffice.recipes.cross_validation import CrossValidation
 from suffice.recipes.latent.factors_run import FactorsRun
@@ -31,6 +32,7 @@ from suffice.structure.tests.independence import Independence
 
 __all__ = [
     "Bootstrap",
+    "Calibration",
     "Collapsed",
     "ComparedFits",
     "Comparison",

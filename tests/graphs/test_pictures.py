@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.graphs import Dag, Graph
 from suffice.pictures import Bar, Picture, PictureEdge, PictureNode
-from suffice.pictures.layout import Layout, by_graphlay, crosses, in_layers, lay_out
+from suffice.pictures.arrangement import by_graphlay, lay_out
+from suffice.pictures.layers import in_layers
+from suffice.pictures.layout import Layout, crosses
 from suffice.pictures.shapes import size_of
 
 matplotlib.use("Agg")
@@ -151,6 +153,37 @@ def test_the_order_of_nodes_and_edges_changes_nothing(random: Any) -> None:
     random.shuffle(nodes)
     random.shuffle(edges)
     assert Picture(tuple(nodes), tuple(edges)).svg() == picture.svg()
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 12), st.integers(0, 2**32 - 1), st.floats(0, 0.4), st.randoms(use_true_random=False))
+def test_the_order_changes_nothing_of_any_graph(n: int, seed: int, share: float, random: Any) -> None:
+    rng = np.random.default_rng(seed)
+    names = [f"n{i}" for i in range(n)]
+    edges = [
+        PictureEdge(a, b, arrow=bool(rng.random() < 0.7)) for a, b in itertools.combinations(names, 2) if rng.random() < share
+    ]
+    nodes = [PictureNode(name) for name in names]
+    first = Picture(tuple(nodes), tuple(edges)).svg()
+    random.shuffle(nodes)
+    random.shuffle(edges)
+    assert Picture(tuple(nodes), tuple(edges)).svg() == first
+
+
+def test_parts_that_no_edge_joins_are_packed() -> None:
+    dag = Dag({"b": ["a"], "d": ["c"], "f": ["e"], **{f"n{i}": [] for i in range(200)}})
+    for make in (lay_out, in_layers):
+        check(make(*of(dag)), dag)
+    left, top, right, bottom = lay_out(*of(dag)).bounds
+    assert 0.5 < (right - left) / (bottom - top) < 3
+
+
+@pytest.mark.parametrize(("name", "most"), [("alarm", 8), ("insurance", 25), ("hailfinder", 6)])
+def test_few_crossings(name: str, most: int) -> None:
+    pytest.importorskip("graphlay")
+    at = lay_out(*of(sf.load(name).dag))
+    assert at.crossings() <= most
+    assert not at.collisions()
 
 
 @pytest.mark.parametrize("n", [0, 1, 1_000])

@@ -138,11 +138,20 @@ def interventions_of(bn: BayesNet, words: Sequence[str]) -> dict[str, Any]:
     >>> interventions_of(model_of("asia"), ["smoke=yes", "lung=no, tub=[0.9, 0.1]"])
     {'smoke': 'yes', 'lung': 'no', 'tub': (0.9, 0.1)}
     """
+    return settings_of(bn, words, "--do")
+
+
+def settings_of(bn: Any, words: Sequence[str], option: str) -> dict[str, Any]:
+    """What an option says of nodes, each time of one or several.
+
+    >>> settings_of(model_of("asia"), ["smoke=yes"], "--given")
+    {'smoke': 'yes'}
+    """
     result: dict[str, Any] = {}
     for text in words:
-        for name, value in read_settings(text, "--do").items():
+        for name, value in read_settings(text, option).items():
             if name in result:
-                raise SufficeError(f"--do sets {name!r} twice")
+                raise SufficeError(f"{option} sets {name!r} twice")
             result[name] = value
     return values_of(bn, result)
 

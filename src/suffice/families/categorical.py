@@ -213,6 +213,8 @@ class Table(Cpd):
         """One row per cell: the parents' states, the child's, the probability, its 95 % interval where there is one."""
         return self._frame("probability", self.probs, (*self.parent_variables, self.child))
 
+    _unit: ClassVar[str] = "probability"
+
     def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
         most, states = 12, self.child.states
         rows = [list(map(float, row[:most])) for row in self.probs.reshape(-1, len(states))[:limit]]

@@ -8,6 +8,7 @@ has other parents than the template's, and so a CPD of its own, called `x[t]`; a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -17,6 +18,7 @@ from suffice.graphs.directed import Dag, DagLike
 from suffice.graphs.lagged import Parents, lagged_written, read_lagged, unrolled_name, variable_and_lag, whole_steps, within
 from suffice.graphs.text import Edge, shown, statements
 from suffice.graphs.value import GraphValue
+from suffice.pictures import Picture
 
 TemplateLike: TypeAlias = "DagLike | Template"
 """What `Template` takes: text, a mapping child -> parents, pairs (parent, child), a networkx DiGraph, a Dag, a Template."""
@@ -248,6 +250,13 @@ class Template(GraphValue):
         text = f"{str(self)!r}, first={slices!r}" if slices else repr(str(self))
         cut = f"{str(self)[:300] + ' ...'!r}, {len(self.nodes)} nodes, {len(self.edges)} edges"
         return f"Template({text if len(text) <= 400 else cut})"
+
+    def _scene(self) -> Picture:
+        """Past and present: earlier steps have other borders."""
+        whole = super()._scene()
+        nodes = tuple(n if n.name in self.nodes else replace(n, mark="past") for n in whole.nodes)
+        picture = replace(whole, nodes=nodes)
+        return picture.noting("dashed borders: steps before") if self.order else picture
 
     def _drawn(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
         return self.window.nodes, self.window.edges, ()

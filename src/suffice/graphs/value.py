@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from suffice.errors import GraphError, listed
+from suffice.errors import listed
 from suffice.graphs.text import Edge, quoted, unknown
-from suffice.pictures import Picture, PictureEdge, PictureNode
-
-MOST_SHOWN = 100
-"""Nodes up to which a notebook shows a graph as a picture."""
+from suffice.pictures import Focus, Picture, Pictured, PictureEdge, PictureNode
 
 _T = TypeVar("_T")
 
 
-class GraphValue:
+class GraphValue(Pictured):
     """What all kinds of graph share: they have nodes, and never change."""
 
     nodes: tuple[str, ...]
@@ -64,9 +61,12 @@ class GraphValue:
         """What a picture shows: names, arrows and lines."""
         raise NotImplementedError
 
-    def picture(
-        self, against: GraphValue | None = None, *, focus: str | Collection[str] | None = None, steps: int = 1
-    ) -> Picture:
+    def _scene(self) -> Picture:
+        names, arrows, lines = self._drawn()
+        edges = [*(PictureEdge(a, b) for a, b in arrows), *(PictureEdge(a, b, arrow=False) for a, b in lines)]
+        return Picture(tuple(map(PictureNode, names)), tuple(edges))
+
+    def picture(self, against: Pictured | None = None, *, focus: Focus = None, steps: int = 1) -> Picture:
         """The graph as a picture: `against` another, in four kinds of lines; of a large one the part around a `focus`.
 
         >>> from suffice import Dag
@@ -75,14 +75,7 @@ class GraphValue:
         >>> [word for _, word in Dag("a -> b").picture(against=Dag("b -> a")).legend]
         ['in both', 'only here', 'only there', 'in both, but with another direction']
         """
-        names, arrows, lines = self._drawn()
-        edges = [*(PictureEdge(a, b) for a, b in arrows), *(PictureEdge(a, b, arrow=False) for a, b in lines)]
-        picture = Picture(tuple(map(PictureNode, names)), tuple(edges))
-        if against is not None:
-            if not isinstance(against, GraphValue):
-                raise GraphError(f"against is another graph, not a {type(against).__name__}")
-            picture = picture.against(against.picture())
-        return picture.near(focus, steps)
+        return self._view(against, focus, steps)
 
     def plot(self, path: Any = None, *, ax: Any = None) -> Any:
         """Draw the graph by matplotlib; gives the axes, and saves to `path` when given. `picture` needs no matplotlib.
@@ -102,8 +95,7 @@ class GraphValue:
         return drawn
 
     def _repr_html_(self) -> str:
-        names, *_ = self._drawn()
-        return self.picture().svg() if 0 < len(tuple(names)) <= MOST_SHOWN else f"<code>{html.escape(repr(self))}</code>"
+        return self._repr_svg_() or f"<code>{html.escape(repr(self))}</code>"
 
     def _dot(self, kind: str, edges: Iterable[str]) -> str:
         return "\n".join([f"{kind} {{", *(f"  {line};" for line in [*map(quoted, self.nodes), *edges]), "}"])

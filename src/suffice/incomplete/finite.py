@@ -261,7 +261,7 @@ def merged(codes: npt.NDArray[np.int32], weight: Array) -> tuple[npt.NDArray[np.
     if math.prod((codes.max(axis=0, initial=-1) + 2).tolist()) >= len(codes):
         return codes, weight
     first, kind = distinct(codes.T + 1, len(codes))
-    return codes[first], np.bincount(kind, weight)
+    return codes[first], np.asarray(np.bincount(kind, weight), dtype=np.float64)
 
 
 def coded(columns: Mapping[str, npt.NDArray[Any]], names: Sequence[str], n_rows: int) -> npt.NDArray[np.int32]:

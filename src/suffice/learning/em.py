@@ -269,7 +269,8 @@ def _watch(progress: Progress[Climb], start: int, n: int, tol: float, max_iter: 
     text = "" if n == 1 else f"start {start + 1} of {n}, "
     left = _seconds_left(climb, tol, max_iter)
     text += f"iteration {len(climb.trace)}, log-likelihood {climb.point.log_likelihood:,.3f}"
-    progress.check(text + ("" if left is None else f", at most {left:.0f} s left" + (" of this start" if n > 1 else "")))
+    text += "" if left is None else f", at most {left:.0f} s left" + (" of this start" if n > 1 else "")
+    progress.check(text, climb.point.objective)
 
 
 def _seconds_left(climb: Climb, tol: float, max_iter: int) -> float | None:
@@ -310,7 +311,8 @@ def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool
     elif not best.converged and tol > 0:
         note(f"EM did not converge in {len(best.trace):,} iterations; allow more with {MORE_ITERATIONS}")
     model = problem.network(best.point.parameters, best.point.statistic, _info(problem, best, optima))
-    return EmRun(model, tuple(best.trace), best.converged and not best.stopped, optima, problem, best.point)
+    traces = tuple(tuple(c.trace) for c in ordered)
+    return EmRun(model, tuple(best.trace), best.converged and not best.stopped, optima, problem, best.point, traces=traces)
 
 
 def _optimum(problem: ParameterProblem, number: int, climb: Climb, best: Climb, cpds: Mapping[str, Any]) -> Optimum:

@@ -11,6 +11,7 @@ from suffice.blas import one_blas_thread
 from suffice.errors import ModelError
 from suffice.families.protocol.family import Array
 from suffice.models.chains.chain_parts import ChainParts
+from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 
 if TYPE_CHECKING:
     from suffice.models.chains.chain_answers import Decoded
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from suffice.models.networks import BayesNet
 
 
-class Chain(ChainParts):
+class Chain(ChainParts, PicturedTable):
     """A model of sequences. `fit`, `em` and `hmm` make one from data; this makes one from numbers.
 
     `cpds` holds for each variable of the template its distribution, as `BayesNet` takes it (parents in the order of the
@@ -33,6 +34,20 @@ class Chain(ChainParts):
     >>> chain.order, chain.n_parameters, chain.stationary().round(3)
     (1, 13, array([0.667, 0.333]))
     """
+
+    def _scene(self) -> Picture:
+        return self.template._scene()
+
+    def picture(self, against: Pictured | None = None, *, focus: Focus = None, steps: int = 1) -> Picture:
+        """The template as a picture, past and present; `against` another, or the part around a `focus`.
+
+        >>> import suffice as sf
+        >>> template = sf.Template("x[-1] -> x -> y")
+        >>> sf.Chain(template, {"x": [[1, 0], [0, 1]], "x[0]": [0.5, 0.5], "y": [[1, 0], [0, 1]]},
+        ...     variables={"x": ["a", "b"], "y": ["a", "b"]}).picture()
+        Picture of 3 nodes and 2 edges: save("x.svg"), .png or .pdf; a notebook shows it
+        """
+        return self._view(against, focus, steps)
 
     @one_blas_thread
     def stationary(self) -> Any:

@@ -26,6 +26,7 @@ from suffice.models.parts.provenance import Provenance
 from suffice.models.undirected.covariance_selection import selected_precision
 from suffice.models.undirected.covariances import Covariances, covariance_of, read_only, refuse_other_kinds
 from suffice.models.undirected.twin import Undirected
+from suffice.pictures import Picture
 from suffice.statistics import Moments, Request, Statistics
 from suffice.variables import Real
 
@@ -126,6 +127,9 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
     def covariance(self) -> Array:
         """The inverse of the precision."""
         return self._covariance
+
+    def _scene(self) -> Picture:
+        return self._graph._scene().weighed(self.partial_correlations, "partial correlation", most=1.0)
 
     @property
     def partial_correlations(self) -> dict[tuple[str, str], float]:

@@ -15,13 +15,14 @@ import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
-from suffice.errors import MissingCells, TooLarge
+from suffice.errors import MissingCells, ModelError, TooLarge
 from suffice.families.protocol.family import Array
 from suffice.graphs import Dag
 from suffice.models.rows.row_answering import RowAnswering
 from suffice.models.undirected.factor import CompleteRows
 from suffice.models.undirected.markov_parts import MarkovParts
 from suffice.models.undirected.twin import Undirected
+from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from suffice.models.undirected.goodness_of_fit import GoodnessOfFit
 
 
-class BayesNet(RowAnswering):
+class BayesNet(RowAnswering, PicturedTable):
     """A Bayesian network. `fit` makes one from data; this makes one from numbers.
 
     `cpds` holds for each node a table (an array, child on the last axis, parents in the order of the graph), a frame with one
@@ -45,6 +46,45 @@ class BayesNet(RowAnswering):
     >>> bn.n_parameters
     3
     """
+
+    def _scene(self) -> Picture:
+        return self._dag._scene()
+
+    def _notebook_picture(self) -> Picture:
+        from suffice.models.questions.beliefs import notebook_picture
+
+        return notebook_picture(self)
+
+    @one_blas_thread
+    def picture(
+        self,
+        given: Mapping[str, object] | None = None,
+        *,
+        do: Mapping[str, object] | None = None,
+        interval: float | None = 0.95,
+        against: Pictured | None = None,
+        focus: Focus = None,
+        steps: int = 1,
+    ) -> Picture:
+        """The network as a picture: what it believes of each node under evidence and interventions, with credible intervals.
+
+        `against` another model or graph shows the edges of both instead, in four kinds of lines; `focus` the nodes at most
+        `steps` edges from one node, or from some.
+
+        >>> import suffice as sf
+        >>> picture = sf.load("asia").picture({"xray": "yes"}, do={"smoke": "no"}, focus="lung")
+        >>> [node.heading or node.name for node in picture.nodes]
+        ['either', 'lung', 'do(smoke=no)']
+        >>> round(picture.nodes[1].bars[0].value, 6), round(picture.nodes[1].bars[0].before, 6)
+        (0.142286, 0.055)
+        """
+        if against is not None:
+            if given or do:
+                raise ModelError("a picture shows two graphs, or beliefs under evidence: against goes without given and do")
+            return self._view(against, focus, steps)
+        from suffice.models.questions.beliefs import belief_picture
+
+        return belief_picture(self, given, do, interval, focus=focus, steps=steps)
 
     @one_blas_thread
     def update(self, more: Any, *, decay: float = 1.0) -> Self:

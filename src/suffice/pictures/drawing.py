@@ -106,6 +106,7 @@ def _add(ax: Any, piece: Piece, scale: float) -> None:
         left, top, right, bottom = piece.box
         wide = 2.5 if piece.kind in ("observed", "focus") else 1.0
         style = {"boxstyle": f"round,pad=0,rounding_size={piece.radius or 1e-9:g}", "linewidth": wide * scale}
+        style["linestyle"] = (0, (5, 3)) if piece.kind == "past" else "solid"
         ax.add_patch(FancyBboxPatch((left, top), right - left, bottom - top, facecolor=fill, edgecolor=stroke, **style))
         return
     head = "-|>" if piece.arrow else "-"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Literal, Self
 
 from suffice.errors import GraphError, listed, nearest
 
-Mark = Literal["", "observed", "set", "focus"]
+Mark = Literal["", "observed", "set", "focus", "past"]
 Style = Literal["solid", "dashed", "dotted", "double"]
 
 MOST_BARS = 12
@@ -80,12 +81,41 @@ class Scene:
     edges: tuple[PictureEdge, ...] = ()
     caption: str = ""
     legend: tuple[tuple[Style, str], ...] = field(default=())
+    widths: tuple[tuple[float, str], ...] = field(default=())
+    """What strengths mean: some of them, with words."""
 
     @classmethod
     def of(cls, parents: Mapping[str, Iterable[str]], names: Iterable[str]) -> Self:
         """That of a directed graph, by the parents of each node."""
         edges = tuple(PictureEdge(a, b) for b, above in parents.items() for a in above)
         return cls(tuple(map(PictureNode, names)), edges)
+
+    def weighed(self, weights: Mapping[tuple[str, str], float], what: str, most: float | None = None) -> Self:
+        """The same with edges as wide as their weights, up to the largest or to `most`; the legend says `what` they are.
+
+        >>> wide = Scene.of({"c": ["a", "b"]}, "abc").weighed({("a", "c"): 2.0, ("b", "c"): 8.0}, "loss without the edge")
+        >>> wide.edges[0].strength, wide.edges[0].title, wide.widths
+        (0.25, 'a -> c: loss without the edge 2', ((0.25, 'loss without the edge 2'), (1.0, 'loss without the edge 8')))
+        """
+        own = {
+            pair: abs(weights[pair])
+            for e in self.edges
+            if (pair := (e.tail, e.head)) in weights and weights[pair] == weights[pair]
+        }
+        largest = most or max((w for w in own.values() if w < math.inf), default=0.0) or 1.0
+        edges = []
+        for e in self.edges:
+            if (pair := (e.tail, e.head)) in own:
+                title = f"{e.tail} {'->' if e.arrow else '--'} {e.head}: {what} {weights[pair]:,.4g}"
+                e = replace(e, strength=min(1.0, own[pair] / largest), title=title)
+            edges.append(e)
+        ends = [min(own.values()), largest] if own else []
+        shown = {f"{what} {end:,.4g}": min(1.0, end / largest) for end in ends}
+        return replace(self, edges=tuple(edges), widths=tuple((share, words) for words, share in shown.items()))
+
+    def noting(self, text: str) -> Self:
+        """The same with a sentence more below."""
+        return replace(self, caption="; ".join(part for part in (self.caption, text) if part))
 
     def against(self, other: Scene) -> Self:
         """The nodes and edges of both, told apart by their lines.
@@ -102,11 +132,11 @@ class Scene:
             a, b = here[pair], there[pair]
             return "solid" if a.arrow == b.arrow and (not a.arrow or a.tail == b.tail) else "dashed"
 
-        edges = [replace(edge, style=style(pair)) for pair, edge in (there | here).items()]
+        edges = [replace(edge, style=style(pair), strength=None, title="") for pair, edge in (there | here).items()]
         names = {node.name for node in self.nodes}
         nodes = (*self.nodes, *(node for node in other.nodes if node.name not in names))
         ordered = tuple(sorted(edges, key=lambda e: (e.tail, e.head)))
-        return replace(self, nodes=nodes, edges=ordered, legend=COMPARED)
+        return replace(self, nodes=nodes, edges=ordered, legend=COMPARED, widths=())
 
     def near(self, focus: str | Collection[str] | None, steps: int = 1) -> Self:
         """The part around some nodes: all that are at most so many edges from one of them, whichever way these lead.
@@ -133,7 +163,7 @@ class Scene:
         nodes = [n if n.name not in middle or n.mark else replace(n, mark="focus") for n in self.nodes if n.name in kept]
         edges = tuple(edge for edge in self.edges if edge.tail in kept and edge.head in kept)
         said = f"{len(nodes)} of {len(names)} nodes: at most {steps} edge{'s' * (steps != 1)} from {listed(middle, style='str')}"
-        return replace(self, nodes=tuple(nodes), edges=edges, caption=f"{self.caption}; {said}" if self.caption else said)
+        return replace(self, nodes=tuple(nodes), edges=edges).noting(said)
 
     @cached_property
     def order(self) -> list[str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Literal
 
-from suffice.pictures.layout import Box, Layout, Point, lay_out
+from suffice.pictures.arrangement import lay_out
+from suffice.pictures.layout import Box, Layout, Point
 from suffice.pictures.scene import Bar, PictureEdge, PictureNode, Scene, Style
 
 MARGIN = 12.0
@@ -25,7 +27,7 @@ NAME, LABEL, SCALE, VALUE = 16, 12, 70.0, 40.0
 THIN, WIDE = 1.0, 5.0
 """The widths of the thinnest and the widest edge."""
 
-Kind = Literal["node", "observed", "set", "focus", "bar", "before", "interval", "scale", "edge", "second"]
+Kind = Literal["node", "observed", "set", "focus", "past", "bar", "before", "interval", "scale", "edge", "second"]
 """What a shape is, which says how it looks; a page may style it by the class `suffice-KIND`."""
 
 Anchor = Literal["start", "middle", "end"]
@@ -133,12 +135,16 @@ def _edge(edge: PictureEdge, at: Layout, place: dict[str, int]) -> tuple[str, tu
     onward = place[edge.tail] < place[edge.head]
     path = at.paths[(edge.tail, edge.head) if onward else (edge.head, edge.tail)]
     points = tuple(path if onward else reversed(path))
-    width = THIN + (WIDE - THIN) * min(max(edge.strength or 0.0, 0.0), 1.0)
+    width = _width(edge.strength)
     title = edge.title or f"{edge.tail} {'->' if edge.arrow else '--'} {edge.head}"
     if edge.style == "double":
         inner = Route(_before(points, 9.0 + width) if edge.arrow else points, "second", width)
         return title, (Route(points, "edge", width + 2.5, "solid", edge.arrow), inner)
     return title, (Route(points, "edge", width, edge.style, edge.arrow),)
+
+
+def _width(strength: float | None) -> float:
+    return THIN + (WIDE - THIN) * min(max(strength or 0.0, 0.0), 1.0)
 
 
 def _before(points: tuple[Point, ...], length: float) -> tuple[Point, ...]:
@@ -180,7 +186,7 @@ def _bar(bar: Bar, left: float, start: float, y: float) -> list[Piece]:
         Rectangle((start, y + 2.0, max(x(bar.value), start + 0.1), y + 12.0), "bar"),
     ]
     if bar.before is not None:
-        pieces.append(Route(((x(bar.before), y + 0.5), (x(bar.before), y + 13.5)), "before", 1.5, "dotted"))
+        pieces.append(Route(((x(bar.before), y + 0.5), (x(bar.before), y + 13.5)), "before", 1.5))
     if bar.low is not None and bar.high is not None:
         low, high = x(bar.low), x(bar.high)
         ends = [Route(((e, y + 4.5), (e, y + 9.5)), "interval") for e in (low, high)]
@@ -203,14 +209,15 @@ def _with_legend(picture: Scene, groups: Sequence[tuple[str, tuple[Piece, ...]]]
     left, top, right, bottom = bounds
     pieces: list[Piece] = []
     y = bottom + 2 * MARGIN
-    for style, words in picture.legend:
+    samples = [(style, THIN, words) for style, words in picture.legend]
+    for style, width, words in (*samples, *(("solid", _width(share), words) for share, words in picture.widths)):
         points = ((left, y - 4.0), (left + 30.0, y - 4.0))
-        pieces += _edge_sample(points, style)
+        pieces += _edge_sample(points, style, width)
         pieces.append(Words((left + 38.0, y), words, "start", 10.0))
         right, y = max(right, left + 38.0 + 0.85 * length(words)), y + ROW
-    if picture.caption:
-        pieces.append(Words((left, y), picture.caption, "start", 10.0))
-        right, y = max(right, left + 0.85 * length(picture.caption)), y + ROW
+    for line in _lines(picture.caption, right - left):
+        pieces.append(Words((left, y), line, "start", 10.0))
+        right, y = max(right, left + 0.85 * length(line)), y + ROW
     low = y - ROW + 4.0 if pieces else bottom
     space = (left - MARGIN, top - MARGIN, right + MARGIN, low + MARGIN)
     n, m = len(picture.nodes), len(picture.edges)
@@ -218,7 +225,13 @@ def _with_legend(picture: Scene, groups: Sequence[tuple[str, tuple[Piece, ...]]]
     return Shapes((*groups, *([("", tuple(pieces))] if pieces else [])), space, title)
 
 
-def _edge_sample(points: tuple[Point, ...], style: Style) -> list[Piece]:
+def _lines(text: str, width: float) -> list[str]:
+    """Text in lines that are about as wide as the picture."""
+    letters = max(60, int(width / (0.85 * LETTER)))
+    return wrap(cut(text, 10 * letters), letters)
+
+
+def _edge_sample(points: tuple[Point, ...], style: Style, width: float) -> list[Piece]:
     if style == "double":
-        return [Route(points, "edge", THIN + 2.5), Route(points, "second", THIN)]
-    return [Route(points, "edge", THIN, style)]
+        return [Route(points, "edge", width + 2.5), Route(points, "second", width)]
+    return [Route(points, "edge", width, style)]

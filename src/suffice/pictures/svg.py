@@ -13,6 +13,7 @@ LOOKS: dict[Kind, tuple[str, str]] = {
     "observed": ("#fde8c8", "#8a4b00"),
     "set": ("#dbe7fb", "#1d4f91"),
     "focus": ("#f2f2f2", "#000"),
+    "past": (PAPER, INK),
     "bar": ("#5b8db8", "none"),
     "scale": ("none", "#ccc"),
     "before": ("none", "#000"),
@@ -23,6 +24,9 @@ LOOKS: dict[Kind, tuple[str, str]] = {
 """The colours of each kind of shape: filling and line. Pages override them by the classes `suffice-KIND`."""
 
 DASHES = {"dashed": "7 4", "dotted": "1.5 3.5"}
+
+BORDERS = {"observed": ' stroke-width="2.5"', "focus": ' stroke-width="2.5"', "past": ' stroke-dasharray="5 3"'}
+"""What tells some boxes from others beside their colours."""
 
 
 def svg_of(shapes: Shapes) -> str:
@@ -70,10 +74,8 @@ def _piece(piece: Piece) -> str:
     if isinstance(piece, Rectangle):
         left, top, right, bottom = piece.box
         radius = f' rx="{piece.radius:g}"' if piece.radius else ""
-        heavy = ' stroke-width="2.5"' if piece.kind in ("observed", "focus") else ""
-        return (
-            f'<rect x="{left:.6g}" y="{top:.6g}" width="{right - left:.6g}" height="{bottom - top:.6g}"{radius} {style}{heavy}/>'
-        )
+        size = f'x="{left:.6g}" y="{top:.6g}" width="{right - left:.6g}" height="{bottom - top:.6g}"{radius}'
+        return f"<rect {size} {style}{BORDERS.get(piece.kind, '')}/>"
     return _route(piece, style, stroke)
 
 

@@ -18,7 +18,7 @@ from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listed, nearest, note
 from suffice.families.protocol.family import frame
-from suffice.iteration import Progress
+from suffice.iteration import Progress, ProgressLike
 from suffice.learning.fit import fit
 from suffice.models.chains.chain_answers import posterior_frame
 from suffice.objectives import Perceptron
@@ -109,7 +109,7 @@ def _priced(objective: Any, penalty: Any) -> dict[str, Any]:
     return {"penalty": penalty} if takes and penalty is not None else {}
 
 
-def compare_fits(data: Any, fits: Fits, folds: int, target: str | None, seed: int, progress: bool | None) -> ComparedFits:
+def compare_fits(data: Any, fits: Fits, folds: int, target: str | None, seed: int, progress: ProgressLike) -> ComparedFits:
     """Each fit to the rows outside each fold, scored by the rows inside."""
     rows = data if isinstance(data, Sequences) else scan(data)
     target = _checked_target(rows, fits, target)
@@ -245,6 +245,15 @@ class ComparedFits(OneTable):
         −inf."""
         each = np.array([f.conditional / f.weight for f in self.folds[name]])
         return float(each.std(ddof=1) / np.sqrt(len(each))) if np.isfinite(each).all() else float("nan")
+
+    def plot(self, ax: Any = None) -> Any:
+        """ln p(target | rest) of a held-out row by each fit, ± two standard errors, by matplotlib; gives the axes."""
+        from suffice.pictures.plots import plot_intervals
+
+        means = np.array([self[name].conditional / self[name].weight for name in self.folds])
+        errors = np.array([self.error(name) for name in self.folds])
+        own = [(self.target, means, means - 2 * errors, means + 2 * errors)]
+        return plot_intervals(ax, list(self.folds), own, x=f"held-out ln p({self.target} | rest) per row", title=self._headline())
 
     def to_frame(self) -> Any:
         """One row for each fit."""

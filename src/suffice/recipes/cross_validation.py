@@ -300,6 +300,15 @@ class CrossValidation(OneTable):
         each = np.array([f.per_row for f in self.folds])
         return float(each.std(ddof=1) / np.sqrt(len(each))) if np.isfinite(each).all() else float("nan")
 
+    def plot(self, ax: Any = None) -> Any:
+        """ln p of a held-out row in each fold, and their mean, by matplotlib; gives the axes."""
+        from suffice.pictures.plots import plot_intervals
+
+        rows = [f"fold {i + 1}" for i in range(len(self.folds))]
+        line = (self.mean, f"mean {self.mean:.6g} ± {self.error:.2g}")
+        each = [f.per_row for f in self.folds]
+        return plot_intervals(ax, rows, [("fold", each, None, None)], x="held-out log-likelihood per row", upright=line)
+
     def to_frame(self) -> Any:
         """The folds as a data frame."""
         header, rows = self._table()

@@ -27,6 +27,7 @@ from suffice.graphs.paths import links, reached
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime, Packed, Progress
 from suffice.limits import Budget, budget_of
+from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.remedies import argument
 from suffice.statistics import Statistics
 from suffice.structure.constraints.constraints import Constraints
@@ -310,7 +311,7 @@ def _with_fixed(dag: Dag, problem: Problem) -> Cpdag:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Bootstrap(OneTable):
+class Bootstrap(OneTable, PicturedTable):
     """The result of `bootstrap`. It prints as a table of edges."""
 
     names: tuple[str, ...]
@@ -393,6 +394,33 @@ class Bootstrap(OneTable):
         """
         least = self._least(threshold) - 1e-12
         return Graph([(edge.a, edge.b) for edge in self.edges if edge.strength >= least], nodes=self.names)
+
+    def _scene(self) -> Picture:
+        graph = self.averaged() if self.directed else self.graph()
+        shares = {(a, b): self.strength(a, b) for a, b in graph.edges}
+        picture = graph._scene().weighed(shares, "share of replicates", most=1.0)
+        return picture.noting(f"edges of at least {self.threshold:.4g}")
+
+    def picture(self, against: Pictured | None = None, *, focus: Focus = None, steps: int = 1) -> Picture:
+        """The averaged graph as a picture, edges as wide as the share of replicates that have them; `against` another, or the
+        part around a `focus`.
+
+        >>> sure = bootstrap({"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"]}, n=5)
+        >>> sure.picture().edges[0].title
+        'rain -> wet: share of replicates 1'
+        """
+        return self._view(against, focus, steps)
+
+    def plot(self, ax: Any = None) -> Any:
+        """The strengths of the edges that were ever found, the strongest first, and the threshold, by matplotlib; gives the
+        axes."""
+        from suffice.pictures.plots import plot_intervals
+
+        rows = [f"{e.a} {'→' if self.directed else '–'} {e.b}" for e in self.edges]
+        strengths = [e.strength for e in self.edges]
+        line = (self.threshold, f"threshold {self.threshold:.3g}")
+        title = f"{len(rows):,} edges in {self.n_done:,} replicates"
+        return plot_intervals(ax, rows, [("strength", strengths, None, None)], x="share of replicates", title=title, upright=line)
 
     def _least(self, threshold: float | None) -> float:
         least = self.threshold if threshold is None else threshold

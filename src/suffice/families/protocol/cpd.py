@@ -303,6 +303,34 @@ class Cpd(Named, Tabular):
             return header, rows
         return [*header, "rows"], [[*row, "none seen" if unseen[i] else ""] for i, row in enumerate(rows)]
 
+    def plot(self, ax: Any = None) -> Any:
+        """The numbers in each configuration of the finite parents, with their 95 % intervals where there are some, by matplotlib;
+        configurations that no row had are hollow. Gives the axes."""
+        from suffice.pictures.plots import plot_intervals
+
+        limit = min(self._n_rows(), 1000)
+        names, rows = self._numbers(limit)
+        states = [", ".join(f"{p.name}={s}" for p, s in zip(self.finite_parents, own, strict=True))
+                  for own, _ in zip(product(*(p.states for p in self.finite_parents)), rows, strict=False)]  # fmt: skip
+        ends = self._interval_ends() if self.has_posterior else None
+        series = list[Any]()
+        for k, name in enumerate(names):
+            low, high = (None, None) if ends is None else (end[:limit, k] for end in ends)
+            if all(isinstance(row[k], float) for row in rows):
+                series.append((name, [row[k] for row in rows], low, high))
+        unseen = self.unsupported.reshape(-1)[:limit].tolist()
+        return plot_intervals(ax, states or [""], series, x=self._unit, title=self._headline(), hollow=unseen)
+
+    _unit: ClassVar[str] = "value"
+    """What the numbers are."""
+
+    def _interval_ends(self) -> tuple[Array, Array] | None:
+        """The low and the high ends of the numbers, a row for each configuration, a column for each of them."""
+        ends, n = self.interval(), self._n_rows()
+        named = ends if isinstance(ends, dict) else {"": ends}
+        low, high = ([np.asarray(own[k]).reshape(n, -1) for own in named.values()] for k in (0, 1))
+        return np.concatenate(low, axis=1), np.concatenate(high, axis=1)
+
     def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
         """What is told of each of the first configurations, and its header."""
         raise NotImplementedError

@@ -129,6 +129,20 @@ class RegressionCpd(Cpd):
         """Of the intercept (or the cut points), then of the coefficients; of several predictors, a row for each."""
         return self._fitted().standard_errors.reshape(self.numbers.shape)
 
+    def plot(self, ax: Any = None) -> Any:
+        """The intercept (or the cut points) and the coefficients, after a fit with their 95 % intervals, by matplotlib; gives the
+        axes."""
+        from suffice.pictures.plots import plot_intervals
+
+        numbers = np.atleast_2d(self.numbers)
+        ends = [np.atleast_2d(end) for end in self.interval()] if self.has_covariance else None
+        levels = numbers.shape[1] - len(self.terms)
+        rows = [*(["intercept"] if levels == 1 else [f"cut {i + 1}" for i in range(levels)]), *self.terms]
+        names = [str(s) for s in getattr(self.child, "states", ())[1:]] if len(numbers) > 1 else [self.child.name]
+        each = [(None, None) if ends is None else (ends[0][k], ends[1][k]) for k in range(len(numbers))]
+        series = [(name, own, *end) for name, own, end in zip(names, numbers, each, strict=True)]
+        return plot_intervals(ax, rows, series, x="coefficient", title=self._headline(), upright=(0.0, "no effect"))
+
     def interval(self, level: float = 0.95) -> Interval:
         """Wald intervals of the intercept (or the cut points), then of the coefficients, of several predictors a row for each:
         normal quantiles around the estimate, those of a Student t where the dispersion is estimated."""

@@ -27,7 +27,7 @@ from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, liste
 from suffice.families.charts import Array, Chart, Natural, still
 from suffice.families.protocol.family import Cpd, Interval, checked_level, frame
 from suffice.incomplete.components import Theta
-from suffice.iteration import Progress
+from suffice.iteration import Progress, ProgressLike
 from suffice.learning.ascent.constrained import projection, refuse_classes_above
 from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.incomplete.problem import ParameterProblem
@@ -229,7 +229,7 @@ class Information:
 
 
 @one_blas_thread
-def observed_information(problem: ParameterProblem, parameters: Theta, *, progress: bool | None = None) -> Information:
+def observed_information(problem: ParameterProblem, parameters: Theta, *, progress: ProgressLike = None) -> Information:
     """The observed information at these parameters, which should be a maximum of the objective: the end of `em`.
 
     What the data does not identify, and an estimate that is no maximum, are noted.

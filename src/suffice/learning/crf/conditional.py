@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import note
-from suffice.iteration import OutOfTime, Progress
+from suffice.iteration import OutOfTime, Progress, ProgressLike
 from suffice.learning.crf.problem import LabelProblem
 from suffice.learning.owlqn import minimised, pseudo_gradient
 from suffice.models.linear_chain.run import WeightRun, WeightStep
@@ -35,7 +35,7 @@ class Climbing:
     tol: float = 1e-9
     max_iter: int = 1000
     time_limit: float | None = None
-    progress: bool | None = None
+    progress: ProgressLike = None
 
     def penalty(self, w: Array) -> float:
         return self.c1 * float(np.abs(w).sum()) + self.c2 * float(w @ w)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from suffice.blas import one_blas_thread
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, counted, listed, nearest, note, whole
-from suffice.iteration import checked_seconds
+from suffice.iteration import ProgressLike, checked_seconds
 from suffice.learning.crf.conditional import Climbing, climb
 from suffice.learning.crf.margin import descend
 from suffice.learning.crf.perceptron import walk
@@ -95,7 +95,7 @@ def fit_linear_chain(
     tol: float | None = None,
     max_iter: int = 1000,
     time_limit: float | None = None,
-    progress: bool | None = None,
+    progress: ProgressLike = None,
     threads: int | None = None,
 ) -> Crf:
     """The `Crf` of a linear chain that sequences give."""

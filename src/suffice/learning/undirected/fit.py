@@ -12,7 +12,7 @@ from suffice.errors import DataError, FitError, listed, nearest
 from suffice.families.gathering.gathering import complete_rows
 from suffice.families.priors.priors import as_prior
 from suffice.graphs import Graph
-from suffice.iteration import OutOfTime, checked_seconds
+from suffice.iteration import OutOfTime, ProgressLike, checked_seconds
 from suffice.learning.principles import FEATURES, NUMBERS, TABLES, prior_of
 from suffice.learning.undirected.solvable import SolvableProblem
 from suffice.models.gaussian_markov_net import GaussianMarkovNet, fit_gaussian
@@ -36,7 +36,7 @@ def fit_undirected(
     prior: Any = None,
     base: MarkovNet | None = None,
     time_limit: float | None = None,
-    progress: bool | None = None,
+    progress: ProgressLike = None,
 ) -> MarkovNet | GaussianMarkovNet:
     """The `MarkovNet` of a `Graph`, a `LogLinear`, `Pairwise` or `Ising` model, or `Features`, that the data gives; of a `Graph`
     of real columns the `GaussianMarkovNet`.

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, FitError
-from suffice.iteration import Progress
+from suffice.iteration import Progress, ProgressLike
 from suffice.learning.undirected.margins import check_margins
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.factor import Factor
@@ -43,7 +43,7 @@ class UndirectedProblem:
     base: MarkovNet | None = None
     moments: Mapping[str, float] | None = None
     time_limit: float | None = None
-    progress: bool | None = None
+    progress: ProgressLike = None
 
     def watch(self, what: str) -> Progress[Any]:
         """What iterations report to: it raises `OutOfTime` at the time limit."""

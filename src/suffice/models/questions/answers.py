@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice, product
 from math import exp
@@ -16,6 +16,7 @@ from suffice.errors import ModelError, counted, listed
 from suffice.families.protocol.family import Interval, frame
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.questions.evidence import code_of, in_words, unknown_name
+from suffice.pictures import Bar, PictureNode
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite
 
@@ -37,6 +38,10 @@ class Answer(Tabular):
         words = in_words(self.given)
         given = f" | {words}" if words else ""
         return f"p({', '.join(targets)}{given}), {self.how}"
+
+    def _node(self, name: str, before: Any = None) -> PictureNode:
+        """How a picture shows it at a node: bars, or lines of text; `before` is the answer without evidence."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,6 +125,37 @@ class Distribution(Answer):
         """
         p = self.probs[self.probs > 0]
         return max(0.0, -math.fsum((p * np.log(p)).tolist()))
+
+    def _node(self, name: str, before: Distribution | None = None) -> PictureNode:
+        none: list[Any] = [None] * self.probs.size
+        low, high = (none, none) if self.interval is None else (end.ravel().tolist() for end in self.interval)
+        old = none if before is None else before.probs.tolist()
+        return PictureNode(name, bars=tuple(map(Bar, self._cells(), self.probs.ravel().tolist(), low, high, old)))
+
+    def plot(self, ax: Any = None) -> Any:
+        """The probabilities as bars, with their intervals where there are some, by matplotlib; gives the axes."""
+        from suffice.pictures.plots import plot_bars
+
+        ends = self.interval if self.interval is not None else self._by_errors()
+        low, high = (None, None) if ends is None else (end.ravel() for end in ends)
+        title = self._question(self.names).partition("), ")[0] + ")"
+        return plot_bars(ax, self._cells(), self.probs.ravel(), low, high, x="probability", y=", ".join(self.names), title=title)
+
+    def _by_errors(self) -> Interval | None:
+        """Two standard errors around what was drawn."""
+        return None if self.error is None else Interval(self.probs - 2 * self.error, self.probs + 2 * self.error)
+
+    def _cells(self) -> list[str]:
+        return [key if isinstance(key, str) else ", ".join(key) for key in self]
+
+    def _plot_parts(self, ax: Any, parts: Sequence[Distribution], weights: Sequence[float]) -> Any:
+        """The same of each class beside what they make together."""
+        from suffice.pictures.plots import MARKS
+
+        for k, (part, weight) in enumerate(zip(parts, weights, strict=True)):
+            ax.plot(part.probs.ravel(), range(part.probs.size), MARKS[k % len(MARKS)], ms=6, label=f"class {k}: {weight:.3g}")
+        ax.legend(frameon=False)
+        return ax
 
     def to_frame(self) -> Any:
         """One row per cell: a state of each target, the probability, and the ends of its interval or its error."""

@@ -15,10 +15,11 @@ from suffice.errors import ModelError, listed, whole
 from suffice.families.protocol.family import Array, Interval, as_numbers, checked_level, frame
 from suffice.inference.finite.logs import log_sum
 from suffice.inference.finite.network import Ints
-from suffice.models.questions.answers import Answer, Distribution, apart
+from suffice.models.questions.answers import Answer, Distribution, apart, in_a_line
 from suffice.models.questions.densities import Columns, MixtureParts, shaped
 from suffice.models.questions.densities import NormalParts as NormalParts
 from suffice.models.questions.evidence import Known, in_words
+from suffice.pictures import PictureNode
 from suffice.variables import Distributed
 
 CELLS = 2**22
@@ -198,6 +199,43 @@ class Mixture(Answer):
             f"a {'count' if self.parts.is_count else 'number'} has no last value: ask for single probabilities, answer[0] or "
             "answer.density(0), or for quantiles"
         )
+
+    def plot(self, ax: Any = None) -> Any:
+        """The density of a number, of a count its probabilities, from its 0.1 % to its 99.9 % quantile, by matplotlib; gives the
+        axes. Several targets are asked for one at a time."""
+        self._check_single("plot")
+        from suffice.pictures.plots import axes_of, plot_curves
+
+        title = self._headline()
+        if self.parts.are_draws:
+            ax = axes_of(ax)
+            ax.hist(self.sample(10_000, seed=0), bins=50, density=True, color="#5b8db8")
+            ax.set_xlabel(self.names[0])
+            ax.set_title(title, fontsize="medium")
+            return ax
+        at = self._points()
+        return plot_curves(ax, at, [("all", self.density(at))], x=self.names[0], y="density", title=title)
+
+    def _points(self) -> Array:
+        """Where a plot shows it."""
+        low, high = self.interval(0.998)
+        if self.parts.is_count:
+            return np.arange(np.floor(low), np.ceil(high) + 1.0)
+        room = 0.05 * (high - low) or 1.0
+        return np.linspace(low - room, high + room, 401)
+
+    def _plot_parts(self, ax: Any, parts: Sequence[Mixture], weights: Sequence[float]) -> Any:
+        """The weighted densities of classes below what they make together."""
+        from suffice.pictures.plots import plot_curves
+
+        at, title = self._points(), ax.get_title()
+        ax.clear()
+        own = [(f"class {k}: {w:.3g}", w * part.density(at)) for k, (part, w) in enumerate(zip(parts, weights, strict=True))]
+        return plot_curves(ax, at, [("all", self.density(at)), *own], x=self.names[0], y="density", title=title)
+
+    def _node(self, name: str, before: Mixture | None = None) -> PictureNode:
+        moved = () if before is None else (f"without this {in_a_line(before)}",)
+        return PictureNode(name, lines=(in_a_line(self), *moved))
 
     def to_frame(self) -> Any:
         """One row per component: states of the finite targets, weight, means, variances and covariances, or what it has besides;

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from suffice.errors import ModelError
 from suffice.graphs import Graph
+from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.variables import Variable
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ Twin = TypeVar("Twin", bound="RowAnswering")
 """The kind of network that answers."""
 
 
-class Undirected(Generic[Twin]):
+class Undirected(PicturedTable, Generic[Twin]):
     """What a `MarkovNet` can be asked. A subclass has `graph`, `variables` and `_directed`, which makes the network that answers.
 
     `given` is that of `BayesNet.query`: a finite variable has a state or likelihoods, a real one a number.
@@ -73,6 +74,24 @@ class Undirected(Generic[Twin]):
                 ".directed is the same distribution on a triangulated graph"
             )
         return self.directed
+
+    def _scene(self) -> Picture:
+        return self.graph._scene()
+
+    def picture(self, given: Given = None, *, against: Pictured | None = None, focus: Focus = None, steps: int = 1) -> Picture:
+        """The network as a picture: what it believes of each node given evidence; or the edges of it `against` those of another.
+        `focus` shows the nodes at most `steps` edges from one node, or from some.
+
+        >>> import suffice as sf
+        >>> picture = sf.load("asia").moral().picture({"xray": "yes"}, focus="lung")
+        >>> len(picture.nodes), {edge.arrow for edge in picture.edges}
+        (4, {False})
+        """
+        if against is not None:
+            return self._view(against, focus, steps)
+        from suffice.models.questions.beliefs import undirected_picture
+
+        return undirected_picture(self, given, focus, steps)
 
     def separated(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
         """Whether the graph says that a and b, names or sets of names, are independent given others."""

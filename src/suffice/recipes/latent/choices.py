@@ -68,6 +68,17 @@ class Choices(OneTable, tuple[Choice, ...]):
             header, rows = [*header, "problem"], [[*row, c.problem or ""] for row, c in zip(rows, self, strict=True)]
         return header, rows
 
+    def plot(self, ax: Any = None) -> Any:
+        """What each number was judged by, by matplotlib, the best ringed; gives the axes."""
+        from suffice.pictures.plots import plot_curves
+
+        told = [c for c in self if np.isfinite(c.value)]
+        drawn = plot_curves(ax, [c.k for c in told], [("", [c.value for c in told])], x="number", y="value, higher is better")
+        if told:
+            best = max(told, key=lambda c: c.value)
+            drawn.plot([best.k], [best.value], "o", mfc="none", mec="black", ms=10)
+        return drawn
+
     def to_frame(self) -> Any:
         """The same as a data frame."""
         return frame({name: [getattr(c, name) for c in self] for name in Choice._fields})

@@ -230,7 +230,7 @@ def _run(moments: FactorMoments, ways: list[FactorWay], asked: _Asked) -> Factor
     model = _network(cpds, given.weight, names, asked)
     optima = tuple(Optimum(w.point.objective, len(w.trace), w.converged, None) for w in ways)
     facts = (optima, None, given.weight, names, asked.columns, asked.spherical)
-    return FactorsRun(model, tuple(best.trace), best.converged, *facts)
+    return FactorsRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(w.trace) for w in ways))
 
 
 def _network(cpds: dict[str, Any], weight: float, names: tuple[str, ...], asked: _Asked) -> BayesNet:
@@ -275,7 +275,8 @@ def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
 
 def _of_em(run: EmRun, weight: float, names: tuple[str, ...], asked: _Asked) -> FactorsRun:
     optima = tuple(Optimum(o.objective, o.iterations, o.converged, o.stopped or None) for o in run.optima)
-    return FactorsRun(run.model, run.trace, run.converged, optima, None, weight, names, asked.columns, asked.spherical)
+    facts = (optima, None, weight, names, asked.columns, asked.spherical)
+    return FactorsRun(run.model, run.trace, run.converged, *facts, traces=run.traces)
 
 
 def _value(judge: Any, run: FactorsRun, rows: Data | Statistics, asked: _Asked) -> float:

@@ -285,7 +285,7 @@ def _run(climbs: list[Climb], problem: StateProblem, hidden: Finite, task: _HmmT
     columns = tuple(n for n in problem.sequences.columns if n != hidden.name)
     hard = best_log_prob(model, problem.sequences)
     facts = (tuple(optima), None, problem.weight, hidden.name, columns, counts / counts.sum(), hard)
-    return HmmRun(model, tuple(best.trace), best.converged, *facts)
+    return HmmRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(c.trace) for c in climbs))
 
 
 def _order(problem: StateProblem, hidden: Finite, theta: Theta, counts: np.ndarray) -> list[int]:

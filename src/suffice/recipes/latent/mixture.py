@@ -254,7 +254,7 @@ def _run(climbs: list[Climb], mixture: Mixture, task: _MixtureTask) -> MixtureRu
     ends = (c.trace[-1].objective if c.trace else -np.inf for c in climbs)
     optima = [Optimum(end, len(c.trace), c.converged, in_python(c.stopped) or None) for end, c in zip(ends, climbs, strict=True)]
     facts = (tuple(optima), None, mixture.weight, hidden.name, parameters, sums.hard, dict(mixture.variables))
-    return MixtureRun(model, tuple(best.trace), best.converged, *facts)
+    return MixtureRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(c.trace) for c in climbs))
 
 
 def _chosen(rows: Data, sizes: list[int], judge: Any, task: _MixtureTask) -> MixtureRun:

@@ -125,6 +125,17 @@ class MixtureRun(OneTable, Run[BayesNet]):
         Govaert 2000, IEEE PAMI 22, p. 719; half of what mclust prints)."""
         return self.bic + self._hard
 
+    def plot(self, ax: Any = None, column: str | None = None) -> Any:
+        """The objective after each iteration, of every start; or what the classes are like in a column: densities of a number,
+        weighted and their sum, or probabilities of states. By matplotlib; gives the axes."""
+        if column is None:
+            return super().plot(ax)
+        answer: Any = self.model.query(column)
+        drawn = answer.plot(ax)
+        hidden: Any = self.model.variables[self.name]
+        classes = [self.model.query(column, {self.name: state}) for state in hidden.states]
+        return answer._plot_parts(drawn, classes, self.weights.tolist())
+
     @one_blas_thread
     def responsibilities(self, rows: Any) -> Array:
         """p(class | row) of each row, new rows or old: row × class. Missing cells are summed out."""

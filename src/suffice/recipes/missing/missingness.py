@@ -159,6 +159,16 @@ class Missingness:
             "on the missing values themselves, too (MNAR), cannot be seen from the data"
         )
 
+    def plot(self, ax: Any = None) -> Any:
+        """Which columns are missing together, and in what share of the rows: a row of the plot for each pattern, the most
+        frequent first, by matplotlib; gives the axes. Of many columns those that are missing most."""
+        from suffice.pictures.plots import plot_gaps
+
+        gappy = sorted((c for c in self.columns if c.missing), key=lambda c: -c.missing)[:MANY_COLUMNS]
+        kept = {c.name for c in gappy}
+        names = [c.name for c in self.columns if c.name in kept]
+        return plot_gaps(ax, names, [(p.missing, p.share) for p in self.patterns], title=self._headline())
+
     def to_dict(self) -> dict[str, Any]:
         """All of the report as numbers, texts, lists and dicts, for JSON."""
         facts = {name: _plain(value) for name, value in self.__dict__.items() if name != "compared"}

@@ -36,6 +36,7 @@ from suffice.iteration import Iteration, Run
 from suffice.learning.incomplete.task import Task, task_of
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
+from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.recipes.structural.structural_regressions import refuse_lost_numbers, with_families
 from suffice.recipes.structural.structural_search import Round, SearchOptions, StructuralSearch
 from suffice.remedies import BY_SCORES, Remedy
@@ -65,7 +66,7 @@ STARTS = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StructuralRun(Run[BayesNet]):
+class StructuralRun(Run[BayesNet], PicturedTable):
     """The result of `structural_em`: a `Run` with one record for each round that gained, and the graphs on the way.
 
     It prints as a table of edges, with why each leads this way as in `search`, and a table of rounds. As `start=` of another run
@@ -123,6 +124,13 @@ class StructuralRun(Run[BayesNet]):
         if self._search is None:
             raise FitError("this result was unpickled, and its data is not with it; run structural_em again to ask for more")
         return self._search
+
+    def _scene(self) -> Picture:
+        return self.dag._scene()
+
+    def picture(self, against: Pictured | None = None, *, focus: Focus = None, steps: int = 1) -> Picture:
+        """The graph as a picture; `against` another, or the part around a `focus`."""
+        return self._view(against, focus, steps)
 
     def explain(self, what: str | Sequence[str]) -> Explanation:
         """Why a node has its parents, or why an edge is in the graph or is not, as `found.explain` of a search.

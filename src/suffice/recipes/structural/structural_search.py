@@ -86,7 +86,7 @@ class _Within(Progress[Any]):
 
     tell: Callable[[str], None] = lambda what: None
 
-    def check(self, what: str = "") -> None:
+    def check(self, what: str = "", score: float | None = None) -> None:
         self.tell(what or f"searching, {len(self.trace):,} graphs")
 
 

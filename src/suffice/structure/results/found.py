@@ -15,6 +15,7 @@ from suffice.errors import FitError, GraphError
 from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.text import Edge
 from suffice.iteration import Step
+from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.remedies import in_python
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.problem import Outcome, Problem
@@ -44,7 +45,7 @@ class ScoreTie(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Found:
+class Found(PicturedTable):
     """The result of `search`. It prints as a table: each edge with what the score loses without it.
 
     >>> from suffice import search
@@ -253,6 +254,31 @@ class Found:
         alike = [(f, float(d)) for f, d in zip(families, differences, strict=True) if abs(d) <= tie]
         kept = [(c, s, d) for (c, s), d in alike if around.keeps(c, s)]
         return tuple(ScoreTie(self.names[c], self._named(s), self._named(self._parents[c]), d) for c, s, d in kept)
+
+    def _scene(self) -> Picture:
+        graph = self.cpdag if self._parents is None else self.dag if self.lags is None else self.template
+        if not self._parents:
+            return graph._scene()
+        return graph._scene().weighed(self.losses, "loss without the edge")
+
+    def picture(self, against: Pictured | None = None, *, focus: Focus = None, steps: int = 1) -> Picture:
+        """The graph as a picture, edges as wide as what the score loses without them; of a method that uses no score the class.
+
+        `against` another graph, model or result, in four kinds of lines; of a large one the part around a `focus`.
+
+        >>> from suffice import search
+        >>> picture = search({"x": ["a", "b"] * 20, "y": ["u", "v"] * 20, "z": ["p", "p", "q", "q"] * 10}).picture()
+        >>> picture.edges[0].title, picture.widths
+        ('x -> y: loss without the edge 25.88', ((1.0, 'loss without the edge 25.88'),))
+        """
+        return self._view(against, focus, steps)
+
+    def plot(self, ax: Any = None) -> Any:
+        """The score after each improvement, by matplotlib; gives the axes."""
+        from suffice.pictures.plots import plot_traces
+
+        title = self.summary().splitlines()[1]
+        return plot_traces(ax, [("score", [s.score for s in self.trace])], x="improvement", y="score", title=title)
 
     def explain(self, what: str | Sequence[str]) -> Explanation:
         """Why a node has its parents, or why an edge is in the graph or is not.

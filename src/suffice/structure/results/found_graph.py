@@ -16,6 +16,7 @@ from suffice.errors import FitError, GraphError, SufficeError, nearest
 from suffice.families.protocol.family import frame
 from suffice.graphs import Graph
 from suffice.graphs.text import Edge, written
+from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.structure.problem import Problem
 from suffice.structure.results.explanations import Explanation
 from suffice.structure.results.plan import Plan, in_words
@@ -119,7 +120,7 @@ class Link(Explanation):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FoundGraph:
+class FoundGraph(PicturedTable):
     """The result of `search` by a method whose edges have no direction. It prints as a table of edges with their strengths.
 
     >>> from suffice import GraphicalLasso, search
@@ -203,6 +204,26 @@ class FoundGraph:
         if self._problem is None:
             raise FitError("this result was unpickled, and its data is not with it; search again to ask for more")
         return self._problem
+
+    def _scene(self) -> Picture:
+        return self.graph._scene().weighed(self.strengths, self._strength)
+
+    def picture(self, against: Pictured | None = None, *, focus: Focus = None, steps: int = 1) -> Picture:
+        """The graph as a picture, edges as wide as their strengths; `against` another, or the part around a `focus`."""
+        return self._view(against, focus, steps)
+
+    def plot(self, ax: Any = None) -> Any:
+        """What each penalty was judged by, or the score after each step of a method without any, by matplotlib; gives the
+        axes."""
+        from suffice.pictures.plots import plot_curves, plot_traces
+
+        title = self.summary().splitlines()[1]
+        if not self.path:
+            return plot_traces(ax, [("score", [s.score for s in self.trace])], x="step", y=self.score_name, title=title)
+        curve = [("criterion", [entry.criterion for entry in self.path])]
+        drawn = plot_curves(ax, [entry.penalty for entry in self.path], curve, x="penalty", y="criterion", title=title)
+        drawn.set_xscale("log")
+        return drawn
 
     def explain(self, a: str, b: str | None = None) -> Link:
         """Why there is an edge between two variables, or none: `explain("a", "b")` or `explain("a -- b")`."""

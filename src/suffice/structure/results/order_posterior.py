@@ -18,6 +18,7 @@ from suffice.display import OneTable
 from suffice.errors import GraphError, nearest
 from suffice.families.protocol.family import frame
 from suffice.graphs import Dag
+from suffice.pictures import Focus, Picture, Pictured, PicturedTable, PictureEdge, PictureNode
 
 Floats = npt.NDArray[np.float64]
 
@@ -26,6 +27,9 @@ AGREED = 1.1
 
 APART = 0.1
 """and no edge's posterior differs by more than this between them."""
+
+LIKELY = 0.5
+"""Pairs of variables with an edge of at least this posterior are joined in pictures."""
 
 N_SHOWN = 60
 """Edges that a printed result lists."""
@@ -41,7 +45,7 @@ class PosteriorEdge(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OrderPosterior(OneTable):
+class OrderPosterior(OneTable, PicturedTable):
     """The result of `order_mcmc`. It prints as a table of edges."""
 
     names: tuple[str, ...]
@@ -115,6 +119,28 @@ class OrderPosterior(OneTable):
     def adjacent(self, a: str, b: str) -> float:
         """P(a → b or b → a | data)."""
         return self.probability(a, b) + self.probability(b, a)
+
+    def _scene(self) -> Picture:
+        """Each pair in its more probable direction, if there is an edge with a probability of `LIKELY` at least."""
+        both, towards = self.matrix + self.matrix.T, self.matrix - np.tril(np.full_like(self.matrix, 1e-12))
+        pairs = np.argwhere((both >= LIKELY) & (towards > towards.T)).tolist()
+        chosen = {(self.names[i], self.names[j]): float(both[i, j]) for i, j in pairs}
+        picture = Picture(tuple(map(PictureNode, self.names)), tuple(PictureEdge(a, b) for a, b in chosen))
+        return picture.weighed(chosen, "posterior of an edge", most=1.0).noting(f"edges of at least {LIKELY:g}")
+
+    def picture(self, against: Pictured | None = None, *, focus: Focus = None, steps: int = 1) -> Picture:
+        """The graph as a picture, edges as wide as they are probable; `against` another, or the part around a `focus`."""
+        return self._view(against, focus, steps)
+
+    def plot(self, ax: Any = None) -> Any:
+        """The posteriors of all edges by the first chain and by the second, which agree where they lie on the diagonal; by
+        matplotlib, gives the axes."""
+        from suffice.pictures.plots import plot_against
+
+        a, b = self.by_chain[0], self.by_chain[min(1, len(self.by_chain) - 1)]
+        apart = ~np.eye(len(self.names), dtype=bool)
+        title = f"R-hat {self.r_hat:.3f}, edges differ by {self.largest_difference:.3f} at most"
+        return plot_against(ax, a[apart], b[apart], x="posterior, chain 1", y="posterior, chain 2", title=title)
 
     def to_frame(self) -> Any:
         """The edges as a data frame."""
