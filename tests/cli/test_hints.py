@@ -119,8 +119,13 @@ def test_arguments_that_are_advised_exist() -> None:
 
 @cache
 def arguments() -> set[str]:
-    """The arguments of all that is public."""
-    return {p for name in sf.__all__ for p in _arguments(getattr(sf, name))}
+    """The arguments of all that is public, and the keywords of long calls."""
+    topics = [getattr(sf, topic) for topic in sf._MODULES.split() if topic not in ("estimators", "exponential")]
+    public = [getattr(sf, name) for name in sf.__all__] + [x for t in topics for x in vars(t).values() if callable(x)]
+    nodes = [n for tree in trees().values() for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    typed = [n for n in nodes if {b.id for b in n.bases if isinstance(b, ast.Name)} & {"TypedDict", "Limits"}]
+    keywords = {a.target.id for n in typed for a in n.body if isinstance(a, ast.AnnAssign) and isinstance(a.target, ast.Name)}
+    return {p for thing in public for p in _arguments(thing)} | keywords | {"accelerate", "batches", "m_step"}  # these of 0.1
 
 
 FORMATS: set[str] = {"n_samples", "space", "total", "rx", "width", "height"}
