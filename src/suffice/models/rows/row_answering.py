@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 class RowAnswering(Answering):
     """A network that answers for rows; each method loads what it asks."""
 
-    @one_blas_thread
     def log_prob(self, rows: Any, *, unknown: Refuse | Missing = REFUSE) -> Array:
         """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there).
 
@@ -38,7 +37,6 @@ class RowAnswering(Answering):
 
         return log_prob(self, rows, unknown)
 
-    @one_blas_thread
     def log_likelihood(self, data: Any = None) -> float:
         """Σ ln p(row) over the data, from its statistics alone; without data, over what the network was fitted from.
 
