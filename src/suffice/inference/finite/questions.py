@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 from weakref import WeakKeyDictionary, ref
@@ -182,15 +181,6 @@ def room_for(tree: Tree, numbers: float) -> Room:
 _desks: WeakKeyDictionary[Network, list[Desk]] = WeakKeyDictionary()
 
 
-@contextmanager
-def _desk(network: Network) -> Iterator[Desk]:
-    """A desk that nobody else has now; the next who asks may have it, unless something went wrong at it."""
-    free = _desks.setdefault(network, [])
-    desk = free.pop() if free else Desk(network)
-    yield desk
-    free.append(desk)
-
-
 def in_rows(
     network: Network, targets: Sequence[int], seeds: Ints, seen: Codes, tables: Array, start: Ints | None = None
 ) -> RowAnswers:
@@ -208,20 +198,23 @@ def in_rows(
     if network.n_variables > MOST_VARIABLES:
         answers.status[:] = TOO_LARGE
         return answers
+    desks = _desks.setdefault(network, [])
 
     def some(first: int) -> None:
         rows = slice(first, first + ROWS)
         own_seen = seen if len(seen) == 1 else seen[rows]
         own_tables = tables if len(tables) == 1 else tables[rows]
-        with _desk(network) as desk:
-            desk.answer(asked, seeds, own_seen, own_tables, answers.at(rows), start)
+        desk = desks.pop() if desks else Desk(network)
+        desk.answer(asked, seeds, own_seen, own_tables, answers.at(rows), start)
+        desks.append(desk)
 
     if n > ROWS:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(some, range(0, n, ROWS)))
         return answers
-    with _desk(network) as desk:
-        desk.answer(asked, seeds, seen, tables, answers, start)
+    desk = desks.pop() if desks else Desk(network)
+    desk.answer(asked, seeds, seen, tables, answers, start)
+    desks.append(desk)
     return answers
 
 

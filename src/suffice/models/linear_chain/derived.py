@@ -45,22 +45,28 @@ class DerivedColumn(Protocol):
 
 
 @dataclass(frozen=True)
-class Suffix:
+class OfColumn:
+    """What is made of one column."""
+
+    column: str
+
+    @property
+    def source(self) -> str:
+        return self.column
+
+
+@dataclass(frozen=True)
+class Suffix(OfColumn):
     """The last characters of a cell; all of it where it is shorter.
 
     >>> Suffix("word", 3).of("walking"), Suffix("word", 3).name
     ('ing', 'suffix3(word)')
     """
 
-    column: str
     length: int
 
     def __post_init__(self) -> None:
         whole(self.length, "the length of a suffix", 1)
-
-    @property
-    def source(self) -> str:
-        return self.column
 
     @property
     def name(self) -> str:
@@ -74,22 +80,17 @@ class Suffix:
 
 
 @dataclass(frozen=True)
-class Prefix:
+class Prefix(OfColumn):
     """The first characters of a cell; all of it where it is shorter.
 
     >>> Prefix("word", 2).of("undone")
     'un'
     """
 
-    column: str
     length: int
 
     def __post_init__(self) -> None:
         whole(self.length, "the length of a prefix", 1)
-
-    @property
-    def source(self) -> str:
-        return self.column
 
     @property
     def name(self) -> str:
@@ -103,18 +104,12 @@ class Prefix:
 
 
 @dataclass(frozen=True)
-class Shape:
+class Shape(OfColumn):
     """The kinds of characters: X for upper case, x for lower case, d for digits, others themselves; runs of one become one.
 
     >>> Shape("word").of("McDonald's-1999")
     "XxXx'x-d"
     """
-
-    column: str
-
-    @property
-    def source(self) -> str:
-        return self.column
 
     @property
     def name(self) -> str:
@@ -133,18 +128,12 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Lower:
+class Lower(OfColumn):
     """The cell in lower case.
 
     >>> Lower("word").of("The")
     'the'
     """
-
-    column: str
-
-    @property
-    def source(self) -> str:
-        return self.column
 
     @property
     def name(self) -> str:

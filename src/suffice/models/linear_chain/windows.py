@@ -7,23 +7,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from suffice.errors import ModelError, listed, whole
-from suffice.models.linear_chain.derived import DerivedColumn
+from suffice.models.linear_chain.derived import DerivedColumn, OfColumn
 from suffice.models.linear_chain.transitions import TransitionRule, checked_rules
 
 
 @dataclass(frozen=True)
-class Plain:
+class Plain(OfColumn):
     """A column as it is.
 
     >>> Plain("word").name
     'word'
     """
-
-    column: str
-
-    @property
-    def source(self) -> str:
-        return self.column
 
     @property
     def name(self) -> str:

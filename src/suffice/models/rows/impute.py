@@ -60,33 +60,11 @@ def impute(
     seed: int = 0,
     unknown: Refuse | Missing = REFUSE,
 ) -> Any:
-    """The rows with every missing cell of the network's columns filled, in the same kind of frame, columns and order.
-
-    A cell gets its most probable state given the observed cells of its row (the first of equals); a cell of a real variable
-    its posterior mean. `joint=True` fills all the missing cells of a row by the states that are most probable together;
-    then there may be no real columns. `draws=5` gives a list of five such frames, in which all the missing cells of a row are
-    drawn together from their exact posterior; the same `seed` gives the same draws. What comes out:
-
-    - columns keep their types where they can: a category or an enumeration gains a state that it lacked, a column of whole
-      numbers that gets means becomes one of floats, and one without a single value takes the type of what it is given;
-    - columns that are no nodes stay as they are, and nodes that are no columns are not added;
-    - a column of numbers that the network knows in bins stays as it is, with a note: a bin is not a number;
-    - a state that the network does not know is refused; with `unknown=Missing()` its cell is filled like one that is missing;
-    - rows that are impossible under the network keep their missing cells, with a note;
-    - files, `Data` and DuckDB relations become an Arrow table in memory, a lazy frame a frame.
+    """What `BayesNet.impute` gives; multiple imputation by Rubin's rules:
 
     >>> from suffice import BayesNet
     >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
-    >>> impute(bn, {"x": ["yes", None], "y": [None, "no"], "id": [1, 2]})
-    {'x': ['yes', 'no'], 'y': ['yes', 'no'], 'id': [1, 2]}
-
-    Multiple imputation (Rubin 1987, Multiple Imputation for Nonresponse in Surveys, p. 76): an estimate from each of m filled
-    frames, their mean, and a variance that adds to the usual one how much they differ. Parameters that were fitted are uncertain,
-    too: for each frame they are drawn from their posterior, or after EM by the observed information, so that the imputation is
-    proper and intervals by these rules hold (`benchmarks/em_intervals.py`). `redraw=False` holds them at their estimates,
-    `redraw=True` refuses where they cannot be drawn; a network that was written down, as this one, is taken to be known.
-
     >>> table = {"x": ["yes"] * 30 + ["no"] * 60 + [None] * 30, "y": ["yes"] * 30 + ["no"] * 60 + ["yes"] * 15 + ["no"] * 15}
     >>> shares = np.array([np.mean([x == "yes" for x in frame["x"]]) for frame in impute(bn, table, draws=20)])
     >>> within, between = np.mean(shares * (1 - shares)) / 120, shares.var(ddof=1)

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.scan import is_spark_frame, scan
@@ -223,6 +224,7 @@ def log_prob_in_rows(bn: NetworkParts, data: Data) -> Array:
     return np.concatenate(parts)
 
 
+@one_blas_thread
 def log_prob(bn: NetworkParts, rows: Any, unknown: Refuse | Missing = REFUSE) -> Array:
     """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there); of a frame of
     Spark, the frame with a column for it."""
@@ -237,6 +239,7 @@ def _log_prob_beside(bn: NetworkParts, unknown: Refuse | Missing, rows: Any) -> 
     return {"log_prob": log_prob(bn, rows, unknown) if rows.num_rows else np.empty(0)}
 
 
+@one_blas_thread
 def log_likelihood(bn: NetworkParts, data: Any = None) -> float:
     """Σ ln p(row) over the data, from its statistics where these say all; without data, over what the network was fitted from."""
     if data is None:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 class RowAnswering(Answering):
     """A network that answers for rows; each method loads what it asks."""
 
-    @one_blas_thread
     def log_prob(self, rows: Any, *, unknown: Refuse | Missing = REFUSE) -> Array:
         """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there).
 
@@ -38,7 +37,6 @@ class RowAnswering(Answering):
 
         return log_prob(self, rows, unknown)
 
-    @one_blas_thread
     def log_likelihood(self, data: Any = None) -> float:
         """Σ ln p(row) over the data, from its statistics alone; without data, over what the network was fitted from.
 
@@ -165,16 +163,31 @@ class RowAnswering(Answering):
         seed: int = 0,
         unknown: Refuse | Missing = REFUSE,
     ) -> Any:
-        """The rows with each missing cell filled by what is most probable given the row's observed cells, or by its mean.
+        """The rows with every missing cell of the network's columns filled, in the same kind of frame, columns and order.
 
-        `joint=True` fills all the missing cells of a row by the states that are most probable together. `draws=5` gives a list
-        of five filled frames, the missing cells of a row drawn together from their posterior: multiple imputation. For each frame
-        the parameters of a network that was fitted are drawn anew; `redraw=False` holds them at their estimates.
-        `unknown=Missing()` fills cells with states that the network does not know, too; else they are refused.
+        A cell gets its most probable state given the observed cells of its row (the first of equals); a cell of a real variable
+        its posterior mean. `joint=True` fills all the missing cells of a row by the states that are most probable together; then
+        there may be no real columns. `draws=5` gives a list of five such frames, in which all the missing cells of a row are
+        drawn together from their exact posterior; the same `seed` gives the same draws. What comes out:
+
+        - columns keep their types where they can: a category or an enumeration gains a state that it lacked, a column of whole
+          numbers that gets means becomes one of floats, and one without a single value takes the type of what it is given;
+        - columns that are no nodes stay as they are, and nodes that are no columns are not added;
+        - a column of numbers that the network knows in bins stays as it is, with a note: a bin is not a number;
+        - a state that the network does not know is refused; with `unknown=Missing()` its cell is filled like one that is missing;
+        - rows that are impossible under the network keep their missing cells, with a note;
+        - files, `Data` and DuckDB relations become an Arrow table in memory, a lazy frame a frame.
 
         >>> import suffice as sf
         >>> sf.load("asia").impute({"dysp": ["yes", "no"], "bronc": [None, "no"]})["bronc"]
         ['yes', 'no']
+
+        Multiple imputation (Rubin 1987, Multiple Imputation for Nonresponse in Surveys, p. 76): an estimate from each of m filled
+        frames, their mean, and a variance that adds to the usual one how much they differ. Parameters that were fitted are
+        uncertain, too: for each frame they are drawn from their posterior, or after EM by the observed information, so that the
+        imputation is proper and intervals by these rules hold. `redraw=False` holds them at their estimates, `redraw=True`
+        refuses where they cannot be drawn; a network that was written down is taken to be known.
+
         >>> [frame["bronc"] for frame in sf.load("asia").impute({"dysp": ["yes"], "bronc": [None]}, draws=3)]
         [['no'], ['yes'], ['yes']]
         """
