@@ -24,17 +24,17 @@ KINDS = {kind: registry.every(kind) for kind in registry.PLACES}
 NETWORK = sf.BayesNet("u; w", {"u": [0.5, 0.5], "w": [0.2, 0.3, 0.5]}, [U, W])
 PRIORS: list[Any] = [
     sf.BDeu(2),
-    sf.BDs(1),
+    sf.priors.BDs(1),
     sf.K2(),
     sf.Dirichlet(0.5),
     sf.Dirichlet({"p": 1.0, "q": 2.0, "r": 3.0}),
-    sf.HierarchicalDirichlet({"w": 4.0}, {"w": None}),
-    sf.LogisticNormal(variance=2.0),
+    sf.priors.HierarchicalDirichlet({"w": 4.0}, {"w": None}),
+    sf.priors.LogisticNormal(variance=2.0),
     sf.NormalInverseGamma(2.0, mean={"x": 1.0}),
     sf.BGe(2.0),
-    sf.Gamma(2.0, 1.0),
-    sf.KnownVariance(1.0, 0.0, 2.0),
-    sf.Conjugate(2.0, [0.5]),
+    sf.priors.Gamma(2.0, 1.0),
+    sf.priors.KnownVariance(1.0, 0.0, 2.0),
+    sf.priors.Conjugate(2.0, [0.5]),
     ParameterPrior("Beta", (1.0, 2.0)),
     sf.BDe(NETWORK, 3),
     Several((sf.BDeu(1), sf.BGe())),
@@ -116,7 +116,7 @@ def test_a_score_is_the_sum_over_nodes_and_weights_are_rows(word: str) -> None:
 def test_a_test_of_independence_is_the_same_both_ways(word: str) -> None:
     rows, test = random_rows(2, 80), KINDS["tests"][word]()
     x, y = ("x", "y") if word == "fisher-z" else ("u", "w")
-    one, other = (sf.independence_test(rows, *pair, test=test) for pair in ((x, y), (y, x)))
+    one, other = (sf.independence.independence_test(rows, *pair, test=test) for pair in ((x, y), (y, x)))
     assert one.p_value == pytest.approx(other.p_value, rel=1e-9)
     assert 0.0 <= one.p_value <= 1.0
 
