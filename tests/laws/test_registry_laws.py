@@ -11,6 +11,8 @@ import pytest
 
 import suffice as sf
 from suffice import registry
+from suffice.cli.words.priors import prior_of as prior_in_words
+from suffice.cli.words.vocabulary import score_of
 from suffice.families.hierarchical.hierarchical import PartialPooling, Pool
 from suffice.families.priors.conjugate import ParameterPrior
 from suffice.families.priors.prior import prior_of
@@ -88,6 +90,16 @@ def test_a_prior_says_nothing_of_what_it_does_not_know_or_adds_to_what_is_seen(p
         said = bound.imagine(variables[child], [variables[p] for p in parents], own)
         if said is not None and hasattr(said, "total"):
             assert (own + said).total >= own.total
+
+
+@pytest.mark.parametrize("word", registry.words("priors"))
+def test_a_prior_in_words_is_a_value_and_a_score(word: str) -> None:
+    prior = KINDS["priors"][word]
+    text = word if prior.after_colon is None else f"{word}:2"
+    said = prior_in_words(text)
+    assert type(said) is prior
+    assert prior.after_colon is None or getattr(said, prior.after_colon[0]) == 2.0
+    assert score_of(text) == sf.Evidence(said)
 
 
 def test_a_prior_that_names_no_type_is_not_written() -> None:
