@@ -8,32 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, listed, nearest, whole
 from suffice.families.priors.priors import as_prior
+from suffice.registry import Named
 from suffice.remedies import LIKELIHOOD, Remedy, argument, weight_penalty
 
 Array = npt.NDArray[np.float64]
 
 
-class Objective(Protocol):
+class Objective(Named):
     """What `fit(model, data, objective=…)` takes."""
+
+    listed_in = "objectives"
 
     def fit(self, problem: Any) -> Any:
         """The model that is best for a problem's data."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Likelihood:
+class Likelihood(Objective):
     """The likelihood itself: seen and expected margins agree. Exact, by the junction tree.
 
     >>> Likelihood()
     Likelihood()
     """
+
+    word = "likelihood"
 
     def fit(self, problem: Any) -> Any:
         return problem.by_likelihood()
@@ -61,7 +67,7 @@ class Bayes:
 
 
 @dataclass(frozen=True)
-class MaxEntropy:
+class MaxEntropy(Objective):
     """The flattest distribution that has the given moments (Jaynes 1957), or comes as near to them as `slack`.
 
     It is the maximum likelihood estimate of the log-linear model with these features, and with `slack` the one with the
@@ -70,6 +76,8 @@ class MaxEntropy:
     >>> MaxEntropy(slack=0.01)
     MaxEntropy(slack=0.01)
     """
+
+    word = "max-entropy"
 
     slack: float = 0.0
 
@@ -81,7 +89,7 @@ class MaxEntropy:
 
 
 @dataclass(frozen=True)
-class PseudoLikelihood:
+class PseudoLikelihood(Objective):
     """Σᵢ ln p(xᵢ | all others) in the place of ln p(x): each node given its neighbours, all with the same weights.
 
     It needs no junction tree, is convex, and consistent (Besag 1975, The Statistician 24, p. 179): with ever more rows of a
@@ -91,12 +99,14 @@ class PseudoLikelihood:
     PseudoLikelihood()
     """
 
+    word = "pseudo"
+
     def fit(self, problem: Any) -> Any:
         return problem.by_pseudo_likelihood()
 
 
 @dataclass(frozen=True)
-class ContrastiveDivergence:
+class ContrastiveDivergence(Objective):
     """The gradient *seen − expected*, with what is expected from `steps` rounds of drawing that start at the rows (CD).
 
     With `persistent=True` the rounds go on from where the last ones ended, in so many `chains` (PCD): nearer to the likelihood,
@@ -105,6 +115,9 @@ class ContrastiveDivergence:
     >>> ContrastiveDivergence(steps=1, persistent=True)
     ContrastiveDivergence(steps=1, persistent=True, chains=100)
     """
+
+    word = "cd pcd"
+    after_colon = ("steps", int)
 
     steps: int = 1
     persistent: bool = False
@@ -116,13 +129,21 @@ class ContrastiveDivergence:
         if not isinstance(self.persistent, bool):
             raise FitError(f"persistent is True or False, not {self.persistent!r}")
 
+    @classmethod
+    def of_word(cls, text: str, given: dict[str, Any]) -> Self:
+        """`cd:1`, or `pcd:1`, whose chains persist."""
+        return super().of_word(text, given | {"persistent": text.startswith("p")})
+
     def fit(self, problem: Any) -> Any:
         return problem.by_contrastive_divergence(self)
 
 
 @dataclass(frozen=True)
-class _Penalty:
+class _Penalty(Named):
     """A price of weights: one number for all, or one for each term."""
+
+    listed_in = "penalties"
+    after_colon = ("strength", float)
 
     strength: Any
 
@@ -178,6 +199,8 @@ class L1(_Penalty):
     L1(0.1) + L2(0.5)
     """
 
+    word = "l1"
+
     def __repr__(self) -> str:
         return f"L1({self.strength!r})"
 
@@ -189,6 +212,8 @@ class L2(_Penalty):
     >>> L2({"a": 1.0, ("a", "b"): 2.0}).per_term([("a",), ("a", "b")], ["a", "b"])
     array([1., 2.])
     """
+
+    word = "l2"
 
     def __repr__(self) -> str:
         return f"L2({self.strength!r})"
@@ -281,7 +306,7 @@ def _checked(strength: Any, kind: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Conditional:
+class Conditional(Objective):
     """The likelihood of one column given all others, Σ log p(y | rest): what is needed to predict it, and no more.
 
     Of a Bayesian network or a Markov network of finite columns it changes what y is in, and leaves the rest as the likelihood
@@ -295,6 +320,9 @@ class Conditional:
     >>> Conditional("tag"), Conditional("tag", label_weights={"B-PER": 5})
     (Conditional('tag'), Conditional('tag', label_weights={'B-PER': 5.0}))
     """
+
+    word = "conditional"
+    after_colon = ("target", str)
 
     target: str
     label_weights: Any = ()
@@ -318,13 +346,16 @@ class Conditional:
 
 
 @dataclass(frozen=True)
-class Perceptron:
+class Perceptron(Objective):
     """Mistakes: after each sequence whose best labels are wrong, weights move from these to the right ones. `averaged` weights
     are the mean over all steps on the way (Collins 2002, EMNLP, p. 1).
 
     >>> Perceptron("tag", epochs=5)
     Perceptron('tag', averaged=True, epochs=5)
     """
+
+    word = "perceptron"
+    after_colon = ("target", str)
 
     target: str
     averaged: bool = True
@@ -356,7 +387,7 @@ class Hamming:
 
 
 @dataclass(frozen=True)
-class Margin:
+class Margin(Objective):
     """The structured hinge loss, max over y' of cost(y, y') + score(y') − score(y): the right labels are to win by what others
     cost (Taskar, Guestrin & Koller 2004; Tsochantaridis et al. 2005, JMLR 6, p. 1453).
 
@@ -375,6 +406,9 @@ class Margin:
     >>> Margin("tag")
     Margin('tag', cost=Hamming(cost=1.0))
     """
+
+    word = "margin"
+    after_colon = ("target", str)
 
     target: str
     cost: Hamming = Hamming()

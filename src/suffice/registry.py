@@ -30,9 +30,7 @@ PLACES: dict[str, dict[str, str]] = {
         "families.chosen.exponential_cpd": "",
         "families.regressions.regression_cpd": "",
     },
-    "distributions": {
-        "families.chosen.node_kinds": "poisson-rate exponential geometric binomial negative-binomial gamma beta",
-    },
+    "distributions": {"families.chosen.node_kinds": "poisson-rate exponential geometric binomial negative-binomial gamma beta"},
     "regressions": {
         "families.regressions.responses": "linear probit binomial poisson negative-binomial gamma-log gamma-inverse",
         "families.regressions.logistic": "logistic",
@@ -48,10 +46,7 @@ PLACES: dict[str, dict[str, str]] = {
         "models.bde": "",
         "models.parts.sharing": "",
     },
-    "scores": {
-        "scores": "bic aic loglik",
-        "structure.undirected.selection": "ebic",
-    },
+    "scores": {"scores": "bic aic loglik", "structure.undirected.selection": "ebic"},
     "methods": {
         "structure.methods.orders": "orders",
         "structure.methods.hill_climb": "hill-climb tabu",
@@ -64,9 +59,11 @@ PLACES: dict[str, dict[str, str]] = {
         "structure.undirected.decomposable": "decomposable",
         "recipes.stepwise": "stepwise",
     },
-    "tests": {
-        "structure.tests.independence": "g2 chi2 mi fisher-z likelihood-ratio",
-    },
+    "tests": {"structure.tests.independence": "g2 chi2 mi fisher-z likelihood-ratio"},
+    "selections": {"structure.undirected.selection": "ebic stars cv"},
+    "objectives": {"objectives": "likelihood max-entropy pseudo cd pcd conditional perceptron margin"},
+    "penalties": {"objectives": "l1 l2"},
+    "samplers": {"inference.sampling.sampling": "lw gibbs"},
     "formats": {
         "formats.bif": "bif",
         "formats.xmlbif": "xmlbif bifxml xml xdsl",
@@ -115,7 +112,8 @@ class Named:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         for word in cls.__dict__.get("word", "").split():
-            register(cls.listed_in, word, cls)
+            for kind in cls.listed_in.split():
+                register(kind, word, cls)
         for name in cls.__dict__.get("types", ()):
             _types[cls.listed_in, name] = cls
 

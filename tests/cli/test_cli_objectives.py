@@ -105,7 +105,7 @@ def test_bayes_of_a_template(run, people) -> None:
         ((NAIVE, "rows.csv", "--objective", "bayes:mle"), "--objective bayes is of a prior"),
         ((NAIVE, "rows.csv", "--objective", "bayes:bdeux"), "the prior 'bdeux' is not known"),
         ((NAIVE, "rows.csv", "--objective", "bayes:k2", "--prior", "k2"), "leave one out"),
-        ((NAIVE, "rows.csv", "--objective", "guess"), "--objective is likelihood, pseudo"),
+        ((NAIVE, "rows.csv", "--objective", "guess"), "--objective 'guess' is not known; use likelihood, max-entropy"),
         ((NAIVE, "rows.csv", "--objective", "likelihood", "--penalty", "l2:1"), "--penalty is for undirected models, for labels"),
         ((NAIVE, "rows.csv", "--objective", "margin:ill", "--penalty", "l1:1"), "takes the penalty L2(c2)"),
         ((NAIVE, "rows.csv", "--objective", "margin:ill", "--starts", "3"), "--starts has no part in --objective margin:ill"),

@@ -299,8 +299,9 @@ def test_words_of_methods() -> None:
     assert words.sampler_of("exact") is None
     assert words.sampler_of("LW") == LikelihoodWeighting()
     assert words.sampler_of("gibbs:500") == Gibbs(500)
-    for text in ("", "exact:3", "lw:-1", "lw:1.5", "lw:1e4"):
-        with pytest.raises(SufficeError, match="is not known"):
+    unknown, number = "is not known", "does not take the number"
+    for text, told in {"": unknown, "exact:3": unknown, "lw:-1": "whole number", "lw:1.5": number, "lw:1e4": number}.items():
+        with pytest.raises(SufficeError, match=told):
             words.sampler_of(text)
 
 

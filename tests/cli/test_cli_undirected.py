@@ -71,7 +71,7 @@ def test_objectives(run, survey) -> None:
     assert sf.read("net.json").log_likelihood(survey) == pytest.approx(near.log_likelihood(survey), abs=0.5)
     code, _, err = run("fit", graph, "survey.csv", "-o", "net.json", "--objective", "guess")
     assert code == 1
-    assert "--objective is likelihood, pseudo, cd:1 or pcd:1" in err
+    assert "is not known; use likelihood, max-entropy, pseudo, cd, pcd, conditional" in err
 
 
 def test_what_is_known_of_the_result(run, survey) -> None:
@@ -202,7 +202,10 @@ def test_machine(run, survey) -> None:
             ("fit", "--rbm", "3", "survey.csv", "--objective", "pseudo"),
             "not for an RBM; the nearest is --objective cd:1",
         ),
-        (("learn", "survey.csv", "--method", "neighbourhoods", "--select", "luck"), "--select is ebic:0.5, stars:0.05 or cv:5"),
+        (
+            ("learn", "survey.csv", "--method", "neighbourhoods", "--select", "luck"),
+            "--select 'luck' is not known; use ebic, stars, cv, with a number as in ebic:0.5",
+        ),
         (("learn", "survey.csv", "--method", "decomposable", "--hidden", "x=2"), "--hidden is not for undirected models"),
         (("learn", "survey.csv", "--method", "decomposable", "--starts", "2"), "--starts is not for undirected models"),
         (

@@ -22,7 +22,6 @@ import typer.main
 import suffice as sf
 from suffice import remedies
 from suffice.cli import app as cli
-from suffice.cli.words import vocabulary as cli_words
 from suffice.errors import SufficeNote
 from suffice.registry import every
 
@@ -347,31 +346,6 @@ def test_advice_of_python_is_obeyed(what: str) -> None:
         first()
     assert advice in str(caught.value)
     then()
-
-
-def test_words_of_the_command_line_are_values() -> None:
-    """What the help says of priors, scores, methods and families is understood."""
-    for word in (
-        "mle",
-        "bdeu:10",
-        "bds:1",
-        "k2",
-        "dirichlet:1",
-        "nig",
-        "bge",
-        "gamma",
-        "bdeu:1+nig",
-        "hierarchical",
-        "logistic-normal:2",
-        "logistic-normal/correlated",
-        "known-variance:4",
-        "nig:1/df=5",
-        "lung=bdeu:10",
-        "lung=9,1;1,1",
-    ):
-        cli_words.prior_of(word)
-    for word in ("bic", "aic", "loglik", "k2", "bdeu:1", "bds:1", "bge", "bdeu:1+bge"):
-        cli_words.score_of(word)
 
 
 def test_notes_name_what_settles_them() -> None:

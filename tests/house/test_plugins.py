@@ -72,7 +72,7 @@ PIECES = {
                     return None
                 counts = np.ones([v.n_states for v in (*parents, child)])
                 counts[..., -1] = self.rows
-                return sf.Counts((*parents, child), counts)
+                return sf.statistics.Counts((*parents, child), counts)
         """,
     ),
     "scores": (
@@ -83,7 +83,7 @@ PIECES = {
         import suffice as sf
 
         @dataclass(frozen=True)
-        class HannanQuinn(sf.Penalised):
+        class HannanQuinn(sf.scores.Penalised):
             word = "hannan-quinn"
             after_colon = ("factor", float)
 
@@ -166,7 +166,7 @@ from toy_priors import Optimist
 from toy_scores import HannanQuinn
 
 rows = sf.scan("rows.csv")
-bn = sf.fit("a -> b; a -> x", rows, prior=(Optimist(3.0), sf.Conjugate(2.0, Pareto(1.5))), families={"x": Pareto()})
+bn = sf.fit("a -> b; a -> x", rows, prior=(Optimist(3.0), sf.priors.Conjugate(2.0, Pareto(1.5))), families={"x": Pareto()})
 sf.write(bn, "python.json")
 seen = sf.gather(rows, "a -> b").counts(["a", "b"]).dense()
 wanted = (seen + [1.0, 3.0]) / (seen + [1.0, 3.0]).sum(axis=1, keepdims=True)

@@ -11,6 +11,8 @@ import pytest
 
 import suffice as sf
 from suffice import registry
+from suffice.cli.words.priors import prior_of as prior_in_words
+from suffice.cli.words.vocabulary import score_of
 from suffice.families.hierarchical.hierarchical import PartialPooling, Pool
 from suffice.families.priors.conjugate import ParameterPrior
 from suffice.families.priors.prior import prior_of
@@ -24,17 +26,17 @@ KINDS = {kind: registry.every(kind) for kind in registry.PLACES}
 NETWORK = sf.BayesNet("u; w", {"u": [0.5, 0.5], "w": [0.2, 0.3, 0.5]}, [U, W])
 PRIORS: list[Any] = [
     sf.BDeu(2),
-    sf.BDs(1),
+    sf.priors.BDs(1),
     sf.K2(),
     sf.Dirichlet(0.5),
     sf.Dirichlet({"p": 1.0, "q": 2.0, "r": 3.0}),
-    sf.HierarchicalDirichlet({"w": 4.0}, {"w": None}),
-    sf.LogisticNormal(variance=2.0),
+    sf.priors.HierarchicalDirichlet({"w": 4.0}, {"w": None}),
+    sf.priors.LogisticNormal(variance=2.0),
     sf.NormalInverseGamma(2.0, mean={"x": 1.0}),
     sf.BGe(2.0),
-    sf.Gamma(2.0, 1.0),
-    sf.KnownVariance(1.0, 0.0, 2.0),
-    sf.Conjugate(2.0, [0.5]),
+    sf.priors.Gamma(2.0, 1.0),
+    sf.priors.KnownVariance(1.0, 0.0, 2.0),
+    sf.priors.Conjugate(2.0, [0.5]),
     ParameterPrior("Beta", (1.0, 2.0)),
     sf.BDe(NETWORK, 3),
     Several((sf.BDeu(1), sf.BGe())),
@@ -90,6 +92,16 @@ def test_a_prior_says_nothing_of_what_it_does_not_know_or_adds_to_what_is_seen(p
             assert (own + said).total >= own.total
 
 
+@pytest.mark.parametrize("word", registry.words("priors"))
+def test_a_prior_in_words_is_a_value_and_a_score(word: str) -> None:
+    prior = KINDS["priors"][word]
+    text = word if prior.after_colon is None else f"{word}:2"
+    said = prior_in_words(text)
+    assert type(said) is prior
+    assert prior.after_colon is None or getattr(said, prior.after_colon[0]) == 2.0
+    assert score_of(text) == sf.Evidence(said)
+
+
 def test_a_prior_that_names_no_type_is_not_written() -> None:
     class Own(sf.BDeu):
         pass
@@ -116,7 +128,7 @@ def test_a_score_is_the_sum_over_nodes_and_weights_are_rows(word: str) -> None:
 def test_a_test_of_independence_is_the_same_both_ways(word: str) -> None:
     rows, test = random_rows(2, 80), KINDS["tests"][word]()
     x, y = ("x", "y") if word == "fisher-z" else ("u", "w")
-    one, other = (sf.independence_test(rows, *pair, test=test) for pair in ((x, y), (y, x)))
+    one, other = (sf.independence.independence_test(rows, *pair, test=test) for pair in ((x, y), (y, x)))
     assert one.p_value == pytest.approx(other.p_value, rel=1e-9)
     assert 0.0 <= one.p_value <= 1.0
 

@@ -27,7 +27,10 @@ METHODS: dict[str, Any] = {
     "exact": sf.Exact(),
     "chow-liu": sf.methods.ChowLiu(),
     "tan": sf.methods.TAN("n2"),
+    "chow-liu, root": sf.methods.ChowLiu("n2"),
     "pc": sf.PC(),
+    "pc, conservative": sf.PC(orient=sf.methods.Conservative()),
+    "pc, first": sf.PC(orient=sf.methods.FirstSepset()),
     "mmhc": sf.methods.MMHC(),
 }
 
@@ -37,7 +40,7 @@ def test_every_method_is_here() -> None:
     assert {type(method) for method in METHODS.values()} == directed
 
 
-SCORED = {name: m for name, m in METHODS.items() if name != "pc"}
+SCORED = {name: m for name, m in METHODS.items() if not name.startswith("pc")}
 N_PERMUTATIONS = 20
 
 
@@ -70,14 +73,18 @@ def same(a: sf.results.Found, b: sf.results.Found) -> None:
     assert a.cpdag == b.cpdag
     assert a.dag == b.dag
     assert a.score == b.score or a.score == pytest.approx(b.score, rel=1e-9)
+    if isinstance(a.method, sf.PC):
+        assert a.details.n_tests == b.details.n_tests
+        assert {e: s.given for e, s in a.details.separated.items()} == {e: s.given for e, s in b.details.separated.items()}
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_the_order_of_columns_rows_and_states_does_not_matter(method):
-    rows = finite(3)
-    first = sf.search(sf.scan(rows), method=method)
-    for k in range(N_PERMUTATIONS):
-        same(sf.search(permuted(rows, np.random.default_rng(k)), method=method, threads=1 + k % 3), first)
+    for seed, score in enumerate((sf.BIC(), sf.Evidence(sf.BDeu(1)))):
+        rows = finite(3 + seed)
+        first = sf.search(sf.scan(rows), score, method)
+        for k in range(N_PERMUTATIONS // 2):
+            same(sf.search(permuted(rows, np.random.default_rng(k)), score, method, threads=1 + k % 3), first)
 
 
 def written_out(rows: dict[str, np.ndarray], weights: np.ndarray) -> sf.Data:
@@ -143,7 +150,7 @@ def test_a_bootstrap_of_rows_elsewhere():
 @pytest.mark.parametrize("name", [n for n in METHODS if n != "tan"])
 def test_nor_does_it_for_real_columns(name):
     rows = real(1)
-    score = None if name == "pc" else sf.Evidence(sf.BGe())
+    score = None if name.startswith("pc") else sf.Evidence(sf.BGe())
     first = sf.search(sf.scan(rows), score, METHODS[name])
     for k in range(N_PERMUTATIONS):
         same(sf.search(permuted(rows, np.random.default_rng(k)), score, METHODS[name], threads=1 + k % 3), first)
@@ -168,16 +175,17 @@ def test_constraints_are_kept(name, seed):
     rng = np.random.default_rng(seed)
     rows = {n: c for n, c in finite(seed + 10, 6).items() if n.startswith("n")}
     order = [str(n) for n in rng.permutation(sorted(rows))]
-    if name == "tan":  # its class is above all others
+    if name in ("tan", "chow-liu, root"):  # their class or root is above all others
         order = ["n2", *[n for n in order if n != "n2"]]
     required = (order[0], order[3])
     constraints = sf.Forbid((order[1], order[2]), (order[2], order[1])) + sf.Require(required)
     constraints += sf.Tiers(order[:3], order[3:])
-    if name not in ("tan", "pc"):
+    if name != "tan" and not name.startswith("pc"):
         constraints += sf.constraints.MaxParents(2) + sf.constraints.Candidates({order[4]: order[:2]})
     found = sf.search(sf.scan(rows), method=METHODS[name], constraints=constraints)
     assert constraints.check(found.dag) == []
     assert required in found.dag.edges
+    assert not name.startswith("pc") or required in found.cpdag.directed
 
 
 @pytest.mark.parametrize("name", SCORED)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.errors import FitError, SufficeError, SufficeNote
-from suffice.structure.constraints.constraints import Forbid, MaxParents, Require, Tiers
+from suffice.structure.constraints.constraints import MaxParents
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.methods import pc
 from suffice.structure.methods.orientation import Conservative, FirstSepset, Majority, Triple, Verdict, directed
@@ -129,27 +129,6 @@ def test_the_class_of_a_graph_is_found_from_rows() -> None:
     assert search(data, method=MMHC(alpha=0.01)).cpdag == truth
 
 
-@pytest.mark.parametrize("method", [PC(), PC(orient=Conservative()), PC(orient=FirstSepset()), MMHC()], ids=repr)
-@pytest.mark.parametrize("table", [rows(3, 600), numbers(4, 300)], ids=["finite", "real"])
-def test_nothing_depends_on_the_order_of_columns_rows_states_or_threads(method: object, table: dict[str, np.ndarray]) -> None:
-    rng = np.random.default_rng(1)
-    expected = search(table, method=method, threads=1)
-    for k in range(20):
-        order = rng.permutation(list(table)).tolist()
-        turned = rng.permutation(len(table["a"]))
-        declared = {}
-        if k % 2 and table["a"].dtype.kind == "U":
-            declared = {n: sf.Finite(n, rng.permutation(["x", "y", "z"]).tolist()) for n in order}
-        data = sf.scan({n: table[n][turned] for n in order}, variables=declared)
-        found = search(data, method=method, threads=1 + k % 3)
-        assert found.cpdag == expected.cpdag
-        if isinstance(method, PC):
-            assert found.details.n_tests == expected.details.n_tests
-            assert {e: s.given for e, s in found.details.separated.items()} == {
-                e: s.given for e, s in expected.details.separated.items()
-            }
-
-
 def test_tables_that_are_gathered_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     table = rows(2, 1000)
     expected = search(table, method=PC())
@@ -174,18 +153,6 @@ def test_statistics_without_rows_will_do() -> None:
     assert search(everything, method=PC()).cpdag == search(table, method=PC()).cpdag
     real = {n: c for n, c in numbers(4).items() if n in "abcd"}
     assert search(sf.gather(real, sf.Dag({"d": ["a", "b", "c"]})), method=PC()).cpdag == search(real, method=PC()).cpdag
-
-
-@pytest.mark.parametrize("method", [PC(), MMHC()], ids=repr)
-def test_constraints_hold(method: object) -> None:
-    data = sf.scan(rows())
-    known = Forbid(("a", "c"), ("c", "a"), ("e", "c"), ("c", "e")) + Require(("f", "b")) + Tiers(["d", "f", "b"], ["a", "c", "e"])
-    found = search(data, method=method, constraints=known)
-    assert known.check(found.dag) == []
-    assert {("f", "b"), ("b", "a")} <= set(found.dag.edges)
-    if isinstance(method, PC):
-        assert {("f", "b"), ("b", "a")} <= set(found.cpdag.directed)
-    assert not {("a", "c"), ("c", "a"), ("c", "e"), ("e", "c")} & set(found.cpdag.skeleton().edges)
 
 
 def test_no_node_has_more_parents_than_it_may_have() -> None:

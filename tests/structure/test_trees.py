@@ -115,19 +115,6 @@ def test_the_tree_of_the_likelihood_spans_and_has_the_root_asked_for() -> None:
     assert sparse[0] == ()
 
 
-def test_the_order_of_columns_rows_and_states_does_not_matter() -> None:
-    rng = np.random.default_rng(1)
-    table = random_net(31, 6).sample(300, seed=1).to_pydict()
-    for method in (ChowLiu(), ChowLiu("n2"), TAN("n4")):
-        for score in (sf.BIC(), sf.LogLikelihood(), sf.Evidence(sf.K2())):
-            _, first = solved(table, method, score)
-            for _ in range(5):
-                rows = rng.permutation(300)
-                shuffled = {str(name): [table[name][r] for r in rows] for name in rng.permutation(list(table))}
-                states = {x: sf.Finite(x, [str(s) for s in rng.permutation(sorted(set(c)))]) for x, c in shuffled.items()}
-                assert solved(sf.scan(shuffled, variables=states), method, score)[1] == first
-
-
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_tan_is_the_best_forest_below_its_class(seed: int) -> None:

@@ -13,7 +13,8 @@ from suffice.engines.encoding.dialect import Dialect, TextPath
 from suffice.engines.scan import rows_of, scan, source_of
 from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.errors import SchemaError, SufficeError, listed, nearest
-from suffice.formats import NAMES, TABLES, is_model_file, load, path_of, read
+from suffice.formats import NAMES, TABLES, load, path_of, read
+from suffice.formats.registry import is_model_file
 from suffice.formats.rows import checked_rows_path
 from suffice.graphs import Dag
 from suffice.graphs.lagged import variable_and_lag

@@ -67,7 +67,8 @@ def _text(graph: str) -> str:
 
 
 def _is_model(text: str) -> bool:
-    from suffice.formats import NAMES, is_model_file
+    from suffice.formats import NAMES
+    from suffice.formats.registry import is_model_file
 
     return text in NAMES or is_model_file(text)
 

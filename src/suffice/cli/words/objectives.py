@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from suffice.cli.words.vocabulary import prior_of
 from suffice.errors import SufficeError
-
-PENALTIES = {"l1": "L1", "l2": "L2"}
-OBJECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
-    "likelihood": ("Likelihood", {}),
-    "max-entropy": ("MaxEntropy", {}),
-    "pseudo": ("PseudoLikelihood", {}),
-    "cd": ("ContrastiveDivergence", {"persistent": False}),
-    "pcd": ("ContrastiveDivergence", {"persistent": True}),
-}
-"""What a model is the best of, and what is said of it."""
-DISCRIMINATIVE = {"conditional": "Conditional", "perceptron": "Perceptron", "margin": "Margin"}
-"""What is best to tell one variable from the others."""
-KNOWN = (
-    "likelihood, pseudo, cd:1 or pcd:1 (with the number of steps), max-entropy, bayes:PRIOR, conditional:NAME, margin:NAME or "
-    "perceptron:NAME"
-)
+from suffice.objectives import Bayes
+from suffice.registry import find, found
 
 
 def penalty_of(words: str | None) -> Any:
@@ -38,14 +23,11 @@ def penalty_of(words: str | None) -> Any:
 
 
 def _penalty(words: str) -> Any:
-    word, _, number = words.strip().lower().partition(":")
-    try:
-        strength = float(number)
-    except ValueError:
-        word = ""
-    if word not in PENALTIES:
+    text = words.strip().lower()
+    penalty = find("penalties", text.partition(":")[0])
+    if penalty is None or ":" not in text:
         raise SufficeError(f"--penalty is l1:0.1, l2:1, or their sum, l1:0.1+l2:1; not {words!r}")
-    return getattr(import_module("suffice.objectives"), PENALTIES[word])(strength)
+    return penalty.of_word(text, {})
 
 
 def objective_of(words: str | None, target: str | None = None) -> Any:
@@ -59,18 +41,14 @@ def objective_of(words: str | None, target: str | None = None) -> Any:
         return None
     word, colon, rest = words.strip().partition(":")
     word = word.lower()
-    objectives = import_module("suffice.objectives")
     if word == "bayes":
-        return objectives.Bayes(prior_of(_prior_word(rest)))
-    if word in DISCRIMINATIVE:
+        return Bayes(prior_of(_prior_word(rest)))
+    objective = found("objectives", word, f"--objective {words!r}", " or bayes:PRIOR")
+    if objective.after_colon == ("target", str):
         if not (rest or target):
             raise SufficeError(f"--objective {word} is about one variable: {word}:NAME")
-        return getattr(objectives, DISCRIMINATIVE[word])(rest or target)
-    draws = word in ("cd", "pcd")
-    if word not in OBJECTIVES or (colon and not (draws and rest.isdecimal())):
-        raise SufficeError(f"--objective is {KNOWN}; not {words!r}")
-    name, more = OBJECTIVES[word]
-    return getattr(objectives, name)(**more | ({"steps": int(rest)} if colon else {}))
+        return objective(rest or target)
+    return objective.of_word(word + colon + rest, {})
 
 
 def _prior_word(words: str) -> str:

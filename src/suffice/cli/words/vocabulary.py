@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 from suffice.cli.words.priors import prior_of as prior_of
@@ -23,14 +22,6 @@ from suffice.structure.undirected.graph_method import is_directed
 from suffice.variables import Count, Finite, Real
 
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
-SELECTIONS: dict[str, tuple[str, type[int] | type[float]]] = {
-    "ebic": ("EBIC", float),
-    "stars": ("StARS", float),
-    "cv": ("HeldOut", int),
-}
-"""What a penalty is chosen by, and what the number after a colon is."""
-SAMPLERS = {"lw": "LikelihoodWeighting", "gibbs": "Gibbs"}
-"""Methods of `query` beside the exact one."""
 Words = Sequence[str] | None
 """What an option was given, perhaps several times, or not at all."""
 INTEGERS: dict[str, dict[str, Any]] = {"auto": {}, "real": {"integers": Real}, "finite": {"integers": Finite}}
@@ -87,17 +78,8 @@ def selection_of(words: str | None) -> Any:
     """
     if words is None:
         return None
-    word, colon, number = words.strip().lower().partition(":")
-    if word not in SELECTIONS:
-        raise SufficeError(f"--select is ebic:0.5, stars:0.05 or cv:5, not {words!r}")
-    name, kind = SELECTIONS[word]
-    value = getattr(import_module("suffice.structure.undirected.selection"), name)
-    try:
-        return value(kind(number)) if colon else value()
-    except ValueError as error:
-        if isinstance(error, SufficeError):
-            raise
-        raise SufficeError(f"--select {words}: after the colon stands a number, not {number!r}") from None
+    text = words.strip().lower()
+    return found("selections", text.partition(":")[0], f"--select {words!r}", ", with a number as in ebic:0.5").of_word(text, {})
 
 
 def strength_of(words: str | None) -> float | None:
@@ -270,14 +252,10 @@ def sampler_of(words: str) -> Any:
     >>> sampler_of("lw:500"), sampler_of("exact")
     (LikelihoodWeighting(n=500), None)
     """
-    word, colon, number = words.strip().lower().partition(":")
-    if word == "exact" and not colon:
+    text = words.strip().lower()
+    if text == "exact":
         return None
-    if word not in SAMPLERS or (colon and not number.isdecimal()):
-        known = ", ".join(f"{s}:10000" for s in SAMPLERS)
-        raise SufficeError(f"the method {words!r} is not known; use exact, or draws with their number: {known}")
-    method = getattr(import_module("suffice.inference.sampling.sampling"), SAMPLERS[word])
-    return method(n=int(number)) if number else method()
+    return found("samplers", text.partition(":")[0], f"the method {words!r}", ", as in lw:10000, or exact").of_word(text, {})
 
 
 def takes(words: str, option: str) -> bool:

@@ -15,6 +15,7 @@ from suffice.blas import one_blas_thread
 from suffice.errors import ModelError
 from suffice.inference.finite.network import Array, Ints
 from suffice.libraries import sc
+from suffice.registry import Named
 
 FEW = 100
 """Draws worth fewer independent ones than this deserve a note."""
@@ -30,7 +31,7 @@ APART = 1e-4
 
 
 @dataclass(frozen=True)
-class LikelihoodWeighting:
+class LikelihoodWeighting(Named):
     """Answers from n draws of what is not observed, each weighted by the likelihood of what is.
 
     For every kind of network and evidence. It needs draws that the evidence is likely for: improbable evidence at the leaves
@@ -40,6 +41,10 @@ class LikelihoodWeighting:
     LikelihoodWeighting(n=1000)
     """
 
+    listed_in = "samplers"
+    word = "lw"
+    after_colon = ("n", int)
+
     n: int = 10_000
 
     def __post_init__(self) -> None:
@@ -47,7 +52,7 @@ class LikelihoodWeighting:
 
 
 @dataclass(frozen=True)
-class Gibbs:
+class Gibbs(Named):
     """Answers from n states of random walks that redraw each unobserved variable given all others, again and again.
 
     The n states come from several `chains` in equal parts; each chain first walks `burn_in` sweeps that do not count. Variables
@@ -57,6 +62,10 @@ class Gibbs:
     >>> Gibbs(n=1000, burn_in=100)
     Gibbs(n=1000, burn_in=100, chains=4)
     """
+
+    listed_in = "samplers"
+    word = "gibbs"
+    after_colon = ("n", int)
 
     n: int = 10_000
     burn_in: int = 1_000

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from suffice.errors import FitError, note
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.regression import COLLINEAR, NO_RESIDUAL, ROUNDING, too_large
+from suffice.scores import Evidence
 from suffice.statistics import Request
 from suffice.structure.scoring.local_scores import Array, ScoreSource
 from suffice.structure.scoring.parent_sets import Ints, Sets
@@ -26,7 +27,7 @@ class GaussianScores(ScoreSource):
         statistics = self.data.gather([Request((), self.names)], threads=self.threads)
         moments = statistics.moments((), self.names)
         self.score = self.score.bind({v.name: v for v in self.variables}, statistics)
-        self.prior: Any = getattr(self.score, "prior", None)
+        self.prior: Any = self.score.prior if isinstance(self.score, Evidence) else None
         if self.prior is not None:
             moments += self.prior.imagine(self.variables[-1], self.variables[:-1]).at(moments.keys)
         self.scatter = moments.scatter[0]

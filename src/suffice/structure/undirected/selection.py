@@ -19,6 +19,7 @@ from suffice.engines.data import Data
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import DataError, FitError, note, whole
 from suffice.iteration import OutOfTime
+from suffice.registry import Named
 from suffice.remedies import Remedy, argument
 from suffice.scores import BIC, EdgePrice, GraphPosterior, StructurePrior
 from suffice.statistics import Statistics
@@ -106,6 +107,7 @@ class EBIC(GraphPosterior):
     1.3863
     """
 
+    listed_in = "scores selections"
     word = "ebic"
     after_colon = ("gamma", float)
 
@@ -134,7 +136,7 @@ class EBIC(GraphPosterior):
 
 
 @dataclass(frozen=True)
-class StARS:
+class StARS(Named):
     """The smallest penalty at which the graphs of subsamples still agree (Liu, Roeder & Wasserman 2010, NIPS 23).
 
     Of rows drawn without replacement, `subsamples` times ⌊10 √n⌋ of n rows (80 % of fewer than 145), the graph is found again. A
@@ -144,6 +146,10 @@ class StARS:
     >>> StARS(0.1)
     StARS(threshold=0.1, subsamples=20)
     """
+
+    listed_in = "selections"
+    word = "stars"
+    after_colon = ("threshold", float)
 
     threshold: float = 0.05
     subsamples: int = 20
@@ -186,13 +192,17 @@ class StARS:
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOut(Named):
     """The penalty of a graph, or the number of classes or hidden states, by the log-likelihood of what was not learned from, over
     some folds of the rows or of whole sequences.
 
     >>> HeldOut(folds=10)
     HeldOut(folds=10)
     """
+
+    listed_in = "selections"
+    word = "cv"
+    after_colon = ("folds", int)
 
     folds: int = 5
 
