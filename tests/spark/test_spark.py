@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import suffice as sf
 from suffice.engines import Data
 from suffice.engines import gather as gathering
 from suffice.engines import spark as engine
+from suffice.engines.partitions.held_blocks import on_own_disk
 from suffice.errors import DataError, SufficeError, TooLarge
 from tests.engines.test_one_door import FINITE, HOLED, LEARNERS, WHOLE, alike, some
 
@@ -107,6 +109,25 @@ def test_blocks_that_are_lost_or_damaged_are_made_again(session: Any, tmp_path: 
     del held
     gc.collect()
     assert not list(tmp_path.glob("suffice-*"))
+
+
+def test_blocks_on_the_own_disks_of_workers(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where there is no place that all reach: they are kept among Spark's own files, and removed with the data."""
+    monkeypatch.setattr(sf.Spark, "has_scratch", False)
+    held = on_spark(session, tmp_path / "rows", some(WHOLE, "x"), 3).hold()
+    folder = held.engine.blocks.folder
+    assert not folder.is_absolute()
+    for _ in range(2):
+        mean = held.gather([sf.statistics.Request((), ("x",))]).moments([], ["x"]).mean
+        np.testing.assert_allclose(mean, [[WHOLE["x"].mean()]], rtol=1e-12)
+    (there,) = set(session.sparkContext.parallelize([0, 0], 2).map(lambda _: str(on_own_disk(folder))).collect())
+    assert sorted(path.name for path in Path(there).glob("*.blocks")) == ["0.blocks", "1.blocks", "2.blocks"]
+    del held
+    gc.collect()
+    end = time.monotonic() + 60
+    while Path(there).exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not Path(there).exists()
 
 
 def test_wrong_cells_are_named_by_file_or_partition(session: Any, tmp_path: Path) -> None:

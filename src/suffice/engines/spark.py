@@ -17,14 +17,16 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
 from suffice.blas import one_blas_thread
 from suffice.engines.encoding.sources import Options, Source
 from suffice.engines.engine import ROWS, Engine, Sum, View
-from suffice.engines.partitions.held_blocks import HeldBlocks
+from suffice.engines.partitions.held_blocks import HeldBlocks, remove_here
 from suffice.engines.partitions.jobs import Job, add_answers, opened, package_version, plain_errors
 from suffice.engines.partitions.partitions import Partitions, PartitionWork, Reader
 from suffice.engines.partitions.pieces import Piece, dealt, row_groups, tables, text_files
@@ -50,7 +52,8 @@ class Spark:
     """Where rows are worked on: by the workers of a Spark session, `scan(paths, engine=Spark(session))`.
 
     `scratch` is a directory that the driver and all workers reach under the same path: the rows of frames are written there, and
-    what is kept between passes. Without one it is a temporary directory, which is enough where all run on one machine.
+    what is kept between passes. Without one it is a temporary directory, which is enough where all run on one machine; on
+    several, frames are refused, and each worker keeps on its own disk what it has made of files.
     `partitions` is the number of tasks of a pass: by default twice the number of cores that Spark has.
 
     >>> data = scan("visits/*.parquet", engine=Spark(SparkSession.builder.getOrCreate()))  # doctest: +SKIP
@@ -117,6 +120,18 @@ class Spark:
         if not place.is_dir():
             raise DataError(f"{place}: there is no such directory for what is kept of the rows")
         return place / f"suffice-{uuid.uuid4().hex}"
+
+    def remove(self, folder: Path) -> None:
+        """Remove what is kept of rows, from the own disks of the workers if it is there: by tasks that reach those that have
+        nothing else to do, and what they leave Spark removes when the session ends."""
+        if folder.is_absolute():
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            Thread(target=self._remove_there, args=(folder,), daemon=True).start()
+
+    def _remove_there(self, folder: Path) -> None:
+        with suppress(Exception):  # a session that was stopped
+            self.context.parallelize(range(self.n_tasks), self.n_tasks).foreach(lambda _: remove_here(folder))
 
     def run(self, tasks: Sequence[Any], work: Callable[[Any], T]) -> list[T]:
         """What some work gives for each task."""
@@ -265,8 +280,6 @@ class SparkRows(Partitions):
         return Reading(work)
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
-        if not self.spark.has_scratch:
-            return super().hold(names, view)
         held = HeldRows(self, names)
         return held if view is None else Viewed(held, view)
 
@@ -280,9 +293,10 @@ class HeldRows(SparkRows):
 
     def __init__(self, rows: SparkRows, names: Sequence[str]) -> None:
         super().__init__(rows.spark, rows.pieces, rows.columns, rows.options)
-        self.blocks = HeldBlocks(rows.spark.folder(), rows.reader(tuple(names)))
+        folder = rows.spark.folder() if rows.spark.has_scratch else Path(f"suffice-{uuid.uuid4().hex}")
+        self.blocks = HeldBlocks(folder, rows.reader(tuple(names)))
         self.seen, self.n_rows, self.weight, self.whole_weights = rows.seen, rows.n_rows, rows.weight, rows.whole_weights
-        weakref.finalize(self, shutil.rmtree, self.blocks.folder, ignore_errors=True)
+        weakref.finalize(self, rows.spark.remove, folder).atexit = folder.is_absolute()
 
     def reading(self, work: PartitionWork) -> Callable[[SparkTask], Any]:
         held = self.blocks.reader

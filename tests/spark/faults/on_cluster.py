@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import suffice as sf
 from suffice.errors import DataError
 from tests.spark.faults.steps import FailAlways, FailOnce
@@ -33,6 +35,13 @@ def cluster() -> Any:
     return session
 
 
+def held_apart(rows: str, session: Any) -> Any:
+    """Rows that each executor keeps on its own disk, as where there is no place that all reach."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sf.Spark, "has_scratch", False)
+        return sf.scan(rows, engine=sf.Spark(session, partitions=4)).hold()
+
+
 def refusal(call: Callable[[], Any]) -> str:
     try:
         return repr(call())
@@ -44,7 +53,8 @@ def main(rows: str, scratch: str) -> None:
     session = cluster()
     where = sf.Spark(session, scratch=scratch, partitions=4)
     found: dict[str, Any] = {}
-    for kind, data in {"files": sf.scan(rows, engine=where), "held": sf.scan(rows, engine=where).hold()}.items():
+    files = sf.scan(rows, engine=where)
+    for kind, data in {"files": files, "held": files.hold(), "on own disks": held_apart(rows, session)}.items():
         found[f"{kind}, plain"] = data.gather([sf.statistics.Request((), ("x",))]).moments([], ["x"]).mean.item()
         for how in ("raise", "kill", "kill executor"):
             mark = Path(scratch) / f"{kind} {how}"

@@ -87,9 +87,10 @@ def test_a_cluster_whose_executors_are_killed(tmp_path: Path) -> None:
     found = json.loads(done.stdout.splitlines()[-1])
     assert found.pop("always") == "the work on a partition failed: ZeroDivisionError: of a step"
     assert found.pop("stopped") == ["the Spark session was stopped: start another, SparkSession.builder.getOrCreate()"] * 3
-    means = [found.pop(f"{kind}, plain") for kind in ("files", "held")]
+    kinds = ("files", "held", "on own disks")
+    means = [found.pop(f"{kind}, plain") for kind in kinds]
     np.testing.assert_allclose(means, TOTAL / 600, rtol=1e-12)
-    assert set(found) == {f"{kind}, {how}" for kind in ("files", "held") for how in ("raise", "kill", "kill executor")}
+    assert set(found) == {f"{kind}, {how}" for kind in kinds for how in ("raise", "kill", "kill executor")}
     np.testing.assert_allclose(list(found.values()), TOTAL, rtol=1e-12)
 
 

@@ -5,6 +5,9 @@ A worker that does not find the file, as after a crash or on another machine, ma
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,16 +39,26 @@ _sound: dict[Path, tuple[int, int]] = {}
 """Files whose checksums this process has compared, as they were then: their times and sizes."""
 
 
+def on_own_disk(folder: Path) -> Path:
+    """Where a directory is on this machine: a relative one is among the files of Spark, which removes them at its end."""
+    return Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).partition(",")[0]) / folder
+
+
+def remove_here(folder: Path) -> None:
+    """Remove a directory from this machine, if it is there."""
+    shutil.rmtree(on_own_disk(folder), ignore_errors=True)
+
+
 @dataclass(frozen=True)
 class HeldBlocks:
-    """The directory of the files, and from the tables of pieces to what is kept."""
+    """The directory of the files, on the own disk of each worker if it is relative, and from tables of pieces to what is kept."""
 
     folder: Path
     reader: Reader
 
     def of(self, task: int, pieces: Sequence[Piece], names: Sequence[str]) -> Iterator[Block]:
         """The blocks of a task, with these columns."""
-        path = self.folder / f"{task}.blocks"
+        path = on_own_disk(self.folder) / f"{task}.blocks"
         if _stamp(path) != _sound.get(path, NOT_THERE):
             if not _is_sound(path):
                 self._write(path, pieces)
@@ -59,7 +72,7 @@ class HeldBlocks:
 
     def _write(self, path: Path, pieces: Sequence[Piece]) -> None:
         """Write the blocks beside their place, then move them there: two workers may do so at once, with the same bytes."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_suffix(f".{uuid.uuid4().hex}.part")
         try:
             PartitionWork(self.reader, partial(_write_blocks, beside))(tables(pieces, self.reader.columns))
