@@ -23,8 +23,8 @@ test: $(READY)          ## set up and run everything that must hold
 	$(PYTEST); tested=$$?; wait $$types; checked=$$?; cat $(VENV)/types.log; exit $$((tested + checked))
 
 # A kernel that leaves its arrays may go unnoticed for years, so every test runs once more with every index checked. All of them
-# do, for most reach a kernel by some way; but the one that compiles all kernels twice over, to see what the cache keeps, says
-# nothing about indices. Checked code must not meet other code in one cache, so it has its own.
+# do, for most reach a kernel by some way; but the one that looks at what the cache keeps says nothing about indices. Checked code
+# must not meet other code in one cache, so it has its own.
 test-bounds: $(READY)   ## run the tests with every index of every kernel checked
 	SUFFICE_COMPILE=now NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds $(PYTEST) \
 		--deselect tests/engines/test_engines.py::test_warm_kernels_are_those_that_calls_use
