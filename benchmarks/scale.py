@@ -6,8 +6,8 @@
 The first needs pyspark (the extra `spark`), psutil and Java 17. Times are seconds of processor time of this process and all
 that it started, the JVM and its Python workers, and seconds by the clock; ratios are to the files engine in the same run. With
 --rows the files are written to a folder that stays, and are read from there the next time; --frame also sends them through a
-frame of Spark. `merge` adds 1,000 files of statistics by `suffice merge`, and needs none of these. `curves`, `plot`, `mllib`: see
-`scale_curves.py`.
+frame of Spark. `merge` adds 1,000 files of statistics by `suffice merge`, and needs none of these. `curves`, `memory`, `plot`,
+`mllib`: see `scale_curves.py`.
 """
 
 from __future__ import annotations
@@ -155,10 +155,10 @@ def tables(folder: Path, with_frame: bool) -> None:
     }
     if files.n_rows * len(dag.nodes) < 2**31:
         rows["in memory"] = lambda: memory.gather(requests)
-    first = None
+    first, largest = None, 0.0
     for name, call in rows.items():
         cpu, clock = measured(call)
-        first = first or cpu
+        first, largest = first or cpu, max(largest, largest_worker())  # Spark ends workers that have nothing to do
         print(f"  {name:34} {cpu:8.2f} {clock:8.2f} {cpu / first:8.2f}", flush=True)
     for tasks in (2, 20, 200):
         cpu, clock = measured(lambda k=tasks: where.run(list(range(k)), index))  # type: ignore[misc]
@@ -168,13 +168,13 @@ def tables(folder: Path, with_frame: bool) -> None:
         sf.scan(spark.read.parquet(str(folder)), engine=where)
         print(f"  {'a frame, written once':34} {used() - before:8.2f} {time.perf_counter() - clock:8.2f}")
     driver = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    print(f"  the largest worker took {largest_worker():.0f} MiB; the driver's Python, with the other engines, {driver:.0f} MiB")
+    print(f"  the largest worker took {largest:.0f} MiB; the driver's Python, with the other engines, {driver:.0f} MiB")
     spark.stop()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", metavar="ROWS|merge|curves|plot|mllib", nargs="?", default="2e6")
+    parser.add_argument("what", metavar="ROWS|merge|curves|memory|plot|mllib", nargs="?", default="2e6")
     parser.add_argument("more", nargs="*", help="of plot: the file of the points and that of the picture; of mllib: the rows")
     parser.add_argument("--rows", metavar="FOLDER", type=Path)
     parser.add_argument("--frame", action="store_true")
@@ -183,11 +183,12 @@ def main() -> None:
     said = parser.parse_args()
     if said.what == "merge":
         merge()
-    elif said.what in ("curves", "plot", "mllib"):
+    elif said.what in ("curves", "memory", "plot", "mllib"):
         import scale_curves
 
         commands: dict[str, Callable[[], None]] = {
             "curves": lambda: scale_curves.curves(said.minutes, said.save),
+            "memory": lambda: scale_curves.memory([int(float(n)) for n in said.more] or [10**6, 10**7, 10**8]),
             "plot": lambda: scale_curves.plot(*map(Path, said.more)),
             "mllib": lambda: scale_curves.mllib(int(float(said.more[0] if said.more else 1e6))),
         }

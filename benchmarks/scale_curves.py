@@ -1,6 +1,8 @@
-"""What a pass costs by rows, columns and partitions, over all engines; a plot of it; and MLlib's learners beside ours.
+"""What a pass costs by rows, columns and partitions, over all engines; a plot of it; what memory it takes; and MLlib's learners
+beside ours.
 
 python benchmarks/scale.py curves [--minutes 15] [--save FILE]
+python benchmarks/scale.py memory [ROWS ...]
 python benchmarks/scale.py plot FILE docs/scaling.svg
 python benchmarks/scale.py mllib [ROWS]
 """
@@ -22,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import suffice as sf
-from scale import measured, session
+from scale import largest_worker, measured, session
 
 UNIT = 1_000_000
 """Rows of a file; more rows are the same file under more names, for what is in them does not matter to the time."""
@@ -119,6 +121,26 @@ def by_partitions(place: Path, spark: Any) -> Iterator[Point]:
         rows = sf.scan(path, known, engine=where)
         yield "partitions", n, "Spark", lambda rows=rows: rows.gather([sf.statistics.Request(("smoke", "lung"))])
         yield "partitions", n, "an empty pass", lambda where=where, n=n: where.run(list(range(n)), index)
+
+
+def memory(sizes: Sequence[int]) -> None:
+    """What the largest worker and the driver's Python take after passes over more and more rows: over the files, and over blocks
+    that are kept, where those are no more than 10⁷ rows."""
+    import psutil
+
+    network = sf.load("alarm")
+    known = {name: network.variables[name] for name in network.dag.nodes}
+    requests = [sf.statistics.Request((node, *network.dag.parents(node))) for node in network.dag.nodes]
+    spark = session()
+    with tempfile.TemporaryDirectory() as place:
+        for n in sizes:
+            rows = sf.scan(alarm_files(Path(place) / str(n), n), known, engine=sf.Spark(spark))
+            rows.gather(requests)
+            if n <= 10**7:
+                rows.hold().gather(requests)
+            driver = psutil.Process().memory_info().rss / 2**20
+            print(f"  {n:11,} rows: the largest worker {largest_worker():4.0f} MiB, the driver {driver:4.0f} MiB", flush=True)
+    spark.stop()
 
 
 def plot(points: Path, path: Path) -> None:
