@@ -219,7 +219,7 @@ def innermost(work: Any) -> Any:
     return step
 
 
-@pytest.mark.parametrize("name", [n for n in LEARNERS if n not in ("bootstrap", "cross-validation")])
+@pytest.mark.parametrize("name", LEARNERS)
 def test_no_rows_come_to_the_driver(session: Any, tmp_path: Path, passes: Counter[str], name: str) -> None:
     table, learn = LEARNERS[name]
     learn(on("frame", session, tmp_path, _as_arrow(table)))
