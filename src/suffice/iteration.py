@@ -165,10 +165,9 @@ class Progress(Generic[T]):
     >>> progress.better("start", -10.0, "graph 0"); progress.better("add a -> b", -8.0, "graph 1")
     >>> progress.best, progress.score, [s.gain for s in progress.trace]
     ('graph 1', -8.0, [0.0, 2.0])
-    >>> Progress("demo", show=lambda step: step.score > -9.0).better("add a -> b", -8.0, "graph 1")
-    Traceback (most recent call last):
-        ...
-    suffice.iteration.Stopped
+    >>> seen = []
+    >>> Progress("demo", show=seen.append).better("start", -10.0, "graph 0"); seen[0].what
+    'start'
     """
 
     what: str
