@@ -40,6 +40,8 @@ from suffice.exponential.protocol.family import Family, FamilyAndPrior, Inside, 
 from suffice.exponential.protocol.statistic import Totals, aligned
 from suffice.libraries import sc
 
+ROUNDED = 1e-9
+"""A shape below 1 by no more than this is 1: rounding of sums must not rule out a mode."""
 EQUAL = 1e-14
 """ln(mean) − mean(ln) below this is rounding: the numbers are all equal."""
 
@@ -80,9 +82,9 @@ class Gamma(FamilyAndPrior):
     def mode(self) -> Any:
         """(a − 1)/b; refused where a < 1, whose density has no greatest value."""
         shape = self._need("shape")
-        if np.any(shape < 1.0):
+        if np.any(shape < 1.0 - ROUNDED):
             raise ModelError(f"Gamma has no mode where the shape, here {shape.min():g}, is below 1: its density is infinite at 0")
-        return plain((shape - 1.0) / self._need("rate"))
+        return plain(np.maximum(shape - 1.0, 0.0) / self._need("rate"))
 
     def interval(self, level: float = 0.95) -> Interval:
         """The equal-tailed interval of this probability."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FitError
+from suffice.families.poisson import PoissonNode
 from suffice.families.priors.prior import Prior, check_positive
 from suffice.families.protocol.family import split
 from suffice.statistics import Moments, Statistics
-from suffice.statistics.derived import log_factorials
 from suffice.variables import Count, Finite, Real, Variable
 
 Numbers = Mapping[str, float] | float | None
@@ -157,7 +157,7 @@ class Gamma(Prior):
         if not isinstance(child, Count) or not all(isinstance(p, Finite) for p in parents):
             return None
         rate = float(bound_numbers(self.rate, [child.name], self)[0])
-        return _imagined_moments(child, parents, rate, rate, [self.shape / rate], np.zeros((1, 1)))
+        return PoissonNode().imagined(child, parents, rate, np.array([self.shape / rate]))
 
 
 def _values(given: Mapping[str, float] | float | None) -> list[float]:
@@ -175,14 +175,10 @@ def _numbers(child: Variable, parents: Sequence[Variable]) -> tuple[str, ...]:
 
 
 def _imagined_moments(child: Variable, parents: Sequence[Variable], count: float, df: float, mean: Any, scatter: Any) -> Moments:
-    """The same moments everywhere, without listing any; imagined counts have no Σ ln x!, which is a constant of the data."""
+    """The same moments everywhere, without listing any."""
     names = _numbers(child, parents)
-    k, derived = len(names), log_factorials(names if isinstance(child, Count) else ())
-    base = np.zeros((1, len(derived)))
-    everywhere = Moments((), names, [0], [count], [mean], [scatter], [df], None, None, derived, base)  # type: ignore[arg-type]
-    none = np.zeros(0)
-    empty = (none.astype(np.int64), none, np.zeros((0, k)), np.zeros((0, k, k)), none)
-    return Moments(split(parents)[0], names, *empty, everywhere, derived=derived, sums=base[:0])
+    everywhere = Moments((), names, [0], [count], [mean], [scatter], [df])  # type: ignore[arg-type]
+    return everywhere.over(split(parents)[0])
 
 
 def real_names(variables: Mapping[str, Variable]) -> list[str]:
