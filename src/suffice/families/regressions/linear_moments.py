@@ -19,7 +19,7 @@ import numpy.typing as npt
 from suffice.errors import FitError
 from suffice.families.design import are_numbers, columns_of
 from suffice.families.protocol.family import Array, split
-from suffice.families.regression import Regression, independent, regress
+from suffice.families.regression import LeastSquares, independent, regress
 from suffice.families.regressions.glm_sums import Maximum, Regressors, Summary, Sums
 from suffice.remedies import ridge_of
 from suffice.statistics.chan import Spread
@@ -37,7 +37,7 @@ class CommonLine(NamedTuple):
     slopes: Array
     weight: float
     scatter: Array
-    regression: Regression
+    regression: LeastSquares
     collinear: int | None
 
 

@@ -31,13 +31,15 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FitError, Sentence, listed
+from suffice.exponential.dirichlet import shares_of
+from suffice.exponential.normals.lines import log_line_prior
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors.prior import imagined_rows
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Array, Cpd, Estimate
-from suffice.families.regression import NO_RESIDUAL, ROUNDING, regress
+from suffice.families.regression import ROUNDING, prior_lost, regress
 from suffice.incomplete.classes import ClassNormals, ClassRates, ClassTables, JointNormals, SeparateNormals, inverses
 from suffice.remedies import BY_MEAN
 from suffice.statistics import Counts, Moments
@@ -61,9 +63,7 @@ def shares(counts: Array, alpha: Array | None, how: Estimate, name: str) -> Arra
         weights = weights - how.less
         if np.any(weights < 0.0):
             raise FitError(f"the posterior of {name!r} has no mode: use {BY_MEAN} or a stronger prior")
-    totals = weights.sum(axis=-1, keepdims=True)
-    uniform = np.full_like(weights, 1.0 / weights.shape[-1])
-    return np.asarray(np.divide(weights, totals, out=uniform, where=totals > 0.0))
+    return shares_of(weights)
 
 
 def log_shares(p: Array, alpha: Array | None, how: Estimate) -> float:
@@ -267,12 +267,8 @@ def shared_line(said: Moments, m0: Array, N: Array, mean: Array, scatter: Array,
     kappa, off = said.count[0], mean - m0
     S = said.scatter[0] + scatter.sum(axis=0) + np.einsum("k,ki,kj->ij", kappa * N / (kappa + N), off, off)
     r = regress(S, ROUNDING)
-    if r.collinear is not None or not r.residual > NO_RESIDUAL * S[-1, -1]:
-        name = said.reals[-1 if r.collinear is None else r.collinear]
-        raise FitError(
-            f"the data determines {name!r} from the other columns so closely that the prior is lost in rounding; "
-            "rescale the columns, leave one out, or give a stronger prior"
-        )
+    if r.vanishes(S):
+        raise prior_lost(said.reals[-1], said.reals[int(r.collinear)])
     df = positive_df(said.df[0] + N.sum() + extra, said.reals[-1])
     at, b = m0 + off * (N / (kappa + N))[:, None], r.coefficients
     return at[:, -1] - at[:, :-1] @ b, b, float(r.residual / df)
@@ -280,9 +276,10 @@ def shared_line(said: Moments, m0: Array, N: Array, mean: Array, scatter: Array,
 
 def log_prior_of_shared_line(said: Moments, m0: Array, a: Array, b: Array, v: float, extra: float) -> float:
     """The logarithm that this maximises besides the expected log-likelihood: the formula at the top."""
-    c = np.append(-b, 1.0)
-    off = m0 @ c - a
-    return float(-0.5 * (said.df[0] + extra) * np.log(v) - 0.5 * (c @ said.scatter[0] @ c + said.count[0] * (off @ off)) / v)
+    # the scatter and the rows behind the variance are imagined once, the means in each class
+    share = 1.0 / len(a)
+    rows, scatter = share * (said.df[0] + extra), share * said.scatter[0]
+    return float(log_line_prior(rows, said.count[0], m0, scatter, a, np.broadcast_to(b, (len(a), len(b))), v).sum())
 
 
 def chain(columns: Sequence[Variable], hidden: Finite, mean: Array, root: Array, counts: Array) -> dict[str, Cpd]:
