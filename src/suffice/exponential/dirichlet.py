@@ -44,7 +44,7 @@ from suffice.exponential.arithmetic.special import (
     stirling_rest,
 )
 from suffice.exponential.arithmetic.values import LEAST, Array, bounded, observed, plain, vectors
-from suffice.exponential.protocol.family import Family, FamilyAndPrior, Inside, generator
+from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, generator
 from suffice.exponential.protocol.statistic import Totals
 from suffice.libraries import sc
 
@@ -68,7 +68,7 @@ class Simplex(FamilyAndPrior):
         """α along the last axis, here or at another η."""
 
     @abstractmethod
-    def _from_alpha(self, alpha: Array, of: Family | None = None) -> Self:
+    def _from_alpha(self, alpha: Array, of: ExponentialFamily | None = None) -> Self:
         """The member with this α."""
 
     @abstractmethod
@@ -177,7 +177,7 @@ class Simplex(FamilyAndPrior):
         rests = stirling_divergence(alpha, beta).sum(axis=-1) - stirling_divergence(A, B)[..., 0]
         return np.asarray(np.maximum(deviance(beta, m, gap).sum(axis=-1) + rests, 0.0))
 
-    def plus(self, seen: Array, family: Family) -> Self:
+    def plus(self, seen: Array, family: ExponentialFamily) -> Self:
         """Imagined and seen counts of the outcomes, together."""
         return self._from_alpha(self._alpha() + seen, family.bare)
 
@@ -204,7 +204,7 @@ class Dirichlet(Simplex):
     """
 
     alpha: Any = None
-    of: Family | None = field(default=None, kw_only=True)
+    of: ExponentialFamily | None = field(default=None, kw_only=True)
 
     names: ClassVar[tuple[str, ...]] = ("alpha",)
     support: ClassVar[str] = "vectors of positive numbers that sum to 1"
@@ -227,7 +227,7 @@ class Dirichlet(Simplex):
     def _alpha(self, eta: Any = None) -> Array:
         return self._need("alpha") if eta is None else bounded(self._at(eta) + 1.0, "η + 1 of Dirichlet", 0.0, open=True)
 
-    def _from_alpha(self, alpha: Array, of: Family | None = None) -> Self:
+    def _from_alpha(self, alpha: Array, of: ExponentialFamily | None = None) -> Self:
         return type(self)(alpha, of=of)
 
     def _part(self, shares: Any) -> Any:
@@ -262,7 +262,7 @@ class Beta(Simplex):
 
     a: Any = None
     b: Any = None
-    of: Family | None = field(default=None, kw_only=True)
+    of: ExponentialFamily | None = field(default=None, kw_only=True)
 
     names: ClassVar[tuple[str, ...]] = ("a", "b")
     support: ClassVar[str] = "numbers above 0 and below 1"
@@ -283,7 +283,7 @@ class Beta(Simplex):
             return np.stack(self._parameters(), axis=-1)
         return bounded(self._vectors(eta, "η") + 1.0, "η + 1 of Beta", 0.0, open=True)
 
-    def _from_alpha(self, alpha: Array, of: Family | None = None) -> Self:
+    def _from_alpha(self, alpha: Array, of: ExponentialFamily | None = None) -> Self:
         return type(self)(alpha[..., 0], alpha[..., 1], of=of)
 
     def _part(self, shares: Any) -> Any:

@@ -36,7 +36,7 @@ from suffice.exponential.arithmetic.special import (
 )
 from suffice.exponential.arithmetic.values import LEAST, Array, bounded, observed, plain, vectors
 from suffice.exponential.predictives import Lomax
-from suffice.exponential.protocol.family import Family, FamilyAndPrior, Inside, Summed, generator
+from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, Summed, generator
 from suffice.exponential.protocol.statistic import Totals, aligned
 from suffice.libraries import sc
 
@@ -61,7 +61,7 @@ class Gamma(FamilyAndPrior):
 
     shape: Any = None
     rate: Any = None
-    of: Family | None = None
+    of: ExponentialFamily | None = None
 
     names: ClassVar[tuple[str, ...]] = ("shape", "rate")
     support: ClassVar[str] = "positive numbers"
@@ -176,7 +176,7 @@ class Gamma(FamilyAndPrior):
         # With m = E₁[x] b₂, it is c ln c/m − c + m, and what Stirling's formula leaves of the gammas: no term is large.
         return np.maximum(_deviance_of_shapes(c, a, b, d) + stirling_divergence(a, c), 0.0)
 
-    def plus(self, seen: tuple[Array, Array], family: Family) -> Gamma:
+    def plus(self, seen: tuple[Array, Array], family: ExponentialFamily) -> Gamma:
         """Events, imagined and seen, in the exposure of both."""
         return Gamma(self.shape + seen[0], self.rate + seen[1], of=family.bare)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from suffice.errors import FitError
 from suffice.remedies import declaration, as_regression
-from suffice.families.categorical import Categorical
+from suffice.families.categorical import TableNode
 from suffice.families.protocol.family import Family
 from suffice.families.conditional_gaussian import LinearGaussian
 from suffice.families.poisson import PoissonNode
@@ -38,7 +38,7 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
         )
     if isinstance(child, Count):
         return PoissonNode()
-    return Categorical() if isinstance(child, Finite) else LinearGaussian()
+    return TableNode() if isinstance(child, Finite) else LinearGaussian()
 
 
 def _chosen(child: Distributed, numbers: Sequence[str]) -> Family[Any]:

@@ -41,11 +41,11 @@ class Belief(Protocol):
 
 
 @dataclass(frozen=True)
-class Categorical:
+class TableNode:
     """The family of tables.
 
     >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
-    >>> Categorical().estimate(y, [x], Counts((x, y), [[3, 1], [0, 2]]), None, Mode()).probs
+    >>> TableNode().estimate(y, [x], Counts((x, y), [[3, 1], [0, 2]]), None, Mode()).probs
     array([[0.75, 0.25],
            [0.  , 1.  ]])
     """
@@ -133,8 +133,8 @@ class Table(Cpd):
         object.__setattr__(self, "probs", frozen(normalised(probs, self.child, self.parent_variables)))
 
     @property
-    def family(self) -> Categorical:
-        return Categorical()
+    def family(self) -> TableNode:
+        return TableNode()
 
     @property
     def unsupported(self) -> npt.NDArray[np.bool_]:

@@ -85,8 +85,8 @@ class LinearGaussian:
         if not isinstance(imagined, Moments):
             return imagined.log_evidence(child, seen)
         before = imagined.at(seen.keys)
-        after, before = posterior_lines(child, seen + before), posterior_lines(child, before)
-        return float((after.log_normaliser - before.log_normaliser).sum() - 0.5 * LOG_2PI * seen.total)
+        Z_after, Z_before = (posterior_lines(child, s).log_normaliser for s in (seen + before, before))
+        return float((Z_after - Z_before).sum() - 0.5 * LOG_2PI * seen.total)
 
     def estimate(
         self,
@@ -100,8 +100,8 @@ class LinearGaussian:
         Q = checked_cells(finite, f"the table of {child.name!r}")
         if isinstance(imagined, MeanBelief):
             shape, means = sizes(finite), imagined.posterior(seen, Q)[0]
-            known = means.reshape(shape), np.zeros((*shape, 0)), np.full(shape, imagined.variance)
-            return ConditionalGaussian(child, tuple(parents), *known, seen, imagined)
+            numbers = means.reshape(shape), np.zeros((*shape, 0)), np.full(shape, imagined.variance)
+            return ConditionalGaussian(child, tuple(parents), *numbers, seen, imagined)
         if imagined is not None and not isinstance(imagined, Moments):
             return imagined.estimate(child, parents, seen)
         if imagined is None:

@@ -14,7 +14,8 @@ Gelman et al. 2013, Bayesian Data Analysis, 3rd ed., ch. 14.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -44,8 +45,8 @@ class LeastSquares(NamedTuple):
     """
 
     coefficients: Array
-    residual: Array
-    log_det: Array
+    residual: Any
+    log_det: Any
     inverse: Array
     collinear: npt.NDArray[np.int64]
 
@@ -70,18 +71,20 @@ def regress(scatter: Array, collinear: float = COLLINEAR) -> LeastSquares:
         diagonal = np.diagonal(L, axis1=-2, axis2=-1)
     root = np.linalg.inv(L[..., :p, :p]) / scale[..., None, :p]
     turned = np.swapaxes(root, -1, -2)
-    numbers = (
+    numbers: list[Any] = [
         np.einsum("...ij,...j->...i", turned, L[..., p, :p]) * scale[..., p, None],
         diagonal[..., p] ** 2 * scatter[..., p, p],
         2.0 * (np.log(diagonal[..., :p]) + np.log(scale[..., :p])).sum(axis=-1),
         turned @ root,
-    )
+    ]
     if lost.any():
-        numbers = tuple(np.where(lost.reshape(lost.shape + (1,) * (x.ndim - lost.ndim)), np.nan, x) for x in numbers)
-    return LeastSquares(*numbers, np.where(lost, np.argmax(bad, axis=-1) if p else 0, -1))
+        numbers = [np.where(lost.reshape(lost.shape + (1,) * (x.ndim - lost.ndim)), np.nan, x) for x in numbers]
+    b, residual, log_det, inverse = numbers
+    return LeastSquares(b, residual, log_det, inverse, np.where(lost, np.argmax(bad, axis=-1) if p else 0, -1))
 
 
-class ConjugateLines(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ConjugateLines:
     """What is known of lines side by side after imagined and seen rows: κ, ν, the means (..., p + 1) and the least squares.
 
     >>> lines = ConjugateLines.of(np.array(3.0), np.array(4.0), np.array([1.0, 2.0]), np.array([[4.0, 2.0], [2.0, 3.0]]))
@@ -141,7 +144,7 @@ class ConjugateLines(NamedTuple):
         return level - (b * self.mean[..., :-1]).sum(axis=-1), b, v
 
 
-def log_line_prior(rows: Array, count: Array, mean: Array, scatter: Array, a: Array, b: Array, v: Array) -> Array:
+def log_line_prior(rows: Array, count: Array, mean: Array, scatter: Array, a: Array, b: Array, v: Any) -> Array:
     """−½ r ln v − ½ (cᵀ S c + κ (c·m − a)²) / v, c = (−b, 1): what EM adds to ln L of a line, with r rows behind its variance."""
     c = np.concatenate([-b, np.ones((*b.shape[:-1], 1))], axis=-1)
     off = (c * mean).sum(axis=-1) - a

@@ -14,7 +14,7 @@ from suffice.families.chosen.node_kinds import ParameterBelief
 from suffice.families.protocol.cpd import Array, Columns, Cpd, flat_index, frame, split
 from suffice.families.protocol.family import Estimate, Interval, Mode, checked_level
 from suffice.families.protocol.plain_numbers import array_of, flat
-from suffice.inference.finite.network import DistributionNode
+from suffice.inference.finite.network import CountNode, DistributionNode
 from suffice.statistics import Moments
 from suffice.statistics.configurations import checked_cells, described, frozen, sizes
 from suffice.statistics.derived import RowFormula
@@ -29,7 +29,7 @@ class MemberCpd(Cpd):
     `parameters` has an axis per parent and one for the parameters; NaN where a configuration has none.
     """
 
-    parameters: Array
+    parameters: Any
 
     marks_unseen: ClassVar[bool] = True
 
@@ -57,7 +57,7 @@ class MemberCpd(Cpd):
         _, sign = self.family.kind.base or ("", 1.0)
         return sign * self._each(_mean_log_base)
 
-    def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> DistributionNode:
+    def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> CountNode:
         return DistributionNode.of(tuple(number[p] for p in self.parents), self.means, self.variances, self._at)
 
     def interval(self, level: float = 0.95) -> dict[str, Interval]:

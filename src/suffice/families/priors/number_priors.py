@@ -19,9 +19,9 @@ Numbers = Mapping[str, float] | float | None
 """One number for all nodes, some by name, or none."""
 
 
-@dataclass(frozen=True)
-class NormalInverseGamma(Prior):
-    """A prior of Gaussian nodes: v ~ inverse gamma(df/2, scale/2), coefficients | v ~ normal.
+@dataclass(frozen=True, repr=False)
+class NormalInverseGammaPrior(Prior):
+    """`suffice.NormalInverseGamma`, a prior of Gaussian nodes: v ~ inverse gamma(df/2, scale/2), coefficients | v ~ normal.
 
     It imagines `count` rows at `mean`, in which the child does not hang on its parents: the scatter of a parent is `count`
     times its `variance`. The expected v is the child's `variance`, of which its parents, if it has any, leave the share
@@ -29,8 +29,8 @@ class NormalInverseGamma(Prior):
     given are those of the data to which the prior is bound. So the default says: one row's worth of doubt about each
     coefficient, three about the variance, and a good guess is that the parents explain nine tenths of it.
 
-    >>> NormalInverseGamma(count=2.0).count
-    2.0
+    >>> NormalInverseGammaPrior(count=2.0)
+    NormalInverseGamma(count=2.0, df=3.0, mean=None, variance=None, residual=0.1)
     """
 
     word = "nig"
@@ -51,7 +51,7 @@ class NormalInverseGamma(Prior):
         for variance in _values(self.variance):
             check_positive("the variance of NormalInverseGamma", variance)
 
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalInverseGamma:
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalInverseGammaPrior:
         reals = real_names(variables)
         moments = {r: statistics.moments((), [r]) for r in reals}
         mean = filled_numbers(self.mean, reals, {r: own_mean(m) for r, m in moments.items()})
@@ -124,14 +124,15 @@ class NormalWishart(Prior):
 BGe = NormalWishart
 
 
-@dataclass(frozen=True)
-class Gamma(Prior):
-    """A prior of the rates of counts: `shape` imagined events in `rate` imagined rows, at each configuration of the parents.
+@dataclass(frozen=True, repr=False)
+class GammaPrior(Prior):
+    """`suffice.Gamma`, a prior of the rates of counts: `shape` imagined events in `rate` imagined rows, at each configuration of
+    the parents.
 
     The expected rate of the count is shape/rate. A rate that is not given makes it the mean of the data to which the prior is
     bound: so the default is worth one event.
 
-    >>> Gamma(2.0, 0.5)
+    >>> GammaPrior(2.0, 0.5)
     Gamma(shape=2.0, rate=0.5)
     """
 
@@ -147,7 +148,7 @@ class Gamma(Prior):
         for rate in _values(self.rate):
             check_positive("the rate of Gamma", rate)
 
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Gamma:
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> GammaPrior:
         counts = sorted(n for n, v in variables.items() if isinstance(v, Count))
         means = {n: own_mean(statistics.moments((), [n])) for n in counts}
         rates = {n: self.shape / (m if m > 0 else 1.0) for n, m in means.items()}
@@ -192,12 +193,12 @@ def filled_numbers(given: Numbers, names: Iterable[str], default: Mapping[str, f
     return {n: default[n] if given is None else float(given) for n in names}
 
 
-def bound_numbers(values: Numbers, names: Sequence[str], prior: object) -> Any:
+def bound_numbers(values: Numbers, names: Sequence[str], prior: Prior) -> Any:
     """The numbers of these names, which must have been given or filled."""
     if isinstance(values, Mapping):
         return np.array([values[n] for n in names])
     if values is None:
-        raise FitError(f"{type(prior).__name__} takes its defaults from data; give them, or bind it with statistics first")
+        raise FitError(f"{prior.title} takes its defaults from data; give them, or bind it with statistics first")
     return np.full(len(names), float(values))
 
 

@@ -38,6 +38,14 @@ class Prior(Named):
     needs_data: ClassVar[bool] = False
     """Whether what it imagines depends on where there is data, so that it is for scores alone."""
 
+    @property
+    def title(self) -> str:
+        """What users call it."""
+        return next(iter(type(self).__dict__.get("types", ())), type(self).__name__)
+
+    def __repr__(self) -> str:
+        return f"{self.title}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in fields(self))})"  # type: ignore[arg-type]
+
     def to_dict(self) -> dict[str, Any]:
         """The prior as plain values, for JSON: its fields."""
         return self._head() | {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]

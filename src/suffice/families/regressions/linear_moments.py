@@ -121,7 +121,7 @@ def fitted_line(family: Any, child: Variable, parents: Sequence[Variable], seen:
     covariance[0, 0], covariance[1:, 1:] = 1.0 / N, found.regression.inverse[np.ix_(order, order)]
     shares = np.concatenate([seen.count @ indicators(finite, seen.keys) / N, np.zeros(len(free))])[order]
     covariance = layout.around(covariance, -shares)
-    rss = found.regression.residual - float(b @ penalty @ b)
+    rss = float(found.regression.residual) - float(b @ penalty @ b)
     inside = np.linalg.inv(covariance)
     inside[1:, 1:] -= penalty
     s = Sums(-0.5 * rss, np.zeros(1 + len(b)), inside, rss, N)
