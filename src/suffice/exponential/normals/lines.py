@@ -69,13 +69,13 @@ def regress(scatter: Array, collinear: float = COLLINEAR) -> LeastSquares:
     if lost.any():
         L = np.where(lost[..., None, None], np.eye(p + 1), L)
         diagonal = np.diagonal(L, axis1=-2, axis2=-1)
-    root = np.linalg.inv(L[..., :p, :p]) / scale[..., None, :p]
-    turned = np.swapaxes(root, -1, -2)
+    root = np.linalg.inv(L[..., :p, :p])
+    turned, own = np.swapaxes(root, -1, -2), scale[..., :p]
     numbers: list[Any] = [
-        np.einsum("...ij,...j->...i", turned, L[..., p, :p]) * scale[..., p, None],
+        np.einsum("...ij,...j->...i", turned, L[..., p, :p]) * scale[..., p, None] / own,
         diagonal[..., p] ** 2 * scatter[..., p, p],
-        2.0 * (np.log(diagonal[..., :p]) + np.log(scale[..., :p])).sum(axis=-1),
-        turned @ root,
+        2.0 * (np.log(diagonal[..., :p]).sum(axis=-1) + np.log(own).sum(axis=-1)),
+        turned @ root / own[..., :, None] / own[..., None, :],
     ]
     if lost.any():
         numbers = [np.where(lost.reshape(lost.shape + (1,) * (x.ndim - lost.ndim)), np.nan, x) for x in numbers]
