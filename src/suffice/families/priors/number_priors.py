@@ -35,6 +35,7 @@ class NormalInverseGammaPrior(Prior):
 
     word = "nig"
     types = ("NormalInverseGamma",)
+    public_name = "NormalInverseGamma"
     after_colon = ("count", float)
 
     count: float = 1.0
@@ -138,6 +139,7 @@ class GammaPrior(Prior):
 
     word = "gamma"
     types = ("Gamma",)
+    public_name = "Gamma"
     after_colon = ("shape", float)
 
     shape: float = 1.0

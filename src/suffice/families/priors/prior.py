@@ -31,6 +31,8 @@ class Prior(Named):
     """What a prior can do. One of its own says `imagine`, and else only what it does in another way."""
 
     listed_in = "priors"
+    public_name: ClassVar[str] = ""
+    """What users call it, where a distribution has that name, and the class another."""
     chooses: ClassVar[bool] = False
     """Whether it may leave numbers free, for the data to choose."""
     form: ClassVar[int]
@@ -41,7 +43,7 @@ class Prior(Named):
     @property
     def title(self) -> str:
         """What users call it."""
-        return next(iter(type(self).__dict__.get("types", ())), type(self).__name__)
+        return str(type(self).__dict__.get("public_name") or type(self).__name__)
 
     def __repr__(self) -> str:
         return f"{self.title}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in fields(self))})"  # type: ignore[arg-type]

@@ -54,6 +54,7 @@ class DirichletPrior(Prior):
 
     word = "dirichlet"
     types = ("Dirichlet",)
+    public_name = "Dirichlet"
     after_colon = ("alpha", float)
 
     alpha: Any = 1.0
