@@ -25,7 +25,7 @@ Packed = tuple[Any, tuple[npt.NDArray[Any], ...]]
 M = TypeVar("M", covariant=True)
 
 
-class Step(NamedTuple):
+class TraceStep(NamedTuple):
     """One step of a run: what it did, the gain of the objective, the objective after it, the seconds since the start."""
 
     what: str
@@ -34,7 +34,7 @@ class Step(NamedTuple):
     seconds: float
 
 
-ProgressLike = bool | Callable[[Step], object] | None
+ProgressLike = bool | Callable[[TraceStep], object] | None
 """Whether a run is shown on a terminal or in a notebook, by default if there is one; or a function that is called with each step,
 and stops the run, as Ctrl-C does, when what it returns is true."""
 
@@ -176,7 +176,7 @@ class Progress(Generic[T]):
     start: float = field(default_factory=time.perf_counter)
     best: T | None = None
     score: float = -float("inf")
-    trace: list[Step] = field(default_factory=list)
+    trace: list[TraceStep] = field(default_factory=list)
     memory: Memory = NOTHING
     _shown: float = 0.0
     _line: int | None = None
@@ -196,11 +196,11 @@ class Progress(Generic[T]):
         """A better result was found. Looks at the clock, too."""
         gain = score - self.score if self.trace else 0.0
         self.score, self.best = score, best
-        self.trace.append(Step(what, gain, score, self.seconds))
+        self.trace.append(TraceStep(what, gain, score, self.seconds))
         self._tell(self.trace[-1])
         self.check()
 
-    def _tell(self, step: Step) -> None:
+    def _tell(self, step: TraceStep) -> None:
         if callable(self.show) and self.show(step):
             raise Stopped
 
@@ -210,7 +210,7 @@ class Progress(Generic[T]):
         now = self.seconds
         if what:
             best = self.score if self.trace else float("nan")
-            self._tell(Step(what, 0.0, best if score is None else score, now))
+            self._tell(TraceStep(what, 0.0, best if score is None else score, now))
         if self.time_limit is not None and now > self.time_limit:
             raise OutOfTime
         if now > 1.0 and now - self._shown > 0.1:

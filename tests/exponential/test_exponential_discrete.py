@@ -22,7 +22,7 @@ from suffice.exponential import (
     Categorical,
     Dirichlet,
     DirichletMultinomial,
-    Family,
+    ExponentialFamily,
     Gamma,
     Geometric,
     Multinomial,
@@ -67,7 +67,7 @@ def test_laplace() -> None:
 
 def plainly(value: Any) -> str:
     """A name for a test that is the same in every process: scipy's objects are shown by their address."""
-    return repr(value) if isinstance(value, Family) else type(value).__name__
+    return repr(value) if isinstance(value, ExponentialFamily) else type(value).__name__
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from scipy.special import gammaln, softmax
 
 import suffice as sf
 from suffice.errors import FitError, SufficeNote
-from suffice.families.categorical import Categorical
+from suffice.families.categorical import TableNode
 from suffice.families.hierarchical.hierarchical import HierarchicalDirichlet, pooled
 from suffice.families.priors.empirical_bayes import EmpiricalBayes, highest_point
 from suffice.families.priors.pooling import LOWEST, _digamma_rise, _mean_at, _Profile, _Rows, _trigamma_fall
@@ -196,7 +196,7 @@ def test_the_chosen_numbers_stay_and_the_evidence_is_a_chain():
     later = bn.update(b)
     assert later.prior == bn.prior
     seen, more = bn["y"].seen, later["y"].seen - bn["y"].seen
-    family, prior, y = Categorical(), bn["y"].imagined, bn.variables["y"]
+    family, prior, y = TableNode(), bn["y"].imagined, bn.variables["y"]
     whole = family.log_evidence(y, seen + more, prior)
     assert whole == pytest.approx(family.log_evidence(y, seen, prior) + family.log_evidence(y, more, prior + seen), abs=1e-9)
     assert sf.score("x -> y", later.statistics, sf.Evidence(bn.prior), by_node=True)["y"] == pytest.approx(whole)
@@ -374,7 +374,7 @@ def test_scores_of_wide_tables_list_only_rows_with_data():
     prior = HierarchicalDirichlet().choose({"y": y}, [(y, wide, seen)], None)
     said = prior.imagine(y, wide, seen)
     assert len(said.keys) == 4
-    assert Categorical().log_evidence(y, seen, said) == pytest.approx(found.log_evidence)
+    assert TableNode().log_evidence(y, seen, said) == pytest.approx(found.log_evidence)
 
 
 @pytest.fixture(scope="module")

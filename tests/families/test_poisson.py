@@ -16,7 +16,7 @@ from scipy import stats
 import suffice as sf
 from suffice.families import family_of
 from suffice.families.by_hand import Rates
-from suffice.families.poisson import Poisson, PoissonRates
+from suffice.families.poisson import PoissonNode, PoissonRates
 from suffice.families.priors.priors import Gamma
 from suffice.models.questions.densities import PoissonParts
 from suffice.models.questions.mixture import Mixture
@@ -74,19 +74,19 @@ def test_statistics_add_and_take_away(seed: int) -> None:
 def test_evidence_obeys_the_chain_rule(prior: Gamma, seed: int) -> None:
     a, b = statistic(rows(seed, 40)), statistic(rows(seed + 1, 25))
     imagined = bound(prior, rows(seed, 40))
-    together = Poisson().log_evidence(N, a + b, imagined)
-    in_turn = Poisson().log_evidence(N, a, imagined) + Poisson().log_evidence(N, b, imagined + a)
+    together = PoissonNode().log_evidence(N, a + b, imagined)
+    in_turn = PoissonNode().log_evidence(N, a, imagined) + PoissonNode().log_evidence(N, b, imagined + a)
     assert together == pytest.approx(in_turn, rel=1e-9, abs=1e-7)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
 def test_evidence_of_a_row_is_its_predictive(prior: Gamma) -> None:
     seen, imagined = statistic(rows(1, 40)), bound(prior, rows(1, 40))
-    cpd = Poisson().estimate(N, [U, W], seen, imagined, sf.Mean())
+    cpd = PoissonNode().estimate(N, [U, W], seen, imagined, sf.Mean())
     for u, w, n in itertools.product(U.states, W.states, (0, 1, 7)):
         one = sf.scan({"u": [u], "w": [w], "n": [n]}, variables={"u": U, "w": W, "n": N})
         expected = cpd.predictive({"u": u, "w": w}).log_prob(n)
-        assert Poisson().log_evidence(N, statistic(one), imagined + seen) == pytest.approx(expected, rel=1e-8)
+        assert PoissonNode().log_evidence(N, statistic(one), imagined + seen) == pytest.approx(expected, rel=1e-8)
 
 
 def test_evidence_is_the_integral_over_the_rate() -> None:
@@ -117,10 +117,10 @@ def test_rows_and_statistic_give_the_same_likelihood(seed: int) -> None:
 @given(seed=seeds)
 def test_the_estimate_is_a_maximum(seed: int) -> None:
     seen, rng = statistic(rows(seed)), np.random.default_rng(seed)
-    cpd = Poisson().estimate(N, [U, W], seen, None, sf.Mean())
+    cpd = PoissonNode().estimate(N, [U, W], seen, None, sf.Mean())
     other = cpd.rates * np.exp(0.01 * rng.standard_normal(cpd.rates.shape)) + 1e-4
     assert PoissonRates(N, (U, W), np.where(np.isnan(other), 1.0, other)).log_likelihood(seen) < cpd.log_likelihood(seen)
-    assert cpd.log_likelihood(seen) == pytest.approx(Poisson().log_likelihood(N, seen), rel=1e-12)
+    assert cpd.log_likelihood(seen) == pytest.approx(PoissonNode().log_likelihood(N, seen), rel=1e-12)
 
 
 def test_posterior_mean_mode_interval_and_predictive() -> None:
@@ -200,7 +200,7 @@ def test_refusals_say_what_to_do() -> None:
     with pytest.raises(sf.SufficeError, match="says nothing about 'n'"):
         sf.score({"n": ["u"]}, data, sf.Evidence((sf.BDeu(1), sf.BGe())))
     with pytest.raises(sf.SufficeError, match="do not hold Σ ln n!"):
-        Poisson().log_likelihood(N, Moments((), ("n",), [0], [2.0], [[1.0]], [[[0.0]]], derived=log_factorials(["n"])))
+        PoissonNode().log_likelihood(N, Moments((), ("n",), [0], [2.0], [[1.0]], [[[0.0]]], derived=log_factorials(["n"])))
     with pytest.raises(sf.SufficeError, match="shape of Gamma must be a positive number"):
         Gamma(-1.0)
     for bad in (-1, 2.5):

@@ -45,3 +45,13 @@ def test_imports_in_functions_and_for_type_checkers_count() -> None:
     assert ("models.chain", "models.networks") in edges  # for type checkers
     assert ("formats", "formats.registry") in edges  # a room's own file
     assert ("formats.xmlbif", "formats.xdsl") in edges  # import … as …
+
+
+def test_no_class_name_stands_for_two_things() -> None:
+    """A reader who meets a name need not ask which of two classes it is."""
+    homes: dict[str, list[str]] = {}
+    for name, file in modules().items():
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(name)
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.families.parameter_draws import DrawnGaussian, dirichlet
+from suffice.exponential.dirichlet import draw_shares
+from suffice.families.parameter_draws import DrawnGaussian
 from suffice.models.questions import intervals
 from tests.oracles import random_rows
 
@@ -149,7 +150,7 @@ def test_draws_that_underflow_are_left_out_and_counted() -> None:
 
 
 def test_dirichlets_of_tiny_weights() -> None:
-    drawn = dirichlet(np.array([[1e-5, 3e-5], [2.0, 6.0]]), 20_000, np.random.default_rng(0))
+    drawn = draw_shares(np.array([[1e-5, 3e-5], [2.0, 6.0]]), 20_000, np.random.default_rng(0))
     assert drawn.sum(axis=2) == pytest.approx(1.0)
     assert drawn.mean(axis=0) == pytest.approx(np.array([[0.25, 0.75], [0.25, 0.75]]), abs=0.015)
     assert drawn[:, 1, 0].var() == pytest.approx(0.25 * 0.75 / 9, rel=0.05)

@@ -10,7 +10,7 @@ import pytest
 
 import suffice as sf
 from suffice.errors import FitError, SufficeNote
-from suffice.families.categorical import Categorical
+from suffice.families.categorical import TableNode
 from suffice.families.hierarchical.hierarchical import common
 from suffice.families.priors.pooling import pooled
 from suffice.learning.complete.plates import Partial, Plate, Pooled, Separate
@@ -156,7 +156,7 @@ def test_evidence_of_a_pooled_plate() -> None:
     plate = Plate("treatment -> outcome", group="hospital", inside=["outcome"], pooling=Partial(strength=8.0))
     bn = sf.fit(plate, rows, prior=sf.BDeu(1))
     outcome = bn["outcome"]
-    expected = Categorical().log_evidence(outcome.child, outcome.seen, outcome.imagined)
+    expected = TableNode().log_evidence(outcome.child, outcome.seen, outcome.imagined)
     score = sf.score(plate, rows, sf.Evidence(sf.BDeu(1)), by_node=True)
     assert score["outcome"] == pytest.approx(expected, rel=1e-13)
     assert isinstance(outcome.imagined, Counts)

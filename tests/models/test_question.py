@@ -6,26 +6,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suffice.cli.words.question import Question, read_evidence, read_question, read_settings
+from suffice.cli.words.question import WrittenQuestion, read_evidence, read_question, read_settings
 from suffice.errors import ModelError
 
 
 @pytest.mark.parametrize(
     ("text", "question"),
     [
-        ("P(a, b | c=x, d=y)", Question(("a", "b"), {}, {"c": "x", "d": "y"})),
-        ("p ( a,b|c = x,d= y )", Question(("a", "b"), {}, {"c": "x", "d": "y"})),
-        ("a, b | c=x,\n d=y", Question(("a", "b"), {}, {"c": "x", "d": "y"})),
-        ("P(a)", Question(("a",), {}, {})),
-        ("P | p=p", Question(("P",), {}, {"p": "p"})),
-        ("P(a=yes, b | c=1.5)", Question(("a", "b"), {"a": "yes"}, {"c": "1.5"})),
-        ("P(a | c=[0.2, .8], d=[1])", Question(("a",), {}, {"c": (0.2, 0.8), "d": (1.0,)})),
-        ("P(a | age=>=65, b=<18, c=-1e-3)", Question(("a",), {}, {"age": ">=65", "b": "<18", "c": "-1e-3"})),
-        ("""P("a, b"|'c|d'="x = (y)")""", Question(("a, b",), {}, {"c|d": "x = (y)"})),
-        (r"""P("say \"a\"", 'it\'s', b's | c="\\\n")""", Question(('say "a"', "it's", "b's"), {}, {"c": "\\\n"})),
-        ("P(x-ray, größe, 年 | v.1:a=a/b)", Question(("x-ray", "größe", "年"), {}, {"v.1:a": "a/b"})),
-        ("P(| c=x)", Question((), {}, {"c": "x"})),
-        ("", Question((), {}, {})),
+        ("P(a, b | c=x, d=y)", WrittenQuestion(("a", "b"), {}, {"c": "x", "d": "y"})),
+        ("p ( a,b|c = x,d= y )", WrittenQuestion(("a", "b"), {}, {"c": "x", "d": "y"})),
+        ("a, b | c=x,\n d=y", WrittenQuestion(("a", "b"), {}, {"c": "x", "d": "y"})),
+        ("P(a)", WrittenQuestion(("a",), {}, {})),
+        ("P | p=p", WrittenQuestion(("P",), {}, {"p": "p"})),
+        ("P(a=yes, b | c=1.5)", WrittenQuestion(("a", "b"), {"a": "yes"}, {"c": "1.5"})),
+        ("P(a | c=[0.2, .8], d=[1])", WrittenQuestion(("a",), {}, {"c": (0.2, 0.8), "d": (1.0,)})),
+        ("P(a | age=>=65, b=<18, c=-1e-3)", WrittenQuestion(("a",), {}, {"age": ">=65", "b": "<18", "c": "-1e-3"})),
+        ("""P("a, b"|'c|d'="x = (y)")""", WrittenQuestion(("a, b",), {}, {"c|d": "x = (y)"})),
+        (r"""P("say \"a\"", 'it\'s', b's | c="\\\n")""", WrittenQuestion(('say "a"', "it's", "b's"), {}, {"c": "\\\n"})),
+        ("P(x-ray, größe, 年 | v.1:a=a/b)", WrittenQuestion(("x-ray", "größe", "年"), {}, {"v.1:a": "a/b"})),
+        ("P(| c=x)", WrittenQuestion((), {}, {"c": "x"})),
+        ("", WrittenQuestion((), {}, {})),
     ],
 )
 def test_what_is_understood(text, question) -> None:
@@ -34,7 +34,7 @@ def test_what_is_understood(text, question) -> None:
 
 @pytest.mark.parametrize("text", ["c=x, d=y", "| c=x, d=y", "P(c=x, d=y)", "P(| c=x, d=y)"])
 def test_evidence_alone(text) -> None:
-    assert read_evidence(text) == Question((), {}, {"c": "x", "d": "y"})
+    assert read_evidence(text) == WrittenQuestion((), {}, {"c": "x", "d": "y"})
 
 
 def test_targets_before_evidence_stay_targets() -> None:
@@ -98,7 +98,7 @@ def test_any_name_and_any_state_can_be_quoted(names, state, mark, likelihoods) -
     first, last, *others = names
     more = "".join(f", {_quoted(n, mark)} = {likelihoods}" for n in others)
     question = read_question(f"P({_quoted(first, mark)} | {_quoted(last, mark)}={_quoted(state, mark)}{more})")
-    assert question == Question((first,), {}, {last: state} | dict.fromkeys(others, tuple(likelihoods)))
+    assert question == WrittenQuestion((first,), {}, {last: state} | dict.fromkeys(others, tuple(likelihoods)))
 
 
 def _check(refusal: str) -> None:

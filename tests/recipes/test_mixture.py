@@ -17,7 +17,7 @@ from suffice.families.priors.priors import Gamma, as_prior
 from suffice.incomplete.classes import ClassParameters
 from suffice.learning.ascent.climb import FellError, evaluated
 from suffice.learning.latent import mixture_setup
-from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, Spherical, Table, Tied
+from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, MixtureRows, Spherical, Tied
 from suffice.recipes.latent.mixture import ICL, HeldOut, mixture
 
 KINDS: dict[Kind, str] = {Full(): "full", Tied(): "tied", Diagonal(): "diag", Spherical(): "spherical"}
@@ -211,7 +211,7 @@ def test_objective_with_a_prior(kind: Kind, estimate: Any) -> None:
     run = mixture(rows, 2, kind, prior=(sf.Dirichlet(1.5), sf.BGe()), estimate=estimate, starts=1, tol=1e-12, max_iter=3000)
     assert all(b.objective >= a.objective - 1e-9 for a, b in pairwise(run.trace))
     best, prior = run._parameters, as_prior((sf.Dirichlet(1.5), sf.BGe()))
-    problem = Table.of(sf.scan(rows)).mixture(sf.Finite("class", ["0", "1"]), kind, prior, estimate)
+    problem = MixtureRows.of(sf.scan(rows)).mixture(sf.Finite("class", ["0", "1"]), kind, prior, estimate)
 
     def objective(theta: ClassParameters) -> float:
         return evaluated(problem, theta).objective  # type: ignore[arg-type]
@@ -361,7 +361,7 @@ def test_collapse_is_reported() -> None:
 
 def test_a_fall_of_the_objective_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        mixture_setup.Mixture, "maximised", lambda self, statistic: statistic.at._replace(weights=np.array([0.99, 0.01]))
+        mixture_setup.MixtureProblem, "maximised", lambda self, statistic: statistic.at._replace(weights=np.array([0.99, 0.01]))
     )
     with pytest.raises(FellError, match="error of ours"):
         mixture(clouds(), 2, start=(np.array([0.5, 0.5]), starting(Full())[1][:2], starting(Full())[2][:2]))

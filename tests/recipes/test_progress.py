@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import suffice as sf
-from suffice.iteration import Step
+from suffice.iteration import TraceStep
 
 ROWS = sf.load("asia").sample(300, seed=0)
 GAPPY = {"a": ["u", "v", None, "u"] * 20, "b": ["x", "y", "y", None] * 20}
@@ -15,7 +15,7 @@ HIDDEN = [sf.Finite("h", ["0", "1"])]
 
 
 def test_a_search_tells_each_improvement() -> None:
-    seen: list[Step] = []
+    seen: list[TraceStep] = []
     found = sf.search(ROWS, method=sf.HillClimb(), progress=seen.append)
     assert [s for s in seen if s in found.trace] == list(found.trace)
     assert found.finished
@@ -28,7 +28,7 @@ def test_a_search_stops_with_the_best_so_far() -> None:
 
 
 def test_em_tells_objectives_and_stops() -> None:
-    seen: list[Step] = []
+    seen: list[TraceStep] = []
     run = sf.em("a -> b", GAPPY, progress=seen.append)
     assert [s.score for s in seen] == [i.objective for i in run.trace][: len(seen)]
     short = sf.em("h -> a; h -> b", GAPPY, hidden=HIDDEN, starts=5, progress=lambda step: "start 2" in step.what)

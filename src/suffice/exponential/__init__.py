@@ -15,7 +15,7 @@ _NAMES = {
     "categorical": "Categorical",
     "dirichlet": "Beta Dirichlet",
     "draws": "Bernoulli Binomial Multinomial",
-    "protocol.family": "Family Prior",
+    "protocol.family": "ConjugatePrior ExponentialFamily",
     "gamma": "Exponential Gamma",
     "arithmetic.interval": "Interval",
     "negative_binomial": "BetaNegativeBinomial NegativeBinomialKnownSize",
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from suffice.exponential.categorical import Categorical as Categorical
     from suffice.exponential.dirichlet import Beta as Beta, Dirichlet as Dirichlet
     from suffice.exponential.draws import Bernoulli as Bernoulli, Binomial as Binomial, Multinomial as Multinomial
-    from suffice.exponential.protocol.family import Family as Family, Prior as Prior
+    from suffice.exponential.protocol.family import ExponentialFamily as ExponentialFamily, ConjugatePrior as ConjugatePrior
     from suffice.exponential.gamma import Exponential as Exponential, Gamma as Gamma
     from suffice.exponential.arithmetic.interval import Interval as Interval
     from suffice.exponential.negative_binomial import (

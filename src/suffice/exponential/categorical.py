@@ -14,7 +14,7 @@ import numpy.typing as npt
 from suffice.errors import DataError, ModelError, listed, nearest
 from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, held, observed, plain, shown
 from suffice.exponential.draws import Draws, number_of_states
-from suffice.exponential.protocol.family import Family, Inside, generator
+from suffice.exponential.protocol.family import ExponentialFamily, Inside, generator
 from suffice.exponential.protocol.statistic import Totals
 from suffice.libraries import sc
 from suffice.variables import Finite, Variable, state_text
@@ -85,7 +85,7 @@ class Categorical(Draws):
     def sufficient(self, x: Any) -> Array:
         return np.asarray(self.codes(x)[..., None] == np.arange(self.k - 1), dtype=np.float64)
 
-    log_base = Family.log_base
+    log_base = ExponentialFamily.log_base
 
     def _inside(self, x: Any) -> Inside:
         """The number of each state, the first in place of what is none."""

@@ -44,10 +44,12 @@ from suffice.exponential.arithmetic.special import (
     stirling_rest,
 )
 from suffice.exponential.arithmetic.values import LEAST, Array, bounded, observed, plain, vectors
-from suffice.exponential.protocol.family import Family, FamilyAndPrior, Inside, generator
+from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, generator
 from suffice.exponential.protocol.statistic import Totals
 from suffice.libraries import sc
 
+SMALL = 0.1
+"""Gamma variables of a smaller shape than this are drawn as logs: they may lie below the smallest double."""
 MANY = 64
 """Of more states than this the k² sums of all others are too long."""
 SUM = 1e-9
@@ -66,7 +68,7 @@ class Simplex(FamilyAndPrior):
         """α along the last axis, here or at another η."""
 
     @abstractmethod
-    def _from_alpha(self, alpha: Array, of: Family | None = None) -> Self:
+    def _from_alpha(self, alpha: Array, of: ExponentialFamily | None = None) -> Self:
         """The member with this α."""
 
     @abstractmethod
@@ -175,7 +177,7 @@ class Simplex(FamilyAndPrior):
         rests = stirling_divergence(alpha, beta).sum(axis=-1) - stirling_divergence(A, B)[..., 0]
         return np.asarray(np.maximum(deviance(beta, m, gap).sum(axis=-1) + rests, 0.0))
 
-    def plus(self, seen: Array, family: Family) -> Self:
+    def plus(self, seen: Array, family: ExponentialFamily) -> Self:
         """Imagined and seen counts of the outcomes, together."""
         return self._from_alpha(self._alpha() + seen, family.bare)
 
@@ -202,7 +204,7 @@ class Dirichlet(Simplex):
     """
 
     alpha: Any = None
-    of: Family | None = field(default=None, kw_only=True)
+    of: ExponentialFamily | None = field(default=None, kw_only=True)
 
     names: ClassVar[tuple[str, ...]] = ("alpha",)
     support: ClassVar[str] = "vectors of positive numbers that sum to 1"
@@ -220,17 +222,12 @@ class Dirichlet(Simplex):
             return np.asarray(np.log(self._inside(x)[0]))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
-        alpha = self._alpha()
-        # The logs of gammas with a small shape: those themselves would be 0, and their shares 0/0.
-        rng = generator(n, seed)
-        logs = np.log(rng.standard_gamma(alpha + 1.0, (n, *alpha.shape))) - rng.standard_exponential((n, *alpha.shape)) / alpha
-        unscaled = np.exp(logs - logs.max(axis=-1, keepdims=True))
-        return np.asarray(np.maximum(unscaled / unscaled.sum(axis=-1, keepdims=True), LEAST))
+        return np.maximum(draw_shares(self._alpha(), n, generator(n, seed)), LEAST)
 
     def _alpha(self, eta: Any = None) -> Array:
         return self._need("alpha") if eta is None else bounded(self._at(eta) + 1.0, "η + 1 of Dirichlet", 0.0, open=True)
 
-    def _from_alpha(self, alpha: Array, of: Family | None = None) -> Self:
+    def _from_alpha(self, alpha: Array, of: ExponentialFamily | None = None) -> Self:
         return type(self)(alpha, of=of)
 
     def _part(self, shares: Any) -> Any:
@@ -265,7 +262,7 @@ class Beta(Simplex):
 
     a: Any = None
     b: Any = None
-    of: Family | None = field(default=None, kw_only=True)
+    of: ExponentialFamily | None = field(default=None, kw_only=True)
 
     names: ClassVar[tuple[str, ...]] = ("a", "b")
     support: ClassVar[str] = "numbers above 0 and below 1"
@@ -286,7 +283,7 @@ class Beta(Simplex):
             return np.stack(self._parameters(), axis=-1)
         return bounded(self._vectors(eta, "η") + 1.0, "η + 1 of Beta", 0.0, open=True)
 
-    def _from_alpha(self, alpha: Array, of: Family | None = None) -> Self:
+    def _from_alpha(self, alpha: Array, of: ExponentialFamily | None = None) -> Self:
         return type(self)(alpha[..., 0], alpha[..., 1], of=of)
 
     def _part(self, shares: Any) -> Any:
@@ -303,6 +300,41 @@ class Beta(Simplex):
         return np.stack([x, 1.0 - x], axis=-1), inside
 
 
+def draw_shares(alpha: Array, n: int, rng: np.random.Generator) -> Array:
+    """n draws of each row of `alpha`: [n, ..., states]. What has no weight stays 0; a row without any weight is NaN.
+
+    A gamma variable of shape a is one of shape a + 1 times U^(1/a) (Devroye 1986, Non-Uniform Random Variate Generation, p. 182),
+    so that a Dirichlet with a = 1e-4 still has one large probability, and not 0/0.
+
+    >>> p = draw_shares(np.array([[1e-4, 1e-4, 0.0], [50.0, 50.0, 0.0]]), 2, np.random.default_rng(0))
+    >>> p.shape, p.sum(axis=2).round(12).tolist(), p[:, :, 2].tolist()
+    ((2, 2, 3), [[1.0, 1.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]])
+    """
+    small = alpha < SMALL
+    gammas = rng.standard_gamma(np.where(small, alpha + 1.0, alpha), (n, *alpha.shape))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if small.any():
+            np.log(gammas, out=gammas)
+            gammas[:, small] += np.log(rng.random((n, int(small.sum())))) / alpha[small]
+            gammas -= gammas.max(axis=-1, keepdims=True)
+            np.exp(gammas, out=gammas)
+        gammas /= gammas.sum(axis=-1, keepdims=True)
+    return gammas
+
+
+def shares_of(weights: Array) -> Array:
+    """Weights over their sum, along the last axis; all equal where there are none.
+
+    With N + α these are the means of Dirichlet posteriors, with N + α − 1 their modes.
+
+    >>> shares_of(np.array([[3.0, 1.0], [0.0, 0.0]]))
+    array([[0.75, 0.25],
+           [0.5 , 0.5 ]])
+    """
+    totals = weights.sum(axis=-1, keepdims=True)
+    return np.asarray(np.divide(weights, totals, out=np.full_like(weights, 1.0 / weights.shape[-1]), where=totals > 0.0))
+
+
 def others(alpha: Array) -> Array:
     """A − αᵢ, added up rather than subtracted: a small rest beside a large αᵢ keeps its digits.
 
@@ -315,13 +347,15 @@ def others(alpha: Array) -> Array:
 
 
 def beta_interval(a: Array, b: Array, level: float) -> Interval:
-    """The equal-tailed interval of Beta(a, b).
+    """The equal-tailed interval of Beta(a, b); where one of the two is 0, the share is known.
 
-    >>> beta_interval(np.array(1.0), np.array(1.0), 0.5)
-    Interval(lower=0.25, upper=0.75)
+    >>> beta_interval(np.array([1.0, 0.0, 2.0]), np.array([1.0, 1.0, 0.0]), 0.5)
+    Interval(lower=array([0.25, 0.  , 1.  ]), upper=array([0.75, 0.  , 1.  ]))
     """
-    outside = tail(level)
-    return Interval(plain(sc.betaincinv(a, b, outside)), plain(sc.betainccinv(a, b, outside)))
+    outside, known = tail(level), (a <= 0.0) | (b <= 0.0)
+    some = np.where(known, 1.0, a), np.where(known, 1.0, b)
+    ends = sc.betaincinv(*some, outside), sc.betainccinv(*some, outside)
+    return Interval(*(plain(np.where(known, np.where(b <= 0.0, 1.0, 0.0), end)) for end in ends))
 
 
 def from_log_means(g: Any) -> Array:

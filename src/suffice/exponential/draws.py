@@ -38,7 +38,7 @@ from suffice.exponential.arithmetic.values import (
 )
 from suffice.exponential.dirichlet import Beta, Dirichlet, others
 from suffice.exponential.predictives import BetaBinomial, DirichletMultinomial
-from suffice.exponential.protocol.family import Family, Inside, generator
+from suffice.exponential.protocol.family import ExponentialFamily, Inside, generator
 from suffice.exponential.protocol.statistic import Totals, aligned
 from suffice.libraries import sc
 from suffice.variables import Finite, Variable
@@ -47,7 +47,7 @@ ROUNDING = 1e-12
 """What a subtraction of weighted statistics may leave of a share that is 0 or 1."""
 
 
-class Draws(Family):
+class Draws(ExponentialFamily):
     """The counts of `k` states in some draws, of probabilities `probs`."""
 
     names: ClassVar[tuple[str, ...]] = ("probs",)
@@ -63,7 +63,7 @@ class Draws(Family):
     def with_probs(self, probs: Any) -> Self:
         """The same with these probabilities of all k states."""
 
-    def shares_parameters(self, other: Family) -> bool:
+    def shares_parameters(self, other: ExponentialFamily) -> bool:
         """The probabilities of one draw are those of many, if they are of as many states, and not of others by name."""
         if not isinstance(other, Draws) or other.prior != self.prior or other.k != self.k:
             return False

@@ -36,10 +36,12 @@ from suffice.exponential.arithmetic.special import (
 )
 from suffice.exponential.arithmetic.values import LEAST, Array, bounded, observed, plain, vectors
 from suffice.exponential.predictives import Lomax
-from suffice.exponential.protocol.family import Family, FamilyAndPrior, Inside, Summed, generator
+from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, Summed, generator
 from suffice.exponential.protocol.statistic import Totals, aligned
 from suffice.libraries import sc
 
+ROUNDED = 1e-9
+"""A shape below 1 by no more than this is 1: rounding of sums must not rule out a mode."""
 EQUAL = 1e-14
 """ln(mean) − mean(ln) below this is rounding: the numbers are all equal."""
 
@@ -59,7 +61,7 @@ class Gamma(FamilyAndPrior):
 
     shape: Any = None
     rate: Any = None
-    of: Family | None = None
+    of: ExponentialFamily | None = None
 
     names: ClassVar[tuple[str, ...]] = ("shape", "rate")
     support: ClassVar[str] = "positive numbers"
@@ -80,9 +82,9 @@ class Gamma(FamilyAndPrior):
     def mode(self) -> Any:
         """(a − 1)/b; refused where a < 1, whose density has no greatest value."""
         shape = self._need("shape")
-        if np.any(shape < 1.0):
+        if np.any(shape < 1.0 - ROUNDED):
             raise ModelError(f"Gamma has no mode where the shape, here {shape.min():g}, is below 1: its density is infinite at 0")
-        return plain((shape - 1.0) / self._need("rate"))
+        return plain(np.maximum(shape - 1.0, 0.0) / self._need("rate"))
 
     def interval(self, level: float = 0.95) -> Interval:
         """The equal-tailed interval of this probability."""
@@ -174,7 +176,7 @@ class Gamma(FamilyAndPrior):
         # With m = E₁[x] b₂, it is c ln c/m − c + m, and what Stirling's formula leaves of the gammas: no term is large.
         return np.maximum(_deviance_of_shapes(c, a, b, d) + stirling_divergence(a, c), 0.0)
 
-    def plus(self, seen: tuple[Array, Array], family: Family) -> Gamma:
+    def plus(self, seen: tuple[Array, Array], family: ExponentialFamily) -> Gamma:
         """Events, imagined and seen, in the exposure of both."""
         return Gamma(self.shape + seen[0], self.rate + seen[1], of=family.bare)
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from suffice.errors import FitError
 from suffice.exponential.arithmetic.values import Array
-from suffice.exponential.protocol.family import Family
+from suffice.exponential.protocol.family import ExponentialFamily
 from suffice.libraries import sc
 
 DROP = 40.0
@@ -54,7 +54,7 @@ class PairBelief:
     count: float
 
     @classmethod
-    def of(cls, family: Family, count: float, total: Any) -> PairBelief:
+    def of(cls, family: ExponentialFamily, count: float, total: Any) -> PairBelief:
         if not count > 0.0:
             raise FitError(f"a prior of {family.bare!r} imagines rows: their number must be above 0, not {count:g}")
         return cls(family.bare.from_mean(np.asarray(total, dtype=np.float64) / count), float(count))

@@ -31,6 +31,9 @@ from suffice.exponential.protocol.family import Inside, Summed, generator
 from suffice.exponential.protocol.statistic import Totals, aligned
 from suffice.libraries import sc
 
+TOGETHER = 4096
+"""Rates whose sums are held in memory at once."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Poisson(Summed):
@@ -96,11 +99,10 @@ class Poisson(Summed):
         return np.asarray(generator(n, seed).poisson(rate, (n, *rate.shape)))
 
     def entropy(self) -> Any:
-        """The sum of −p ln p over all counts, exact to rounding."""
-        rate = self._need("rate")
-        x, weight = lattice(rate, np.sqrt(rate))
-        logs = log_poisson(x, rate[..., None])
-        return plain(-(weight * np.exp(logs) * np.where(np.isneginf(logs), 0.0, logs)).sum(axis=-1) + 0.0)
+        """The sum of −p ln p over all counts, exact to rounding; of many equal rates taken once."""
+        rates, inverse = np.unique(self._need("rate"), return_inverse=True)
+        parts = [_entropy(rates[i : i + TOGETHER]) for i in range(0, len(rates), TOGETHER)]
+        return plain(np.concatenate([np.zeros(0), *parts])[inverse].reshape(np.shape(self.rate)))
 
     def _divergence(self, other: Self) -> Array:
         """λ₁ ln(λ₁/λ₂) − λ₁ + λ₂; inf where the other rate is 0 and this is not."""
@@ -219,3 +221,10 @@ class Geometric(Summed):
         if np.any(eta >= 0.0):
             raise ModelError(f"η = ln(1 − p) of Geometric must be below 0, not {eta.max():g}")
         return np.asarray(eta)
+
+
+def _entropy(rate: Array) -> Array:
+    """The sum of −p ln p of each rate, over so many counts that the others make no difference."""
+    x, weight = lattice(rate, np.sqrt(rate))
+    logs = log_poisson(x, rate[..., None])
+    return np.asarray(-(weight * np.exp(logs) * np.where(np.isneginf(logs), 0.0, logs)).sum(axis=-1) + 0.0)

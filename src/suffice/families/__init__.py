@@ -11,10 +11,10 @@ from typing import Any
 
 from suffice.errors import FitError
 from suffice.remedies import declaration, as_regression
-from suffice.families.categorical import Categorical
+from suffice.families.categorical import TableNode
 from suffice.families.protocol.family import Family
 from suffice.families.conditional_gaussian import LinearGaussian
-from suffice.families.poisson import Poisson
+from suffice.families.poisson import PoissonNode
 from suffice.variables import Count, Distributed, Finite, Real, Variable
 
 
@@ -37,8 +37,8 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
             f"turn the edge round, or cut the parent into intervals: {declaration(number, 'Bins(5)')}"
         )
     if isinstance(child, Count):
-        return Poisson()
-    return Categorical() if isinstance(child, Finite) else LinearGaussian()
+        return PoissonNode()
+    return TableNode() if isinstance(child, Finite) else LinearGaussian()
 
 
 def _chosen(child: Distributed, numbers: Sequence[str]) -> Family[Any]:

@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, note
 from suffice.exponential.arithmetic.special import log_gamma_step
+from suffice.exponential.dirichlet import beta_interval, shares_of
 from suffice.families.parameter_draws import DrawnTable
-from suffice.families.protocol.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, checked_level, flat_index
-from suffice.libraries import sc
+from suffice.families.protocol.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, flat_index
 from suffice.remedies import BY_MEAN
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import Keys, checked_cells, described, frozen, n_configurations, sizes
@@ -41,11 +41,11 @@ class Belief(Protocol):
 
 
 @dataclass(frozen=True)
-class Categorical:
+class TableNode:
     """The family of tables.
 
     >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
-    >>> Categorical().estimate(y, [x], Counts((x, y), [[3, 1], [0, 2]]), None, Mode()).probs
+    >>> TableNode().estimate(y, [x], Counts((x, y), [[3, 1], [0, 2]]), None, Mode()).probs
     array([[0.75, 0.25],
            [0.  , 1.  ]])
     """
@@ -96,10 +96,7 @@ class Categorical:
                     f"use {BY_MEAN} or a stronger prior"
                 )
             weights = weights - 1.0
-        totals = weights.sum(axis=-1, keepdims=True)
-        uniform = np.full_like(weights, 1.0 / child.n_states)
-        probs = np.divide(weights, totals, out=uniform, where=totals > 0)
-        return Table(child, finite, probs, seen, imagined)
+        return Table(child, finite, shares_of(weights), seen, imagined)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,8 +133,8 @@ class Table(Cpd):
         object.__setattr__(self, "probs", frozen(normalised(probs, self.child, self.parent_variables)))
 
     @property
-    def family(self) -> Categorical:
-        return Categorical()
+    def family(self) -> TableNode:
+        return TableNode()
 
     @property
     def unsupported(self) -> npt.NDArray[np.bool_]:
@@ -151,17 +148,10 @@ class Table(Cpd):
 
         With a logistic-normal prior: quantiles of weighted draws, always the same.
         """
-        tail = (1.0 - checked_level(level)) / 2.0
         if self.seen is not None and self.imagined is not None and not isinstance(self.imagined, Counts):
             return self.imagined.interval(self.seen, level)
-        a = self.posterior().dense()
-        b = a.sum(axis=-1, keepdims=True) - a
-        certain = b <= 0
-        b = np.where(certain, 1.0, b)
-        ends = [
-            np.where(certain, 1.0, np.where(a > 0, sc.betaincinv(np.where(a > 0, a, 1.0), b, q), 0.0)) for q in (tail, 1.0 - tail)
-        ]
-        return Interval(ends[0], ends[1])
+        alpha = self.posterior().dense()
+        return beta_interval(alpha, alpha.sum(axis=-1, keepdims=True) - alpha, level)
 
     def predictive(self, given: Mapping[str, object] | None = None) -> Array:
         """The distribution of the next child, given its parents: with a posterior its mean, whatever the point values are."""

@@ -24,13 +24,13 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, listed, whole
+from suffice.exponential.normals.lines import log_line_prior
 from suffice.families.parameter_draws import DrawnGaussian
 from suffice.families.priors.known_variance import MeanBelief
 from suffice.families.protocol.cpd import Array, Columns, Cpd, as_numbers, flat_index, split
-from suffice.families.protocol.family import Estimate, Interval, Mean, checked_level
-from suffice.families.regression import NO_RESIDUAL, ROUNDING, Regression, posteriors, regress, regressions
+from suffice.families.protocol.family import Estimate, Interval, Mean
+from suffice.families.regression import ConjugateLines, LeastSquares, least_squares, posterior_lines
 from suffice.inference.finite.network import GaussianNode
-from suffice.libraries import sc
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
 from suffice.variables import Real, Variable
@@ -71,12 +71,12 @@ class LinearGaussian:
 
     def log_likelihood(self, child: Variable, seen: Moments) -> float:
         """Σᵤ −N/2 (ln(2π s/N) + 1): the log-likelihood at its maximum."""
-        total = 0.0
-        for g, N, r in regressions(seen):
-            if not estimable(seen, g, r):
-                raise no_estimate(child, seen, g, r)
-            total -= 0.5 * N * (LOG_2PI + np.log(r.residual / N) + 1.0)
-        return float(total)
+        seen = seen.at(seen.keys[seen.count > 0])
+        line, N = least_squares(seen), seen.count
+        lost = ~estimable(seen, line)
+        if lost.any():
+            raise no_estimate(child, seen, int(np.argmax(lost)), line)
+        return float((-0.5 * N * (LOG_2PI + np.log(line.residual / N) + 1.0)).sum())
 
     def log_evidence(self, child: Variable, seen: Moments, imagined: Moments | MeanBelief | LineBelief) -> float:
         """The log-probability of the child's data given the parents', with the parameters integrated out."""
@@ -85,9 +85,8 @@ class LinearGaussian:
         if not isinstance(imagined, Moments):
             return imagined.log_evidence(child, seen)
         before = imagined.at(seen.keys)
-        after = seen + before
-        Z_after, Z_before = (sum(_log_normaliser(s, g, r) for g, _, r in posteriors(child, s)) for s in (after, before))
-        return float(Z_after - Z_before - 0.5 * LOG_2PI * seen.total)
+        Z_after, Z_before = (posterior_lines(child, s).log_normaliser for s in (seen + before, before))
+        return float((Z_after - Z_before).sum() - 0.5 * LOG_2PI * seen.total)
 
     def estimate(
         self,
@@ -101,28 +100,31 @@ class LinearGaussian:
         Q = checked_cells(finite, f"the table of {child.name!r}")
         if isinstance(imagined, MeanBelief):
             shape, means = sizes(finite), imagined.posterior(seen, Q)[0]
-            known = means.reshape(shape), np.zeros((*shape, 0)), np.full(shape, imagined.variance)
-            return ConditionalGaussian(child, tuple(parents), *known, seen, imagined)
+            numbers = means.reshape(shape), np.zeros((*shape, 0)), np.full(shape, imagined.variance)
+            return ConditionalGaussian(child, tuple(parents), *numbers, seen, imagined)
         if imagined is not None and not isinstance(imagined, Moments):
             return imagined.estimate(child, parents, seen)
-        posterior = (seen if imagined is None else seen + imagined).at(np.arange(Q))
-        intercept, coefficients, variance = np.full(Q, np.nan), np.full((Q, len(reals)), np.nan), np.full(Q, np.nan)
-        for g, N, r in regressions(posterior) if imagined is None else posteriors(child, posterior):
-            if imagined is not None:
-                variance[g] = _point_variance(child, r.residual, posterior.df[g], len(reals) + 1, how)
-            elif estimable(posterior, g, r):
-                variance[g] = r.residual / N
-            elif (r.collinear is not None and len(reals) + 1 < N) or not finite:
-                raise no_estimate(child, posterior, g, r)
-            else:
-                continue
-            coefficients[g] = r.coefficients
-            intercept[g] = posterior.mean[g, -1] - r.coefficients @ posterior.mean[g, :-1]
-        if imagined is None and not finite and np.isnan(variance[0]):
+        if imagined is None:
+            lines, variance = self._likeliest(child, bool(finite), seen.at(np.arange(Q)))
+        else:
+            lines = posterior_lines(child, (seen + imagined).at(np.arange(Q)))
+            variance = _point_variance(child, lines, how)
+        known, shape = ~np.isnan(variance), sizes(finite)
+        intercept = np.where(known, lines.intercept, np.nan).reshape(shape)
+        coefficients = np.where(known[:, None], lines.line.coefficients, np.nan).reshape(*shape, len(reals))
+        return ConditionalGaussian(child, tuple(parents), intercept, coefficients, variance.reshape(shape), seen, imagined)
+
+    def _likeliest(self, child: Variable, some: bool, seen: Moments) -> tuple[ConjugateLines, Array]:
+        """The lines of largest likelihood, and their variances: NaN where, among `some` configurations, one has too few rows."""
+        line, N = least_squares(seen), seen.count
+        there = (N > 0) & estimable(seen, line)
+        refused = (N > 0) & ~there & (((line.collinear >= 0) & (len(seen.reals) < N)) | (not some))
+        if refused.any():
+            raise no_estimate(child, seen, int(np.argmax(refused)), line)
+        if not some and not there.any():
             raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
-        shape = sizes(finite)
-        numbers = intercept.reshape(shape), coefficients.reshape(*shape, len(reals)), variance.reshape(shape)
-        return ConditionalGaussian(child, tuple(parents), *numbers, seen, imagined)
+        variance = np.divide(line.residual, N, out=np.full(len(N), np.nan), where=there)
+        return ConjugateLines(N, N, seen.mean, line), variance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -174,23 +176,10 @@ class ConditionalGaussian(Cpd):
 
     def interval(self, level: float = 0.95) -> dict[str, Interval]:
         """Credible intervals of `intercept`, `coefficients` (Student t) and `variance` (inverse gamma)."""
-        tail = (1.0 - checked_level(level)) / 2.0
         if isinstance(self.imagined, MeanBelief) and self.seen is not None:
             return self._interval_of_means(self.imagined.interval(self.seen, self.variance.size, level))
-        posterior = self._posterior()
-        shape, k = self.variance.shape, len(self.real_parents)
-        half, ends = np.zeros((len(posterior.keys), 1 + k)), np.zeros((2, len(posterior.keys)))
-        for g, _, r in posteriors(self.child, posterior):
-            x, nu = posterior.mean[g, :-1], posterior.df[g]
-            spread = np.array([1.0 / posterior.count[g] + x @ r.inverse @ x, *np.diag(r.inverse)])
-            half[g] = sc.stdtrit(nu, 1.0 - tail) * np.sqrt(r.residual / nu * spread)
-            ends[:, g] = r.residual / sc.chdtri(nu, tail), r.residual / sc.chdtri(nu, 1.0 - tail)
-        a, b = half[:, 0].reshape(shape), half[:, 1:].reshape(*shape, k)
-        return {
-            "intercept": Interval(self.intercept - a, self.intercept + a),
-            "coefficients": Interval(self.coefficients - b, self.coefficients + b),
-            "variance": Interval(ends[0].reshape(shape), ends[1].reshape(shape)),
-        }
+        found = self.posterior_lines().interval(level)
+        return {name: Interval(*(end.reshape(getattr(self, name).shape) for end in ends)) for name, ends in found.items()}
 
     def _interval_of_means(self, means: Interval) -> dict[str, Interval]:
         """Where the variance is known."""
@@ -207,12 +196,8 @@ class ConditionalGaussian(Cpd):
         if isinstance(self.imagined, MeanBelief) and self.seen is not None:
             mean, spread = self.imagined.posterior(self.seen, self.variance.size)
             return Normal(float(mean[g]), float(spread[g] + self.imagined.variance))
-        posterior = self._posterior()
-        r, nu = regress(posterior.scatter[g], ROUNDING), float(posterior.df[g])
-        off = np.array([_number(given[p], p) for p in self.real_parents]) - posterior.mean[g, :-1]
-        spread = 1.0 + 1.0 / posterior.count[g] + off @ r.inverse @ off
-        location = posterior.mean[g, -1] + r.coefficients @ off
-        return StudentT(nu, float(location), float(np.sqrt(r.residual / nu * spread)))
+        at = np.array([_number(given[p], p) for p in self.real_parents])
+        return StudentT(*(float(number[g]) for number in self.posterior_lines().predictive(at)))
 
     def log_likelihood(self, statistic: Moments) -> float:
         """Σ ln p(y | u, x) from moments alone."""
@@ -257,13 +242,11 @@ class ConditionalGaussian(Cpd):
         """Of imagined moments −r/2 ln v − R/2v, R the residual of the line: see `suffice.learning.incomplete.objective`."""
         if not isinstance(imagined, Moments):
             return float(imagined.log_prior(self.intercept.reshape(-1)))
-        v = self.variance.reshape(-1)
+        a, b, v = self.intercept.reshape(-1), self.coefficients.reshape(self.variance.size, -1), self.variance.reshape(-1)
         prior = imagined.at(np.arange(len(v)))
-        c = np.concatenate([-self.coefficients.reshape(len(v), -1), np.ones((len(v), 1))], axis=1)
-        off = np.einsum("gi,gi->g", c, prior.mean) - self.intercept.reshape(-1)
-        R = np.einsum("gi,gij,gj->g", c, prior.scatter, c) + prior.count * off**2
-        rows = how.rows_behind(prior.df, c.shape[1])
-        return float((-0.5 * rows * (np.log(v) + 2.0 * log_scale) - 0.5 * R / v).sum())
+        rows = how.rows_behind(prior.df, 1 + b.shape[1])
+        own = log_line_prior(rows, prior.count, prior.mean, prior.scatter, a, b, v)
+        return float((own - rows * log_scale).sum())
 
     def _told(self) -> list[Array]:
         spread = np.sqrt(np.nanmean(self.variance)) or 1.0
@@ -295,8 +278,9 @@ class ConditionalGaussian(Cpd):
         intercept = self.intercept + self.coefficients @ at
         return ConditionalGaussian(self.child, parents, intercept, self.coefficients[..., left], self.variance)
 
-    def _posterior(self) -> Moments:
-        return self.posterior().at(np.arange(self.variance.size))  # type: ignore[no-any-return]
+    def posterior_lines(self) -> ConjugateLines:
+        """What is known of the line in each configuration of the finite parents, after seen and imagined rows."""
+        return posterior_lines(self.child, self.posterior().at(np.arange(self.variance.size)))
 
     def _mean(self, columns: Columns, n: int) -> tuple[Array, Array]:
         rows = flat_index(columns, self.finite_parents, n)
@@ -343,7 +327,7 @@ class SharedGaussian(ConditionalGaussian):
     def to_dict(self) -> dict[str, Any]:
         return {**super().to_dict(), "own": self.own}
 
-    def _posterior(self) -> Moments:
+    def posterior_lines(self) -> ConjugateLines:
         raise FitError(
             f"{self.child.name!r} shares its variance with other classes or columns, and has no posterior of its own: take "
             "covariance=Full() or Diagonal() and a prior for intervals and predictives"
@@ -354,42 +338,38 @@ def normal_entropy(variance: Array) -> Array:
     return np.asarray(0.5 * (LOG_2PI + 1.0 + np.log(variance)))
 
 
-def estimable(seen: Moments, g: int, r: Regression) -> bool:
-    """Whether the maximum likelihood estimate exists: enough rows, no collinear parents, and residual variance.
+def estimable(seen: Moments, line: LeastSquares) -> npt.NDArray[np.bool_]:
+    """Whether each group has a maximum likelihood estimate: enough rows, and some residual variance.
 
     Only weights are known here: whole numbers above 1 are taken for numbers of rows, others are judged by the residual alone.
     """
-    N = float(seen.count[g])
-    enough = not (N > 1 and N.is_integer()) or len(seen.reals) + 1 <= N
-    return enough and r.collinear is None and r.residual > NO_RESIDUAL * float(seen.scatter[g, -1, -1])
+    N = seen.count
+    enough = ~((N > 1) & (np.rint(N) == N)) | (len(seen.reals) < N)
+    return np.asarray(enough & ~line.vanishes(seen.scatter))
 
 
-def no_estimate(child: Variable, seen: Moments, g: int, r: Regression) -> FitError:
+def no_estimate(child: Variable, seen: Moments, g: int, line: LeastSquares) -> FitError:
     """Why there is no maximum likelihood estimate, in one sentence."""
-    rows, d = float(seen.count[g]), len(seen.reals)
+    rows, d, place = float(seen.count[g]), len(seen.reals), int(line.collinear[g])
     where = f" at {described(int(seen.keys[g]), seen.variables)}" if seen.variables else ""
     what = f"{child.name!r}{where} cannot be fitted from {rows:,.10g} rows by maximum likelihood"
     if rows < d + 1:
         return FitError(f"{what}: its {d} coefficients and variance need at least {d + 1} rows, or a prior")
-    if r.collinear is not None:
-        column, before = seen.reals[r.collinear], seen.reals[: r.collinear]
+    if place >= 0:
+        column, before = seen.reals[place], seen.reals[:place]
         of = f"a linear combination of {listed(before)} or constant" if before else "constant"
         return FitError(f"{what}: its parent {column!r} is {of}; leave it out, or give a prior")
     parents = ", its parents determine it" if d > 1 else ", all its values are the same"
     return FitError(f"{what}: there is no residual variance{parents}; give a prior")
 
 
-def _log_normaliser(s: Moments, g: int, r: Regression) -> float:
-    kappa, nu = s.count[g], s.df[g]
-    return float(sc.gammaln(nu / 2) - 0.5 * np.log(kappa) - 0.5 * r.log_det - 0.5 * nu * np.log(r.residual / 2))
-
-
-def _point_variance(child: Variable, residual: float, nu: float, d: int, how: Estimate) -> float:
-    if isinstance(how, Mean) and nu <= 2.0:
+def _point_variance(child: Variable, lines: ConjugateLines, how: Estimate) -> Array:
+    least = float(lines.df.min(initial=np.inf))
+    if isinstance(how, Mean) and least <= 2.0:
         raise FitError(
-            f"the posterior mean of the variance of {child.name!r} does not exist with df {nu:g}; give the prior a df above 2"
+            f"the posterior mean of the variance of {child.name!r} does not exist with df {least:g}; give the prior a df above 2"
         )
-    return float(residual / how.rows_behind(nu, d))
+    return np.asarray(lines.line.residual / how.rows_behind(lines.df, lines.mean.shape[-1]))
 
 
 def _number(value: Any, name: str) -> float:

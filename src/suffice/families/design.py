@@ -21,15 +21,15 @@ DRAGGED = 1e4
 """A column whose mean among the rows that matter is further from its centre than 100 deviations is centred anew."""
 
 
-class Layout(NamedTuple):
+class ParameterLayout(NamedTuple):
     """Where θ, the parameters of a regression, holds the levels (intercepts) and slopes of its linear predictors.
 
     η[k] = θ[levels[k]] + sign · θ[slopes[k]]·x        a row of slopes for each predictor, or one that all of them share
 
-    >>> Layout.of(2, 1, shared=False)
+    >>> ParameterLayout.of(2, 1, shared=False)
     Layout(levels=array([0, 2]), slopes=array([[1],
            [3]]), sign=1.0)
-    >>> Layout.of(2, 1, shared=True).predictors(np.array([0.0, 1.0, 5.0]))
+    >>> ParameterLayout.of(2, 1, shared=True).predictors(np.array([0.0, 1.0, 5.0]))
     array([[ 0., -5.],
            [ 1., -5.]])
     """
@@ -39,12 +39,12 @@ class Layout(NamedTuple):
     sign: float
 
     @staticmethod
-    def of(predictors: int, columns: int, *, shared: bool) -> Layout:
+    def of(predictors: int, columns: int, *, shared: bool) -> ParameterLayout:
         """One predictor after the other; or the levels of all, then the slopes that they share, with a minus."""
         if shared:
-            return Layout(np.arange(predictors), predictors + np.arange(columns)[None], -1.0)
+            return ParameterLayout(np.arange(predictors), predictors + np.arange(columns)[None], -1.0)
         every = np.arange(predictors * (1 + columns)).reshape(predictors, 1 + columns)
-        return Layout(every[:, 0], every[:, 1:], 1.0)
+        return ParameterLayout(every[:, 0], every[:, 1:], 1.0)
 
     @property
     def size(self) -> int:
@@ -90,7 +90,7 @@ class Layout(NamedTuple):
 
     def of_columns(self, columns: Sequence[int]) -> npt.NDArray[np.intp]:
         """The parameters, in the order of a layout that has only these columns, in this order."""
-        other = Layout.of(len(self.levels), len(columns), shared=self.sign < 0)
+        other = ParameterLayout.of(len(self.levels), len(columns), shared=self.sign < 0)
         order = np.empty(other.size, np.intp)
         order[other.levels], order[other.slopes] = self.levels, self.slopes[:, list(columns)]
         return order

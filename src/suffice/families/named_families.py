@@ -12,7 +12,7 @@ from suffice.exponential import Gamma
 from suffice.families import family_of
 from suffice.families.chosen.exponential_node import ExponentialNode
 from suffice.families.chosen.node_kinds import kind_of
-from suffice.families.priors.number_priors import Gamma as RatePrior
+from suffice.families.priors.number_priors import GammaPrior
 from suffice.remedies import DECLARED, FAMILY, Remedy, as_regression, declaration
 from suffice.variables import Count, Distributed, Finite, Real, Variable
 
@@ -36,8 +36,8 @@ def as_families(families: Any) -> Any:
 
 
 def _as_family(name: str, family: Any) -> Any:
-    if isinstance(family, RatePrior):  # `suffice.Gamma()` imagines rows as a prior; as a family it is the distribution
-        if family != RatePrior():
+    if isinstance(family, GammaPrior):  # `suffice.Gamma()` imagines rows as a prior; as a family it is the distribution
+        if family != GammaPrior():
             raise FitError(f"the parameters of {name!r} are learned: as a family it is Gamma(), not {family!r}")
         family = Gamma()
     return family if kind_of(family) is None else ExponentialNode(family)

@@ -15,44 +15,19 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import ModelError
+from suffice.exponential.dirichlet import draw_shares
 from suffice.families.design import configurations
 from suffice.families.protocol.family import Cpd
-from suffice.families.regression import posteriors
 from suffice.inference.finite.network import NONE, Array, GaussianNode
 from suffice.statistics import Counts, Moments
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite
-
-SMALL = 0.1
-"""Gamma variables of a smaller shape than this are drawn as logs: they may lie below the smallest double."""
 
 DRAW = -1
 """The number of the draw, as if it were one more finite parent of a Gaussian node."""
 
 KEPT = 1e-9
 """A variance of which less is left where its terms cancel has lost too many digits."""
-
-
-def dirichlet(alpha: Array, n: int, rng: np.random.Generator) -> Array:
-    """n draws of each row of `alpha`: [n, rows, states]. What has no weight stays 0; a row without any weight is NaN.
-
-    A gamma variable of shape a is one of shape a + 1 times U^(1/a) (Devroye 1986, Non-Uniform Random Variate Generation, p. 182),
-    so that a Dirichlet with a = 1e-4 still has one large probability, and not 0/0.
-
-    >>> p = dirichlet(np.array([[1e-4, 1e-4, 0.0], [50.0, 50.0, 0.0]]), 2, np.random.default_rng(0))
-    >>> p.shape, p.sum(axis=2).round(12).tolist(), p[:, :, 2].tolist()
-    ((2, 2, 3), [[1.0, 1.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]])
-    """
-    small = alpha < SMALL
-    gammas = rng.standard_gamma(np.where(small, alpha + 1.0, alpha), (n, *alpha.shape))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if small.any():
-            np.log(gammas, out=gammas)
-            gammas[:, small] += np.log(rng.random((n, int(small.sum())))) / alpha[small]
-            gammas -= gammas.max(axis=-1, keepdims=True)
-            np.exp(gammas, out=gammas)
-        gammas /= gammas.sum(axis=-1, keepdims=True)
-    return gammas
 
 
 class DrawnTable:
@@ -105,7 +80,7 @@ class DrawnTable:
         if self._belief is not None:
             drawn = self._belief.drawn(self._alpha, n, rng)
         else:
-            drawn = dirichlet(self._alpha, n, rng)
+            drawn = draw_shares(self._alpha, n, rng)
             empty = self._alpha.sum(axis=1) <= 0.0
             drawn[:, empty] = self._probs[empty]
         return self.cut(drawn)
@@ -139,8 +114,6 @@ class DrawnNode:
 class DrawnGaussian(DrawnNode):
     """A Gaussian node with a normal-inverse-gamma posterior.
 
-    v = s / χ²(ν),   b = b̂ + √v L z with L Lᵀ = S_xx⁻¹,   a = ȳ + √(v/κ) z − b·x̄
-
     >>> from suffice import fit
     >>> from suffice import NormalInverseGamma
     >>> bn = fit("x -> y", {"x": [1.0, 2.0, 4.0, 5.0], "y": [1.0, 3.0, 3.5, 6.0]}, prior=NormalInverseGamma())
@@ -156,12 +129,7 @@ class DrawnGaussian(DrawnNode):
         self._variance = cpd.variance.reshape(-1)
         if self._means is not None:  # the variance is known
             return
-        moments = cpd.posterior().at(np.arange(cpd.variance.size))
-        fits = [r for _, _, r in posteriors(cpd.child, moments)]
-        self._residual = np.array([r.residual for r in fits])
-        self._slopes = np.array([r.coefficients for r in fits])
-        self._roots = np.array([_root(r.inverse) for r in fits])
-        self._df, self._count, self._mean = moments.df, moments.count, moments.mean
+        self._lines = cpd.posterior_lines()
 
     def draw(self, n: int, rng: np.random.Generator) -> GaussianNode:
         """The node with n draws of its parameters."""
@@ -169,12 +137,7 @@ class DrawnGaussian(DrawnNode):
             mean, spread = self._means
             v = np.broadcast_to(self._variance, (n, len(mean)))
             return self._node(mean + np.sqrt(spread) * rng.standard_normal(v.shape), np.zeros((*v.shape, 0)), v)
-        groups, k = self._slopes.shape
-        v = self._residual / rng.chisquare(self._df, (n, groups))
-        z = rng.standard_normal((n, groups, k + 1))
-        b = self._slopes + np.sqrt(v)[:, :, None] * np.einsum("gij,ngj->ngi", self._roots, z[:, :, :k])
-        level = self._mean[:, -1] + np.sqrt(v / self._count) * z[:, :, k]
-        return self._node(level - np.einsum("ngi,gi->ng", b, self._mean[:, :-1]), b, v)
+        return self._node(*self._lines.sample(n, rng))
 
 
 class Coefficients:
@@ -265,12 +228,6 @@ class DrawnLinear(DrawnNode):
         slopes = dict(zip(own, drawn[:, groups:].T, strict=True)) | ({} if offset is None else {offset: np.ones(n)})
         b = np.stack([slopes[p] for p in cpd.real_parents], axis=1) if slopes else np.zeros((n, 0))
         return self._node(drawn[:, :groups], np.repeat(b[:, None], groups, axis=1), np.full((n, groups), cpd.dispersion))
-
-
-def _root(inverse: Array) -> Array:
-    """The Cholesky root, scaled to unit diagonal before."""
-    scale = np.sqrt(np.diag(inverse))
-    return np.asarray(scale[:, None] * np.linalg.cholesky(inverse / scale[:, None] / scale)) if len(scale) else inverse
 
 
 def semidefinite_root(covariance: Array) -> Array:

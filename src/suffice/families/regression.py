@@ -1,82 +1,20 @@
-"""Least squares from a scatter matrix: what every Gaussian family needs, for one group of rows or for each of many.
-
-The system is scaled to unit diagonal before it is factored, R = L Lᵀ with the child last, so that columns of very different
-size (Longley's) lose no digits. A pivot L[j, j]² is 1 − R² of column j on those before it.
-"""
+"""Lines from the moments of each configuration: what every Gaussian family needs, with the refusals where there are none."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError
+from suffice.exponential.normals.lines import COLLINEAR as COLLINEAR
+from suffice.exponential.normals.lines import NO_RESIDUAL as NO_RESIDUAL
+from suffice.exponential.normals.lines import ROUNDING as ROUNDING
+from suffice.exponential.normals.lines import ConjugateLines as ConjugateLines
+from suffice.exponential.normals.lines import LeastSquares as LeastSquares
+from suffice.exponential.normals.lines import regress as regress
 from suffice.families.protocol.family import Array
 from suffice.statistics import Moments
 from suffice.variables import Variable
-
-COLLINEAR = 1e-11
-"""A parent with a smaller share of variance of its own than this is a combination of the parents before it."""
-
-ROUNDING = 1e-13
-"""The same, once a prior has given every parent some variance: what is smaller has too few digits left."""
-
-
-NO_RESIDUAL = 1e-12
-"""A residual smaller than this share of the child's scatter is rounding: the parents determine the child."""
-
-
-@dataclass(frozen=True, eq=False)
-class Regression:
-    """The child (last row of the scatter) on the parents (the rows before it).
-
-    coefficients   S_pp⁻¹ S_pc
-    residual       S_cc − S_cp S_pp⁻¹ S_pc
-    log_det        ln |S_pp|
-    collinear      the first parent that is a combination of those before it, or None
-    """
-
-    coefficients: Array
-    residual: float
-    log_det: float
-    inverse: Array
-    collinear: int | None = None
-
-
-def regress(scatter: Array, collinear: float = COLLINEAR) -> Regression:
-    """The regression of the last variable on the others.
-
-    >>> regress(np.array([[4.0, 2.0], [2.0, 3.0]])).coefficients
-    array([0.5])
-    """
-    p = len(scatter) - 1
-    diagonal = np.diag(scatter)
-    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    R = scatter / scale[:, None] / scale
-    L = np.zeros_like(R)
-    for j in range(p + 1):
-        pivot = R[j, j] - L[j, :j] @ L[j, :j]
-        if j < p and pivot <= collinear:
-            return Regression(np.full(p, np.nan), np.nan, np.nan, np.full((p, p), np.nan), j)
-        L[j, j] = np.sqrt(max(pivot, 0.0))
-        if j < p:
-            L[j + 1 :, j] = (R[j + 1 :, j] - L[j + 1 :, :j] @ L[j, :j]) / L[j, j]
-    own = L[:p, :p]
-    root = np.linalg.inv(own) if p else own
-    coefficients = root.T @ L[p, :p] * scale[p] / scale[:p]
-    inverse = root.T @ root / scale[:p, None] / scale[:p]
-    log_det = 2.0 * float(np.log(np.diag(own)).sum() + np.log(scale[:p]).sum())
-    return Regression(coefficients, float(L[p, p] ** 2 * diagonal[p]), log_det, inverse)
-
-
-def regressions(moments: Moments, collinear: float = COLLINEAR) -> Iterator[tuple[int, float, Regression]]:
-    """Each group that has weight: its place, its count and its regression."""
-    for g in np.flatnonzero(moments.count > 0):
-        if not np.isfinite(moments.scatter[g]).all():
-            raise too_large(moments.reals[-1])
-        yield int(g), float(moments.count[g]), regress(moments.scatter[g], collinear)
 
 
 def independent(A: Array, name: str) -> npt.NDArray[np.intp]:
@@ -100,13 +38,27 @@ def too_large(name: str) -> FitError:
     return FitError(f"the squares of the numbers of {name!r} or its parents are beyond the largest double; rescale the columns")
 
 
-def posteriors(child: Variable, moments: Moments) -> Iterator[tuple[int, float, Regression]]:
-    """Each group with what a prior imagined there; where rounding has eaten the prior, that is said."""
-    for g, count, r in regressions(moments, ROUNDING):
-        if r.collinear is not None or r.residual <= NO_RESIDUAL * moments.scatter[g, -1, -1]:
-            what = child.name if r.collinear is None else moments.reals[r.collinear]
-            raise FitError(
-                f"{child.name!r}: the data determines {what!r} from the other columns of its family so closely that the prior "
-                "is lost in rounding; rescale the columns, leave one out, or give a stronger prior"
-            )
-        yield g, count, r
+def least_squares(moments: Moments) -> LeastSquares:
+    """The line in each group."""
+    if not np.isfinite(moments.scatter).all():
+        raise too_large(moments.reals[-1])
+    return regress(moments.scatter)
+
+
+def posterior_lines(child: Variable, moments: Moments) -> ConjugateLines:
+    """What is known of the line in each group, with what a prior imagined there; where rounding has eaten the prior, that is
+    said."""
+    if not np.isfinite(moments.scatter).all():
+        raise too_large(moments.reals[-1])
+    lines = ConjugateLines.of(moments.count, moments.df, moments.mean, moments.scatter)
+    lost = lines.line.vanishes(moments.scatter)
+    if lost.any():
+        raise prior_lost(child.name, moments.reals[int(lines.line.collinear[np.argmax(lost)])])  # −1: the child itself
+    return lines
+
+
+def prior_lost(name: str, what: str) -> FitError:
+    return FitError(
+        f"{name!r}: the data determines {what!r} from the other columns of its family so closely that the prior is lost in "
+        "rounding; rescale the columns, leave one out, or give a stronger prior"
+    )

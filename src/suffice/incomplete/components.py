@@ -237,8 +237,9 @@ def refuse_unanswerable(missing: Mapping[str, int], dag: Dag, nodes: Mapping[str
     which is said."""
     for node in nodes.values():
         if node.by_rows and not isinstance(node.child, Finite) and missing.get(node.name) and dag.children(node.name):
+            kind = repr(node.family).partition("(")[0]
             raise FitError(
-                f"cells of {node.name!r} are missing, which is not Gaussian but {type(node.family).__name__} and has children: "
+                f"cells of {node.name!r} are missing, which is not Gaussian but {kind} and has children: "
                 f"such numbers cannot be summed out; fill them, or cut {node.name!r} {INTO_BINS}"
             )
     under = {v.name: node.name for node in nodes.values() if node.by_rows for v in node.parents if missing.get(v.name)}

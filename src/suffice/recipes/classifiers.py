@@ -40,7 +40,7 @@ from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, MissingCells, SchemaError, listed, nearest, note
 from suffice.families import family_of
-from suffice.families.categorical import Categorical
+from suffice.families.categorical import TableNode
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
 from suffice.families.priors.prior import imagined_rows
 from suffice.families.priors.priors import Dirichlet, Gamma, NormalInverseGamma, Prior, as_prior, suitable
@@ -50,8 +50,8 @@ from suffice.graphs import Dag
 from suffice.incomplete.numbers.normal import weighted_moments
 from suffice.learning.ascent.climb import Climb, steps_of
 from suffice.learning.fit import fit
-from suffice.learning.latent.mixture_parts import CollapsedClass, Joint, Separate, imagined_moments
-from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, Table, checked_kind
+from suffice.learning.latent.mixture_parts import CollapsedClass, JointPart, SeparatePart, imagined_moments
+from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, MixtureRows, checked_kind
 from suffice.models.estimates.estimated import estimated
 from suffice.models.networks import BayesNet
 from suffice.remedies import declaration
@@ -312,10 +312,10 @@ def _from_statistics(known: Labelled, kind: Kind, prior: Prior | None, how: Esti
     unspoken = [*([] if own is not None else [target.name]), *([] if imagined is not None else known.names)]
     if bound is not None and unspoken:
         note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
-    cpds: dict[str, Cpd] = {target.name: Categorical().estimate(target, [], seen.counts([target.name]), own, how)}
+    cpds: dict[str, Cpd] = {target.name: TableNode().estimate(target, [], seen.counts([target.name]), own, how)}
     shift = moments.mean[int(np.argmax(moments.count))]  # any place near the data keeps the digits
     blank = (known.names, shift, moments.mean - shift, np.ones_like(moments.mean), how, True, np.ones_like(shift), imagined)
-    lines = _tied(Joint(*blank), moments) if kind.joint else _spherical(Separate(*blank), moments)
+    lines = _tied(JointPart(*blank), moments) if kind.joint else _spherical(SeparatePart(*blank), moments)
     for j, (child, (intercept, slopes, variance)) in enumerate(zip(known.features, lines, strict=True)):
         before = known.features[:j] if kind.joint else ()
         group = moments.marginal(moments.names, tuple(v.name for v in (*before, child)))
@@ -323,7 +323,7 @@ def _from_statistics(known: Labelled, kind: Kind, prior: Prior | None, how: Esti
     return _network(known, kind, cpds, seen.weight, bound, how)
 
 
-def _tied(part: Joint, moments: Moments) -> Iterator[Line]:
+def _tied(part: JointPart, moments: Moments) -> Iterator[Line]:
     """Slopes and variances from the scatter within all classes, or what a prior makes of it."""
     N, S, names, shift = moments.count, moments.scatter.sum(axis=0), part.names, part.shift
     constant = [n for n, s in zip(names, np.diag(S), strict=True) if not s > 0.0]
@@ -345,7 +345,7 @@ def _tied(part: Joint, moments: Moments) -> Iterator[Line]:
         yield a + shift[j] - shift[:j] @ b, np.tile(b, (len(N), 1)), np.where(np.isnan(a), np.nan, v)
 
 
-def _spherical(part: Separate, moments: Moments) -> Iterator[Line]:
+def _spherical(part: SeparatePart, moments: Moments) -> Iterator[Line]:
     """The scatter of all columns of a class together, over their numbers."""
     N = np.repeat(moments.count[:, None], len(part.names), axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):  # a class without rows has neither mean nor variance
@@ -381,7 +381,7 @@ def from_incomplete(known: Labelled, kind: Kind, prior: Prior | None, how: Estim
     """The network that EM finds from the classes' own rows."""
     assert isinstance(known.rows, Data)
     name = known.target.name
-    made = Table.of(known.rows.take(known.names)).mixture(known.target, kind, prior, how)
+    made = MixtureRows.of(known.rows.take(known.names)).mixture(known.target, kind, prior, how)
     mixture = replace(made, components=replace(made.components, data=known.rows, label=name))
     counts = known.rows.fold(_ClassShares(name, np.zeros(known.target.n_states)).counted)
     try:

@@ -100,6 +100,10 @@ class Moments:
                 target[found] = part[places[found]]
         return self._of(self.variables, keys, parts, self.background)
 
+    def over(self, variables: Sequence[Finite]) -> Moments:
+        """What is imagined in every configuration of some variables, without listing any: this single group."""
+        return self._of(tuple(variables), np.zeros(0, np.int64), (part[:0] for part in self._parts), self)
+
     def deriving(self, derived: Sequence[RowFormula]) -> Moments:
         """The same with the sums of these columns and no others: where moments say nothing of one, it is not known."""
         if tuple(derived) == self.derived:

@@ -17,7 +17,7 @@ from suffice.remedies import BY_SAMPLING
 from suffice.terminal import working
 
 if TYPE_CHECKING:
-    from suffice.cli.words.question import Question
+    from suffice.cli.words.question import WrittenQuestion
     from suffice.models.networks import BayesNet
 
 
@@ -112,7 +112,7 @@ def _check_options(**given: bool) -> None:
         raise SufficeError(f"{' and '.join(chosen[:2])} exclude each other: give one of them")
 
 
-def _asked(text: str, *, mpe: bool, marginals: bool) -> Question:
+def _asked(text: str, *, mpe: bool, marginals: bool) -> WrittenQuestion:
     from suffice.cli.words.question import read_evidence, read_question
 
     if not (mpe or marginals):

@@ -30,7 +30,7 @@ QUESTION = "the question"
 
 
 @dataclass(frozen=True)
-class Question:
+class WrittenQuestion:
     """What is asked: the targets, the states that some of them are asked for, and what is given.
 
     >>> read_question("P(a, b=yes | c=x, d=1.5, e=[0.2, 0.8])")
@@ -42,7 +42,7 @@ class Question:
     given: dict[str, Value]
 
 
-def read_question(text: str) -> Question:
+def read_question(text: str) -> WrittenQuestion:
     """The question that a text asks.
 
     >>> read_question("a, 'my node' | c = x").targets
@@ -51,7 +51,7 @@ def read_question(text: str) -> Question:
     return _Reader(text, QUESTION).question()
 
 
-def read_evidence(text: str) -> Question:
+def read_evidence(text: str) -> WrittenQuestion:
     """The same where evidence alone is enough: without a bar, names with values are evidence and not targets.
 
     >>> read_evidence("c=x") == read_evidence("| c=x") == read_evidence("P(| c=x)")
@@ -103,7 +103,7 @@ class _Reader:
         self.tokens = _tokens(text, opening.end() if opening else 0)
         self.next = next(self.tokens)
 
-    def question(self, *, evidence_alone: bool = False) -> Question:
+    def question(self, *, evidence_alone: bool = False) -> WrittenQuestion:
         before = self.items()
         bar = self.accept("|") is not None
         given = self.items() if bar else []
@@ -114,7 +114,7 @@ class _Reader:
         if evidence_alone and not bar and all(item.value is not None for item in before):
             before, given = [], before
         asked = {i.name: self.single(i) for i in before if i.value is not None}
-        return Question(tuple(i.name for i in before), asked, {i.name: self.valued(i) for i in given})
+        return WrittenQuestion(tuple(i.name for i in before), asked, {i.name: self.valued(i) for i in given})
 
     def settings(self) -> dict[str, Value]:
         items = self.items()

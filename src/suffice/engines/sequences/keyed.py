@@ -13,7 +13,7 @@ from suffice.engines.encoding.sources import readable
 from suffice.engines.engine import Array, ranges
 from suffice.engines.local.columns import Column, Held, Nothing, Sink
 from suffice.engines.local.local import Local, Read
-from suffice.engines.sequences.keys import OrderEncoder, Times, Words, checked_kind, readings, times_of
+from suffice.engines.sequences.keys import OrderEncoder, TextCodes, Times, checked_kind, readings, times_of
 from suffice.errors import DataError
 from suffice.remedies import argument
 
@@ -54,13 +54,13 @@ class Keyed(Local):
             self._scan(weights)
         self.require(())
 
-    def _unread_keys(self) -> dict[str, Words | OrderEncoder]:
-        keys: dict[str, Words | OrderEncoder] = {}
+    def _unread_keys(self) -> dict[str, TextCodes | OrderEncoder]:
+        keys: dict[str, TextCodes | OrderEncoder] = {}
         if self._keys_read:
             return keys
         if self.by is not None:
             checked_kind(self.by, self.source)
-            keys[self.by] = Words("the sequence", self.options.missing)
+            keys[self.by] = TextCodes("the sequence", self.options.missing)
         if self.order is not None:
             keys[self.order] = OrderEncoder(readings(self.order, self.source)[0], self.options.missing)
         return keys
@@ -70,13 +70,13 @@ class Keyed(Local):
         sink = self._filled({**encoders, **keys})
         self._keys_read = True
         for name, key in keys.items():
-            if isinstance(key, Words):
+            if isinstance(key, TextCodes):
                 self._take_ids(key, sink)
             else:
                 self._take_times(name, key, sink)
         return self._taken(encoders, sink)
 
-    def _take_ids(self, ids: Words, sink: Sink) -> None:
+    def _take_ids(self, ids: TextCodes, sink: Sink) -> None:
         """The ranks of the ids; without an order of rows, they are in the order given."""
         labels = ids.codes if self.order is None else ids.in_turn()
         self.id_codes = sink.column(self.by or "", ids.ranks(labels), ids.dtype)

@@ -36,11 +36,11 @@ EXACT = 2.0**53
 _ISO = re.compile(r"\d{4}(-\d\d(-\d\d)?|-?W\d\d(-?\d)?|-?Q[1-4])?([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?Z?)?", re.ASCII)
 
 
-class Words:
+class TextCodes:
     """Codes of texts in the order of discovery; a missing cell is refused.
 
     >>> import pyarrow
-    >>> words = Words("the sequence")
+    >>> words = TextCodes("the sequence")
     >>> words.encode(pyarrow.array(["b", "a", "b"])), list(words.codes)
     (array([0, 1, 0], dtype=int32), ['b', 'a'])
     """
@@ -74,7 +74,7 @@ class Words:
         """The texts in their order: by number if all are numbers, otherwise as text.
 
         >>> import pyarrow
-        >>> words = Words("the sequence")
+        >>> words = TextCodes("the sequence")
         >>> _ = words.encode(pyarrow.array(["10", "9", "-1"])); words.in_turn()
         ['-1', '9', '10']
         """
@@ -100,7 +100,7 @@ class OrderEncoder:
 
     def __init__(self, reading: Reading, missing: Collection[str] = ()) -> None:
         self.reading, self.missing, self.mistaken = reading, missing, False
-        self.words = Words("the order", missing)
+        self.words = TextCodes("the order", missing)
         self.dtype = np.dtype({"numbers": np.float64, "texts": np.int32}.get(reading, np.int64))
         self.type: Any = None
         self.whole = reading == "whole"

@@ -322,10 +322,12 @@ def gamma_ends(shape: Any, outside: float) -> Interval:
     (-19599, 19601)
     """
     shape = np.asarray(shape, dtype=np.float64)
-    few, many = np.where(shape < MANY_ROWS, shape, 1.0), np.maximum(shape, MANY_ROWS)
-    lower, upper = _newton(many, outside, -1.0), _newton(many, outside, 1.0)
     inside = shape < MANY_ROWS
+    few, many = np.where(inside, shape, 1.0), np.maximum(shape, MANY_ROWS)
     ends = sc.gammaincinv(few, outside), sc.gammainccinv(few, outside)
+    if inside.all():
+        return Interval(*ends)
+    lower, upper = _newton(many, outside, -1.0), _newton(many, outside, 1.0)
     return Interval(np.where(inside, ends[0], lower), np.where(inside, ends[1], upper))
 
 

@@ -19,14 +19,14 @@ from suffice.exponential.arithmetic.symmetric import (
     off_diagonal_weight,
 )
 from suffice.exponential.arithmetic.values import Array, plain
-from suffice.exponential.protocol.family import Family, Inside, generator
+from suffice.exponential.protocol.family import ExponentialFamily, Inside, generator
 from suffice.exponential.protocol.statistic import Centred, Totals, centred, with_centre
 
 LARGEST = 2**31
 """Bytes that a Hessian may take."""
 
 
-class MeanAndSpread(Family):
+class MeanAndSpread(ExponentialFamily):
     """What Normal and MultivariateNormal have in common: a mean of d components, one of a plain number, and a covariance."""
 
     @abstractmethod

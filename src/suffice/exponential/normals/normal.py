@@ -45,7 +45,7 @@ from suffice.exponential.arithmetic.values import (
 from suffice.exponential.normals.mean_and_spread import MeanAndSpread
 from suffice.exponential.normals.normal_inverse_wishart import PriorOfBoth
 from suffice.exponential.predictives import MultivariateT, StudentT
-from suffice.exponential.protocol.family import Family, FamilyAndPrior, Inside, generator
+from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, generator
 from suffice.exponential.protocol.statistic import Centred, aligned
 from suffice.libraries import sc
 
@@ -65,7 +65,7 @@ class Normal(FamilyAndPrior, MeanAndSpread):
 
     mean: Any = None
     variance: Any = None
-    of: Family | None = None
+    of: ExponentialFamily | None = None
 
     names: ClassVar[tuple[str, ...]] = ("mean", "variance")
     prior: ClassVar[str] = "NormalInverseGamma"
@@ -255,7 +255,7 @@ class NormalInverseGamma(PriorOfBoth):
     count: Any
     shape: Any
     scale: Any
-    of: Family | None = None
+    of: ExponentialFamily | None = None
     rest: Any = field(default=None, repr=False)
 
     names: ClassVar[tuple[str, ...]] = ("mean", "count", "shape", "scale")
@@ -299,7 +299,7 @@ class NormalInverseWishart(PriorOfBoth):
     count: Any
     df: Any
     scale: Any
-    of: Family | None = None
+    of: ExponentialFamily | None = None
     rest: Any = field(default=None, repr=False)
 
     names: ClassVar[tuple[str, ...]] = ("mean", "count", "df", "scale")

@@ -23,14 +23,14 @@ from suffice.exponential.arithmetic.interval import Interval, tail
 from suffice.exponential.arithmetic.special import HALF_LOG_2PI, gamma_ends, log_multigamma_step, log_poisson
 from suffice.exponential.arithmetic.symmetric import ScaledCholesky, factored
 from suffice.exponential.arithmetic.values import Array, plain
-from suffice.exponential.protocol.family import Family, Prior
+from suffice.exponential.protocol.family import ConjugatePrior, ExponentialFamily
 from suffice.exponential.protocol.observable import Value
 from suffice.exponential.protocol.statistic import Centred, aligned, joined
 
 LOG_PI = float(np.log(np.pi))
 
 
-class PriorOfBoth(Value, Prior):
+class PriorOfBoth(Value, ConjugatePrior):
     """What the priors of a normal's mean and of its variance or covariance have in common. `rest`, what of the mean a double
     cannot hold, a posterior remembers, so that rows one by one make the same as all at once; it is not shown."""
 
@@ -139,7 +139,7 @@ class PriorOfBoth(Value, Prior):
         below = 0.5 * (np.tril(T, -1) ** 2).sum(axis=(-2, -1)) + 0.25 * self._d * (self._d - 1) * LOG_PI
         return np.asarray(each.sum(axis=-1) - below)
 
-    def plus(self, seen: Centred, family: Family) -> Self:
+    def plus(self, seen: Centred, family: ExponentialFamily) -> Self:
         """The posterior: κ + n, ν + n, and Ψ + scatter + κn/(κ+n) (x̄ − m)(x̄ − m)ᵀ."""
         mean, rest, df, scale = self._moments
         both, shape = joined(seen, self._k, mean, rest, scale)
@@ -171,5 +171,5 @@ class PriorOfBoth(Value, Prior):
         few = np.log1p(np.where(little[..., None], np.maximum(parts, 0.0), 0.0)).sum(axis=-1)
         return np.where(little, few, now - factor.log_det)
 
-    def family(self, of: Family | None) -> Family:
+    def family(self, of: ExponentialFamily | None) -> ExponentialFamily:
         return super().family(self._own_family if of is None and self.of is None else of)

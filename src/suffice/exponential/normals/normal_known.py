@@ -28,12 +28,12 @@ from suffice.exponential.arithmetic.values import (
 from suffice.exponential.gamma import Gamma
 from suffice.exponential.normals.normal import Normal
 from suffice.exponential.predictives import StudentT
-from suffice.exponential.protocol.family import Family, Inside
+from suffice.exponential.protocol.family import ExponentialFamily, Inside
 from suffice.exponential.protocol.statistic import Centred, Totals, aligned, centred, with_centre
 from suffice.libraries import sc
 
 
-class PartlyKnown(Family):
+class PartlyKnown(ExponentialFamily):
     """A normal distribution with one number known, `known`, and one to be learned, the only one of `names`."""
 
     known: ClassVar[str]

@@ -36,7 +36,7 @@ Inside = tuple[Any, npt.NDArray[np.bool_]]
 """Observations, and whether each is possible; something that is possible in place of those that are not."""
 
 
-class Family(Observable, ABC):
+class ExponentialFamily(Observable, ABC):
     """The common part of all families. A distribution says T, h, A and its derivatives; the rest follows.
 
     >>> from suffice.exponential import Binomial
@@ -50,7 +50,7 @@ class Family(Observable, ABC):
     prior: ClassVar[str] = ""
     """The name of the conjugate prior."""
 
-    def shares_parameters(self, other: Family) -> bool:
+    def shares_parameters(self, other: ExponentialFamily) -> bool:
         """Whether rows of the other family tell of the same parameters, so that one prior learns from both."""
         return self.bare == other
 
@@ -149,7 +149,7 @@ class Family(Observable, ABC):
     @aligned
     def kl(self, other: Self) -> Any:
         """KL(self ‖ other) = E[ln self(x) − ln other(x)] = A(η₂) − A(η₁) − (η₂ − η₁)·μ₁, in nats."""
-        if not isinstance(other, Family) or other.bare != self.bare:
+        if not isinstance(other, ExponentialFamily) or other.bare != self.bare:
             raise ModelError(f"the divergence is between two members of one family, {self.bare!r}, and the other is {other!r}")
         return plain(self._divergence(other))
 
@@ -157,7 +157,7 @@ class Family(Observable, ABC):
     def _divergence(self, other: Any) -> Array:
         """The divergence of another member, arranged so that it keeps its digits where the two are alike, or far apart."""
 
-    def conjugate(self, total: Any, count: Any) -> Prior:
+    def conjugate(self, total: Any, count: Any) -> ConjugatePrior:
         """The prior p(η) ∝ exp(η·total − count·A(η)): what `count` imagined rows whose T sum to `total` would leave behind."""
         raise ModelError(f"{self._title} has no conjugate prior in closed form")
 
@@ -248,12 +248,12 @@ class Family(Observable, ABC):
 
     def _prior(self, prior: Any) -> Any:
         """A prior, if it is the conjugate one and has its parameters."""
-        if not isinstance(prior, Prior) or type(prior).__name__ != self.prior:
+        if not isinstance(prior, ConjugatePrior) or type(prior).__name__ != self.prior:
             raise ModelError(f"{type(prior).__name__} is no conjugate prior of {self._title}")
         return prior.given()
 
 
-class Summed(Family):
+class Summed(ExponentialFamily):
     """A family of numbers from 0 up with T(x) = x: what rows say is their sum, and A′ and A″ are the mean and variance of x."""
 
     @property
@@ -270,7 +270,7 @@ class Summed(Family):
         return statistic.total
 
 
-class Prior:
+class ConjugatePrior:
     """What all conjugate priors can do. `of` is the family whose parameters they are about; the first statistic tells it.
 
     >>> from suffice.exponential import Bernoulli, Beta
@@ -279,7 +279,7 @@ class Prior:
     (Beta(a=1.0, b=1.0, of=Bernoulli()), Beta(a=3.0, b=2.0, of=Bernoulli()))
     """
 
-    of: Family | None
+    of: ExponentialFamily | None
     names: ClassVar[tuple[str, ...]]
     example: ClassVar[str] = "Poisson()"
     """A family that it may be about, for a refusal."""
@@ -288,7 +288,7 @@ class Prior:
         """This, if it has its parameters."""
         return self
 
-    def plus(self, seen: Any, family: Family) -> Self:
+    def plus(self, seen: Any, family: ExponentialFamily) -> Self:
         """The posterior, after what rows of a family have added."""
         raise NotImplementedError
 
@@ -300,7 +300,7 @@ class Prior:
         """The posterior: what was imagined and what was seen, together."""
         if not isinstance(statistic, Totals):
             raise StatisticsError(f"a prior is updated by a statistic: prior + {self.example}.statistic(x), not by {statistic!r}")
-        posterior: Self = self.family(cast(Family, statistic.family)).posterior(self, statistic)
+        posterior: Self = self.family(cast(ExponentialFamily, statistic.family)).posterior(self, statistic)
         # It stays about the family it was about: Bernoulli and Binomial rows tell of the same p.
         return posterior if self.of in (None, posterior.of) else replace(posterior, of=self.of)  # type: ignore[type-var]
 
@@ -308,9 +308,9 @@ class Prior:
         """The log-probability of the data with the parameters integrated out; of families that share them, too."""
         if not isinstance(statistic, Totals):
             raise StatisticsError(f"the evidence is that of a statistic, as family.statistic(x) gives it, not of {statistic!r}")
-        return self.family(cast(Family, statistic.family)).log_evidence(self, statistic)
+        return self.family(cast(ExponentialFamily, statistic.family)).log_evidence(self, statistic)
 
-    def predictive(self, of: Family | None = None) -> Any:
+    def predictive(self, of: ExponentialFamily | None = None) -> Any:
         """The distribution of the next observation, the parameters integrated out.
 
         It may be one of another family than the rows were of, if this is a prior of its parameter, too.
@@ -321,7 +321,7 @@ class Prior:
         """
         return (self.family(None) if of is None else self._family(of)).predictive(self)
 
-    def family(self, of: Family | None) -> Family:
+    def family(self, of: ExponentialFamily | None) -> ExponentialFamily:
         """The family whose rows this prior is to learn from: one that shares the parameters it is about."""
         if of is None and self.of is None:
             raise ModelError(f"{self!r} may be about several families: say which, for instance predictive({self.example})")
@@ -331,14 +331,14 @@ class Prior:
             raise ModelError(f"{self!r} is about {self.of!r}, not about {of.bare!r}")
         return of.bare
 
-    def _family(self, of: Any) -> Family:
+    def _family(self, of: Any) -> ExponentialFamily:
         """A family that a caller names. Whether this is a prior of its parameters, it knows itself."""
-        if not isinstance(of, Family):
+        if not isinstance(of, ExponentialFamily):
             raise ModelError(f"{type(self).__name__} is asked about a family, for instance {self.example}, not about {of!r}")
         return of.bare
 
 
-class FamilyAndPrior(Prior, Family):
+class FamilyAndPrior(ConjugatePrior, ExponentialFamily):
     """A distribution that is both: a family of x that can be estimated, and the conjugate prior of another family's parameter.
 
     Gamma is a distribution of numbers, and a prior of rates. As a family it is asked `family.log_evidence(prior, statistic)` and
@@ -352,14 +352,16 @@ class FamilyAndPrior(Prior, Family):
 
     def log_evidence(self, prior: Any, statistic: Totals | None = None) -> Any:  # type: ignore[override]
         """As a prior, of the statistic alone; as a family, of its prior and the statistic."""
-        return Prior.log_evidence(self, prior) if statistic is None else Family.log_evidence(self, prior, statistic)
+        if statistic is None:
+            return ConjugatePrior.log_evidence(self, prior)
+        return ExponentialFamily.log_evidence(self, prior, statistic)
 
     def predictive(self, of: Any = None) -> Any:
         """As a prior, the next observation of the family `of`; as a family, the next observation under the prior `of`."""
         # A family comes without parameters, a prior with them: two that are both can be told apart.
-        if isinstance(of, Prior) and not (isinstance(of, Family) and of == of.bare):
-            return Family.predictive(self, of)
-        return Prior.predictive(self.given(), of)
+        if isinstance(of, ConjugatePrior) and not (isinstance(of, ExponentialFamily) and of == of.bare):
+            return ExponentialFamily.predictive(self, of)
+        return ConjugatePrior.predictive(self.given(), of)
 
 
 def generator(n: Any, seed: int | np.random.Generator) -> np.random.Generator:

@@ -14,7 +14,7 @@ from suffice.families.chosen.node_kinds import ParameterBelief
 from suffice.families.protocol.cpd import Array, Columns, Cpd, flat_index, frame, split
 from suffice.families.protocol.family import Estimate, Interval, Mode, checked_level
 from suffice.families.protocol.plain_numbers import array_of, flat
-from suffice.inference.finite.network import DistributionNode
+from suffice.inference.finite.network import CountNode, DistributionNode
 from suffice.statistics import Moments
 from suffice.statistics.configurations import checked_cells, described, frozen, sizes
 from suffice.statistics.derived import RowFormula
@@ -23,58 +23,15 @@ from suffice.variables import Distributed, Finite, Variable
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ExponentialCpd(Cpd):
-    """p(child | parents), of the child's distribution: `parameters` has an axis per parent and one for the parameters, which are
-    also there by their names. `seen` and `imagined` are the moments it was fitted from.
+class MemberCpd(Cpd):
+    """p(child | parents), in each configuration of the finite parents a member of one family of `suffice.exponential`.
 
-    The parameters of a configuration that no row had are NaN, without a prior.
-
-    >>> from suffice.exponential import Gamma
-    >>> from suffice.families.chosen.exponential_node import ExponentialNode
-    >>> cpd = ExponentialCpd(ExponentialNode(Gamma()).variable("wait"), (Finite("ill", ["no", "yes"]),), [[2.0, 1.0], [3.0, 0.5]])
-    >>> cpd
-    p(wait | ill), Gamma
-    ill  shape  rate
-    ───  ─────  ────
-    no   2      1
-    yes  3      0.5
-    >>> cpd.rate, cpd.means
-    (array([1. , 0.5]), array([2., 6.]))
+    `parameters` has an axis per parent and one for the parameters; NaN where a configuration has none.
     """
 
-    child: Any
-    parent_variables: tuple[Finite, ...]
-    parameters: Array
-    seen: Moments | None = None
-    imagined: Moments | None = None
+    parameters: Any
 
-    types: ClassVar[tuple[str, ...]] = ("distribution",)
-    children: ClassVar[Any] = Distributed
-    arrays: ClassVar[tuple[str, ...]] = ("parameters",)
-    positive: ClassVar[tuple[str, ...]] = ("parameters",)
     marks_unseen: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        parameters = np.array(self.parameters, dtype=np.float64, order="C")
-        object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
-        shape = (*sizes(self.parent_variables), len(self.family.names))
-        if parameters.shape != shape:
-            raise ModelError(f"the parameters of {self.child.name!r} need the shape {shape}, not {parameters.shape}")
-        lines = parameters.reshape(-1, shape[-1])
-        self.family.member(lines[~np.isnan(lines).any(axis=1)])  # what is out of bounds is refused there
-        object.__setattr__(self, "parameters", frozen(parameters))
-
-    def __getattr__(self, name: str) -> Any:
-        """A parameter by its name."""
-        names = self.__dict__["child"].family.names if "child" in self.__dict__ else ()
-        if name not in names:
-            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-        return self.parameters[..., names.index(name)]
-
-    @property
-    def family(self) -> Any:
-        return self.child.family
 
     @property
     def means(self) -> Array:
@@ -100,7 +57,7 @@ class ExponentialCpd(Cpd):
         _, sign = self.family.kind.base or ("", 1.0)
         return sign * self._each(_mean_log_base)
 
-    def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> DistributionNode:
+    def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> CountNode:
         return DistributionNode.of(tuple(number[p] for p in self.parents), self.means, self.variances, self._at)
 
     def interval(self, level: float = 0.95) -> dict[str, Interval]:
@@ -135,19 +92,14 @@ class ExponentialCpd(Cpd):
 
     def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
         """Numbers for n rows whose parents are in `columns`."""
-        return np.asarray(self._at_rows(flat_index(columns, self.parent_variables, n)).sample(1, rng)[0], dtype=np.float64)
-
-    def to_frame(self) -> Any:
-        """One row per configuration of the parents: its states, the parameters, their 95 % intervals where there are some."""
-        header, rows = self._rows(self._n_rows())
-        columns = {h: [row[i] for row in rows] for i, h in enumerate(header)}
-        if self.imagined is not None and self.seen is not None:
-            for name, (lower, upper) in self.interval().items():
-                columns |= {f"{name} lower": lower.reshape(-1).tolist(), f"{name} upper": upper.reshape(-1).tolist()}
-        return frame(columns)
+        members = self._at_rows(flat_index(columns, self.parent_variables, n))
+        try:
+            return np.asarray(members.sample(1, rng)[0], dtype=np.float64)
+        except ModelError as error:
+            raise ModelError(f"{self.child.name!r} cannot be drawn: {error.said}") from None
 
     def _drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
-        return {"parameters": self._belief().sample(n, rng).reshape(n, *self.parameters.shape)}
+        return self._named(self._belief().sample(n, rng).reshape(n, *self.parameters.shape))
 
     def quantiles_at(self, means: Array, variances: Array, shares: Array) -> Array:
         """Below which so large a share of the members of these means and variances lies; NaN where a mean is."""
@@ -159,12 +111,12 @@ class ExponentialCpd(Cpd):
     def filled(self, mean: float, variance: float) -> Self:
         kind, one = self.family.kind, np.ones(1)
         own = self.family.parameters_of(kind.from_moments(self.family.distribution, mean * one, variance * one))[0]
-        return replace(self, parameters=np.where(np.isnan(self.parameters), own, self.parameters))
+        return self._with(np.where(np.isnan(self.parameters), own, self.parameters))
 
     def moved(self, parent: str, rng: np.random.Generator) -> Self:
         means = self.means * rng.uniform(0.8, 1.25, self.means.shape)
         members = self.family.kind.from_moments(self.family.distribution, means.reshape(-1), self.variances.reshape(-1))
-        return replace(self, parameters=self.family.parameters_of(members).reshape(self.parameters.shape))
+        return self._with(self.family.parameters_of(members))
 
     def log_prior(self, imagined: Moments, how: Estimate, log_scale: float) -> float:
         """The logarithm whose maximiser, with ln L, the estimate is: η·τ − κ A(η); of modes, that of the parameter's density."""
@@ -174,18 +126,6 @@ class ExponentialCpd(Cpd):
             belief: Any = self.family.kind.belief(self.family.distribution, count, total)
             return float(np.sum(belief.of_parameter.log_prob(lines[:, 0])))
         return float(self.family.kind.log_likelihood(self.family.member(lines), count, total).sum())
-
-    def to_dict(self) -> dict[str, Any]:
-        """The family by its word and its known number, and the parameters."""
-        kind = self.family.kind
-        constants = {kind.constant: kind.known(self.family.distribution)} if kind.constant else {}
-        return {"type": self.types[0], "family": kind.word, "constants": constants, "parameters": flat(self.parameters)}
-
-    @classmethod
-    def _arrays_of(cls, d: Mapping[str, Any], child: Any, parents: Sequence[Variable]) -> dict[str, Array]:
-        finite = split(parents)[0]
-        checked_cells(finite, f"the parameters of {child.name!r}")
-        return {"parameters": array_of(d["parameters"]).reshape(*sizes(finite), len(child.family.names))}
 
     def _belief(self) -> ParameterBelief:
         belief: ParameterBelief = self.family.belief(self.child, self.posterior().at(np.arange(self.means.size)))
@@ -213,14 +153,96 @@ class ExponentialCpd(Cpd):
         lost = np.isnan(lines).any(axis=1)
         if lost.any():
             where = described(int(rows[np.argmax(lost)]), self.parent_variables)
-            raise ModelError(f"{self.child.name!r} has no parameters at {where}: no row had it; fit with a prior")
+            raise ModelError(f"{self.child.name!r} has no {self.noun} at {where}: no row had it; fit with a prior")
         return self.family.member(lines)
 
-    def _kind(self) -> str:
-        return repr(self.family).removesuffix("()")
+    def _named(self, parameters: Array) -> dict[str, Array]:
+        """Parameters as this distribution holds them."""
+        return {"parameters": parameters}
+
+    def _with(self, parameters: Array) -> Self:
+        """The same with other parameters."""
+        return replace(self, **self._named(parameters.reshape(self.parameters.shape)))  # type: ignore[type-var]
 
     def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
         return list(self.family.names), self.parameters.reshape(-1, self.parameters.shape[-1])[:limit].tolist()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExponentialCpd(MemberCpd):
+    """p(child | parents), of the child's distribution: `parameters` has an axis per parent and one for the parameters, which are
+    also there by their names. `seen` and `imagined` are the moments it was fitted from.
+
+    The parameters of a configuration that no row had are NaN, without a prior.
+
+    >>> from suffice.exponential import Gamma
+    >>> from suffice.families.chosen.exponential_node import ExponentialNode
+    >>> cpd = ExponentialCpd(ExponentialNode(Gamma()).variable("wait"), (Finite("ill", ["no", "yes"]),), [[2.0, 1.0], [3.0, 0.5]])
+    >>> cpd
+    p(wait | ill), Gamma
+    ill  shape  rate
+    ───  ─────  ────
+    no   2      1
+    yes  3      0.5
+    >>> cpd.rate, cpd.means
+    (array([1. , 0.5]), array([2., 6.]))
+    """
+
+    child: Any
+    parent_variables: tuple[Finite, ...]
+    parameters: Array
+    seen: Moments | None = None
+    imagined: Moments | None = None
+
+    types: ClassVar[tuple[str, ...]] = ("distribution",)
+    children: ClassVar[Any] = Distributed
+    arrays: ClassVar[tuple[str, ...]] = ("parameters",)
+    positive: ClassVar[tuple[str, ...]] = ("parameters",)
+
+    def __post_init__(self) -> None:
+        parameters = np.array(self.parameters, dtype=np.float64, order="C")
+        object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
+        shape = (*sizes(self.parent_variables), len(self.family.names))
+        if parameters.shape != shape:
+            raise ModelError(f"the parameters of {self.child.name!r} need the shape {shape}, not {parameters.shape}")
+        lines = parameters.reshape(-1, shape[-1])
+        self.family.member(lines[~np.isnan(lines).any(axis=1)])  # what is out of bounds is refused there
+        object.__setattr__(self, "parameters", frozen(parameters))
+
+    def __getattr__(self, name: str) -> Any:
+        """A parameter by its name."""
+        names = self.__dict__["child"].family.names if "child" in self.__dict__ else ()
+        if name not in names:
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        return self.parameters[..., names.index(name)]
+
+    @property
+    def family(self) -> Any:
+        return self.child.family
+
+    def to_frame(self) -> Any:
+        """One row per configuration of the parents: its states, the parameters, their 95 % intervals where there are some."""
+        header, rows = self._rows(self._n_rows())
+        columns = {h: [row[i] for row in rows] for i, h in enumerate(header)}
+        if self.imagined is not None and self.seen is not None:
+            for name, (lower, upper) in self.interval().items():
+                columns |= {f"{name} lower": lower.reshape(-1).tolist(), f"{name} upper": upper.reshape(-1).tolist()}
+        return frame(columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The family by its word and its known number, and the parameters."""
+        kind = self.family.kind
+        constants = {kind.constant: kind.known(self.family.distribution)} if kind.constant else {}
+        return {"type": self.types[0], "family": kind.word, "constants": constants, "parameters": flat(self.parameters)}
+
+    @classmethod
+    def _arrays_of(cls, d: Mapping[str, Any], child: Any, parents: Sequence[Variable]) -> dict[str, Array]:
+        finite = split(parents)[0]
+        checked_cells(finite, f"the parameters of {child.name!r}")
+        return {"parameters": array_of(d["parameters"]).reshape(*sizes(finite), len(child.family.names))}
+
+    def _kind(self) -> str:
+        return repr(self.family).removesuffix("()")
 
 
 def _mean_log_base(member: Any) -> Array:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, StatisticsError, SufficeError
-from suffice.families.chosen.exponential_cpd import ExponentialCpd
+from suffice.families.chosen.exponential_cpd import ExponentialCpd, MemberCpd
 from suffice.families.chosen.node_kinds import NodeKind, ParameterBelief, kind_of
 from suffice.families.protocol.family import Array, Estimate, Mode, split
 from suffice.remedies import BY_MEAN, CONJUGATE, as_family
@@ -108,7 +108,7 @@ class ExponentialNode:
         count, total, base = self.sums(child, seen)
         some = count > 0
         members = self._members(child, seen.variables, seen.keys[some], total[some] / count[some, None])
-        return float(self.kind.log_likelihood(members, count[some], total[some]).sum() + base)
+        return float(self.kind.log_likelihood(members, count[some], total[some]).sum() + self.checked_base(child, base))
 
     def log_evidence(self, child: Variable, seen: Moments, imagined: Moments) -> float:
         """The log-probability of the data with the parameters integrated out. An unseen configuration adds nothing."""
@@ -116,11 +116,11 @@ class ExponentialNode:
         some = count > 0
         prior_count, prior_total, _ = self.sums(child, imagined.at(seen.keys[some]))
         parts = self.kind.log_evidence(self.distribution, (prior_count, prior_total), (count[some], total[some]))
-        return float(parts.sum() + base)
+        return float(parts.sum() + self.checked_base(child, base))
 
     def estimate(
         self, child: Variable, parents: Sequence[Variable], seen: Moments, imagined: Moments | None, how: Estimate
-    ) -> ExponentialCpd:
+    ) -> MemberCpd:
         finite = split(parents)[0]
         every = np.arange(checked_cells(finite, f"the parameters of {child.name!r}"))
         count, total, _ = self.sums(child, (seen if imagined is None else seen + imagined).at(every))
@@ -129,18 +129,22 @@ class ExponentialNode:
             raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
         parameters = np.full((len(every), len(self.names)), np.nan)
         if imagined is not None and isinstance(how, Mode):
-            parameters[some] = self._modes(child, count[some], total[some])
+            parameters[some] = self._modes(child, finite, every[some], count[some], total[some])
         else:
             members = self._members(child, finite, every[some], total[some] / count[some, None])
             parameters[some] = self.parameters_of(members)
-        return ExponentialCpd(child, finite, parameters.reshape(*sizes(finite), -1), seen, imagined)
+        return self.cpd(child, finite, parameters.reshape(*sizes(finite), len(self.names)), seen, imagined)
 
-    def from_moments(self, child: Variable, parents: Sequence[Variable], moments: Moments) -> ExponentialCpd:
+    def cpd(self, child: Any, parents: Sequence[Finite], parameters: Array, seen: Any = None, imagined: Any = None) -> MemberCpd:
+        """The distribution with these parameters, an axis per parent and one for themselves."""
+        return ExponentialCpd(child, tuple(parents), parameters, seen, imagined)
+
+    def from_moments(self, child: Variable, parents: Sequence[Variable], moments: Moments) -> MemberCpd:
         """The distribution whose means and variances are these: where iterations start."""
         finite = split(parents)[0]
         own = moments.at(np.arange(n_configurations(finite)))
         members = self.kind.from_moments(self.distribution, own.mean[:, 0], own.scatter[:, 0, 0] / np.maximum(own.count, 1e-300))
-        return ExponentialCpd(child, finite, self.parameters_of(members).reshape(*sizes(finite), -1))
+        return self.cpd(child, finite, self.parameters_of(members).reshape(*sizes(finite), -1))
 
     def member(self, parameters: Array) -> Any:
         """The members of these parameters, along the last axis, side by side."""
@@ -163,8 +167,7 @@ class ExponentialNode:
         sums = np.array([[own.get(d.formula, 0.0) for d in request.derived]])
         numbers = [count], [[x]], np.zeros((1, 1, 1))
         everywhere = Moments((), request.real, [0], *numbers, derived=request.derived, sums=sums)  # type: ignore[arg-type]
-        empty = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 1)), np.zeros((0, 1, 1))
-        return Moments(split(parents)[0], request.real, *empty, background=everywhere, derived=request.derived, sums=sums[:0])
+        return everywhere.over(split(parents)[0])
 
     def sums(self, child: Variable, moments: Moments) -> tuple[Array, Array, float]:
         """N and S = Σ T(x) of each group, and Σ ln h(x) of all."""
@@ -210,11 +213,20 @@ class ExponentialNode:
                 f"at the edge of what is possible; use a prior such as {CONJUGATE}, or fewer parents"
             ) from None
 
-    def _modes(self, child: Variable, count: Array, total: Array) -> Array:
+    def _modes(self, child: Variable, finite: Sequence[Finite], keys: Ints, count: Array, total: Array) -> Array:
+        """The parameters of largest posterior density; where there are none is refused by its configuration."""
         try:
             return self.kind.belief(self.distribution, count, total).mode()
         except SufficeError as error:
-            raise FitError(f"the posterior of {child.name!r} has no mode: {error.said}; use {BY_MEAN}") from None
+            if len(keys) > 1:
+                for i in range(len(keys)):
+                    self._modes(child, finite, keys[i : i + 1], count[i : i + 1], total[i : i + 1])
+            where = f" at {described(int(keys[0]), finite)}" if finite else ""
+            what = " and ".join(self.names)
+            raise FitError(
+                f"the posterior of the {what} of {child.name!r} has no mode{where}: {error.said}; use {BY_MEAN} or a stronger "
+                "prior"
+            ) from None
 
 
 PLAIN = ("ln x", "ln(1 - x)", "ln x!")

@@ -25,8 +25,8 @@ from suffice.exponential import Poisson as PoissonCounts
 from suffice.exponential.arithmetic.interval import Interval
 from suffice.exponential.arithmetic.values import Array
 from suffice.exponential.pairs import PairBelief
-from suffice.exponential.protocol.family import Family as Distribution
-from suffice.exponential.protocol.family import Prior as ParameterPrior
+from suffice.exponential.protocol.family import ConjugatePrior as ParameterPrior
+from suffice.exponential.protocol.family import ExponentialFamily as Distribution
 from suffice.exponential.protocol.statistic import Totals
 from suffice.libraries import sc
 from suffice.registry import Named, find

@@ -20,7 +20,7 @@ import numpy as np
 
 from suffice.errors import FitError, listed, nearest, note
 from suffice.families.hierarchical.random_effects import RandomEffects
-from suffice.families.priors.pooling import LOWEST, Pooled, checked_strength, common_strength, highest, pooled
+from suffice.families.priors.pooling import LOWEST, checked_strength, common_strength, highest, pooled
 from suffice.families.priors.prior import Node, Prior, all_finite, in_order, prior_of
 from suffice.families.priors.priors import same_rows
 from suffice.families.protocol.family import Array
@@ -29,8 +29,6 @@ from suffice.remedies import BINS, PARTIAL, POOLED, SEPARATE, by_evidence
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import checked_cells, n_configurations, sizes
 from suffice.variables import Finite, Real, Variable
-
-__all__ = ["LOWEST", "HierarchicalDirichlet", "PartialPooling", "Pool", "Pooled", "highest", "pooled"]
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from suffice.errors import FitError, listed, note
 from suffice.families.conditional_gaussian import SharedGaussian
 from suffice.families.priors.prior import PriorBelief
 from suffice.families.protocol.family import Array, split
-from suffice.families.regression import independent
+from suffice.families.regression import ConjugateLines, independent
 from suffice.remedies import BY_BIC
 from suffice.statistics import Moments
 from suffice.statistics.configurations import sizes
@@ -56,7 +56,7 @@ class MixedGaussian(SharedGaussian):
 
     effects: Effects | None = None
 
-    def _posterior(self) -> Moments:
+    def posterior_lines(self) -> ConjugateLines:
         raise FitError(
             f"the lines of {self.child.name!r} are drawn around a common one, of which there is an estimate only: no intervals "
             "of single groups are known; effects.fixed_errors has those of the common line"

@@ -68,7 +68,7 @@ class EmpiricalBayes(Prior):
             raise FitError("EmpiricalBayes takes one prior; of several, each has its own: (EmpiricalBayes(BDeu()), BGe())")
         if isinstance(self.prior, Dirichlet) and not self.prior.is_number:
             raise FitError("EmpiricalBayes chooses one pseudo-count for all cells, and this Dirichlet has several: give it alone")
-        if type(self.prior).__name__ not in NUMBERS:
+        if self.prior.title not in NUMBERS:
             raise FitError(f"EmpiricalBayes chooses the strength of {listed(NUMBERS, style='str')}; {_without(self.prior)}")
         if not (is_number(self.lowest) and is_number(self.highest) and 0.0 < self.lowest < self.highest < np.inf):
             raise FitError(f"EmpiricalBayes needs 0 < lowest < highest, not {self.lowest!r} and {self.highest!r}")
@@ -76,7 +76,7 @@ class EmpiricalBayes(Prior):
     @property
     def number(self) -> str:
         """The name of what is chosen."""
-        return NUMBERS[type(self.prior).__name__]
+        return NUMBERS[self.prior.title]
 
     def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> Any:
         """The prior with the number that has the largest evidence on these nodes, those that it speaks for."""
@@ -87,7 +87,7 @@ class EmpiricalBayes(Prior):
         if statistics.weight < LEAST:
             raise FitError(
                 f"the rows weigh {statistics.weight:g} together, too little to choose {self.number} by: give it, as in "
-                f"{type(self.prior).__name__}({self.number}=1)"
+                f"{self.prior.title}({self.number}=1)"
             )
         # of a tie the first node has seen what all have: the defaults of the prior come from that, too
         own = [({v.name: v for v in (c, *parents)}, Statistics([seen], seen.total, [c])) for c, parents, seen in spoken]
@@ -100,13 +100,13 @@ class EmpiricalBayes(Prior):
         x = best_number(evidence, self.lowest, self.highest)
         if x in (self.lowest, self.highest):
             note(
-                f"the evidence keeps rising as {self.number} of {type(self.prior).__name__} goes to "
+                f"the evidence keeps rising as {self.number} of {self.prior.title} goes to "
                 f"{'0' if x == self.lowest else 'infinity'}: it stops at {x:g}"
             )
         return self._at(x)
 
     def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Statistic | None:
-        kind = type(self.prior).__name__
+        kind = self.prior.title
         raise FitError(
             f"{Remedy('EmpiricalBayes', 'auto')} chooses {self.number} for a whole graph and complete rows: "
             f"{by_evidence(f'{kind}(...)')}"
@@ -152,7 +152,7 @@ def highest_point(f: Callable[[float], float], low: float, high: float, n: int =
 
 
 def _without(prior: Any) -> str:
-    name = type(prior).__name__
+    name = prior.title
     if name == "K2":
         return "K2 has no number to choose, Dirichlet() has: it is K2 with another count"
     if prior.chooses:

@@ -1,10 +1,9 @@
 """A prior of the means of real nodes whose variance is known: y | u ~ Normal(μ[u], v), μ[u] ~ Normal(m, t), for finite parents u.
 
     posterior     μ[u] ~ Normal((N ȳ/v + m/t) / p, 1/p),   p = N/v + 1/t
-    evidence      −N/2 ln 2πv − S/2v − ½ ln(1 + N t/v) − ½ N (ȳ − m)² / (v + N t)   for each u, S the scatter about ȳ
 
-So class means are shrunk towards m, by the more the fewer rows a class has. `suffice.exponential.NormalKnownVariance` is the same
-for a column by itself.
+So class means are shrunk towards m, by the more the fewer rows a class has. Posterior and evidence are those of
+`suffice.exponential.NormalKnownVariance`, side by side.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from suffice.errors import FitError, nearest
+from suffice.exponential.normals.normal import Normal
+from suffice.exponential.normals.normal_known import NormalKnownVariance
+from suffice.exponential.protocol.statistic import Centred
 from suffice.families.priors.number_priors import bound_numbers, filled_numbers, own_mean, own_variance
 from suffice.families.priors.prior import Prior, PriorBelief, check_positive, is_number
-from suffice.families.protocol.family import Array, Interval, checked_level
-from suffice.libraries import sc
+from suffice.families.protocol.family import Array, Interval
 from suffice.remedies import NUMBER_PRIORS, Remedy
 from suffice.statistics import Moments, Statistics
 from suffice.variables import Finite, Real, Variable
-
-LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 @dataclass(frozen=True)
@@ -98,15 +97,21 @@ class MeanBelief(PriorBelief):
 
     def posterior(self, seen: Moments, n: int) -> tuple[Array, Array]:
         """Mean and variance of the mean of each of n configurations."""
-        own = seen.at(np.arange(n))
-        share = own.count * self.spread / (self.variance + own.count * self.spread)
-        off = np.where(own.count > 0, own.mean[:, -1] - self.mean, 0.0)
-        return self.mean + share * off, np.asarray((1.0 - share) * self.spread)
+        known = self._posterior(seen, n)
+        return np.asarray(known.mean), np.asarray(known.variance)
 
     def log_evidence(self, seen: Moments) -> float:
-        N, v, t = seen.count, self.variance, self.spread
-        rows = N * (LOG_2PI + np.log(v)) + seen.scatter[:, -1, -1] / v
-        return float(-0.5 * (rows + np.log1p(N * t / v) + N * (seen.mean[:, -1] - self.mean) ** 2 / (v + N * t)).sum())
+        return float(self._rows.log_evidence(Normal(self.mean, self.spread), self._statistic(seen)).sum())
+
+    @property
+    def _rows(self) -> NormalKnownVariance:
+        return NormalKnownVariance(self.variance)
+
+    def _posterior(self, seen: Moments, n: int) -> Normal:
+        return self._rows.posterior(Normal(self.mean, self.spread), self._statistic(seen.at(np.arange(n))))
+
+    def _statistic(self, seen: Moments) -> Centred:
+        return Centred.of(self._rows, seen.spread, seen.count.shape)
 
     def log_prior(self, means: Array) -> float:
         """What EM adds to ln L, up to a constant."""
@@ -114,9 +119,7 @@ class MeanBelief(PriorBelief):
 
     def interval(self, seen: Moments, n: int, level: float) -> Interval:
         """The equal-tailed interval of each mean."""
-        mean, variance = self.posterior(seen, n)
-        half = -sc.ndtri((1.0 - checked_level(level)) / 2.0) * np.sqrt(variance)
-        return Interval(mean - half, mean + half)
+        return self._posterior(seen, n).interval(level)
 
     def scaled(self, centre: float, scale: float) -> MeanBelief:
         """The same of (y − centre) / scale."""

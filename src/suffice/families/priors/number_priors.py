@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FitError
+from suffice.families.poisson import PoissonNode
 from suffice.families.priors.prior import Prior, check_positive
 from suffice.families.protocol.family import split
 from suffice.statistics import Moments, Statistics
-from suffice.statistics.derived import log_factorials
 from suffice.variables import Count, Finite, Real, Variable
 
 Numbers = Mapping[str, float] | float | None
 """One number for all nodes, some by name, or none."""
 
 
-@dataclass(frozen=True)
-class NormalInverseGamma(Prior):
-    """A prior of Gaussian nodes: v ~ inverse gamma(df/2, scale/2), coefficients | v ~ normal.
+@dataclass(frozen=True, repr=False)
+class NormalInverseGammaPrior(Prior):
+    """`suffice.NormalInverseGamma`, a prior of Gaussian nodes: v ~ inverse gamma(df/2, scale/2), coefficients | v ~ normal.
 
     It imagines `count` rows at `mean`, in which the child does not hang on its parents: the scatter of a parent is `count`
     times its `variance`. The expected v is the child's `variance`, of which its parents, if it has any, leave the share
@@ -29,12 +29,13 @@ class NormalInverseGamma(Prior):
     given are those of the data to which the prior is bound. So the default says: one row's worth of doubt about each
     coefficient, three about the variance, and a good guess is that the parents explain nine tenths of it.
 
-    >>> NormalInverseGamma(count=2.0).count
-    2.0
+    >>> NormalInverseGammaPrior(count=2.0)
+    NormalInverseGamma(count=2.0, df=3.0, mean=None, variance=None, residual=0.1)
     """
 
     word = "nig"
     types = ("NormalInverseGamma",)
+    public_name = "NormalInverseGamma"
     after_colon = ("count", float)
 
     count: float = 1.0
@@ -51,7 +52,7 @@ class NormalInverseGamma(Prior):
         for variance in _values(self.variance):
             check_positive("the variance of NormalInverseGamma", variance)
 
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalInverseGamma:
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalInverseGammaPrior:
         reals = real_names(variables)
         moments = {r: statistics.moments((), [r]) for r in reals}
         mean = filled_numbers(self.mean, reals, {r: own_mean(m) for r, m in moments.items()})
@@ -124,19 +125,21 @@ class NormalWishart(Prior):
 BGe = NormalWishart
 
 
-@dataclass(frozen=True)
-class Gamma(Prior):
-    """A prior of the rates of counts: `shape` imagined events in `rate` imagined rows, at each configuration of the parents.
+@dataclass(frozen=True, repr=False)
+class GammaPrior(Prior):
+    """`suffice.Gamma`, a prior of the rates of counts: `shape` imagined events in `rate` imagined rows, at each configuration of
+    the parents.
 
     The expected rate of the count is shape/rate. A rate that is not given makes it the mean of the data to which the prior is
     bound: so the default is worth one event.
 
-    >>> Gamma(2.0, 0.5)
+    >>> GammaPrior(2.0, 0.5)
     Gamma(shape=2.0, rate=0.5)
     """
 
     word = "gamma"
     types = ("Gamma",)
+    public_name = "Gamma"
     after_colon = ("shape", float)
 
     shape: float = 1.0
@@ -147,7 +150,7 @@ class Gamma(Prior):
         for rate in _values(self.rate):
             check_positive("the rate of Gamma", rate)
 
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Gamma:
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> GammaPrior:
         counts = sorted(n for n, v in variables.items() if isinstance(v, Count))
         means = {n: own_mean(statistics.moments((), [n])) for n in counts}
         rates = {n: self.shape / (m if m > 0 else 1.0) for n, m in means.items()}
@@ -157,7 +160,7 @@ class Gamma(Prior):
         if not isinstance(child, Count) or not all(isinstance(p, Finite) for p in parents):
             return None
         rate = float(bound_numbers(self.rate, [child.name], self)[0])
-        return _imagined_moments(child, parents, rate, rate, [self.shape / rate], np.zeros((1, 1)))
+        return PoissonNode().imagined(child, parents, rate, np.array([self.shape / rate]))
 
 
 def _values(given: Mapping[str, float] | float | None) -> list[float]:
@@ -175,14 +178,10 @@ def _numbers(child: Variable, parents: Sequence[Variable]) -> tuple[str, ...]:
 
 
 def _imagined_moments(child: Variable, parents: Sequence[Variable], count: float, df: float, mean: Any, scatter: Any) -> Moments:
-    """The same moments everywhere, without listing any; imagined counts have no Σ ln x!, which is a constant of the data."""
+    """The same moments everywhere, without listing any."""
     names = _numbers(child, parents)
-    k, derived = len(names), log_factorials(names if isinstance(child, Count) else ())
-    base = np.zeros((1, len(derived)))
-    everywhere = Moments((), names, [0], [count], [mean], [scatter], [df], None, None, derived, base)  # type: ignore[arg-type]
-    none = np.zeros(0)
-    empty = (none.astype(np.int64), none, np.zeros((0, k)), np.zeros((0, k, k)), none)
-    return Moments(split(parents)[0], names, *empty, everywhere, derived=derived, sums=base[:0])
+    everywhere = Moments((), names, [0], [count], [mean], [scatter], [df])  # type: ignore[arg-type]
+    return everywhere.over(split(parents)[0])
 
 
 def real_names(variables: Mapping[str, Variable]) -> list[str]:
@@ -196,12 +195,12 @@ def filled_numbers(given: Numbers, names: Iterable[str], default: Mapping[str, f
     return {n: default[n] if given is None else float(given) for n in names}
 
 
-def bound_numbers(values: Numbers, names: Sequence[str], prior: object) -> Any:
+def bound_numbers(values: Numbers, names: Sequence[str], prior: Prior) -> Any:
     """The numbers of these names, which must have been given or filled."""
     if isinstance(values, Mapping):
         return np.array([values[n] for n in names])
     if values is None:
-        raise FitError(f"{type(prior).__name__} takes its defaults from data; give them, or bind it with statistics first")
+        raise FitError(f"{prior.title} takes its defaults from data; give them, or bind it with statistics first")
     return np.full(len(names), float(values))
 
 

@@ -36,7 +36,7 @@ LARGE = 1e4
 """From here on differences of digammas are taken by their asymptotic series, in which nothing cancels."""
 
 
-class Pooled(NamedTuple):
+class PooledRows(NamedTuple):
     """The strength and the mean of the rows' common Dirichlet, and ln p(counts | strength, mean)."""
 
     strength: float
@@ -44,7 +44,7 @@ class Pooled(NamedTuple):
     log_evidence: float
 
 
-def pooled(counts: Any, strength: float | None = None, mean: Any = None) -> Pooled:
+def pooled(counts: Any, strength: float | None = None, mean: Any = None) -> PooledRows:
     """The Dirichlet from which the rows of a table of counts were drawn, by maximum evidence; what is given is kept.
 
     `counts` has a row per group and a column per state. Rows that are alike make the evidence rise for ever with the strength:
@@ -66,7 +66,7 @@ def pooled(counts: Any, strength: float | None = None, mean: Any = None) -> Pool
         s = ALONE
     s = _strongest([_Profile(rows, m)]) if s is None else s
     m = _mean_at(rows, s, np.full(rows.n_states, 1.0 / rows.n_states)) if m is None else m
-    return Pooled(s, m, rows.log_evidence(s, m))
+    return PooledRows(s, m, rows.log_evidence(s, m))
 
 
 def common_strength(tables: Iterable[Any]) -> float:

@@ -31,12 +31,22 @@ class Prior(Named):
     """What a prior can do. One of its own says `imagine`, and else only what it does in another way."""
 
     listed_in = "priors"
+    public_name: ClassVar[str] = ""
+    """What users call it, where a distribution has that name, and the class another."""
     chooses: ClassVar[bool] = False
     """Whether it may leave numbers free, for the data to choose."""
     form: ClassVar[int]
     """1: rows spread evenly over the cells of a table; 2: rows in each cell; 3: rows spread over configurations that occur."""
     needs_data: ClassVar[bool] = False
     """Whether what it imagines depends on where there is data, so that it is for scores alone."""
+
+    @property
+    def title(self) -> str:
+        """What users call it."""
+        return str(type(self).__dict__.get("public_name") or type(self).__name__)
+
+    def __repr__(self) -> str:
+        return f"{self.title}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in fields(self))})"  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, Any]:
         """The prior as plain values, for JSON: its fields."""

@@ -12,8 +12,7 @@ from suffice.errors import FitError, listed, nearest
 from suffice.families.chosen.node_kinds import is_parameter_prior
 from suffice.families.priors.conjugate import ParameterPrior
 from suffice.families.priors.number_priors import BGe as BGe
-from suffice.families.priors.number_priors import Gamma as Gamma
-from suffice.families.priors.number_priors import NormalInverseGamma as NormalInverseGamma
+from suffice.families.priors.number_priors import GammaPrior, NormalInverseGammaPrior
 from suffice.families.priors.number_priors import NormalWishart as NormalWishart
 from suffice.families.priors.prior import Imagining, all_finite, check_positive, in_order, is_number, prior_of
 from suffice.families.priors.prior import Node as Node
@@ -36,25 +35,26 @@ def _imagined_counts(child: Variable, parents: Sequence[Variable], alpha: float)
     return Counts(finite, np.zeros(0), np.zeros(0, dtype=np.int64), alpha)
 
 
-@dataclass(frozen=True)
-class Dirichlet(Prior):
-    """`alpha` imagined rows in each cell of each table: a number for all of them (Dirichlet(1) is Laplace's rule), a vector with
-    one for each state of the child, in order or by name, or a table with one for each cell.
+@dataclass(frozen=True, repr=False)
+class DirichletPrior(Prior):
+    """`suffice.Dirichlet`: `alpha` imagined rows in each cell of each table: a number for all of them (Dirichlet(1) is Laplace's
+    rule), a vector with one for each state of the child, in order or by name, or a table with one for each cell.
 
     A table has the shape of the node's probabilities, an axis for each parent and the child last, or one line for each
     configuration of the parents, of which the last changes fastest. Vectors and tables are given by node,
     `prior={"lung": [[9, 1], [1, 1]]}`, which means `{"lung": Dirichlet([[9, 1], [1, 1]])}`.
 
-    >>> Dirichlet(0.5)
+    >>> DirichletPrior(0.5)
     Dirichlet(alpha=0.5)
     >>> smoke, lung = Finite("smoke", ["no", "yes"]), Finite("lung", ["no", "yes"])
-    >>> Dirichlet({"yes": 1, "no": 9}).imagine(lung, [smoke]).dense()
+    >>> DirichletPrior({"yes": 1, "no": 9}).imagine(lung, [smoke]).dense()
     array([[9., 1.],
            [9., 1.]])
     """
 
     word = "dirichlet"
     types = ("Dirichlet",)
+    public_name = "Dirichlet"
     after_colon = ("alpha", float)
 
     alpha: Any = 1.0
@@ -77,7 +77,7 @@ class Dirichlet(Prior):
 
     @property
     def table_form(self) -> tuple[int, float] | None:
-        return (2, float(self.alpha)) if type(self) is Dirichlet and self.is_number else None
+        return (2, float(self.alpha)) if type(self) is DirichletPrior and self.is_number else None
 
     def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
         if not all_finite(child, parents):
@@ -103,6 +103,10 @@ class Dirichlet(Prior):
             )
         _refuse_improper(table, child, family)
         return Counts(family, table.reshape(shape))
+
+
+# What users write. The distributions of these names are in `suffice.exponential`; these imagine rows by them, for nodes.
+Dirichlet, Gamma, NormalInverseGamma = DirichletPrior, GammaPrior, NormalInverseGammaPrior
 
 
 def _as_value(given: Any) -> Any:
@@ -307,7 +311,7 @@ class PriorsByNode(Prior):
         answer = None if own is None else own.imagine(child, parents, seen)
         if answer is None and own is not None:
             raise FitError(
-                f"{type(own).__name__}, given as the prior of {child.name!r}, says nothing about a {_kind(child)} with its "
+                f"{own.title}, given as the prior of {child.name!r}, says nothing about a {_kind(child)} with its "
                 "parents: pseudo-counts are for tables, NormalInverseGamma, BGe and KnownVariance for numbers, Gamma for counts, "
                 "Conjugate for distributions that were chosen"
             )

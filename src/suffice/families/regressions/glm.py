@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from suffice.engines.engine import added
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest, note
-from suffice.families.design import CELLS, Layout, codes_of, filled, fixed, shrunk, terms
+from suffice.families.design import CELLS, ParameterLayout, codes_of, filled, fixed, shrunk, terms
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.fitted import Fitted, needs_rows
 from suffice.families.regressions.glm_steps import EmSteps
@@ -126,9 +126,9 @@ class Glm(Named, EmSteps):
     def n_predictors(self, child: Any) -> int:
         return 1
 
-    def layout(self, child: Variable, columns: int) -> Layout:
+    def layout(self, child: Variable, columns: int) -> ParameterLayout:
         """Where θ has what, of a child and the columns of its regressors."""
-        return Layout.of(self.n_predictors(child), columns, shared=self.ordered)
+        return ParameterLayout.of(self.n_predictors(child), columns, shared=self.ordered)
 
     def shapes(self, child: Variable, columns: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The shapes of intercept and coefficients: a number of one predictor, one set of coefficients of ordered states."""

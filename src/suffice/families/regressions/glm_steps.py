@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from suffice.families.design import Layout, are_numbers
+from suffice.families.design import ParameterLayout, are_numbers
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regression import independent
 from suffice.families.regressions.glm_sums import Regressors, Summary, Sums
@@ -46,7 +46,7 @@ class EmSteps:
     def start(self, child: Variable, parents: Sequence[Variable], known: Summary) -> Any:
         """No effects, and the level that the mean of the child has."""
         self.check(child, parents)
-        layout: Layout = self.layout(child, len(known.columns))
+        layout: ParameterLayout = self.layout(child, len(known.columns))
         centre = np.where(are_numbers(self.regressors(parents)), known.columns / known.weight, 0.0)
         return self.cpd(child, tuple(parents), layout.of_levels(self.first_levels(known)), centre=centre)
 
@@ -105,7 +105,7 @@ class EmSteps:
         """The derivatives by the logarithm of a shape, of a family that has one to climb to."""
         return np.zeros(0)
 
-    def allowed(self, layout: Layout, theta: Array, ahead: Array) -> Array:
+    def allowed(self, layout: ParameterLayout, theta: Array, ahead: Array) -> Array:
         """Parameters ahead, or as far on the way to them as parameters may be."""
         return ahead
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from suffice.errors import FitError
 from suffice.families.design import are_numbers, columns_of
 from suffice.families.protocol.family import Array, split
-from suffice.families.regression import Regression, independent, regress
+from suffice.families.regression import LeastSquares, independent, regress
 from suffice.families.regressions.glm_sums import Maximum, Regressors, Summary, Sums
 from suffice.remedies import ridge_of
 from suffice.statistics.chan import Spread
@@ -37,7 +37,7 @@ class CommonLine(NamedTuple):
     slopes: Array
     weight: float
     scatter: Array
-    regression: Regression
+    regression: LeastSquares
     collinear: int | None
 
 
@@ -121,7 +121,7 @@ def fitted_line(family: Any, child: Variable, parents: Sequence[Variable], seen:
     covariance[0, 0], covariance[1:, 1:] = 1.0 / N, found.regression.inverse[np.ix_(order, order)]
     shares = np.concatenate([seen.count @ indicators(finite, seen.keys) / N, np.zeros(len(free))])[order]
     covariance = layout.around(covariance, -shares)
-    rss = found.regression.residual - float(b @ penalty @ b)
+    rss = float(found.regression.residual) - float(b @ penalty @ b)
     inside = np.linalg.inv(covariance)
     inside[1:, 1:] -= penalty
     s = Sums(-0.5 * rss, np.zeros(1 + len(b)), inside, rss, N)

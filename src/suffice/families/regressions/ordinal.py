@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError
-from suffice.families.design import Layout
+from suffice.families.design import ParameterLayout
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.glm import OfStates
 from suffice.families.regressions.glm_sums import Summary, Sums
@@ -63,7 +63,7 @@ class ProportionalOdds(OfStates):
             return Sums(-np.inf, np.zeros(len(theta)), np.zeros((len(theta), len(theta))), 0.0, 0.0)
         return _sums(X, y, w, theta[:cuts], theta[cuts:])
 
-    def allowed(self, layout: Layout, theta: Array, ahead: Array) -> Array:
+    def allowed(self, layout: ParameterLayout, theta: Array, ahead: Array) -> Array:
         """On the way ahead until two cut points would have come nine tenths of their distance nearer."""
         now, then = np.diff(theta[layout.levels]), np.diff(ahead[layout.levels])
         shares = np.where(then < 0.1 * now, 0.9 * now / np.where(then < now, now - then, 1.0), 1.0)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, FormatError, ModelError
 from suffice.families.categorical import Table
-from suffice.families.design import Layout, codes_of, columns_of, configurations, filled, predicted, terms
+from suffice.families.design import ParameterLayout, codes_of, columns_of, configurations, filled, predicted, terms
 from suffice.families.parameter_draws import Coefficients
 from suffice.families.protocol.family import Array, Columns, Cpd, Interval
 from suffice.families.protocol.plain_numbers import array_of, numbers
@@ -98,7 +98,7 @@ class RegressionCpd(Cpd):
         return self.numbers.reshape(-1)
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> ParameterLayout:
         return self.family.layout(self.child, len(self.terms))  # type: ignore[no-any-return]
 
     @property

@@ -22,9 +22,10 @@ from suffice.exponential.arithmetic.special import (
     ratio_excess,
     stirling_rest,
 )
+from suffice.exponential.arithmetic.values import DRAWN
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.design import codes_of, predicted
-from suffice.families.poisson import LARGEST, PoissonRates
+from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.glm import OfStates, OnePredictor, weighed
 from suffice.families.regressions.glm_sums import Regressors, Summary, Sums
@@ -227,7 +228,7 @@ class BinomialLogit(_OfCounts):
         return np.where(inside, log_binomial(k, n, self.mean(eta), self.mean(-eta)), -np.inf)
 
     def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
-        if not np.all((n >= 0) & (n == np.floor(n)) & (n < LARGEST)):
+        if not np.all((n >= 0) & (n == np.floor(n)) & (n < DRAWN)):
             raise DataError(f"the trials {self.trials!r} lie in {n.min():g} … {n.max():g}: they must be whole numbers from 0 up")
         return np.asarray(rng.binomial(n.astype(np.int64), self.mean(eta)), dtype=np.float64)
 
@@ -491,6 +492,6 @@ def log_gamma_peak(shape: float) -> float:
 
 
 def drawable(mean: Array) -> Array:
-    if mean.size and not mean.max() <= LARGEST:
+    if mean.size and not mean.max() <= DRAWN:
         raise DataError(f"the mean {mean.max():g} of a count is too large: such counts cannot be drawn exactly")
     return mean

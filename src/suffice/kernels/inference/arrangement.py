@@ -122,6 +122,7 @@ def arrange_parts(
             log_size[p] = np.log(float(sizes[v]))
             head[p] = -1
         head[m] = -1
+        # Leaves: the factors, their dims in the order of elimination; each is put into the bucket of its first.
         n: Any = np.int64(n_leaves)
         n_dims, fits = 0, True
         for t in range(n_leaves):
@@ -143,6 +144,7 @@ def arrange_parts(
             following[t] = head[place]
             head[place] = t
         dim_start[n] = n_dims
+        # Buckets in the order of elimination; what is kept is in the last one, whose tables are joined but not summed.
         k = 0
         for p in range(min(n_summed + 1, m)):
             k = 0
@@ -156,6 +158,7 @@ def arrange_parts(
                 last_pair = p < n_summed and k <= 2
                 if k == 1 and not last_pair:
                     break
+                # A node alone: one more of its dims is summed as it is made.
                 if k == 1 and bucket[0] >= n_leaves:
                     t = bucket[0]
                     for d in range(dim_start[t], dim_start[t + 1]):
@@ -163,6 +166,7 @@ def arrange_parts(
                             dim_flag[d] &= 3
                     weight[t] -= log_size[p]
                 else:
+                    # The lightest table, and the one with which it makes the lightest product.
                     i = 0
                     for j in range(1, k):
                         if weight[bucket[j]] < weight[bucket[i]]:
@@ -191,6 +195,7 @@ def arrange_parts(
                     t = n
                     n += 1
                 bucket[k - 1] = t
+                # The product that was summed goes to the bucket of the first dim that it has left.
                 if last_pair:
                     place = m
                     for d in range(dim_start[t + 1] - 1, dim_start[t] - 1, -1):
@@ -201,6 +206,7 @@ def arrange_parts(
                     break
         for p in range(m):
             number[parts[at + 3 + parts[order + p]]] = -1
+        # The program: header, dims of each table, children of each node, variables, factors.
         to = program_at[0]
         program_at[1 + part] = -1
         if not fits:

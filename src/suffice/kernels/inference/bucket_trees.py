@@ -59,6 +59,7 @@ def compile_shapes(first: int, last: int, all_shapes: Any, tables: Any, room: An
         item_strides = item_vars[half:]
         for i in range(m * m):
             linked[i] = 0
+        # Items: the factors, each with its variables of this shape and their strides; variables of one item are linked.
         used = 0
         for j in range(k):
             f = shapes[at + 2 + m + j]
@@ -73,6 +74,7 @@ def compile_shapes(first: int, last: int, all_shapes: Any, tables: Any, room: An
                     used += 1
         n_items: Any = np.int64(k)
         item_at[n_items] = used
+        # The weight of a variable: ln of the cells of its clique, itself and what it is linked to.
         left, rest = m, 0.0
         for i in range(m):
             gone[i] = 0
@@ -90,6 +92,7 @@ def compile_shapes(first: int, last: int, all_shapes: Any, tables: Any, room: An
         total = 3.0 + m
         fits = True
         while left > 0:
+            # The next bucket: all variables that are left, if their joint table is small; else the lightest clique.
             last_one = rest <= np.log(SMALL + 0.5) or left == 1
             n_clique = 0
             v: Any = np.int64(-1)
@@ -111,6 +114,7 @@ def compile_shapes(first: int, last: int, all_shapes: Any, tables: Any, room: An
             size = 0.0
             for i in range(n_clique):
                 size += np.log(float(sizes[shapes[at + 2 + clique[i]]]))
+            # Its inputs: the items that are alive and have the variable that is eliminated.
             n_inputs = 0
             for j in range(n_items):
                 if alive[j]:
@@ -131,6 +135,7 @@ def compile_shapes(first: int, last: int, all_shapes: Any, tables: Any, room: An
                 summed = np.int64(1) if last_one else cells // sizes[shapes[at + 2 + v]]
                 pool[to], pool[to + 1], pool[to + 2], pool[to + 3] = cells, n_inputs, n_message, summed
                 to += 4
+                # A map from the cells of the clique to those of each input, and at last to those of its message.
                 for e in range(n_inputs + 1):
                     for i in range(n_clique):
                         digit[i], clique_place[i] = 0, 0
@@ -183,6 +188,7 @@ def compile_shapes(first: int, last: int, all_shapes: Any, tables: Any, room: An
             item_at[n_items] = used
             if fits:
                 n_message += step
+            # The variable is gone: its neighbours are linked to each other, and weigh anew.
             gone[v] = 1
             left -= 1
             rest -= np.log(float(sizes[shapes[at + 2 + v]]))
@@ -237,6 +243,7 @@ def expect(
         message, share = room[n_cells : n_cells + n_message], room[n_cells + n_message : n_cells + 2 * n_message]
         log_z, cell = 0.0, 0
         z = 1.0
+        # Up: the product of the inputs in each cell of a bucket, its sum, and the message summed over the bucket's variable.
         for b in range(n_buckets):
             at = begin + pool[begin + 3 + b]
             cells, n_inputs, out, summed = pool[at], pool[at + 1], pool[at + 2], pool[at + 3]
@@ -299,6 +306,7 @@ def expect(
                     message[out + pool[at + c]] += room[cell + c]
                 for i in range(summed):
                     message[out + i] /= amount
+            # Cells become shares of the bucket; p(observed) is the product of the amounts.
             scale = 1.0 / amount
             for c in range(cells):
                 room[cell + c] *= scale
@@ -317,6 +325,7 @@ def expect(
                 scaled = 1.0
         else:
             total += w * (log_z + np.log(z))
+        # Down: each bucket times the share of its message, which is then expected of tables, or of the messages below.
         for b in range(n_buckets - 1, -1, -1):
             at = begin + pool[begin + 3 + b]
             cells, n_inputs, out, summed = pool[at], pool[at + 1], pool[at + 2], pool[at + 3]

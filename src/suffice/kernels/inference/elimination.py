@@ -97,6 +97,7 @@ def order_parts(
             log_size[v] = np.log(float(sizes[parts[at + 3 + v]]))
         rule = only if only >= 0 else WEIGHT
         while rule >= 0:
+            # The graph: two variables of one factor are linked.
             for v in range(m):
                 degree[v] = 0
             for s in range(n_factors):
@@ -119,6 +120,7 @@ def order_parts(
                 steps += degree[v] if rule == WEIGHT else degree[v] * degree[v]
             total = 0.0
             for n in range(m - n_kept):
+                # The cheapest variable by the rule is next; ties are broken by chance, where there is noise.
                 best, x = np.inf, -1
                 for v in range(n_kept, m):
                     if cost[v] < best:
@@ -132,6 +134,7 @@ def order_parts(
                 order[n] = x
                 cost[x] = np.inf
                 steps += m + degree[x] * degree[x]
+                # It is taken out, and what it was linked to is linked to each other (fill-in).
                 weight, filled = log_size[x], False
                 for i in range(degree[x]):
                     a = neighbours[x * m + i]
@@ -151,6 +154,7 @@ def order_parts(
                             neighbours[b * m + degree[b]] = a
                             degree[a] += 1
                             degree[b] += 1
+                # The table of its bucket; an order that is no better than the best so far is left.
                 total = min(total + np.exp(weight), BEYOND)
                 if total >= cells[part]:
                     break

@@ -162,6 +162,7 @@ def expected_tables(rows: Any, first: Any, members: Any, sizes: Any, offsets: An
             step[j] = cells
             cells *= sizes[members[low + j]]
         for i in range(codes.shape[1]):
+            # For some rows at a time: the cell to which the observed members lead, and whether one is missing (a sign).
             if i % ROWS == 0:
                 stop = min(i + ROWS, codes.shape[1])
                 index[:] = 0
@@ -182,12 +183,14 @@ def expected_tables(rows: Any, first: Any, members: Any, sizes: Any, offsets: An
                 if codes[members[low + j], i] < 0:
                     open_[missing] = j
                     missing += 1
+            # One is missing: its own marginal says all.
             if missing == 1:
                 j = open_[0]
                 begun = begin[~codes[members[low + j], i]]
                 for s in range(sizes[members[low + j]]):
                     table[here + s * step[j]] += weight[i] * marginal[begun + s]
                 continue
+            # More are missing: a list of cells and their shares, which each component multiplies.
             place[0], share[0], held = here, weight[i], 1
             while missing:
                 # The missing members that share a component with the first of them, which are then done.
@@ -202,6 +205,7 @@ def expected_tables(rows: Any, first: Any, members: Any, sizes: Any, offsets: An
                         open_[left] = open_[j]
                         left += 1
                 missing = left
+                # A component of which one member is asked for: its marginal.
                 if k == 1:
                     j = inner[0]
                     r = sizes[members[low + j]]
@@ -219,6 +223,7 @@ def expected_tables(rows: Any, first: Any, members: Any, sizes: Any, offsets: An
                 whole = 1
                 for m in range(k):
                     whole *= sizes[members[low + inner[m]]]
+                # Else the joint marginal of its members: of a pair, if it is known, or a sum over the component's joint states.
                 known = k == 2 and pair_at[d] >= 0
                 if known:
                     a, b = members[low + inner[0]], members[low + inner[1]]
@@ -234,6 +239,7 @@ def expected_tables(rows: Any, first: Any, members: Any, sizes: Any, offsets: An
                     for m in range(k):
                         where = where * sizes[members[low + inner[m]]] + digits[row + cell[m]]
                     part[where] += p[t]
+                # Each cell so far is spread over the joint states; the first state, 0, is taken last, in place.
                 begun = held
                 for where in range(whole - 1, -1, -1):
                     q = part[where]

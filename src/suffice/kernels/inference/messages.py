@@ -129,6 +129,7 @@ def run(
         if here < 0:
             status[r] = TOO_LARGE
             continue
+        # The program, as `arrangement` wrote it: n tables, the leaves first; their dims; left and right; variables and factors.
         n, n_leaves, m, root, n_dims = pool[here], pool[here + 1], pool[here + 2], pool[here + 3], pool[here + 4]
         i = here + HEADER
         dim_start, dim_place = pool[i : i + n + 1], pool[i + n + 1 : i + n + 1 + n_dims]
@@ -139,6 +140,7 @@ def run(
         up, down, cells = ints[SPARE : SPARE + n], ints[SPARE + n : SPARE + 2 * n], ints[SPARE + 2 * n : SPARE + 3 * n]
         lone, wanted = ints[SPARE + 3 * n : SPARE + 4 * n], ints[SPARE + 4 * n : SPARE + 5 * n]
         size, source, smallest = ints[SPARE + 5 * n :], ints[SPARE + 5 * n + m :], ints[SPARE + 5 * n + 2 * m :]
+        # Where each table lies in the buffer: what is observed has one state, so the sizes may be others for each row.
         if here != before or want >= MARGINALS:
             for p in range(m):
                 size[p] = sizes[variable[p]] if seen[row, variable[p]] < 0 else 1
@@ -171,6 +173,7 @@ def run(
                 continue
         logs, uncertain = 0.0, False
         table = tables[r if len(tables) > 1 else 0]
+        # Leaves: the cells of each factor that agree with what is observed, walked through like the digits of a number.
         for t in range(n_leaves):
             f, k = factor[t], 0
             at, to, end = table_start[f], up[t], up[t] + cells[t]
@@ -203,6 +206,7 @@ def run(
             logs += rescale(buffer, up[t], cells[t], least, np.int64(t))
             if least[t] == np.inf:
                 logs = -np.inf
+        # Phase 0, up: table[t] = Σ table[left]·table[right]. Phase 1, down, to each child that is wanted: Σ down[t]·table[other].
         for phase in range(3 if want == MARGINALS else 2 if want == FACTORS else 1):
             steps = n - n_leaves if phase == 0 else 2 * (n - n_leaves) if phase == 1 else m
             for step in range(steps):
@@ -213,6 +217,7 @@ def run(
                     a, b, c = left[t], right[t], t
                     x, y, z, n_z = up[a], up[b] if b >= 0 else 0, up[t], cells[t]
                     low, bits_x, bits_y, bits_z = least[a], 1, 2, 4
+                # Twice for each node, from the root: once for its left child and once for its right one.
                 elif phase == 1:
                     t = n - 1 - step // 2
                     c, b = (left[t], right[t]) if step % 2 == 0 else (right[t], left[t])
@@ -221,13 +226,16 @@ def run(
                     x, y, z, n_z = down[t], up[b] if b >= 0 else 0, down[c], cells[c]
                     low, bits_x, bits_y, bits_z = least[n + t], 4, 2 - step % 2, 1 + step % 2
                     c += n
+                # Phase 2, marginals: p(variable) ∝ Σ table[t]·down[t], t being the smallest table that has it.
                 else:
                     t = source[step]
                     x, y, z, n_z = up[t], down[t], 1, size[step]
                     low, bits_x, bits_y, bits_z, b, c = least[t] * least[n + t], 4, 4, 0, -1, 0
                 if b >= 0:
                     low *= least[b]
+                # The smallest cells of both, multiplied: below this a product may have lost digits.
                 uncertain = uncertain or low < SMALLEST
+                # Which dims each of the three tables has; those of one state are left out.
                 k = 0
                 for d in range(dim_start[t], dim_start[t + 1]):
                     flag = dim_flag[d]
@@ -251,6 +259,7 @@ def run(
                         total += buffer[z + i]
                     for i in range(n_z):
                         out[r, to + i] = buffer[z + i] / total if total > 0.0 else np.nan
+            # Parts of the graph that have nothing to do with the root end in single numbers: factors of p(observed).
             if phase == 0:
                 for t in range(n):
                     if lone[t] and t != root:
@@ -258,6 +267,7 @@ def run(
                         if wanted[t]:
                             buffer[down[t]] = 1.0
                             least[n + t] = 1.0
+        # The answer is the root, and its sum the rest of p(observed).
         if want == ROOT:
             total = 0.0
             for i in range(cells[root]):

@@ -73,6 +73,7 @@ def find_parts(
     n, n_factors, n_targets = len(own), len(child), len(targets)
     needed, number, taken = work[:n], work[n : 2 * n], work[2 * n : 2 * n + n_factors]
     for r in range(first, last):
+        # A row that shows the same cells as the one before has the same part.
         alike = r > first
         for v in range(n):
             if alike and min(seen[r, v], 0) != min(seen[r - 1, v], 0):
@@ -88,6 +89,7 @@ def find_parts(
             or room < 0
         ):
             return r
+        # Needed are what is asked for, what is observed, factors that are no distributions, and all ancestors of these.
         for v in range(n):
             needed[v] = 0 if seen[r, v] == UNSEEN else 1
             number[v] = -1
@@ -131,6 +133,7 @@ def find_parts(
         parts[at], parts[at + 1], parts[at + 2] = m, n_targets, k
         for i in range(k):
             parts[at + 3 + m + i] = parts[everything + i]
+        # The part is looked for by its hash, and kept if it is a new one.
         length = 3 + m + k
         key = np.uint64(1469598103934665603)
         for i in range(length):

@@ -104,6 +104,7 @@ def regression_sums(X, y, trials, offset, weight, theta, response, shape, expect
     log_likelihood, pearson, total = 0.0, 0.0, 0.0
     for start in range(0, n, TILE):
         m = min(TILE, n - start)
+        # η = θ₀ + Σ θⱼ xⱼ of some rows at a time.
         own[0, :m] = 1.0
         eta[:m] = 0.0
         for j in range(1, q):
@@ -117,6 +118,7 @@ def regression_sums(X, y, trials, offset, weight, theta, response, shape, expect
             e = level + eta[i]
             trial = trials[start + i] if trials.size else 1.0
             total += w
+            # ℓ (value), ∂ℓ/∂η (r), −∂²ℓ/∂η² or its expectation (v), and Pearson's term of each row. Logistic, by trials:
             if response == 1:
                 a = math.exp(-abs(e))
                 large, small = 1.0 / (1.0 + a), a / (1.0 + a)
@@ -131,14 +133,17 @@ def regression_sums(X, y, trials, offset, weight, theta, response, shape, expect
                 r = o * rest - (trial - o) * p
                 v = trial * p * rest
                 deviation = r * r / v if v > 0 else 0.0 if r == 0 else math.inf
+            # Poisson with a log link.
             elif response == 3:
                 mu = math.exp(e)
                 value, r, v = -distance(o, mu, e), o - mu, mu
                 deviation = r * r / mu if mu > 0 else 0.0 if r == 0 else math.inf
+            # Normal.
             elif response == 0:
                 # what may be large is taken off first, so that the mean of y costs no digits
                 r, v = (o - level if not offset.size else (o - offset[start + i]) - theta[0]) - eta[i], 1.0
                 value, deviation = -0.5 * r * r, r * r
+            # Probit.
             elif response == 2:
                 up, down = log_normal_cdf(e), log_normal_cdf(-e)
                 density = -0.5 * e * e - 0.5 * math.log(2.0 * math.pi)
@@ -148,14 +153,17 @@ def regression_sums(X, y, trials, offset, weight, theta, response, shape, expect
                 deviation = r * r / v if v > 0 else 0.0 if r == 0 else math.inf
                 if not expected:
                     v = o * curvature(rise, e) + (trial - o) * curvature(fall, -e)
+            # Gamma with a log link.
             elif response == 4:
                 ratio = o * math.exp(-e)
                 r, v = ratio - 1.0, 1.0 if expected else ratio
                 value, deviation = log_less(ratio), r * r
+            # Gamma with an inverse link.
             elif response == 5:
                 inside, off = e > 0.0, 1.0 - o * e
                 r, v = (off / e, 1.0 / (e * e)) if inside else (0.0, 0.0)
                 value, deviation = log_less(o * e) if inside else -math.inf, off * off
+            # Negative binomial of a known shape, with a log link.
             else:
                 mu = math.exp(e)
                 apart = (o - mu) / (mu + shape)
@@ -170,6 +178,7 @@ def regression_sums(X, y, trials, offset, weight, theta, response, shape, expect
             log_likelihood += w * value
             pearson += w * deviation
             slope[i], curve[i] = w * r, w * v
+        # Gradient X'r and information X'VX.
         for j in range(q):
             s = 0.0
             for i in range(m):

@@ -197,6 +197,7 @@ def state_tests(groups: Any, members: Any, r: int, c: int, answers: Any) -> None
             for a in range(m):
                 for b in range(m):
                     A[a, b] = 0.0
+            # Moments of the stratum: of the numbers, ...
             N = pool(groups, low, high, members[t], k, taken, A, own, centre)
             for g in range(low, high):  # indicators of all states but the first: their sums of products, and with the numbers
                 i, j, w = k + x[g] - 1, k + r - 1 + y[g] - 1, count[g]
@@ -219,6 +220,7 @@ def state_tests(groups: Any, members: Any, r: int, c: int, answers: Any) -> None
                 for b in range(a):
                     A[b, a] = A[a, b]
                 own[a] = A[a, a]
+            # The numbers are swept out of the indicators; then those of x out of those of y.
             left = N - 1.0 - sweep(A, np.int64(0), k, m, own)
             if left < 2.0:
                 continue
@@ -243,6 +245,7 @@ def state_tests(groups: Any, members: Any, r: int, c: int, answers: Any) -> None
             for a in range(c - 1):
                 for b in range(c - 1):
                     part[a, b] -= A[start + a, start + b]
+            # L⁻¹(P − R)L'⁻¹: from the left, and from the right.
             for side in range(2):
                 for b in range(c - 1):
                     for a in range(c - 1):

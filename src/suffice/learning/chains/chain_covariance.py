@@ -24,7 +24,7 @@ from suffice.incomplete.numbers.units import no_groups
 from suffice.learning.chains.chain_problem import ChainProblem
 from suffice.learning.chains.stationary_states import without_pull
 from suffice.learning.incomplete.objective import COLLAPSED, VANISHED, Collapsed, refuse_collapse, regression_of
-from suffice.learning.incomplete.problem import Statistic
+from suffice.learning.incomplete.problem import ExpectedStatistic
 from suffice.learning.latent.mixture_parts import log_prior_of_shared_line, positive_df, shared_line
 from suffice.statistics import Counts, Moments
 from suffice.statistics.chan import Spread
@@ -50,7 +50,7 @@ class StateProblem(ChainProblem):
         more = Counts(self.nodes[name].finite, alpha + steps * np.eye(state.n_states))
         return replace(self, said={**self.said, name: more})
 
-    def state_counts(self, name: str, statistic: Statistic) -> Array:
+    def state_counts(self, name: str, statistic: ExpectedStatistic) -> Array:
         """How many steps are expected in each state of a variable, first steps included."""
         s = statistic if FIRST not in statistic.steps else without_pull(self._layout, statistic)
         cells = s.cells[self.tables.cells(name)]
@@ -58,7 +58,7 @@ class StateProblem(ChainProblem):
         first = unrolled_name(name, 0)
         return np.asarray(total + s.cells[self.tables.cells(first)] if first in self.nodes else total)
 
-    def _estimate(self, node: NodeFamily, s: Statistic) -> Cpd:
+    def _estimate(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:
         if node.name in self.tied:
             return self._tied_line(node, s)
         return self._spherical_line(node, s) if node.name in self.spherical else super()._estimate(node, s)
@@ -75,7 +75,7 @@ class StateProblem(ChainProblem):
         """What is added to the imagined df: e of the formula in `mixture_parts`."""
         return float(self.estimate.rows_behind(0.0, n_means + len(node.reals) - 1))
 
-    def _tied_line(self, node: NodeFamily, s: Statistic) -> Cpd:
+    def _tied_line(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:
         old, said = s.theta.others[node.name], self.imagined[node.name]
         N, mean, _, scatter = self._by_state(node, s)
         if said is not None:
@@ -90,7 +90,7 @@ class StateProblem(ChainProblem):
             a = np.where(live, mean[:, -1] - mean[:, :-1] @ b, old.intercept)
         return ConditionalGaussian(node.child, node.parents, a, np.tile(b, (len(N), 1)), np.full(len(N), v))
 
-    def _spherical_line(self, node: NodeFamily, s: Statistic) -> Cpd:
+    def _spherical_line(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:
         old = s.theta.others[node.name]
         weight, square = np.zeros(old.variance.shape), np.zeros(old.variance.shape)
         for name in self.spherical:
@@ -108,7 +108,7 @@ class StateProblem(ChainProblem):
             mean = np.where(live, mean, old.intercept)
         return ConditionalGaussian(node.child, node.parents, mean, np.zeros((len(N), 0)), variance / unit)
 
-    def _column(self, node: NodeFamily, s: Statistic) -> tuple[Array, Array, Array]:
+    def _column(self, node: NodeFamily, s: ExpectedStatistic) -> tuple[Array, Array, Array]:
         """Weight, mean and scatter of a column in each state, with what the prior imagines."""
         N, middle, _, scatter = self._by_state(node, s)
         mean, S, said = middle[:, 0], scatter[:, 0, 0], self.imagined[node.name]
@@ -118,7 +118,7 @@ class StateProblem(ChainProblem):
         S = S + (S0 + kappa * N / (kappa + N) * (mean - m0) ** 2)
         return positive_df(N + df + self._extra(node, 1), node.name), (N * mean + kappa * m0) / (kappa + N), S
 
-    def _by_state(self, node: NodeFamily, s: Statistic) -> Spread:
+    def _by_state(self, node: NodeFamily, s: ExpectedStatistic) -> Spread:
         """The expected moments of a node in each of its states."""
         groups = s.moments.get(node.name) or no_groups(len(node.reals))
         return groups.over(np.arange(node.n_cells)).spread
@@ -138,7 +138,7 @@ class StateProblem(ChainProblem):
         others |= {n: replace(others[n], variance=common / units[n]) for n in self.spherical}
         return replace(theta, others=others)
 
-    def _fitted(self, node: NodeFamily, cpd: Any, statistic: Statistic) -> Cpd:
+    def _fitted(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic) -> Cpd:
         fitted: Any = super()._fitted(node, cpd, statistic)
         for columns, tied in ((self.tied, True), (self.spherical, False)):
             if node.name in columns:
@@ -152,8 +152,8 @@ def _first(said: Moments) -> tuple[Array, Array, Array, Array]:
 
 
 def permuted_statistic(
-    problem: StateProblem, statistic: Statistic, theta: Theta, order: list[int], names: frozenset[str]
-) -> Statistic:
+    problem: StateProblem, statistic: ExpectedStatistic, theta: Theta, order: list[int], names: frozenset[str]
+) -> ExpectedStatistic:
     """What is expected if the variables of these names have their states in another order, in which `theta` are the parameters.
 
     There must be no families that take steps of their own.
@@ -174,7 +174,7 @@ def permuted_statistic(
             by_key = np.argsort(keys, kind="stable")
             parts = Spread(*(part[by_key] for part in moments[name].spread))
             moments[name] = Groups(keys[by_key], parts, moments[name].sums[by_key])
-    return Statistic(theta, cells, moments, {})
+    return ExpectedStatistic(theta, cells, moments, {})
 
 
 def permuted(cpd: Any, order: list[int], names: frozenset[str]) -> Any:

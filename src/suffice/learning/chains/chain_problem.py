@@ -33,7 +33,7 @@ from suffice.learning.chains.stationary_states import settled_step, with_carrier
 from suffice.learning.incomplete.held import ratios
 from suffice.learning.incomplete.hidden_numbers import Conventions
 from suffice.learning.incomplete.objective import Collapsed
-from suffice.learning.incomplete.problem import EStep, ParameterProblem, Statistic
+from suffice.learning.incomplete.problem import EStep, ExpectedStatistic, ParameterProblem
 from suffice.learning.incomplete.said import imagined_by, refuse_beliefs, refuse_constants
 from suffice.models.chain import Chain
 from suffice.remedies import FIRST_DIFFUSE, FIRST_STATIONARY, FREE, STATIONARY, Remedy
@@ -126,7 +126,7 @@ class ChainProblem(ParameterProblem):
         found = super().expected(theta)
         return found if FIRST not in found.statistic.steps else with_pull(self._layout, found)
 
-    def maximised(self, statistic: Statistic) -> Theta:
+    def maximised(self, statistic: ExpectedStatistic) -> Theta:
         """One M-step."""
         if FIRST_NUMBERS in statistic.moments:
             return self._settled_lines(statistic)
@@ -135,7 +135,7 @@ class ChainProblem(ParameterProblem):
         plain = without_pull(self._layout, statistic)
         return settled_step(self._layout, statistic, super().maximised(plain), plain.cells + self._more)
 
-    def _settled_lines(self, statistic: Statistic) -> Theta:
+    def _settled_lines(self, statistic: ExpectedStatistic) -> Theta:
         """The M-step where the first numbers are stationary."""
         space = self._layout.numbers  # type: ignore[attr-defined]
         keys = [n for n in space.unknown if n not in self.fixed]
@@ -151,7 +151,7 @@ class ChainProblem(ParameterProblem):
         plain = super().maximised(statistic)
         return climb.climbed(self.with_nodes(plain, statistic.theta, space.unknown), plain)
 
-    def _estimate(self, node: NodeFamily, s: Statistic) -> Cpd:
+    def _estimate(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:
         try:
             return super()._estimate(node, s)
         except Collapsed as error:
@@ -166,7 +166,7 @@ class ChainProblem(ParameterProblem):
         theta = super().first()
         return self._held(steadied(space, theta)) if space is not None and space.settles else theta
 
-    def scored(self, statistic: Statistic) -> Statistics:
+    def scored(self, statistic: ExpectedStatistic) -> Statistics:
         """What is expected, with what stationary first steps add to the gradient."""
         first = statistic.moments.get(FIRST_NUMBERS)
         if first is None:
@@ -177,7 +177,7 @@ class ChainProblem(ParameterProblem):
         pulled = {n: with_numbers_pull(statistic.moments[n], lines[n], own) for n, own in slopes.items()}
         return super().statistics(statistic._replace(moments={**statistic.moments, **pulled}))
 
-    def statistics(self, statistic: Statistic) -> Statistics:
+    def statistics(self, statistic: ExpectedStatistic) -> Statistics:
         """What is expected, by name."""
         return super().statistics(statistic if FIRST not in statistic.steps else without_pull(self._layout, statistic))
 
@@ -220,7 +220,7 @@ class ChainProblem(ParameterProblem):
         missing = self.sequences.missing
         return node.name not in {*self.fixed, *self.entries} and all(missing.get(_base(v.name), 1) == 0 for v in node.members)
 
-    def network(self, theta: Theta, statistic: Statistic, info: str) -> Chain:  # type: ignore[override]
+    def network(self, theta: Theta, statistic: ExpectedStatistic, info: str) -> Chain:  # type: ignore[override]
         """The chain of these parameters."""
         cpds = replace(self, shown=self.units).cpds(theta)
         statistic = statistic if FIRST not in statistic.steps else without_pull(self._layout, statistic)

@@ -20,8 +20,8 @@ from suffice.families.protocol.family import Mean
 from suffice.incomplete.components import Theta
 from suffice.learning.chains.chain_covariance import StateProblem
 from suffice.learning.latent.mixture_parts import CollapsedClass
-from suffice.learning.latent.mixture_setup import Mixture, Table
-from suffice.learning.latent.mixture_start import SAMPLE, Starts
+from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
+from suffice.learning.latent.mixture_start import SAMPLE, MixtureStarts
 from suffice.variables import Finite
 
 STAY = 0.6, 0.95
@@ -64,7 +64,7 @@ class StateStarts:
         return self.problem.parameters({**self.problem.cpds(theta), **cpds})
 
     @cached_property
-    def _mixture(self) -> Starts | None:
+    def _mixture(self) -> MixtureStarts | None:
         data, hidden = self.problem.sequences.data, self.hidden
         data = data.select([n for n in self.problem.template.topological_order if n in data.columns])  # as regressions follow
         if hidden.name in data.columns or any(node.iterative for node in self.problem.nodes.values()):
@@ -72,8 +72,8 @@ class StateStarts:
         sample = data.sample(SAMPLE, self.seed)
         shown = ~np.logical_and.reduce([is_missing(c) for c in sample.columns.values()])
         try:  # a column may be missing in the whole sample
-            table = Table.of(data.of_rows(sample.take(np.flatnonzero(shown))))
-            mixture: Mixture = table.mixture(hidden, self.kinds, as_prior(WEAK), Mean())
-            return Starts(mixture, self.seed)
+            table = MixtureRows.of(data.of_rows(sample.take(np.flatnonzero(shown))))
+            mixture: MixtureProblem = table.mixture(hidden, self.kinds, as_prior(WEAK), Mean())
+            return MixtureStarts(mixture, self.seed)
         except (DataError, FitError):
             return None

@@ -24,7 +24,7 @@ from suffice.incomplete.chains.chain_states import Phase
 from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import pull_of_start, stationary
 from suffice.learning.chains.chain_task import ChainTask
-from suffice.learning.incomplete.problem import EStep, Statistic
+from suffice.learning.incomplete.problem import EStep, ExpectedStatistic
 from suffice.remedies import FIRST_STATIONARY, FREE
 from suffice.variables import Finite
 
@@ -70,18 +70,18 @@ def _pull(layout: ChainLayout, theta: Theta, first: Array) -> Array:
 
 def with_pull(layout: ChainLayout, found: EStep) -> EStep:
     """An E-step whose counts have the pull of the first states in them."""
-    s: Statistic = found.statistic
+    s: ExpectedStatistic = found.statistic
     return found._replace(statistic=s._replace(cells=s.cells + _pull(layout, s.theta, s.steps[FIRST])))
 
 
-def without_pull(layout: ChainLayout, s: Statistic) -> Statistic:
+def without_pull(layout: ChainLayout, s: ExpectedStatistic) -> ExpectedStatistic:
     """The counts of transitions alone."""
     steps = {name: step for name, step in s.steps.items() if name != FIRST}
     cells = np.maximum(s.cells - _pull(layout, s.theta, s.steps[FIRST]), 0.0)  # none is below 0 but by rounding
     return s._replace(cells=cells, steps=steps)
 
 
-def settled_step(layout: ChainLayout, s: Statistic, plain: Theta, counts: Array) -> Theta:
+def settled_step(layout: ChainLayout, s: ExpectedStatistic, plain: Theta, counts: Array) -> Theta:
     """The parameters of the M-step: those of all other nodes as they are without first states, and tables of transitions that
     maximise F, climbed from the better of the plain estimate and the parameters so far."""
     from scipy.optimize import minimize

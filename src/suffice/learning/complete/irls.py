@@ -20,7 +20,7 @@ import numpy as np
 
 from suffice.engines.data import Data
 from suffice.errors import FitError, listed
-from suffice.families.design import Layout, are_numbers, expanded, predicted
+from suffice.families.design import ParameterLayout, are_numbers, expanded, predicted
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regression import independent
 from suffice.families.regressions.distinct_rows import DistinctRows as DistinctRows
@@ -87,8 +87,8 @@ class Ascent:
     options: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def layout(self) -> Layout:
-        layout: Layout = self.family.layout(self.at.child, len(self.at.centre))
+    def layout(self) -> ParameterLayout:
+        layout: ParameterLayout = self.family.layout(self.at.child, len(self.at.centre))
         return layout
 
     def measure(self, theta: Array, **more: bool) -> Sums:

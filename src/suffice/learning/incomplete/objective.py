@@ -22,7 +22,7 @@ from suffice.engines.gather import Groups
 from suffice.errors import FitError, listed
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.protocol.family import Estimate
-from suffice.families.regression import NO_RESIDUAL, Regression, regress, too_large
+from suffice.families.regression import NO_RESIDUAL, LeastSquares, regress, too_large
 from suffice.families.regressions.linear_moments import common_line
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.numbers.mixed import scaled_moments
@@ -130,21 +130,21 @@ def common_line_of(
     )
 
 
-def refuse_collapse(node: NodeFamily, key: int | None, r: Regression, N: float, variance: float, scatter: Array) -> None:
+def refuse_collapse(node: NodeFamily, key: int | None, r: LeastSquares, N: float, variance: float, scatter: Array) -> None:
     """Refuse a variance that falls to zero; `variance` is that of the child's observed cells."""
     # of tied columns that lie far apart the scatter may be much larger than that of each
     if not r.residual / N > COLLAPSED * variance or r.residual <= NO_RESIDUAL * scatter[-1, -1]:
         raise Collapsed(node.name, _where(node, key), "its variance is falling to zero")
 
 
-def regression_of(node: NodeFamily, key: int | None, scatter: Array, parents: Sequence[str]) -> Regression:
+def regression_of(node: NodeFamily, key: int | None, scatter: Array, parents: Sequence[str]) -> LeastSquares:
     """The regression of a node on these parents in one of its configurations, or (None) in all; one that does not exist is
     refused."""
     if not np.isfinite(scatter).all():
         raise too_large(node.name)
     r = regress(scatter)
-    if r.collinear is not None:
-        column, before = parents[r.collinear], parents[: r.collinear]
+    if r.collinear >= 0:
+        column, before = parents[int(r.collinear)], parents[: int(r.collinear)]
         of = f"a linear combination of {listed(before)} or constant" if before else "constant"
         raise Collapsed(node.name, _where(node, key), f"its parent {column!r} is {of} there")
     return r

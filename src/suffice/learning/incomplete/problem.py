@@ -56,7 +56,7 @@ from suffice.statistics.configurations import sizes
 from suffice.variables import Finite
 
 
-class Statistic(NamedTuple):
+class ExpectedStatistic(NamedTuple):
     """What the data is expected to count, as in `Expectation`, and the parameters under which it was expected."""
 
     theta: Theta
@@ -137,9 +137,9 @@ class ParameterProblem(ReducedTask):
     def expected(self, theta: Theta) -> EStep:
         """One E-step."""
         e = self.components.expected(theta)
-        return EStep(Statistic(theta, e.cells, e.moments, e.steps), e.log_likelihood)
+        return EStep(ExpectedStatistic(theta, e.cells, e.moments, e.steps), e.log_likelihood)
 
-    def maximised(self, statistic: Statistic) -> Theta:
+    def maximised(self, statistic: ExpectedStatistic) -> Theta:
         """One M-step."""
         s = self._pooled(statistic)
         weights = s.cells + self._more
@@ -214,12 +214,12 @@ class ParameterProblem(ReducedTask):
             raise FitError("Incremental(batches) cannot be used here: a family takes steps of its own; leave it out")
         return [replace(self, components=part) for part in self.components.parts(n)]
 
-    def joined(self, statistics: Sequence[Statistic]) -> Statistic:
+    def joined(self, statistics: Sequence[ExpectedStatistic]) -> ExpectedStatistic:
         """The statistics of all parts together."""
         cells, moments, steps = reduce(added, [(s.cells, s.moments, s.steps) for s in statistics])
-        return Statistic(statistics[-1].theta, cells, moments, steps)
+        return ExpectedStatistic(statistics[-1].theta, cells, moments, steps)
 
-    def free_energy(self, statistic: Statistic, theta: Theta) -> float:
+    def free_energy(self, statistic: ExpectedStatistic, theta: Theta) -> float:
         """What ln p of the completed rows is expected to be, up to what does not change."""
         total = log_likelihood(statistic.cells, theta.cells)
         for node in self.others:
@@ -305,17 +305,17 @@ class ParameterProblem(ReducedTask):
         """∂ parameters of the columns / ∂ parameters as shown, where they differ."""
         return self.units.outward_map(cpd) if cpd.is_line and self.shown is not self.units else None
 
-    def statistics(self, statistic: Statistic) -> Statistics:
+    def statistics(self, statistic: ExpectedStatistic) -> Statistics:
         """EStep counts and moments by name; of regressions the counts of the child."""
         plain = [self._named(node, statistic) for node in self.nodes.values() if not node.iterative]
         steps = {self.nodes[n].child: s for n, s in statistic.steps.items()}
         return Statistics([*plain, *(Counts((v,), s.counts) for v, s in steps.items() if isinstance(v, Finite))], self.weight)
 
-    def scored(self, statistic: Statistic) -> Statistics:
+    def scored(self, statistic: ExpectedStatistic) -> Statistics:
         """The statistics from which the gradient of the objective follows."""
         return self.statistics(statistic)
 
-    def network(self, theta: Theta, statistic: Statistic, info: str) -> BayesNet:
+    def network(self, theta: Theta, statistic: ExpectedStatistic, info: str) -> BayesNet:
         """The network of these parameters, which were estimated from this expected statistic."""
         seen, cpds = self._pooled(statistic), replace(self, shown=self.units).cpds(theta)
         return BayesNet.of(
@@ -330,7 +330,7 @@ class ParameterProblem(ReducedTask):
             ties=self.ties,
         )
 
-    def _fitted(self, node: NodeFamily, cpd: Any, statistic: Statistic) -> Cpd:
+    def _fitted(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic) -> Cpd:
         """The distribution with what was expected of it; as in `fit`, a configuration that no row can have has no parameters.
 
         What is only expected makes no posterior: its intervals would be too narrow.
@@ -360,7 +360,7 @@ class ParameterProblem(ReducedTask):
         own: Cpd = self.shown.outward_cpd(cpd) if node.normal else cpd
         return node.family.opened(own) if node.normal and node.regression else own
 
-    def _named(self, node: NodeFamily, statistic: Statistic, units: Units | None = None) -> Counts | Moments:
+    def _named(self, node: NodeFamily, statistic: ExpectedStatistic, units: Units | None = None) -> Counts | Moments:
         if node.by_table:
             return Counts(node.finite, statistic.cells[self.tables.cells(node.name)].reshape(sizes(node.finite)))
         groups = statistic.moments.get(node.name) or no_groups(len(node.reals), len(node.derived))
@@ -379,7 +379,7 @@ class ParameterProblem(ReducedTask):
             more[self.tables.cells(node)] = 0.0
         return more, np.flatnonzero(more)
 
-    def _estimate(self, node: NodeFamily, s: Statistic) -> Cpd:
+    def _estimate(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:
         old: Any = s.theta.others[node.name]
         imagined, how = self.imagined[node.name], self.estimate
         groups = s.moments.get(node.name)
@@ -408,7 +408,7 @@ class ParameterProblem(ReducedTask):
             return 0.0
         return cpd.log_prior(imagined, how, float(np.log(self.units.scale[node.name])))
 
-    def _pooled(self, s: Statistic) -> Statistic:
+    def _pooled(self, s: ExpectedStatistic) -> ExpectedStatistic:
         """The statistic in which each tied node has the counts or moments of its whole tie, whose columns have the same units."""
         if not self.ties:
             return s

@@ -14,7 +14,7 @@ from suffice.families.conditional_gaussian import SharedGaussian
 from suffice.families.protocol.family import Cpd
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.learning.incomplete.hidden_numbers import FLOOR
-from suffice.learning.incomplete.problem import ParameterProblem, Statistic
+from suffice.learning.incomplete.problem import ExpectedStatistic, ParameterProblem
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class FactorProblem(ParameterProblem):
 
     spherical: tuple[str, ...] = ()
 
-    def maximised(self, statistic: Statistic) -> Theta:
+    def maximised(self, statistic: ExpectedStatistic) -> Theta:
         """One M-step."""
         theta = super().maximised(statistic)
         if not self.spherical:
@@ -52,7 +52,7 @@ class FactorProblem(ParameterProblem):
             return theta
         return self._with_noise(theta, float(np.mean([theta.lines[n].variance[0] * self._unit(n) for n in self.spherical])))
 
-    def _fitted(self, node: NodeFamily, cpd: Any, statistic: Statistic) -> Cpd:
+    def _fitted(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic) -> Cpd:
         fitted: Any = super()._fitted(node, cpd, statistic)
         if node.name not in self.spherical:
             return fitted  # type: ignore[no-any-return]

@@ -31,13 +31,15 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FitError, Sentence, listed
+from suffice.exponential.dirichlet import shares_of
+from suffice.exponential.normals.lines import log_line_prior
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors.prior import imagined_rows
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Array, Cpd, Estimate
-from suffice.families.regression import NO_RESIDUAL, ROUNDING, regress
+from suffice.families.regression import ROUNDING, prior_lost, regress
 from suffice.incomplete.classes import ClassNormals, ClassRates, ClassTables, JointNormals, SeparateNormals, inverses
 from suffice.remedies import BY_MEAN
 from suffice.statistics import Counts, Moments
@@ -61,9 +63,7 @@ def shares(counts: Array, alpha: Array | None, how: Estimate, name: str) -> Arra
         weights = weights - how.less
         if np.any(weights < 0.0):
             raise FitError(f"the posterior of {name!r} has no mode: use {BY_MEAN} or a stronger prior")
-    totals = weights.sum(axis=-1, keepdims=True)
-    uniform = np.full_like(weights, 1.0 / weights.shape[-1])
-    return np.asarray(np.divide(weights, totals, out=uniform, where=totals > 0.0))
+    return shares_of(weights)
 
 
 def log_shares(p: Array, alpha: Array | None, how: Estimate) -> float:
@@ -76,7 +76,7 @@ def _log_powers(p: Array, power: Array) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Tables(ClassTables):
+class TablesPart(ClassTables):
     """Finite columns with a table in each class; `alpha` are the imagined counts of each."""
 
     how: Estimate
@@ -86,14 +86,14 @@ class Tables(ClassTables):
     def n_parameters(self) -> int:
         return len(self.table) * sum(size - 1 for size in self.sizes)
 
-    def maximised(self, statistic: Array) -> Tables:
+    def maximised(self, statistic: Array) -> TablesPart:
         parts = zip(self.split(statistic), self.alpha, self.names, strict=True)
         return replace(self, table=np.concatenate([shares(N, alpha, self.how, name) for N, alpha, name in parts], axis=1))
 
     def log_prior(self) -> float:
         return sum(log_shares(p, alpha, self.how) for p, alpha in zip(self.split(self.table), self.alpha, strict=True))
 
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Tables:
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> TablesPart:
         return replace(self, table=np.concatenate([tables[n] for n in self.names], axis=1))
 
     def cpds(self, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
@@ -102,7 +102,7 @@ class Tables(ClassTables):
 
 
 @dataclass(frozen=True, eq=False)
-class Rates(ClassRates):
+class RatesPart(ClassRates):
     """Counts with a Poisson rate in each class; `overall` is that of all rows, `imagined` are the events and the rows of a Gamma
     prior, by column."""
 
@@ -114,7 +114,7 @@ class Rates(ClassRates):
     def n_parameters(self) -> int:
         return self.table.size
 
-    def maximised(self, statistic: Array) -> Rates:
+    def maximised(self, statistic: Array) -> RatesPart:
         d = len(self.names)
         events, N = statistic[:, :d] + self._power(), statistic[:, d:] + self.imagined[1]
         if np.any(events < 0.0):
@@ -132,7 +132,7 @@ class Rates(ClassRates):
         powers = np.broadcast_to(self._power(), self.table.shape)
         return _log_powers(self.table, powers) - float((self.imagined[1] * self.table).sum())
 
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Rates:
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> RatesPart:
         return replace(self, table=np.stack([tables[n] for n in self.names], axis=1))
 
     def cpds(self, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
@@ -140,7 +140,7 @@ class Rates(ClassRates):
 
 
 @dataclass(frozen=True, eq=False)
-class Normal(ClassNormals):
+class NormalPart(ClassNormals):
     """Real columns. `variance` is their overall variance; `shared`: something of the covariance is one for all classes, or for
     all columns; `imagined` are the moments of each column that the prior imagines, one group per class."""
 
@@ -181,7 +181,7 @@ def imagined_moments(
     return tuple(s.at(every) for s in said) if all(isinstance(s, Moments) for s in said) else None
 
 
-class Joint(Normal, JointNormals):
+class JointPart(NormalPart, JointNormals):
     """Columns that are normal together. `shared`: one covariance for all classes."""
 
     @property
@@ -189,7 +189,7 @@ class Joint(Normal, JointNormals):
         k, d = self.mean.shape
         return int(k * d + (1 if self.shared else k) * d * (d + 1) // 2)
 
-    def maximised(self, statistic: Array) -> Joint:
+    def maximised(self, statistic: Array) -> JointPart:
         d = len(self.names)
         N = statistic[:, d, d]
         divisor = self._weight(N)
@@ -222,7 +222,7 @@ class Joint(Normal, JointNormals):
         k = len(self.mean)
         return [list(range(k))] if self.shared else [[c] for c in range(k)]
 
-    def _believed(self, N: Array, mean: Array, scatter: Array) -> Joint:
+    def _believed(self, N: Array, mean: Array, scatter: Array) -> JointPart:
         """What counts, means and scatters of the classes give together with the prior."""
         new, root = np.zeros_like(mean), np.zeros_like(scatter)
         for j in range(len(self.names)):
@@ -252,7 +252,7 @@ class Joint(Normal, JointNormals):
                 total += log_prior_of_shared_line(said, m0, a, b, v, extra)
         return float(total)
 
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Joint:
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> JointPart:
         if self.shared:
             covariances = np.broadcast_to(covariances.mean(axis=0), covariances.shape)
         return replace(self, mean=means - self.shift, root=self._root(covariances))
@@ -267,12 +267,8 @@ def shared_line(said: Moments, m0: Array, N: Array, mean: Array, scatter: Array,
     kappa, off = said.count[0], mean - m0
     S = said.scatter[0] + scatter.sum(axis=0) + np.einsum("k,ki,kj->ij", kappa * N / (kappa + N), off, off)
     r = regress(S, ROUNDING)
-    if r.collinear is not None or not r.residual > NO_RESIDUAL * S[-1, -1]:
-        name = said.reals[-1 if r.collinear is None else r.collinear]
-        raise FitError(
-            f"the data determines {name!r} from the other columns so closely that the prior is lost in rounding; "
-            "rescale the columns, leave one out, or give a stronger prior"
-        )
+    if r.vanishes(S):
+        raise prior_lost(said.reals[-1], said.reals[int(r.collinear)])
     df = positive_df(said.df[0] + N.sum() + extra, said.reals[-1])
     at, b = m0 + off * (N / (kappa + N))[:, None], r.coefficients
     return at[:, -1] - at[:, :-1] @ b, b, float(r.residual / df)
@@ -280,9 +276,10 @@ def shared_line(said: Moments, m0: Array, N: Array, mean: Array, scatter: Array,
 
 def log_prior_of_shared_line(said: Moments, m0: Array, a: Array, b: Array, v: float, extra: float) -> float:
     """The logarithm that this maximises besides the expected log-likelihood: the formula at the top."""
-    c = np.append(-b, 1.0)
-    off = m0 @ c - a
-    return float(-0.5 * (said.df[0] + extra) * np.log(v) - 0.5 * (c @ said.scatter[0] @ c + said.count[0] * (off @ off)) / v)
+    # the scatter and the rows behind the variance are imagined once, the means in each class
+    share = 1.0 / len(a)
+    rows, scatter = share * (said.df[0] + extra), share * said.scatter[0]
+    return float(log_line_prior(rows, said.count[0], m0, scatter, a, np.broadcast_to(b, (len(a), len(b))), v).sum())
 
 
 def chain(columns: Sequence[Variable], hidden: Finite, mean: Array, root: Array, counts: Array) -> dict[str, Cpd]:
@@ -298,7 +295,7 @@ def chain(columns: Sequence[Variable], hidden: Finite, mean: Array, root: Array,
     return result
 
 
-class Separate(Normal, SeparateNormals):
+class SeparatePart(NormalPart, SeparateNormals):
     """Columns that are independent in each class, each with a variance, or `shared`, one for all of them."""
 
     @property
@@ -306,7 +303,7 @@ class Separate(Normal, SeparateNormals):
         k, d = self.mean.shape
         return int(k * (d + (1 if self.shared else d)))
 
-    def maximised(self, statistic: tuple[Array, ...]) -> Separate:
+    def maximised(self, statistic: tuple[Array, ...]) -> SeparatePart:
         N, first, second = statistic
         m = first / self._weight(N)
         mean, variance = self.estimated(N, self.mean + self.root * m, self.root**2 * (second - N * m**2))
@@ -337,7 +334,7 @@ class Separate(Normal, SeparateNormals):
         v = self.root**2
         return float(-0.5 * (df * np.log(v) + (S0 + kappa * (self.mean - m0) ** 2) / v).sum())
 
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Separate:
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> SeparatePart:
         variance = np.diagonal(covariances, axis1=1, axis2=2)
         if self.shared:
             variance = np.repeat(variance.mean(axis=1)[:, None], len(self.names), axis=1)

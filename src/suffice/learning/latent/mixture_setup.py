@@ -18,7 +18,7 @@ import numpy as np
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.errors import DataError, FitError, TooLarge, listed, nearest, note
-from suffice.families.categorical import Table as CategoricalTable
+from suffice.families.categorical import Table
 from suffice.families.priors.prior import imagined_rows
 from suffice.families.priors.priors import Prior, Several
 from suffice.families.protocol.family import Array, Cpd, Estimate
@@ -27,11 +27,11 @@ from suffice.incomplete.numbers.units import moments_by_column, observed_cells
 from suffice.learning.incomplete.problem import EStep
 from suffice.learning.latent.mixture_parts import (
     CollapsedClass,
-    Joint,
-    Normal,
-    Rates,
-    Separate,
-    Tables,
+    JointPart,
+    NormalPart,
+    RatesPart,
+    SeparatePart,
+    TablesPart,
     imagined_moments,
     log_shares,
     shares,
@@ -136,7 +136,7 @@ class _Survey(Step[tuple[int, float]]):
         return int(empty.sum()), base
 
 
-class Table(NamedTuple):
+class MixtureRows(NamedTuple):
     """The rows of a mixture, and what is known of them for any number of classes."""
 
     data: Data
@@ -149,7 +149,7 @@ class Table(NamedTuple):
     """Σ ln x! of all counts."""
 
     @classmethod
-    def of(cls, rows: Data, merge: bool = False) -> Table:
+    def of(cls, rows: Data, merge: bool = False) -> MixtureRows:
         """What the rows are, equal ones made one if they may be; what cannot be used is refused."""
         variables, missing = dict(rows.schema), rows.missing
         empty = [n for n, m in missing.items() if m == rows.n_rows]
@@ -162,7 +162,7 @@ class Table(NamedTuple):
         unit = 1.0 if not rows.weighted or rows.whole_weights else rows.weight / rows.n_rows
         return cls(merged(rows) if merge else rows, variables, _numbers(rows, variables), unit, log_base)
 
-    def mixture(self, hidden: Finite, families: Any, prior: Prior | None, how: Estimate) -> Mixture:
+    def mixture(self, hidden: Finite, families: Any, prior: Prior | None, how: Estimate) -> MixtureProblem:
         """The parts for these classes, and what the prior says of them."""
         seen = Statistics(moments_by_column(self.numbers, self.variables), self.data.weight)
         bound = (Several(()) if prior is None else prior).bind({**self.variables, hidden.name: hidden}, seen)
@@ -180,9 +180,9 @@ class Table(NamedTuple):
         if prior is not None and silent:
             note(f"the prior says nothing about {listed(silent)}: fitted by maximum likelihood")
         components = ClassComponents(self.data, -self.log_base)
-        return Mixture(components, tuple(parts), hidden, self.variables, alpha, how, self.unit * (1.0 - 1e-9))
+        return MixtureProblem(components, tuple(parts), hidden, self.variables, alpha, how, self.unit * (1.0 - 1e-9))
 
-    def _normal(self, kind: Kind, columns: list[Variable], hidden: Finite, prior: Prior, how: Estimate) -> Normal:
+    def _normal(self, kind: Kind, columns: list[Variable], hidden: Finite, prior: Prior, how: Estimate) -> NormalPart:
         imagined = imagined_moments(prior, columns, hidden, chained=kind.joint)
         names, (shift, variance) = tuple(v.name for v in columns), self._moments(columns)
         same = [n for n, v in zip(names, variance, strict=True) if not v > 0.0]
@@ -190,15 +190,17 @@ class Table(NamedTuple):
             raise FitError(f"all values of {listed(same)} are the same: leave it out, or give a prior, {NORMAL_PRIOR}")
         variance, k = np.where(variance > 0.0, variance, 1.0), hidden.n_states
         mean, deviation = np.zeros((k, len(names))), np.sqrt(variance)
-        made, root = (Joint, np.tile(np.diag(deviation), (k, 1, 1))) if kind.joint else (Separate, np.tile(deviation, (k, 1)))
-        return made(names, shift, mean, root, how, kind.shared, variance, imagined)
+        facts = (how, kind.shared, variance, imagined)
+        if kind.joint:
+            return JointPart(names, shift, mean, np.tile(np.diag(deviation), (k, 1, 1)), *facts)
+        return SeparatePart(names, shift, mean, np.tile(deviation, (k, 1)), *facts)
 
-    def _rates(self, columns: list[Count], hidden: Finite, prior: Prior, how: Estimate) -> Rates:
+    def _rates(self, columns: list[Count], hidden: Finite, prior: Prior, how: Estimate) -> RatesPart:
         said = [imagined_rows(prior, v, (hidden,)) for v in columns]
         groups = [s.at(np.arange(1)) if isinstance(s, Moments) else None for s in said]
         events, rows = np.array([(0.0, 0.0) if g is None else (g.count[0] * g.mean[0, 0], g.count[0]) for g in groups]).T
         names, overall = tuple(v.name for v in columns), self._moments(columns)[0]
-        return Rates(names, np.tile(overall, (hidden.n_states, 1)), how, overall, (events, rows))
+        return RatesPart(names, np.tile(overall, (hidden.n_states, 1)), how, overall, (events, rows))
 
     def _moments(self, columns: Sequence[Variable]) -> tuple[Array, Array]:
         """The overall means and variances of some columns of numbers."""
@@ -217,10 +219,11 @@ def _numbers(data: Data, variables: Mapping[str, Variable]) -> Spread:
     return spread._replace(scatter=np.where(spread.scatter <= rounding[:, :, None], 0.0, spread.scatter))
 
 
-def _tables(columns: list[Finite], hidden: Finite, prior: Prior, how: Estimate) -> Tables:
+def _tables(columns: list[Finite], hidden: Finite, prior: Prior, how: Estimate) -> TablesPart:
     sizes, k = tuple(v.n_states for v in columns), hidden.n_states
     table = np.concatenate([np.full((k, n), 1.0 / n) for n in sizes], axis=1)
-    return Tables(tuple(v.name for v in columns), table, sizes, how, tuple(_imagined_counts(prior, v, hidden) for v in columns))
+    imagined = tuple(_imagined_counts(prior, v, hidden) for v in columns)
+    return TablesPart(tuple(v.name for v in columns), table, sizes, how, imagined)
 
 
 def _imagined_counts(prior: Prior, child: Finite, *parents: Finite) -> Array | None:
@@ -228,7 +231,7 @@ def _imagined_counts(prior: Prior, child: Finite, *parents: Finite) -> Array | N
     return said.dense() if isinstance(said, Counts) else None
 
 
-class Statistic(NamedTuple):
+class MixtureSums(NamedTuple):
     """Sums, and the parameters around which they were gathered."""
 
     sums: ClassSums
@@ -236,7 +239,7 @@ class Statistic(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class MixtureProblem:
     """Rows and the parts that explain them: what EM climbs on (see `suffice.learning.incomplete.problem`).
 
     `alpha` are imagined rows of each class, `least` the least weight that a class may have.
@@ -261,9 +264,9 @@ class Mixture:
 
     def expected(self, parameters: ClassParameters) -> EStep:
         sums = self.components.expected(parameters)
-        return EStep(Statistic(sums, parameters), sums.log_likelihood)
+        return EStep(MixtureSums(sums, parameters), sums.log_likelihood)
 
-    def maximised(self, statistic: Statistic) -> ClassParameters:
+    def maximised(self, statistic: MixtureSums) -> ClassParameters:
         sums, at = statistic
         if self.alpha is None and sums.counts.min() < self.least:
             raise CollapsedClass("a class has less than one row left")
@@ -278,12 +281,12 @@ class Mixture:
 
     def rounding(self, parameters: ClassParameters) -> float:
         """By how much ln p may be off where the classes are narrow."""
-        narrow = (part.narrowness() for part in parameters.parts if isinstance(part, Normal))
+        narrow = (part.narrowness() for part in parameters.parts if isinstance(part, NormalPart))
         return 1e-15 * self.weight * max(narrow, default=0.0)
 
     def cpds(self, parameters: ClassParameters, counts: Array) -> dict[str, Cpd]:
         """The distribution of the class, and those of the columns given it, from classes of these counts."""
-        own = CategoricalTable(self.hidden, (), parameters.weights, Counts((self.hidden,), counts))
+        own = Table(self.hidden, (), parameters.weights, Counts((self.hidden,), counts))
         cpds: dict[str, Cpd] = {self.hidden.name: own}
         for part in parameters.parts:
             cpds |= part.cpds(self.hidden, self.variables, counts)
@@ -295,7 +298,7 @@ class Mixture:
         k, components = self.hidden.n_states, self.components if rows is None else replace(self.components, data=rows)
         parameters = ClassParameters(np.full(k, 1.0 / k), self.parts)
         for _ in range(2):
-            parameters = self.maximised(Statistic(components.expected(parameters, responsibilities), parameters))
+            parameters = self.maximised(MixtureSums(components.expected(parameters, responsibilities), parameters))
         return parameters
 
 

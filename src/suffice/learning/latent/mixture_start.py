@@ -19,8 +19,8 @@ from suffice.errors import FitError
 from suffice.families.protocol.family import Array
 from suffice.incomplete.classes import ClassParameters
 from suffice.learning.incomplete.starts import far_apart
-from suffice.learning.latent.mixture_parts import CollapsedClass, Joint
-from suffice.learning.latent.mixture_setup import Mixture
+from suffice.learning.latent.mixture_parts import CollapsedClass, JointPart
+from suffice.learning.latent.mixture_setup import MixtureProblem
 from suffice.variables import Count, Finite, Real, Variable
 
 SAMPLE = 2**14
@@ -95,10 +95,10 @@ class Responsibilities:
         return self.blocks[block.number]
 
 
-class Starts:
+class MixtureStarts:
     """A sample of the rows, from which starts are drawn."""
 
-    def __init__(self, mixture: Mixture, seed: int) -> None:
+    def __init__(self, mixture: MixtureProblem, seed: int) -> None:
         sample = mixture.data.sample(SAMPLE, seed)
         self.mixture, self.rows = mixture, mixture.data.of_rows(sample)
         self.scale = Points.of(sample, mixture.variables)
@@ -125,7 +125,7 @@ def nearest(points: Array, centres: Array) -> np.ndarray:
     return np.asarray(np.stack([((points - c) ** 2).sum(axis=1) for c in centres], axis=1).argmin(axis=1))
 
 
-def given_start(start: Any, mixture: Mixture) -> ClassParameters:
+def given_start(start: Any, mixture: MixtureProblem) -> ClassParameters:
     """The parameters of a start that the user gave: responsibilities, or arrays of parameters."""
     if isinstance(start, (tuple, list)) and len(start) == 3:
         return _from_arrays(start, mixture)
@@ -144,7 +144,7 @@ def given_start(start: Any, mixture: Mixture) -> ClassParameters:
         raise FitError(f"these responsibilities are no start: {collapse}") from None
 
 
-def _from_arrays(start: Any, mixture: Mixture) -> ClassParameters:
+def _from_arrays(start: Any, mixture: MixtureProblem) -> ClassParameters:
     reals = tuple(n for n, v in mixture.variables.items() if isinstance(v, Real))
     if len(reals) < len(mixture.variables):
         raise FitError("(weights, means, covariances) is a start for real columns only; give responsibilities or another run")
@@ -158,9 +158,9 @@ def _from_arrays(start: Any, mixture: Mixture) -> ClassParameters:
     return start_at(mixture, weights / weights.sum(), reals, means, covariances, {})
 
 
-def _spread(given: Array, k: int, d: int, mixture: Mixture) -> Array:
+def _spread(given: Array, k: int, d: int, mixture: MixtureProblem) -> Array:
     """Covariance matrices of each class, from those, one for all, variances by class and column, or by class."""
-    tied = len(mixture.parts) == 1 and isinstance(mixture.parts[0], Joint) and mixture.parts[0].shared
+    tied = len(mixture.parts) == 1 and isinstance(mixture.parts[0], JointPart) and mixture.parts[0].shared
     if given.shape == (k, d, d):
         return given
     if given.shape == (d, d) and (tied or k != d):
@@ -171,7 +171,7 @@ def _spread(given: Array, k: int, d: int, mixture: Mixture) -> Array:
 
 
 def start_at(
-    mixture: Mixture,
+    mixture: MixtureProblem,
     weights: Array,
     reals: Sequence[str],
     means: Array,

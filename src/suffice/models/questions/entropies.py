@@ -30,14 +30,14 @@ class NoEntropy(ModelError):
     """An entropy without a formula: of a mixture of densities."""
 
 
-class Term(NamedTuple):
+class EntropyTerm(NamedTuple):
     """H(x | boundary), in nats."""
 
     boundary: frozenset[str]
     entropy: float
 
 
-def entropy_terms(p: NetworkParts, names: Iterable[str]) -> dict[str, Term]:
+def entropy_terms(p: NetworkParts, names: Iterable[str]) -> dict[str, EntropyTerm]:
     """The terms of the chain rule of H(names), each node's; all other nodes of `p` are summed out.
 
     >>> from suffice import BayesNet
@@ -52,14 +52,15 @@ def entropy_terms(p: NetworkParts, names: Iterable[str]) -> dict[str, Term]:
     order = [n for n in p.dag.topological_order if n in kept]
     # No finite node has a number for an ancestor (regressions on numbers are refused), so this is an order of the graph, too.
     order.sort(key=lambda n: not isinstance(p.variables[n], Finite))
-    terms: dict[str, Term] = {}
+    terms: dict[str, EntropyTerm] = {}
     before: set[str] = set()
     for name in order:
         parents = set(p.dag.parents(name))
         before |= {name, *p.dag.ancestors(name)} if not parents <= kept else {name}
-        terms[name] = (
-            Term(frozenset(parents), entropy_given_parents(p, name)) if parents <= kept else _marginal(p, name, kept, before)
-        )
+        if parents <= kept:
+            terms[name] = EntropyTerm(frozenset(parents), entropy_given_parents(p, name))
+        else:
+            terms[name] = _marginal(p, name, kept, before)
     return terms
 
 
@@ -74,15 +75,15 @@ def entropy_given_parents(p: NetworkParts, name: str) -> float:
     return closed_form(p[name]).entropy(partial(marginal, p))
 
 
-def _marginal(p: NetworkParts, name: str, kept: set[str], before: set[str]) -> Term:
+def _marginal(p: NetworkParts, name: str, kept: set[str], before: set[str]) -> EntropyTerm:
     """H(x | the kept ones of `before`), where some parents of x are summed out."""
     boundary, summed = _surroundings(p, name, kept, before)
     if isinstance(p.variables[name], Finite):
         joint = marginal(p, [*sorted(boundary), name])
         given = joint.sum(axis=-1, keepdims=True)
         ratio = np.divide(joint, given, out=np.ones_like(joint), where=joint > 0)
-        return Term(frozenset(boundary), -float(np.sum(joint * np.log(ratio))))
-    return Term(frozenset(boundary), _number_entropy(p, name, boundary, summed))
+        return EntropyTerm(frozenset(boundary), -float(np.sum(joint * np.log(ratio))))
+    return EntropyTerm(frozenset(boundary), _number_entropy(p, name, boundary, summed))
 
 
 def _surroundings(p: NetworkParts, name: str, kept: set[str], before: set[str]) -> tuple[set[str], set[str]]:

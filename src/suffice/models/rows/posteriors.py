@@ -193,7 +193,7 @@ def _either(seen: RowEvidence, first: Flags, one: Callable[[RowEvidence], Array]
 
 
 @dataclass(frozen=True, eq=False)
-class LogLikelihood(Step[float]):
+class RowsLogLikelihood(Step[float]):
     """Σ ln p(observed cells) over the rows, each as often as its weight says."""
 
     bn: NetworkParts
@@ -218,7 +218,7 @@ class LogLikelihood(Step[float]):
 
 def log_prob_in_rows(bn: NetworkParts, data: Data) -> Array:
     """ln p(observed cells) of each row of data whose columns are nodes, read as the network's variables."""
-    parts = list(data.map(LogLikelihood(bn).each))
+    parts = list(data.map(RowsLogLikelihood(bn).each))
     if not parts:
         raise DataError("there are no rows")
     return np.concatenate(parts)
@@ -251,7 +251,7 @@ def log_likelihood(bn: NetworkParts, data: Any = None) -> float:
     if bn.regressions and not bn.is_summed(data):
         rows = bn.rows(data)
         threads = 1 if any(rows.missing.values()) else None  # the kernels have threads of their own
-        return float(rows.fold(LogLikelihood(bn), threads=threads))
+        return float(rows.fold(RowsLogLikelihood(bn), threads=threads))
     try:
         statistics = bn.summary(data)
     except MissingCells:
@@ -283,7 +283,7 @@ def observed_log_likelihood(bn: NetworkParts, data: Any) -> float:
     >>> round(observed_log_likelihood(bn, scan({"x": ["b", None]}, weights=[2, 5])), 6)  # 2 ln 0.75
     -0.575364
     """
-    return float(_rows(bn, data).fold(LogLikelihood(bn), threads=1))  # the kernels have threads of their own
+    return float(_rows(bn, data).fold(RowsLogLikelihood(bn), threads=1))  # the kernels have threads of their own
 
 
 def _rows(bn: NetworkParts, data: Any, unknown: Refuse | Missing = REFUSE) -> Data:

@@ -25,7 +25,7 @@ class ICL:
     """
 
 
-class Optimum(NamedTuple):
+class StartResult(NamedTuple):
     """What one start led to: its objective, its iterations, and whether it converged; or why a class or state of it collapsed."""
 
     objective: float

@@ -28,7 +28,7 @@ from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words, rotations
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
-from suffice.recipes.latent.choices import Optimum, best_of, checked_judge, checked_sizes
+from suffice.recipes.latent.choices import StartResult, best_of, checked_judge, checked_sizes
 from suffice.recipes.latent.factors_run import FactorsRun
 from suffice.statistics import Statistics
 from suffice.structure.undirected.selection import HeldOut
@@ -228,7 +228,7 @@ def _run(moments: FactorMoments, ways: list[FactorWay], asked: _Asked) -> Factor
         cpd = ConditionalGaussian(Real(column), hidden, np.asarray(mean), own, np.asarray(v))
         cpds[column] = with_common_noise(cpd, first=column == given.names[0]) if asked.spherical else cpd
     model = _network(cpds, given.weight, names, asked)
-    optima = tuple(Optimum(w.point.objective, len(w.trace), w.converged, None) for w in ways)
+    optima = tuple(StartResult(w.point.objective, len(w.trace), w.converged, None) for w in ways)
     facts = (optima, None, given.weight, names, asked.columns, asked.spherical)
     return FactorsRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(w.trace) for w in ways))
 
@@ -274,7 +274,7 @@ def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
 
 
 def _of_em(run: EmRun, weight: float, names: tuple[str, ...], asked: _Asked) -> FactorsRun:
-    optima = tuple(Optimum(o.objective, o.iterations, o.converged, o.stopped or None) for o in run.optima)
+    optima = tuple(StartResult(o.objective, o.iterations, o.converged, o.stopped or None) for o in run.optima)
     facts = (optima, None, weight, names, asked.columns, asked.spherical)
     return FactorsRun(run.model, run.trace, run.converged, *facts, traces=run.traces)
 

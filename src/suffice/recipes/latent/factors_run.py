@@ -13,7 +13,7 @@ from suffice.blas import one_blas_thread
 from suffice.display import OneTable
 from suffice.iteration import Run
 from suffice.models.networks import BayesNet
-from suffice.recipes.latent.choices import Choices, Optimum
+from suffice.recipes.latent.choices import Choices, StartResult
 
 Array = npt.NDArray[np.float64]
 
@@ -32,7 +32,7 @@ class FactorsRun(OneTable, Run[BayesNet]):
     array([[1.382]])
     """
 
-    optima: tuple[Optimum, ...]
+    optima: tuple[StartResult, ...]
     """The end of every start, the best first."""
     choices: Choices | None
     """The numbers of factors that were tried, if there were several."""

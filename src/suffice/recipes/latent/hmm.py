@@ -29,7 +29,7 @@ from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, Spherica
 from suffice.limits import Limits, options_of
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_answers import best_log_prob
-from suffice.recipes.latent.choices import ICL, Optimum, best_of, checked_judge, checked_sizes
+from suffice.recipes.latent.choices import ICL, StartResult, best_of, checked_judge, checked_sizes
 from suffice.recipes.latent.hmm_run import HmmRun
 from suffice.remedies import FAMILY, MORE_ITERATIONS, as_regression, in_python
 from suffice.structure.undirected.selection import HeldOut
@@ -281,7 +281,8 @@ def _run(climbs: list[Climb], problem: StateProblem, hidden: Finite, task: _HmmT
     info = f"a hidden Markov model of {hidden.n_states} states by EM from {problem.amount}, {by}{stick}"
     model = problem.network(point.parameters, point.statistic, info)
     ends = (c.trace[-1].objective if c.trace else -np.inf for c in climbs)
-    optima = [Optimum(end, len(c.trace), c.converged, in_python(c.stopped) or None) for end, c in zip(ends, climbs, strict=True)]
+    ended = zip(ends, climbs, strict=True)
+    optima = [StartResult(end, len(c.trace), c.converged, in_python(c.stopped) or None) for end, c in ended]
     columns = tuple(n for n in problem.sequences.columns if n != hidden.name)
     hard = best_log_prob(model, problem.sequences)
     facts = (tuple(optima), None, problem.weight, hidden.name, columns, counts / counts.sum(), hard)

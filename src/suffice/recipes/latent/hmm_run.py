@@ -15,7 +15,7 @@ from suffice.errors import ModelError
 from suffice.families.protocol.family import Array
 from suffice.iteration import Run
 from suffice.models.chain import Chain
-from suffice.recipes.latent.choices import Choices, Optimum
+from suffice.recipes.latent.choices import Choices, StartResult
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count, Finite
 
@@ -35,7 +35,7 @@ class HmmRun(OneTable, Run[Chain]):
     array([12.,  5.])
     """
 
-    optima: tuple[Optimum, ...]
+    optima: tuple[StartResult, ...]
     """The end of every start, the best first, those that collapsed last."""
     choices: Choices | None
     """The numbers of states that were tried, if there were several."""

@@ -23,11 +23,11 @@ from suffice.iteration import Packed, Progress
 from suffice.learning.ascent.climb import Climb, Point, evaluated, from_starts, steps_of
 from suffice.learning.em import checked_numbers
 from suffice.learning.latent.mixture_parts import CollapsedClass
-from suffice.learning.latent.mixture_setup import Mixture, Table
-from suffice.learning.latent.mixture_start import Starts, given_start, start_at
+from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
+from suffice.learning.latent.mixture_start import MixtureStarts, given_start, start_at
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
-from suffice.recipes.latent.choices import ICL, Optimum, best_of, checked_judge, checked_sizes
+from suffice.recipes.latent.choices import ICL, StartResult, best_of, checked_judge, checked_sizes
 from suffice.recipes.latent.mixture_run import MixtureRun
 from suffice.remedies import in_python
 from suffice.statistics import Statistics
@@ -145,13 +145,13 @@ def _rows(data: Any, name: str) -> Data:
     return rows
 
 
-def _table(rows: Data, start: Any = None) -> Table:
+def _table(rows: Data, start: Any = None) -> MixtureRows:
     """The rows, equal ones merged where there are no real numbers; responsibilities are of the rows as they are."""
     numbers = any(isinstance(v, Real) for v in rows.schema.values())
-    return Table.of(rows, merge=not numbers and (start is None or isinstance(start, MixtureRun)))
+    return MixtureRows.of(rows, merge=not numbers and (start is None or isinstance(start, MixtureRun)))
 
 
-def _learned(table: Table, k: int, task: _MixtureTask) -> tuple[MixtureRun, bool]:
+def _learned(table: MixtureRows, k: int, task: _MixtureTask) -> tuple[MixtureRun, bool]:
     """The best mixture of k classes, and whether it was stopped before its end."""
     hidden = Finite(task.name, [str(c) for c in range(k)])
     made = table.mixture(hidden, task.covariance, task.prior, task.how)
@@ -180,7 +180,7 @@ class _Drawn(Climb):
         super().restore(packed)
 
 
-def _climbs(mixture: Mixture, task: _MixtureTask) -> tuple[list[Climb], bool]:
+def _climbs(mixture: MixtureProblem, task: _MixtureTask) -> tuple[list[Climb], bool]:
     """EM from every start, and whether it was stopped before the end."""
     k = mixture.hidden.n_states
     n = 1 if task.start is not None or k == 1 else task.starts  # one class has one optimum
@@ -201,23 +201,23 @@ def _climbs(mixture: Mixture, task: _MixtureTask) -> tuple[list[Climb], bool]:
     return [c for c in climbs if c.trace or c.stopped], stopped
 
 
-def _starts(mixture: Mixture, task: _MixtureTask, n: int) -> Iterator[Callable[[], ClassParameters]]:
+def _starts(mixture: MixtureProblem, task: _MixtureTask, n: int) -> Iterator[Callable[[], ClassParameters]]:
     if task.start is not None:
         yield partial(_start_at if isinstance(task.start, MixtureRun) else given_start, task.start, mixture)
         return
-    starts = Starts(mixture, task.seed)
+    starts = MixtureStarts(mixture, task.seed)
     for i, seed in enumerate(np.random.SeedSequence(task.seed).spawn(n)):
         yield partial(starts.draw, np.random.default_rng(seed), i % 2 == 0)
 
 
-def _start_at(run: MixtureRun, mixture: Mixture) -> ClassParameters:
+def _start_at(run: MixtureRun, mixture: MixtureProblem) -> ClassParameters:
     if run.k != mixture.hidden.n_states or dict(run._variables) != dict(mixture.variables):
         words = f"{run.k} classes and the columns {listed(run._variables)}"
         raise FitError(f"the run to start from has {words}; they must agree")
     return start_at(mixture, run.weights, run.columns, run.means, run.covariances, {**run.probs, **run.rates})
 
 
-def _all_collapsed(n: int, why: str, mixture: Mixture) -> FitError:
+def _all_collapsed(n: int, why: str, mixture: MixtureProblem) -> FitError:
     names = [name for part in mixture.parts for name in part.names]
     return FitError(
         f"all {n} starts of a mixture of {mixture.hidden.n_states} classes of {listed(names)} collapsed: {why}; "
@@ -232,7 +232,7 @@ def _order(parameters: ClassParameters) -> list[int]:
     return sorted(range(len(w)), key=lambda c: (-round(float(w[c]), 9), *(x for a in numbers for x in a[c].ravel().tolist())))
 
 
-def _run(climbs: list[Climb], mixture: Mixture, task: _MixtureTask) -> MixtureRun:
+def _run(climbs: list[Climb], mixture: MixtureProblem, task: _MixtureTask) -> MixtureRun:
     """The mixture, its classes in order: class → every column, and among columns that are normal together from each to those
     after it."""
     best, hidden = climbs[0], mixture.hidden
@@ -252,7 +252,8 @@ def _run(climbs: list[Climb], mixture: Mixture, task: _MixtureTask) -> MixtureRu
         hidden=[hidden.name],
     )
     ends = (c.trace[-1].objective if c.trace else -np.inf for c in climbs)
-    optima = [Optimum(end, len(c.trace), c.converged, in_python(c.stopped) or None) for end, c in zip(ends, climbs, strict=True)]
+    ended = zip(ends, climbs, strict=True)
+    optima = [StartResult(end, len(c.trace), c.converged, in_python(c.stopped) or None) for end, c in ended]
     facts = (tuple(optima), None, mixture.weight, hidden.name, parameters, sums.hard, dict(mixture.variables))
     return MixtureRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(c.trace) for c in climbs))
 

@@ -27,7 +27,7 @@ from suffice.incomplete.classes import (
 )
 from suffice.iteration import Run
 from suffice.models.networks import BayesNet
-from suffice.recipes.latent.choices import Choices, Optimum
+from suffice.recipes.latent.choices import Choices, StartResult
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count, Finite, Variable
 
@@ -46,7 +46,7 @@ class MixtureRun(OneTable, Run[BayesNet]):
            [0.25, 0.75]])
     """
 
-    optima: tuple[Optimum, ...]
+    optima: tuple[StartResult, ...]
     """The end of every start, the best first, those that collapsed last."""
     choices: Choices | None
     """The numbers of classes that were tried, if there were several."""

@@ -14,7 +14,7 @@ from suffice.display import html_table, text_table
 from suffice.errors import FitError, GraphError
 from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.text import Edge
-from suffice.iteration import Step
+from suffice.iteration import TraceStep
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.remedies import in_python
 from suffice.structure.constraints.rules import Parents, Rules
@@ -64,7 +64,7 @@ class Found(PicturedTable):
     those of regressions have their direction, for the other way they are another model."""
     score: float | None
     """The score of the graph; None when the method does not use one."""
-    trace: tuple[Step, ...]
+    trace: tuple[TraceStep, ...]
     """Each improvement: what, its gain, the score after it, the seconds since the start."""
     bound: float | None
     """No graph that keeps the constraints and the method's maximum of parents scores more; None when nothing is known."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.errors import SufficeError, listed, note
-from suffice.families.design import Layout, terms
+from suffice.families.design import ParameterLayout, terms
 from suffice.families.regressions.glm import MAX_PARAMETERS
 from suffice.families.regressions.regression_batches import Standardised
 from suffice.families.regressions.regression_suprema import BatchClimb, RegressionChild, Supremum, climbed, column_products
@@ -187,8 +187,8 @@ class RegressionScores(ScoreSource):
             self._told = True
         return -np.inf
 
-    def _layout(self, family: Family) -> Layout:
-        layout: Layout = self.regressions[family[0]].layout(self.variables[family[0]], self._n_columns(family))
+    def _layout(self, family: Family) -> ParameterLayout:
+        layout: ParameterLayout = self.regressions[family[0]].layout(self.variables[family[0]], self._n_columns(family))
         return layout
 
     def _variables(self, parents: Parents) -> list[Variable]:
