@@ -146,6 +146,12 @@ def test_steps_do_not_go_round_in_circles(seed: int, sizes: tuple[int, int, int,
     assert found.gap <= 1e-8 * found.value
 
 
+def test_the_best_step_is_kept_where_later_ones_are_rounding() -> None:
+    own, size = naive_rows(2267, 5, 3, 2, 3)
+    found = least_hinge(own, size, 1.0, 1e-3)
+    assert found.gap <= 1e-8 * found.value
+
+
 @given(problems(), st.sampled_from([(0.0, 1.0), (1.0, 1.0), (0.7, 0.2)]))
 def test_gradients_are_those_of_differences(problem: tuple[TargetRows, int], how: tuple[float, float]) -> None:
     own, size = problem

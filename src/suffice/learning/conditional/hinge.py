@@ -29,7 +29,8 @@ TOL = 1e-9
 """The gap, as a share of the objective, at the end."""
 ROUNDING = 1e-16
 """Where λ t is no larger than this, on average, the rest of the gap is rounding."""
-MAX_STEPS = 200
+MAX_STEPS, LAST_STEPS = 200, 10
+"""In all, and those without a smaller gap than before: the rest is rounding, too, which may grow."""
 MAX_WEIGHTS = 2**13
 """A step solves equations in so many weights at most."""
 DENSE, ROOM = 10, 2**22
@@ -77,13 +78,17 @@ def _least(rows: TargetRows, cost: float, c2: float) -> Hinge:
     total, size, K = rows.weight, rows.places.size, rows.places.shape[1]
     n, prices, c = rows.weights / total, rows.prices(cost), c2 / total
     lam, w, t = np.repeat(n[:, None] / K, K, axis=1), np.zeros(size), cost + 1.0 - prices
+    best = Hinge(w, np.inf, np.inf, 0)
     for step in count():
         v = _weights(rows, lam, n, size, c)
         value = rows.hinge(w, cost) / total + c * float(w @ w)
         gap = value - float((lam * prices).sum()) + c * float(v @ v)
         mean = float((lam * t).mean())
-        if gap <= TOL * max(value, 1e-3 * cost) or mean < ROUNDING or step == MAX_STEPS:
-            return Hinge(w, value * total, max(gap, 0.0) * total, step)
+        if gap * total < best.gap:
+            best = Hinge(w, value * total, max(gap, 0.0) * total, step)
+        ended = gap <= TOL * max(value, 1e-3 * cost) or step - best.steps == LAST_STEPS
+        if ended or mean < ROUNDING or step == MAX_STEPS:
+            return best
         ahead = _Step(rows, lam, t, c, 2.0 * c * (v - w))
         guess = ahead.towards(-lam * t)
         share = ahead.longest(guess, 1.0)
