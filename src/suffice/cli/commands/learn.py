@@ -256,6 +256,7 @@ def _learn_network(given: Options) -> None:
 def _learn_from_incomplete(given: Options) -> None:
     """Structural EM; what it found is written, and printed."""
     from suffice.cli import inputs
+    from suffice.cli.kinds.networks import with_information
     from suffice.families.priors.priors import suitable
     from suffice.formats import holds
     from suffice.recipes.learn import PRIOR
@@ -278,4 +279,5 @@ def _learn_from_incomplete(given: Options) -> None:
     given.places.tidy()
     with then_printed(found_in_words(run, None, told, strengths, as_json=given.as_json)):
         if given.out is not None:
-            inputs.written(run.model, given.out, f"searched for {time.perf_counter() - start:.2f} s")
+            model = with_information(run.model, given.out)
+            inputs.written(model, given.out, f"searched for {time.perf_counter() - start:.2f} s")
