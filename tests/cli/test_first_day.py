@@ -51,6 +51,10 @@ def test_from_a_file_to_an_interval_and_a_prediction(run: Any, visits: list[str]
     assert "age       Real" in out
     code, _, err = run("learn", "visits.csv", *HOW, "-o", "net.json")
     assert code == 0, err
+    assert "at random" in err
+    code, out, err = run("draw", "net.json", "-o", "net.svg")
+    assert code == 0, err
+    assert ">pressure<" in Path("net.svg").read_text()
     code, out, err = run("query", "net.json", "P(outcome | smoker=yes)", "--interval", "0.95")
     assert code == 0, err
     assert "95 % interval from 1,000 draws of normal parameters" in out

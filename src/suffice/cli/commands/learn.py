@@ -271,6 +271,8 @@ def _learn_from_incomplete(given: Options) -> None:
     prior = suitable(given.fitting, [*given.rows.schema.values(), *given.unseen], PRIOR)
     own = again | {"hidden": given.unseen, "starts": given.starts, "checkpoint": given.places.search}
     run = structural_em(given.rows, method=given.how, prior=prior, **own)
+    if any(given.rows.missing.values()):
+        say("note: gaps are taken to be at random, given what their row shows; `suffice missing` looks for signs against that")
     if not run.finished:
         say("note: structural EM was stopped before its end; this is the best network so far")
     told = [run.explain(e) for e in sorted({*run.cpdag.directed, *run.cpdag.undirected})] if given.explain else None
