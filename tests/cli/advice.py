@@ -60,12 +60,12 @@ def tables() -> dict[str, Any]:
         "zeros": zeros,
         "chain": chain,
         "unlike": {"a": ["u", "v"] * 9, "e": ["u", "w"] * 9},
-        "flags": sf.Features({"f": {"0": 0.0, "1": 1.0}}, over=[sf.Finite("a", ["0", "1"])]),
+        "flags": sf.undirected.Features({"f": {"0": 0.0, "1": 1.0}}, over=[sf.Finite("a", ["0", "1"])]),
         "restored": restored({name: gaps[name] for name in ("ill", "smoke")}),
         "uniform": sf.MarkovNet({"a": [0.0, 0.0]}, [sf.Finite("a", ["0", "1"])]),
         "start": sf.fit("h -> ill; h -> smoke; h -> c", {**rows, "h": pairs_of(n)}),
-        "tosses": sf.fit("n -> k", tossed, families={"k": sf.BinomialLogit(trials="n")}),
-        "gathered": sf.fit("x -> k", counted, families={"k": sf.PoissonLog()}),
+        "tosses": sf.fit("n -> k", tossed, families={"k": sf.regressions.BinomialLogit(trials="n")}),
+        "gathered": sf.fit("x -> k", counted, families={"k": sf.regressions.PoissonLog()}),
         "rows": rows,
         "counted": counted,
         "steps": steps,
@@ -309,7 +309,7 @@ em("a -> c; b -> d", pairs, shared=[("c", "d")], fixed=["c"], start=fit("a -> c;
 em("a -> c", pairs, fixed={"c": ["intercept"]}, start=fit("a -> c", pairs))
     em("a -> c", pairs, fixed={"c": True}, start=fit("a -> c", pairs))
 em("h -> ill; h -> smoke; h -> c", finite, hidden=[Finite("h", ["a", "b"])], max_iter=2)
-    em("h -> ill; h -> smoke; h -> c", finite, hidden=[Finite("h", ["a", "b"])], max_iter=9, accelerate=Squarem(), tol=1e9)
+    em("h -> ill; h -> smoke; h -> c", finite, hidden=[Finite("h", ["a", "b"])], max_iter=9, method=Squarem(), tol=1e9)
 em("h -> ill; h -> smoke; h -> c", finite, hidden=[Finite("h", ["a", "b"])], batches=4, fixed=["ill"], start=start)
     em("h -> ill; h -> smoke; h -> c", finite, hidden=[Finite("h", ["a", "b"])], batches=4, start=start)
 em("x", {"x": [1.0, 1.0, None, 1.0]})

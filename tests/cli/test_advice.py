@@ -5,12 +5,14 @@ What messages there are is read from the sources (`advice_sites`), so that a new
 
 from __future__ import annotations
 
+import inspect
 import re
 import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -54,7 +56,10 @@ def write_files() -> None:
 
 @cache
 def names() -> dict[str, Any]:
-    return {name: getattr(sf, name) for name in sf.__all__} | {"ef": sf.exponential, "np": __import__("numpy")} | tables()
+    """All that is public, in modules by topic, too, but for distributions, and the tables."""
+    modules = [getattr(sf, name) for name in dir(sf) if inspect.ismodule(getattr(sf, name)) and name != "exponential"]
+    found = {name: getattr(home, name) for home in (*modules, sf) for name in getattr(home, "__all__", vars(home))}
+    return found | {"ef": sf.exponential, "np": np} | tables()
 
 
 class Answer(NamedTuple):
