@@ -598,14 +598,12 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
     "is met by calls inside of the library, or by a wrong use of its parts, where another message comes first for users": (
         "families/hierarchical/hierarchical.py: … learns",
         "families/hierarchical/hierarchical.py: … pools",
-        "families/hierarchical/logistic_normal.py: LogisticNormal imagines",
-        "families/priors/known_variance.py: KnownVariance imagines",
         "families/regressions/linear_moments.py: … cannot be fitted",
         "families/regressions/responses.py: : declare it",
         "incomplete/chains/linear_states.py: … is of states",
         "learning/complete/project.py: … is real",
         "learning/chains/stationary_states.py: … is for tables",
-        "models/estimates/sharing.py: … has the state",
+        "models/parts/sharing.py: … has the state",
         "models/questions/question.py: leave",
     ),
     "advises in words, to leave out, to fill in or to give more, which no line does by itself": (
