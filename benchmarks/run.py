@@ -33,6 +33,7 @@ SCRIPTS = [
     "glm_search.py",
     "calibration.py",
     "em_intervals.py",
+    "forecasts.py",
     "sequences.py",
     "crf.py",
 ]

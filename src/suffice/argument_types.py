@@ -42,6 +42,9 @@ VariablesLike: TypeAlias = "Mapping[str, object] | Sequence[Variable]"
 HiddenLike: TypeAlias = "Finite | Real | Iterable[Finite | Real] | Mapping[str, Finite | Real | Sequence[str]]"
 """What `hidden=` takes: variables that no row shows, or their states by name."""
 
+SeedLike: TypeAlias = "int | Sequence[int]"
+"""What `seed=` of views takes: a number, or several that make one seed together."""
+
 WeightsLike: TypeAlias = "str | Sequence[float] | Iterable[float]"
 """What `weights=` takes: the name of a column, or a number for each row."""
 

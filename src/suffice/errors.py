@@ -136,7 +136,8 @@ def note(message: str) -> None:
         while frame is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] in ours:
             frame = frame.f_back
         if frame is not None:
-            registry, module = frame.f_globals.setdefault("__warningregistry__", {}), frame.f_globals.get("__name__")
+            registry = frame.f_globals.setdefault("__warningregistry__", {})
+            module = frame.f_globals.get("__name__") or "<text>"  # of a module without a name nothing would be told
             warnings.warn_explicit(told, SufficeNote, frame.f_code.co_filename, frame.f_lineno, module, registry)
             return
     warnings.warn(told, stacklevel=2)

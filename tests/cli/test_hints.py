@@ -156,7 +156,7 @@ PYTHON_ONLY = {
     *(f"recipes/latent/{n}.py" for n in ("factors", "hmm", "mixture")),
     *(f"learning/{n}.py" for n in ("gradient", "graph_score", "complete/lms", "complete/plates", "complete/project")),
     *(f"models/{n}.py" for n in ("bde", "undirected/features", "estimates/updated")),
-    "graphs/text.py", "structure/order_mcmc.py",
+    "graphs/text.py", "structure/order_mcmc.py", "pictures/svg.py",
 }  # fmt: skip
 """Rooms and files whose messages no command can meet, as none calls them so; `cli` speaks of options anyway."""
 

@@ -115,6 +115,12 @@ def test_the_front_page_is_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 120
 
 
+def test_notes_reach_text_that_is_run_without_a_module() -> None:
+    """Python itself drops warnings of a module without a name."""
+    with pytest.warns(sf.SufficeNote, match="taken for states"):
+        exec("scan({'a': [1, 2, 3] * 30}).schema", {"scan": sf.scan})
+
+
 def test_notes_come_from_the_users_line() -> None:
     with pytest.warns(sf.SufficeNote, match="whole numbers") as caught:
         sf.fit("x", {"x": [1, 2, 3, 3]})

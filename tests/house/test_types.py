@@ -132,3 +132,42 @@ def test_what_functions_refuse_a_type_checker_refuses(tmp_path: Path) -> None:
 def test_no_public_function_takes_or_returns_any() -> None:
     found = {name for name, f in public_functions() if "Any" in re.findall(r"\w+", str(f.__annotations__))}
     assert found == set(WITH_ANY)
+
+
+HELD = (
+    "BayesNet", "Chain", "Crf", "Data", "Dag", "GaussianMarkovNet", "Graph", "MarkovNet", "RBM", "Sequences", "Statistics",
+    "EmRun", "FactorsRun", "Found", "FoundGraph", "HmmRun", "MixtureRun", "RbmRun", "Run", "StructuralRun",
+)  # fmt: skip
+"""Classes whose values a user holds."""
+
+METHODS_WITH_ANY = {
+    "made, or called, by the library": {"of", "at", "__init__", "rows", "read", "hides_columns", "is_summed"},
+    "an axes or a path of matplotlib": {"plot"},
+    "options that are passed on to the questions of a network": {"query", "predict", "predict_proba", "impute"},
+    "arrays of any type": {"in_order"},
+}
+"""Methods that take an `Any`, by the reason. What they return may be one: a frame of the library that the rows came from."""
+
+
+def held(name: str) -> type:
+    """A class at the front door, or in a module by topic."""
+    homes = (suffice, *(module for module in (getattr(suffice, n) for n in dir(suffice)) if inspect.ismodule(module)))
+    return next(getattr(home, name) for home in homes if name in getattr(home, "__all__", ()))
+
+
+def public_methods(kind: type) -> Iterator[tuple[str, Callable[..., object]]]:
+    for member in dir(kind):
+        found = inspect.getattr_static(kind, member)
+        method = getattr(found, "__func__", found)
+        method = inspect.unwrap(method) if callable(method) else None
+        ours = inspect.isfunction(method) and method.__module__.startswith("suffice")
+        if ours and (not member.startswith("_") or member == "__init__"):
+            yield member, method
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_no_public_method_takes_any(name: str) -> None:
+    allowed = set().union(*METHODS_WITH_ANY.values())
+    for member, method in public_methods(held(name)):
+        taken = [a for a, kind in method.__annotations__.items() if a != "return" and "Any" in re.findall(r"\w+", str(kind))]
+        assert not taken or member in allowed, f"{name}.{member} takes Any as {taken}"

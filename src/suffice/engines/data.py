@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from suffice.errors import DataError, counted, listed, whole
 from suffice.remedies import in_python
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, NumbersStay
+
+if TYPE_CHECKING:
+    from suffice.argument_types import SeedLike, VariablesLike
 
 __all__ = ["Data", "Schema", "added"]
 
@@ -122,7 +125,7 @@ class Data:
 
     select = take
 
-    def with_variables(self, variables: Any, unknown: UnknownStates | None = None) -> Data:
+    def with_variables(self, variables: VariablesLike, unknown: UnknownStates | None = None) -> Data:
         """The same rows, some of their columns declared otherwise; `unknown`: what becomes of states that are not declared."""
         if isinstance(variables, Mapping) and self._are(variables):
             return self
@@ -199,7 +202,7 @@ class Data:
         self.engine.check([n for n in kept if n not in self.engine.keys])
         return self.engine.map(checked_function(step), self.columns, keep=kept, what=what)
 
-    def walk(self, step: Callable[[S, Block], S], state: S, *, seed: Any = None) -> S:
+    def walk(self, step: Callable[[S, Block], S], state: S, *, seed: SeedLike | None = None) -> S:
         """What a state becomes block by block, state ← step(state, block): for learners that take rows one after the other.
 
         The rows come in their order or, with a seed, in a random one, as far as an engine can mix them.
@@ -254,7 +257,7 @@ class Data:
         place = partial(_place, self.engine, rows.at)
         return Data(held(self.engine.variables(self.columns), [rows], place=place), self.columns)
 
-    def resample(self, seed: Any) -> Data:
+    def resample(self, seed: SeedLike) -> Data:
         """A view of a bootstrap sample: as many rows, drawn with replacement, block by block.
 
         Weights that are whole numbers count equal rows, which are drawn one by one; other weights stay with their rows.
@@ -266,7 +269,7 @@ class Data:
         view = BootstrapRows.of(self.sizes(), seed, weighted=self.weighted)
         return Data(Viewed(self.engine, view), self.columns)
 
-    def split(self, folds: int, seed: Any) -> Iterator[tuple[Data, Data]]:
+    def split(self, folds: int, seed: SeedLike) -> Iterator[tuple[Data, Data]]:
         """For each of some folds of the rows, chosen at random: views of the rows outside it and of the rows inside.
 
         >>> from suffice import scan

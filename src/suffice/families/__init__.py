@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from suffice.errors import FitError
-from suffice.remedies import declaration, as_regression
+from suffice.graphs.lagged import variable_and_lag
+from suffice.remedies import as_regression, declaration
 from suffice.families.categorical import TableNode
 from suffice.families.protocol.family import Family
 from suffice.families.conditional_gaussian import LinearGaussian
@@ -34,7 +35,7 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
         of_counts = f"the count {name!r} has the parent {number!r}, a number, which needs a Poisson regression"
         raise FitError(
             f"{of_states if finite else of_counts}: name it, {as_regression(name, 'Logistic' if finite else 'PoissonLog')}, "
-            f"turn the edge round, or cut the parent into intervals: {declaration(number, 'Bins(5)')}"
+            f"turn the edge round, or cut the parent into intervals: {declaration(variable_and_lag(number)[0], 'Bins(5)')}"
         )
     if isinstance(child, Count):
         return PoissonNode()

@@ -133,7 +133,8 @@ def _refuse_other(name: str, family: Any) -> None:
 
 def _say_order(child: Finite) -> None:
     """Words that are in the order of the alphabet may be so because nobody said another."""
-    if child.n_states > 2 and list(child.states) == sorted(child.states) and not all(_is_number(s) for s in child.states):
+    in_order = child.inferred and child.n_states > 2 and list(child.states) == sorted(child.states)
+    if in_order and not all(_is_number(s) for s in child.states):
         order = " < ".join(child.states)
         note(
             f"the states of {child.name!r} are taken in this order: {order}; "

@@ -14,9 +14,12 @@ from suffice.models.chains.chain_parts import ChainParts
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 
 if TYPE_CHECKING:
+    from suffice.argument_types import RowsLike
+    from suffice.engines.sequences.sequences import Sequences
     from suffice.models.chains.chain_answers import Decoded
     from suffice.models.chains.following import Following
     from suffice.models.networks import BayesNet
+    from suffice.statistics import Statistics
 
 
 class Chain(ChainParts, PicturedTable):
@@ -58,7 +61,7 @@ class Chain(ChainParts, PicturedTable):
         return settled(self)
 
     @one_blas_thread
-    def log_prob(self, sequences: Any) -> Array:
+    def log_prob(self, sequences: Sequences) -> Array:
         """ln p(what is seen) of each sequence, hidden and missing cells summed out; −inf of one that is impossible, which all
         other questions refuse."""
         from suffice.models.chains.chain_answers import log_prob
@@ -66,7 +69,7 @@ class Chain(ChainParts, PicturedTable):
         return log_prob(self, sequences)
 
     @one_blas_thread
-    def log_likelihood(self, sequences: Any = None) -> float:
+    def log_likelihood(self, sequences: Sequences | Statistics | None = None) -> float:
         """Σ ln p(sequence), each as often as its weight says; without sequences, of those the chain was fitted from."""
         from suffice.models.chains.chain_answers import log_likelihood
 
@@ -76,11 +79,11 @@ class Chain(ChainParts, PicturedTable):
             raise ModelError("this chain keeps no statistics of complete steps: give the sequences")
         return float(sum(cpd.log_likelihood_of_fit(self._statistics) for cpd in self._cpds.values()))
 
-    def bic(self, sequences: Any = None) -> float:
+    def bic(self, sequences: Sequences | Statistics | None = None) -> float:
         """log-likelihood − ½ k ln N, N the number of steps: higher is better."""
         return self.log_likelihood(sequences) - 0.5 * self.n_parameters * float(np.log(self._n_steps(sequences)))
 
-    def aic(self, sequences: Any = None) -> float:
+    def aic(self, sequences: Sequences | Statistics | None = None) -> float:
         """log-likelihood − k: higher is better."""
         return self.log_likelihood(sequences) - self.n_parameters
 
@@ -90,7 +93,7 @@ class Chain(ChainParts, PicturedTable):
         return float("nan") if self._statistics is None else self._statistics.weight
 
     @one_blas_thread
-    def filter(self, sequences: Any, *, interval: float | None = None) -> Any:
+    def filter(self, sequences: Sequences, *, interval: float | None = None) -> Any:
         """p(cell | what was seen up to its step) of each hidden or missing cell, a row for each row, in the kind of the input.
 
         Columns `state=calm` hold probabilities; of numbers there are the mean, `y`, the standard deviation, `y_sd`, and with
@@ -101,14 +104,14 @@ class Chain(ChainParts, PicturedTable):
         return posterior_frame(self, sequences, interval, smooth=False)
 
     @one_blas_thread
-    def smooth(self, sequences: Any, *, interval: float | None = None) -> Any:
+    def smooth(self, sequences: Sequences, *, interval: float | None = None) -> Any:
         """p(cell | all that is seen of its sequence) of each hidden or missing cell; as `filter` gives it."""
         from suffice.models.chains.chain_answers import posterior_frame
 
         return posterior_frame(self, sequences, interval, smooth=True)
 
     @one_blas_thread
-    def decode(self, sequences: Any, best: int = 1) -> Any:
+    def decode(self, sequences: Sequences, best: int = 1) -> Any:
         """The most probable states of a sequence's hidden and missing cells together, with ln p of them and of what is seen.
         Missing cells on which no others depend are no part of it: they are summed out.
 
@@ -120,14 +123,16 @@ class Chain(ChainParts, PicturedTable):
         return found[0] if best == 1 else found
 
     @one_blas_thread
-    def posterior_decode(self, sequences: Any) -> Any:
+    def posterior_decode(self, sequences: Sequences) -> Any:
         """The most probable state of each hidden or missing cell by itself, in the input's kind of frame."""
         from suffice.models.chains.chain_answers import posterior_decode
 
         return posterior_decode(self, sequences)
 
     @one_blas_thread
-    def forecast(self, sequences: Any, steps: int = 1, *, interval: float | None = None, given: Any = None, seed: int = 0) -> Any:
+    def forecast(
+        self, sequences: Sequences, steps: int = 1, *, interval: float | None = None, given: RowsLike | None = None, seed: int = 0
+    ) -> Any:
         """The next steps of each sequence: probabilities of states, means and deviations of numbers, a row for each step ahead.
 
         `given` has what is known of these steps, such as inputs: a column for each, as long as there are steps (the same for all
@@ -138,7 +143,7 @@ class Chain(ChainParts, PicturedTable):
         return forecast(self, sequences, steps, interval, given, seed)
 
     @one_blas_thread
-    def sample(self, n: int = 1, length: int | None = None, seed: int | None = None, *, given: Any = None) -> Any:
+    def sample(self, n: int = 1, length: int | None = None, seed: int | None = None, *, given: RowsLike | None = None) -> Any:
         """n sequences of so many steps, as an Arrow table with the columns `sequence` and `step`.
 
         With `given` sequences: n draws of their hidden and missing cells from p(cells | what is seen), as a list of frames.
@@ -148,14 +153,14 @@ class Chain(ChainParts, PicturedTable):
         return sample(self, n, length, seed) if given is None else sample_given(self, given, n, seed)
 
     @one_blas_thread
-    def impute(self, sequences: Any, *, draws: int | None = None, seed: int = 0) -> Any:
+    def impute(self, sequences: Sequences, *, draws: int | None = None, seed: int = 0) -> Any:
         """The rows with every missing cell filled: by the most probable state, the mean, or by `draws` of all cells together."""
         from suffice.models.chains.chain_sampling import impute
 
         return impute(self, sequences, draws, seed)
 
     @one_blas_thread
-    def update(self, more: Any, *, decay: float = 1.0) -> Self:
+    def update(self, more: Sequences | Statistics, *, decay: float = 1.0) -> Self:
         """The chain that all sequences together give, old and new, with the same prior; old ones keep `decay` of their weight."""
         from suffice.models.chains.chain_estimated import updated
 

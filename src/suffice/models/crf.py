@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,10 @@ from suffice.models.linear_chain.vocabulary import Vocabulary
 from suffice.models.linear_chain.wider_reading import AnswerSteps, answer_steps
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.rows.frames import checked_size, code_table, column, table
+
+if TYPE_CHECKING:
+    from suffice.argument_types import RowsLike
+    from suffice.engines.sequences.sequences import Sequences
 
 
 class Crf:
@@ -117,7 +121,7 @@ class Crf:
         return frame({"attribute": [what for what, _ in named], "label": [label for _, label in named], "weight": w[order]})
 
     @one_blas_thread
-    def predict(self, sequences: Any) -> Any:
+    def predict(self, sequences: Sequences | RowsLike) -> Any:
         """The most probable labels of each sequence as a whole: a column, of the kind of the input, in the order of its rows."""
         reading = LabelReading.of(self._model, sequences)
         reading.tell_unknown()
@@ -131,7 +135,7 @@ class Crf:
         return np.concatenate([part.labels[0] for part in parts])
 
     @one_blas_thread
-    def predict_proba(self, sequences: Any) -> Any:
+    def predict_proba(self, sequences: Sequences | RowsLike) -> Any:
         """p(label | all else) at each step: a frame with a column for each label, in the order of the rows."""
         reading = LabelReading.of(self._model, sequences)
         reading.tell_unknown()
@@ -140,7 +144,7 @@ class Crf:
         return table(reading.sequences.source, list(self.labels), reading.sequences.in_order(probs.T).T)
 
     @one_blas_thread
-    def pairs(self, sequences: Any) -> Array:
+    def pairs(self, sequences: Sequences | RowsLike) -> Array:
         """p(label before, label | all else) at each row (rows × labels × labels); NaN at the first step of a sequence."""
         reading = LabelReading.of(self._model, sequences)
         checked_size(reading.sequences.n_steps, len(self.labels) ** 2)
@@ -148,18 +152,18 @@ class Crf:
         return np.moveaxis(reading.sequences.in_order(np.moveaxis(probs, 0, -1)), -1, 0)
 
     @one_blas_thread
-    def log_prob(self, sequences: Any) -> Array:
+    def log_prob(self, sequences: Sequences | RowsLike) -> Array:
         """ln p(labels | all else) of each sequence; where labels are missing, of those that are there."""
         reading = LabelReading.of(self._model, sequences, labels=True)
         self._tell_strange(reading)
         return np.concatenate(list(reading.map(self._steps.log_prob(self._model, reading.tables), "finding probabilities")))
 
-    def log_likelihood(self, sequences: Any) -> float:
+    def log_likelihood(self, sequences: Sequences | RowsLike) -> float:
         """Σ ln p(labels | all else)."""
         return float(self.log_prob(sequences).sum())
 
     @one_blas_thread
-    def most_probable(self, sequences: Any, k: int = 5) -> tuple[Decoded, ...]:
+    def most_probable(self, sequences: Sequences | RowsLike, k: int = 5) -> tuple[Decoded, ...]:
         """The k most probable labellings of each sequence, the best first, each with its ln p(labels | all else)."""
         n = whole(k, "the number of labellings", 1)
         reading = LabelReading.of(self._model, sequences)
@@ -171,14 +175,14 @@ class Crf:
         return tuple(Decoded(code_table(source, one), logs[:, r]) for r, one in enumerate(own))
 
     @one_blas_thread
-    def sample(self, sequences: Any, seed: int = 0) -> Any:
+    def sample(self, sequences: Sequences | RowsLike, seed: int = 0) -> Any:
         """Labels drawn from p(labels | all else): a column, in the order of the rows."""
         reading = LabelReading.of(self._model, sequences)
         step = self._steps.draws(self._model, reading.tables, whole(seed, "a seed", 0))
         return self._column(reading, np.concatenate(list(reading.map(step, "drawing labels"))))
 
     @one_blas_thread
-    def evaluate(self, sequences: Any) -> Evaluation:
+    def evaluate(self, sequences: Sequences | RowsLike) -> Evaluation:
         """How many labels are found, with precision and recall of each, and F1 of entities if labels are BIO."""
         reading = LabelReading.of(self._model, sequences, labels=True)
         if not reading.sequences.missing[self.label] < reading.sequences.n_rows:
@@ -201,7 +205,7 @@ class Crf:
             note(f"the chain does not know the label{'s' if len(strange) > 1 else ''} {listed(strange)}: it never predicts it")
 
     @one_blas_thread
-    def explain(self, sequences: Any, row: int) -> LabelExplanation:
+    def explain(self, sequences: Sequences | RowsLike, row: int) -> LabelExplanation:
         """What each attribute and neighbour of a row, counted from 0, adds to the score of its label and of the next best."""
         reading = LabelReading.of(self._model, sequences)
         at = np.flatnonzero(reading.sequences.position == whole(row, "the row", 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,9 @@ from suffice.models.undirected.twin import Undirected
 from suffice.pictures import Picture
 from suffice.statistics import Moments, Request, Statistics
 from suffice.variables import Real
+
+if TYPE_CHECKING:
+    from suffice.argument_types import RowsLike
 
 
 class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
@@ -174,7 +177,7 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
         return BayesNet(parents, cpds, variables=list(self.variables.values()))
 
     @one_blas_thread
-    def log_likelihood(self, data: Any = None) -> float:
+    def log_likelihood(self, data: RowsLike | Statistics | None = None) -> float:
         """Σ ln p(row) over the data, from its moments alone; without data, over what the network was fitted from.
 
         Where cells are missing: Σ ln p(the cells of a row that are there).
@@ -191,7 +194,7 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
     def _log_det(self) -> float:
         return float(np.linalg.slogdet(self._precision)[1])
 
-    def summary(self, data: Any = None) -> Statistics:
+    def summary(self, data: RowsLike | Statistics | None = None) -> Statistics:
         """The moments of data, which is all that this network needs of it."""
         if data is None:
             if self._statistics is None:
@@ -203,12 +206,12 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
         """Data read with the variables of this network."""
         return real_rows(self.names, data)
 
-    def bic(self, data: Any = None) -> float:
+    def bic(self, data: RowsLike | Statistics | None = None) -> float:
         """log-likelihood − ½ k ln N: higher is better."""
         seen = self.summary(data)
         return self.log_likelihood(seen) - 0.5 * self.n_parameters * float(np.log(seen.weight))
 
-    def aic(self, data: Any = None) -> float:
+    def aic(self, data: RowsLike | Statistics | None = None) -> float:
         """log-likelihood − k: higher is better."""
         return self.log_likelihood(data) - self.n_parameters
 

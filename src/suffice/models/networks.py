@@ -27,8 +27,10 @@ from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from suffice.argument_types import RowsLike
     from suffice.models.questions.evidence import Given
     from suffice.models.undirected.goodness_of_fit import GoodnessOfFit
+    from suffice.statistics import Statistics
 
 
 class BayesNet(RowAnswering, PicturedTable):
@@ -87,7 +89,7 @@ class BayesNet(RowAnswering, PicturedTable):
         return belief_picture(self, given, do, interval, focus=focus, steps=steps)
 
     @one_blas_thread
-    def update(self, more: Any, *, decay: float = 1.0) -> Self:
+    def update(self, more: RowsLike | Statistics, *, decay: float = 1.0) -> Self:
         """The network that all rows together give, old and new, with the same prior.
 
         With a `decay` below 1 the old rows weigh only so much of what they did, so that a network follows data that drift: 0.99
@@ -150,7 +152,7 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
 
         return self.by_term(standard_errors(self))
 
-    def log_prob(self, rows: Any) -> Array:
+    def log_prob(self, rows: RowsLike) -> Array:
         """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there).
 
         >>> from suffice import Finite
@@ -166,13 +168,13 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
             return super().log_prob(rows)
         return np.concatenate(list(known.map(CompleteRows(self._factors, self.log_normaliser))))
 
-    def log_prob_of(self, given: Any) -> float:
+    def log_prob_of(self, given: Given) -> float:
         """ln p(given); −inf for what cannot be."""
         if isinstance(given, Mapping) and set(given) == set(self._variables) and all(isinstance(s, str) for s in given.values()):
             return float(self.log_prob({n: [s] for n, s in given.items()})[0])
         return super().log_prob_of(given)
 
-    def log_likelihood(self, data: Any = None) -> float:
+    def log_likelihood(self, data: RowsLike | Statistics | None = None) -> float:
         """Σ ln p(row) over the data, from the tables of the factors alone; without data, over what the network was fitted from.
 
         Where cells are missing: Σ ln p(the cells of a row that are there).
@@ -231,11 +233,11 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
             answer: Any = near.directed.query(targets, rest, **how)
             return replace(answer, given=dict(given))
 
-    def predict_proba(self, rows: Any, target: str, **how: Any) -> Any:
+    def predict_proba(self, rows: RowsLike, target: str, **how: Any) -> Any:
         """p(target | the other cells of a row), for each row; where the tree is too large, of rows that show all neighbours."""
         return self._answering(rows, target).predict_proba(rows, target, **how)
 
-    def predict(self, rows: Any, target: str, **how: Any) -> Any:
+    def predict(self, rows: RowsLike, target: str, **how: Any) -> Any:
         """The most probable state of the target in each row given its other cells, as one column; as `predict_proba`."""
         return self._answering(rows, target).predict(rows, target, **how)
 
@@ -266,11 +268,11 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
 
             return gibbs_rows(self, n, seed)
 
-    def bic(self, data: Any = None) -> float:
+    def bic(self, data: RowsLike | Statistics | None = None) -> float:
         """log-likelihood − ½ k ln N: higher is better."""
         seen = self.summary(data)
         return self.log_likelihood(seen) - 0.5 * self.n_parameters * float(np.log(seen.weight))
 
-    def aic(self, data: Any = None) -> float:
+    def aic(self, data: RowsLike | Statistics | None = None) -> float:
         """log-likelihood − k: higher is better."""
         return self.log_likelihood(data) - self.n_parameters

@@ -32,6 +32,8 @@ from suffice.variables import Finite, Variable, by_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from suffice.argument_types import RowsLike
+
 
 class RBM(Tabular):
     """A restricted Boltzmann machine. `rbm` learns one from data; this makes one from numbers.
@@ -140,7 +142,7 @@ class RBM(Tabular):
         return self._fit_info
 
     @one_blas_thread
-    def free_energy(self, rows: Any) -> Array:
+    def free_energy(self, rows: RowsLike) -> Array:
         """F(v) = −ln Σ_h e^{−E(v, h)} of each row: p(v) = e^{−F(v)} / Z in the scale of the units.
 
         >>> machine = RBM([Finite("x", ["no", "yes"])], [[0.0]], [1.0], [0.0])
@@ -150,7 +152,7 @@ class RBM(Tabular):
         return self._answered(rows, self._machine.free_energy, ())
 
     @one_blas_thread
-    def transform(self, rows: Any) -> Any:
+    def transform(self, rows: RowsLike) -> Any:
         """p(hⱼ = 1 | row) of each row: a column for each hidden unit, in the kind of frame that came in.
 
         >>> machine = RBM([Finite("x", ["no", "yes"])], [[2.0]], [0.0], [-1.0])
@@ -160,7 +162,7 @@ class RBM(Tabular):
         return table(rows, self.hidden_units, self._answered(rows, self._hidden_means, (len(self.hidden_biases),)))
 
     @one_blas_thread
-    def reconstruct(self, rows: Any) -> Any:
+    def reconstruct(self, rows: RowsLike) -> Any:
         """What the hidden units, at their means given a row, expect of it: a column for each visible unit, probabilities of
         states and the means of numbers.
 
@@ -211,7 +213,7 @@ class RBM(Tabular):
     def _log_partition(self) -> float:
         return self._machine.log_partition()
 
-    def log_prob(self, rows: Any, *, method: AIS | None = None, seed: int = 0) -> Array:
+    def log_prob(self, rows: RowsLike, *, method: AIS | None = None, seed: int = 0) -> Array:
         """ln p(row) of each row, hidden units summed out, a density where there are real columns; ln Z as `log_normaliser` has
         it.
 
@@ -223,7 +225,7 @@ class RBM(Tabular):
         return -self.free_energy(rows) - shift
 
     @one_blas_thread
-    def log_likelihood(self, data: Any, *, method: AIS | None = None, seed: int = 0) -> float:
+    def log_likelihood(self, data: RowsLike, *, method: AIS | None = None, seed: int = 0) -> float:
         """Σ ln p(row) over the data, each row as often as its weight says; ln Z as `log_normaliser` has it.
 
         >>> machine = RBM([Finite("x", ["no", "yes"])], [[0.0]], [1.0], [0.0])

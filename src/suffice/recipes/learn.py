@@ -195,7 +195,9 @@ def _from_incomplete(
             "with missing cells learn takes posterior means; call structural_em, then em(run.dag, data, estimate=Mode())"
         )
     run = structural_em(rows, score, method, suitable(prior, known, PRIOR), hidden=hidden, **asked)
-    note(f"there are missing cells or hidden variables: {run.model.fit_info}")
+    gaps = "; gaps are taken to be at random: missingness(data) looks for signs against that"
+    told = gaps if any(rows.missing.values()) else ""
+    note(f"there are missing cells or hidden variables: {run.model.fit_info}{told}")
     return run.model
 
 

@@ -116,7 +116,7 @@ class Statistics:
         if self._suppression is not None:
             raise StatisticsError(f"{what} needs all cells, and of these statistics {self._suppression.in_words()}")
 
-    def recoded(self, by: Mapping[str, Any]) -> Statistics:
+    def recoded(self, by: Mapping[str, Finite]) -> Statistics:
         """The same over variables with other (more, or reordered) states."""
         return Statistics([entry.recoded(by) for entry in self], self._weight, self._variables.values(), self._suppression)
 

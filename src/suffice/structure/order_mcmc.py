@@ -179,7 +179,7 @@ def order_mcmc(
     return posterior
 
 
-PER_MOVE, PER_SET = 9e-7, 4.4e-10
+PER_MOVE, PER_SET = 7e-7, 4.4e-10
 """Seconds a move of a chain, and for each parent set that a variable may have."""
 
 

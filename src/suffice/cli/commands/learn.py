@@ -256,6 +256,7 @@ def _learn_network(given: Options) -> None:
 def _learn_from_incomplete(given: Options) -> None:
     """Structural EM; what it found is written, and printed."""
     from suffice.cli import inputs
+    from suffice.cli.kinds.networks import with_information
     from suffice.families.priors.priors import suitable
     from suffice.formats import holds
     from suffice.recipes.learn import PRIOR
@@ -270,6 +271,8 @@ def _learn_from_incomplete(given: Options) -> None:
     prior = suitable(given.fitting, [*given.rows.schema.values(), *given.unseen], PRIOR)
     own = again | {"hidden": given.unseen, "starts": given.starts, "checkpoint": given.places.search}
     run = structural_em(given.rows, method=given.how, prior=prior, **own)
+    if any(given.rows.missing.values()):
+        say("note: gaps are taken to be at random, given what their row shows; `suffice missing` looks for signs against that")
     if not run.finished:
         say("note: structural EM was stopped before its end; this is the best network so far")
     told = [run.explain(e) for e in sorted({*run.cpdag.directed, *run.cpdag.undirected})] if given.explain else None
@@ -278,4 +281,5 @@ def _learn_from_incomplete(given: Options) -> None:
     given.places.tidy()
     with then_printed(found_in_words(run, None, told, strengths, as_json=given.as_json)):
         if given.out is not None:
-            inputs.written(run.model, given.out, f"searched for {time.perf_counter() - start:.2f} s")
+            model = with_information(run.model, given.out)
+            inputs.written(model, given.out, f"searched for {time.perf_counter() - start:.2f} s")

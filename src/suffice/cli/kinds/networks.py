@@ -48,7 +48,7 @@ def fit_rows(given: Options) -> Any:
         rows = _saved(dag, rows, asked, given.statistics)
     model = fit_network(plate, rows, **asked, **climbing)
     _tell_unheard(model, asked, climbing)
-    return _with_information(model, given)
+    return with_information(model, given.out, given.information)
 
 
 def _known_rows(given: Options, dag: Any) -> Any:
@@ -116,14 +116,14 @@ def _needs_em(asked: dict[str, Any]) -> bool:
     return bool(asked["hidden"] or asked["missing_depends_on"] or "fixed" in asked)
 
 
-def _with_information(model: Any, given: Options) -> Any:
+def with_information(model: Any, out: str, asked: bool | None = None) -> Any:
     """The model with what its file is to have; where it cannot be found and nobody asked for it, that is noted."""
-    kept = model.incomplete and Path(given.out).suffix.lower() == ".json"
-    if kept and (given.information or (given.information is None and model.n_parameters <= FEW)):
+    kept = model.incomplete and Path(out).suffix.lower() == ".json"
+    if kept and (asked or (asked is None and model.n_parameters <= FEW)):
         try:
             model.parameter_covariance  # noqa: B018 - it is kept once it was found
         except SufficeError as error:
-            if given.information:
+            if asked:
                 raise
             say(f"note: the file has no intervals of answers: {error.in_options()}")
     return model

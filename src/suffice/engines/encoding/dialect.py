@@ -95,24 +95,29 @@ class TextPath(str):
 
 
 def recognised(head: bytes, usual: str) -> str:
-    """What separates columns in the first lines of a file: the usual mark, unless every line has as many columns by another.
+    """What separates columns in the first lines of a file: the usual mark, unless every line has as many columns by another; if
+    none does that, the one by which the header and most of the lines have as many, so that the others are refused by number.
 
     >>> recognised(b"age;smoke\\n17,5;no\\n18,5;yes\\n", ","), recognised(b"age\\n17\\n", ",")
     (';', ',')
+    >>> recognised(b"age;smoke\\n17,5;no\\n18,5;yes;1\\n19,5;no\\n", ",")
+    ';'
     """
     text = head.decode("utf-8", "replace").removeprefix("\ufeff")
     if len(head) >= FIRST:  # the last line is cut off
         text = text[: text.rfind("\n") + 1]
-    return next((mark for mark in (usual, *MARKS) if _parts(text, mark)), usual)
+    shares = {mark: _alike(text, mark) for mark in (usual, *MARKS)}
+    best = max(shares, key=lambda mark: shares[mark])
+    return best if shares[best] > 0.5 else usual
 
 
-def _parts(text: str, mark: str) -> bool:
-    """Whether a mark parts every line into the same number of columns, more than one."""
+def _alike(text: str, mark: str) -> float:
+    """The share of lines that a mark parts into as many columns as the first line, more than one."""
     try:
-        widths = {len(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True) if row}
+        widths = [len(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True) if row]
     except csv.Error:
-        return False
-    return len(widths) == 1 and widths != {1} and text.strip().count("\n") > 0
+        return 0.0
+    return widths[1:].count(widths[0]) / (len(widths) - 1) if len(widths) > 1 and widths[0] > 1 else 0.0
 
 
 class Recoded(io.RawIOBase):

@@ -143,13 +143,13 @@ def _of_states(states: Sequence[str], found: CellsFound, options: Options, n_row
     if (found.dates and len(states) > FEW) or dates(states):
         yield Doubt(DATES, f"dates, {len(states):,} of them: an identifier?")
     elif commas(states):
-        yield Doubt(COMMAS, "numbers with decimal commas?")
+        yield Doubt(COMMAS if found.guessed else COMMAS_IN_TEXT, "numbers with decimal commas?")
     elif words := words_among_numbers(states):
         rest = set(states).difference(words)
         if options.integers is Finite and all(map(is_integer_text, rest)):  # what is left may be states all the same
             yield from _of_marks(states)
         else:
-            yield Doubt(WORDS, f"numbers but for {listed(words)}", words)
+            yield Doubt(WORDS if found.guessed else WORDS_IN_TEXT, f"numbers but for {listed(words)}", words)
     elif len(states) > max(FEW, 0.9 * n_rows):
         yield Doubt(NAMES, "nearly as many states as rows: an identifier?")
     else:
@@ -214,9 +214,22 @@ def _about_commas(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     return f"{listed(names)}: {said}; if they are, say so: {DECIMAL_COMMA}"
 
 
+def _about_commas_in_text(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
+    said = "text that looks like numbers with decimal commas, and so taken for states"
+    return f"{listed(names)}: {said}; if they are numbers, make the columns such before"
+
+
 def _about_words(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     found, remedy = _as_missing(doubts)
     return f"{listed(names)}: numbers but for {found}, and so taken for states; if that means a missing cell, say so: {remedy}"
+
+
+def _about_words_in_text(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
+    found, remedy = _as_missing(doubts)
+    return (
+        f"{listed(names)}: numbers but for {found}, as text, and so taken for states; if that means a missing cell, and the "
+        f"others are numbers, say both: {remedy} and {declaration(names[0], 'Real')}"
+    )
 
 
 def _about_marks(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
@@ -246,6 +259,8 @@ def _as_missing(doubts: Sequence[Doubt]) -> tuple[str, Remedy]:
 CODED, FEW_NUMBERS = Cause(_about_coded), Cause(_about_few)
 RUNNING, NAMES, DATES = (Cause(about, identifies=True) for about in (_about_running, _about_names, _about_dates))
 COMMAS, WORDS, MARKED, BLANKS = map(Cause, (_about_commas, _about_words, _about_marks, _about_blanks))
+COMMAS_IN_TEXT, WORDS_IN_TEXT = map(Cause, (_about_commas_in_text, _about_words_in_text))
+"""Of columns that are text by their type: no decimal mark or missing word makes them numbers, but a declaration does."""
 
 
 def _sentence(about: Mapping[str, Doubt], names: Sequence[str]) -> str:

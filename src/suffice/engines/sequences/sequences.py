@@ -28,7 +28,7 @@ from suffice.remedies import argument
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike, VariablesLike, WeightsLike
+    from suffice.argument_types import RowsLike, SeedLike, VariablesLike, WeightsLike
 
 __all__ = ["Missing", "Refuse", "Sequences", "sequences"]
 
@@ -209,7 +209,7 @@ class Sequences:
         """The same sequences with only these columns."""
         return replace(self, data=self.data.select(names))
 
-    def with_variables(self, variables: Any) -> Sequences:
+    def with_variables(self, variables: VariablesLike) -> Sequences:
         """The same sequences, some of their columns declared otherwise."""
         return replace(self, data=self.data.with_variables(variables))
 
@@ -243,7 +243,7 @@ class Sequences:
         engine = Lagged(self.data.engine, checked, start, end)
         return Data(engine, engine.names)
 
-    def resample(self, seed: Any) -> Sequences:
+    def resample(self, seed: SeedLike) -> Sequences:
         """A bootstrap sample of whole sequences: as many, drawn with replacement. Those drawn twice weigh twice.
 
         >>> s = sequences({"id": [1, 2, 3], "x": [0.5, 1.5, 2.5]}, by="id")
@@ -253,7 +253,7 @@ class Sequences:
         rng = np.random.default_rng(seed_of(seed))
         return self._picked(rng.multinomial(self.n_sequences, np.full(self.n_sequences, 1 / self.n_sequences)))
 
-    def split(self, folds: int, seed: Any) -> Iterator[tuple[Sequences, Sequences]]:
+    def split(self, folds: int, seed: SeedLike) -> Iterator[tuple[Sequences, Sequences]]:
         """For each of some folds of the sequences, chosen at random: those outside it and those inside.
 
         >>> s = sequences({"id": [1, 2, 3], "x": [0.5, 1.5, 2.5]}, by="id")

@@ -24,7 +24,7 @@ from suffice.errors import FitError, StatisticsError, SufficeError
 from suffice.families.chosen.exponential_cpd import ExponentialCpd, MemberCpd
 from suffice.families.chosen.node_kinds import NodeKind, ParameterBelief, kind_of
 from suffice.families.protocol.family import Array, Estimate, Mode, split
-from suffice.remedies import BY_MEAN, CONJUGATE, as_family
+from suffice.remedies import BY_MEAN, CONJUGATE, as_family, of_python
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, n_configurations, sizes
 from suffice.statistics.derived import RowFormula
@@ -208,9 +208,10 @@ class ExponentialNode:
             self.distribution.from_mean(mean)
         except SufficeError:
             where = f" at {described(key, finite)}" if finite else ""
+            alone = f"leave it out{of_python(', or imagine others beside them: prior=Conjugate(1, mean=...)')}"
             raise FitError(
-                f"{child.name!r}{where} cannot be fitted as {self!r} by maximum likelihood: its values do not vary, or are all "
-                f"at the edge of what is possible; use a prior such as {CONJUGATE}, or fewer parents"
+                f"{child.name!r}{where} cannot be fitted as {self!r}: its values do not vary, or are all at the edge of what is "
+                f"possible; {f'use a prior such as {CONJUGATE}, or fewer parents' if finite else alone}"
             ) from None
 
     def _modes(self, child: Variable, finite: Sequence[Finite], keys: Ints, count: Array, total: Array) -> Array:

@@ -132,7 +132,7 @@ class LinearSpace:
                 raise FitError(
                     f"{listed(dict.fromkeys(variable_and_lag(n)[0] for n in about))} is unknown and bears on other steps, and "
                     f"{term.name!r} is not Gaussian in it but {type(term.node.family).__name__}: such numbers cannot be summed "
-                    f"out exactly; fill its cells in, or cut it {INTO_BINS}"
+                    f"out exactly; fill its cells in, cut it {INTO_BINS}, or, if only {STATIONARY} asks for it, use {FREE}"
                 )
         for phase, terms in zip(self.phases, self.terms, strict=True):
             anywhere = {phase.keys[n] for n in self.unknown} & self.diffuse

@@ -59,7 +59,8 @@ def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families
     (Dag('sick -> cough; cough -> sick_missing'), Finite('sick_missing', ['no', 'yes']))
     """
     if not isinstance(dag, (BayesNet, Dag, str)) and not isinstance(dag, (Mapping, list, tuple)):
-        raise FitError(f"{argument('missing_depends_on')} is for a graph or a network, not for a {type(dag).__name__}")
+        what = type(dag).__name__
+        raise FitError(f"{argument('missing_depends_on')} is for a directed graph or a Bayesian network, not for a {what}")
     graph, known = (dag.dag, dict(dag.variables)) if isinstance(dag, BayesNet) else (Dag(dag), {})
     rows = scan(data)
     rows = rows.with_variables({n: v for n, v in known.items() if n in rows.columns}) if known else rows

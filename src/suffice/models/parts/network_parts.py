@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, TypeVar
 
 from suffice.display import Rows, and_more
 from suffice.engines.scan import scan
@@ -26,6 +26,7 @@ from suffice.statistics import Statistics
 from suffice.variables import Declaration, Finite, Variable
 
 if TYPE_CHECKING:
+    from suffice.argument_types import RowsLike
     from suffice.models.parts.compiled import Compiled
 
 
@@ -170,7 +171,7 @@ class NetworkParts(NodeDistributions):
         """Whether there are statistics instead of rows."""
         return data is None or isinstance(data, Statistics)
 
-    def hides_columns(self, rows: Any) -> bool:
+    def hides_columns(self, rows: Any) -> TypeGuard[RowsLike]:
         """Whether all columns are there but some that no row showed when the network was fitted, either."""
         if not self._hidden or self.is_summed(rows):
             return False
@@ -185,7 +186,7 @@ class NetworkParts(NodeDistributions):
                 raise DataError(f"the data has no column {name!r}, which the network names{nearest(name, opened.columns)}")
         return opened.with_variables(variables).select(list(self._cpds))
 
-    def summary(self, data: Any = None) -> Statistics:
+    def summary(self, data: RowsLike | Statistics | None = None) -> Statistics:
         """The statistics of data that this network's questions need, over its own variables."""
         if data is None:
             if self._statistics is None:

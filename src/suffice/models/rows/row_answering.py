@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
     from suffice.argument_types import ColumnOfAnswers, RowsLike
     from suffice.inference.sampling.sampling import LikelihoodWeighting
+    from suffice.statistics import Statistics
 
 
 class RowAnswering(Answering):
     """A network that answers for rows; each method loads what it asks."""
 
-    def log_prob(self, rows: Any, *, unknown: Refuse | Missing = REFUSE) -> Array:
+    def log_prob(self, rows: RowsLike, *, unknown: Refuse | Missing = REFUSE) -> Array:
         """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there).
 
         A state that the network does not know is refused, or, by `unknown=Missing()`, taken for a missing cell, and noted.
@@ -37,7 +38,7 @@ class RowAnswering(Answering):
 
         return log_prob(self, rows, unknown)
 
-    def log_likelihood(self, data: Any = None) -> float:
+    def log_likelihood(self, data: RowsLike | Statistics | None = None) -> float:
         """Σ ln p(row) over the data, from its statistics alone; without data, over what the network was fitted from.
 
         Where cells are missing: Σ ln p(the cells of a row that are there), each row by inference.
@@ -46,17 +47,17 @@ class RowAnswering(Answering):
 
         return log_likelihood(self, data)
 
-    def bic(self, data: Any = None) -> float:
+    def bic(self, data: RowsLike | Statistics | None = None) -> float:
         """log-likelihood − ½ k ln N: higher is better."""
         rows: Any = scan(data) if self.hides_columns(data) else self.summary(data) if self.is_summed(data) else self.rows(data)
         of = None if data is None else rows
         return self.log_likelihood(of) - 0.5 * self.n_parameters * float(np.log(rows.weight))
 
-    def aic(self, data: Any = None) -> float:
+    def aic(self, data: RowsLike | Statistics | None = None) -> float:
         """log-likelihood − k: higher is better."""
         return self.log_likelihood(data) - self.n_parameters
 
-    def cross_entropy(self, data: Any = None) -> float:
+    def cross_entropy(self, data: RowsLike | Statistics | None = None) -> float:
         """−(1/N) Σ ln p(row): nats per row that the data costs under this network."""
         if self.hides_columns(data):
             rows: Any = scan(data)
@@ -80,7 +81,7 @@ class RowAnswering(Answering):
     @one_blas_thread
     def predict_proba(
         self,
-        rows: Any,
+        rows: RowsLike,
         target: str,
         *,
         method: LikelihoodWeighting | None = None,
@@ -133,7 +134,7 @@ class RowAnswering(Answering):
     @one_blas_thread
     def predict(
         self,
-        rows: Any,
+        rows: RowsLike,
         target: str,
         *,
         method: LikelihoodWeighting | None = None,
@@ -155,7 +156,7 @@ class RowAnswering(Answering):
     @one_blas_thread
     def impute(
         self,
-        rows: Any,
+        rows: RowsLike,
         *,
         joint: bool = False,
         draws: int | None = None,

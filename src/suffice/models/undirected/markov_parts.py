@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from math import prod
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from suffice.models.undirected.terms import Terms
 from suffice.remedies import BDEU, BY_BIC
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, by_name
+
+if TYPE_CHECKING:
+    from suffice.argument_types import RowsLike
 
 
 class MarkovParts(Provenance, Tabular):
@@ -216,7 +219,7 @@ class MarkovParts(Provenance, Tabular):
             )
         return self._log_evidence
 
-    def summary(self, data: Any = None) -> Statistics:
+    def summary(self, data: RowsLike | Statistics | None = None) -> Statistics:
         """The statistics of data that this network's factors need."""
         if data is None:
             if self._statistics is None:

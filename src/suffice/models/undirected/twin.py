@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from suffice.argument_types import RowsLike
     from suffice.inference.finite.junction_tree import JunctionTree
     from suffice.models.questions.answers import Marginals, MostProbable
     from suffice.models.questions.evidence import Given
@@ -113,19 +114,19 @@ class Undirected(PicturedTable, Generic[Twin]):
         """The most probable states of all that is not observed, or of the targets with the rest summed out."""
         return self.directed.most_probable(given, targets)
 
-    def predict_proba(self, rows: Any, target: str, **how: Any) -> Any:
+    def predict_proba(self, rows: RowsLike, target: str, **how: Any) -> Any:
         """p(target | the other cells of a row), for each row, as `BayesNet.predict_proba`."""
         return self.directed.predict_proba(rows, target, **how)
 
-    def predict(self, rows: Any, target: str, **how: Any) -> Any:
+    def predict(self, rows: RowsLike, target: str, **how: Any) -> Any:
         """The most probable state of the target in each row given its other cells (a real target: its mean), as one column."""
         return self.directed.predict(rows, target, **how)
 
-    def impute(self, rows: Any, **how: Any) -> Any:
+    def impute(self, rows: RowsLike, **how: Any) -> Any:
         """The rows with each missing cell filled, as `BayesNet.impute`."""
         return self.directed.impute(rows, **how)
 
-    def log_prob(self, rows: Any) -> Array:
+    def log_prob(self, rows: RowsLike) -> Array:
         """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there)."""
         return self.directed.log_prob(rows)
 

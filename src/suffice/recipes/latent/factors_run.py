@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from suffice.display import OneTable
 from suffice.iteration import Run
 from suffice.models.networks import BayesNet
 from suffice.recipes.latent.choices import Choices, StartResult
+
+if TYPE_CHECKING:
+    from suffice.argument_types import RowsLike
 
 Array = npt.NDArray[np.float64]
 
@@ -101,11 +104,11 @@ class FactorsRun(OneTable, Run[BayesNet]):
         return float("nan")
 
     @one_blas_thread
-    def scores(self, rows: Any) -> Array:
+    def scores(self, rows: RowsLike) -> Array:
         """E[factors | row] of each row, new rows or old: row × factor. Missing cells are summed out."""
         return np.stack([np.asarray(self.model.predict(rows, name), np.float64) for name in self.names], axis=1)
 
-    def log_prob(self, rows: Any) -> Array:
+    def log_prob(self, rows: RowsLike) -> Array:
         """ln p(row) of each row, factors and missing cells summed out."""
         return self.model.log_prob(rows)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from suffice.models.networks import BayesNet
 from suffice.recipes.latent.choices import Choices, StartResult
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count, Finite, Variable
+
+if TYPE_CHECKING:
+    from suffice.argument_types import RowsLike
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,7 +140,7 @@ class MixtureRun(OneTable, Run[BayesNet]):
         return answer._plot_parts(drawn, classes, self.weights.tolist())
 
     @one_blas_thread
-    def responsibilities(self, rows: Any) -> Array:
+    def responsibilities(self, rows: RowsLike) -> Array:
         """p(class | row) of each row, new rows or old: row × class. Missing cells are summed out."""
         data = self._read(rows)
         try:
@@ -148,11 +151,11 @@ class MixtureRun(OneTable, Run[BayesNet]):
     predict_proba = responsibilities
 
     @one_blas_thread
-    def log_prob(self, rows: Any) -> Array:
+    def log_prob(self, rows: RowsLike) -> Array:
         """ln p(row) of each row, the class and missing cells summed out; −inf where a row is impossible."""
         return np.concatenate([np.zeros(0), *(log_p for _, log_p in self._read(rows).map(self._posterior()))])
 
-    def predict(self, rows: Any) -> npt.NDArray[np.int64]:
+    def predict(self, rows: RowsLike) -> npt.NDArray[np.int64]:
         """The number of the most probable class of each row, from 0."""
         return np.asarray(self.responsibilities(rows).argmax(axis=1), dtype=np.int64)
 

@@ -41,12 +41,12 @@ BIT_CELLS = 256
 """Cells, the last state of each variable left out, up to which a table is counted by bitmaps."""
 CELLS_A_SCAN = 2**26
 """Cells that are counted in one scan."""
-START = 0.01
+START = 0.005
 """Seconds before the first row is counted."""
 PER_CELL = 3e-9
 """Seconds to encode a row's cell as bits, once."""
-PER_ORDER = 1.2e-7
-"""Seconds for each round of a chain of orders and each pair of variables."""
+PER_ORDER = 6e-8
+"""Seconds for each round of a chain of orders and each pair of variables; chains that gain no more end before."""
 TRANSITIONS = 5e-9
 """Seconds for each (set, member) of exact search by dynamic programming."""
 
@@ -228,7 +228,8 @@ def enumerated(problem: Problem, rules: Rules, method: Any) -> Work:
 def _orders(problem: Problem, rules: Rules, method: Any) -> Work:
     """All parent sets, or, where they are too many, a climb and then as many sets as may be."""
     n = rules.n
-    seconds = PER_ORDER * method.most_rounds(n) * method.chains * n**2
+    walks = PER_ORDER * method.most_rounds(n) * method.chains * n**2
+    seconds = min(walks, TRANSITIONS * n * 2.0 ** (n - 1))  # of few variables all orders are looked at
     slow = SLOW if _one_by_one(problem) else most_families(problem.data.weight) if _hybrid(problem) else inf
     if isinstance(problem.data, Data) and problem.families:
         slow = min(slow, 20.0 / seconds_each(problem.data.n_rows))
