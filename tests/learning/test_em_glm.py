@@ -222,3 +222,10 @@ def test_what_has_no_objective_is_refused():
     graph, data, _ = rows_of("gamma", {"z": gaps(0.2, 1)})
     with pytest.raises(FitError, match=r"'y' has a dispersion, and the ridge of GammaLog is in its units"):
         sf.em(graph, data, families={"y": sf.regressions.GammaLog(ridge=1)})
+
+
+def test_states_that_a_number_with_gaps_separates_are_refused_with_a_way_out() -> None:
+    rows = {"x": [1.0, 2.0, 3.0, 4.0, None], "ill": list("aabba")}
+    with pytest.raises(FitError, match=r"grow without end.*Logistic\(ridge=1\)"):
+        sf.em("x -> ill", rows, families={"ill": sf.Logistic()})
+    assert sf.em("x -> ill", rows, families={"ill": sf.Logistic(ridge=1)}).converged

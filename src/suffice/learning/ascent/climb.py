@@ -62,6 +62,9 @@ class Climbable(Protocol):
     def shorter(self, before: Any, after: Any) -> Any:
         """Half of the way of an M-step, where families took steps that may be too long; None where none did."""
 
+    def fall(self) -> SufficeError | None:
+        """What to say where the objective fell, if the data can make it fall."""
+
 
 class FellError(SufficeError):
     """The objective fell, which EM rules out: an error in this program, not in the data."""
@@ -275,7 +278,7 @@ class Climb(Way):
         for point in islice(steps, max_iter - len(self.trace)):
             gain = point.objective - self.point.objective
             if gain < -slack_of(self.problem, point) or np.isnan(gain):
-                raise FellError(
+                raise self.problem.fall() or FellError(
                     f"the objective of EM fell from {self.point.objective!r} to {point.objective!r} in iteration "
                     f"{len(self.trace) + 1}: that is an error of ours, please report it"
                 )

@@ -21,7 +21,7 @@ import numpy as np
 
 from suffice.engines.engine import added
 from suffice.engines.gather import Groups
-from suffice.errors import FitError, note
+from suffice.errors import FitError, listed, note
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Cpd, Mode
 from suffice.families.regressions.glm_steps import between
@@ -50,7 +50,7 @@ from suffice.learning.incomplete.task import Task, task_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import hidden_numbers
 from suffice.models.parts.sharing import linked
-from suffice.remedies import BY_MEAN, PARTIAL, POOLED, SEPARATE, argument
+from suffice.remedies import BY_MEAN, PARTIAL, POOLED, SEPARATE, argument, ridge_of
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite
@@ -178,6 +178,17 @@ class ParameterProblem(ReducedTask):
         long = [node.name for node in self.others if node.iterative and not node.family.sure]
         own = {n: between(before.others[n], after.others[n]) for n in long}
         return replace(after, others={**after.others, **own}) if own else None
+
+    def fall(self) -> FitError | None:
+        """Where coefficients grow without end, the points that missing numbers are integrated over are too few at last."""
+        growing = [node for node in self.others if node.iterative and not node.family.ridge]
+        if not growing:
+            return None
+        kinds = {type(node.family).__name__ for node in growing}
+        return FitError(
+            f"the coefficients of {listed(node.name for node in growing)} grow without end, as where parents separate the "
+            f"values, and missing numbers are no longer integrated closely enough; use {ridge_of(min(kinds))}, or fewer parents"
+        )
 
     def log_prior(self, theta: Theta) -> float:
         """What the prior adds to the objective: 0 without one; Σ α ln θ for means, Σ (α − 1) ln θ for modes of tables; of a

@@ -279,6 +279,9 @@ class MixtureProblem:
     def shorter(self, before: ClassParameters, after: ClassParameters) -> None:
         """Every M-step is exact."""
 
+    def fall(self) -> None:
+        """It cannot."""
+
     def rounding(self, parameters: ClassParameters) -> float:
         """By how much ln p may be off where the classes are narrow."""
         narrow = (part.narrowness() for part in parameters.parts if isinstance(part, NormalPart))
