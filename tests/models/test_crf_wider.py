@@ -75,7 +75,7 @@ def test_files_pickles_and_warm_starts(kind: str, tmp_path: Path) -> None:
         sf.write(again, tmp_path / "m.json")
         assert (tmp_path / "m.json").read_bytes() == data
     assert fitted(kind, start=crf).run.n_iterations == 0  # type: ignore[union-attr]
-    assert eval(repr(crf.linear_chain), vars(sf)) == crf.linear_chain
+    assert eval(repr(crf.linear_chain), vars(sf) | vars(sf.labels)) == crf.linear_chain
     explained = crf.explain(rows(), 4)
     assert explained.label == crf.predict(rows())[4]
     assert "accuracy" in dir(crf.evaluate(rows()))

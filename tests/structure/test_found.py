@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.errors import FitError, GraphError, TooLarge
+from suffice.limits import Budget
 from suffice.structure.constraints.constraints import Constraints, Forbid, MaxParents, Require
 from suffice.structure.methods.orders import Orders
 from suffice.structure.methods.pc import Separation, Separations
@@ -33,7 +34,7 @@ class Given:
 
 
 def problem(data: Any, constraints: Constraints | None = None, score: Any = None) -> Problem:
-    made = problem_of(data, score, constraints, seed=0, time_limit=None, threads=1)
+    made = problem_of(data, score, constraints, Budget(threads=1))
     if getattr(made, "constraints", None) is None:
         made.constraints = constraints  # type: ignore[attr-defined]
     return made

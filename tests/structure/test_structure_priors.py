@@ -197,7 +197,7 @@ def test_words_of_the_command_line(run) -> None:
         (["--structure-prior", "koller-friedman:2"], "takes no number"),
         (["--belief", "asia,tub"], "an edge and its probability"),
         (["--belief", "asia,tub=1"], "--require or --forbid"),
-        (["--score", "ebic:much"], "no number"),
+        (["--score", "ebic:much"], "does not take the number 'much'"),
         (["--score", "ebic:-1"], "gamma of EBIC"),
     ):
         code, _, err = run("learn", "rows.csv", *words)

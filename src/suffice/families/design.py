@@ -27,7 +27,7 @@ class ParameterLayout(NamedTuple):
     η[k] = θ[levels[k]] + sign · θ[slopes[k]]·x        a row of slopes for each predictor, or one that all of them share
 
     >>> ParameterLayout.of(2, 1, shared=False)
-    Layout(levels=array([0, 2]), slopes=array([[1],
+    ParameterLayout(levels=array([0, 2]), slopes=array([[1],
            [3]]), sign=1.0)
     >>> ParameterLayout.of(2, 1, shared=True).predictors(np.array([0.0, 1.0, 5.0]))
     array([[ 0., -5.],

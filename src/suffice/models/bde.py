@@ -25,6 +25,7 @@ class BDe(Prior):
     array([2., 6.])
     """
 
+    strength = "ess"
     types = ("BDe",)
 
     network: BayesNet

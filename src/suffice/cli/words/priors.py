@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from suffice.errors import SufficeError, listed
-from suffice.families.priors.empirical_bayes import NUMBERS, EmpiricalBayes
+from suffice.families.priors.empirical_bayes import EmpiricalBayes
 from suffice.registry import every, found
 
 BETWEEN = re.compile(r'\+(?!(?<=\d[eE]\+)\d)(?=(?:[^"]*"[^"]*")*[^"]*$)')
@@ -88,11 +88,11 @@ def _by_evidence(name: str, prior: Any, given: dict[str, Any]) -> Any:
     """The prior whose number the data chooses."""
     if prior.chooses:
         return prior(**given, **{prior.after_colon[0]: None})
-    if prior.__name__ not in NUMBERS:
+    if not prior.strength:
         able = listed([n for n, p in every("priors").items() if p.word == n and _can_be_chosen(p)], style="str")
         raise SufficeError(f"the data cannot choose a number of {name}: leave auto out, or write it after {able}")
     return EmpiricalBayes(prior(**given))
 
 
 def _can_be_chosen(prior: Any) -> bool:
-    return prior.after_colon is not None and (prior.chooses is True or prior.__name__ in NUMBERS)
+    return prior.after_colon is not None and (prior.chooses is True or bool(prior.strength))

@@ -34,7 +34,7 @@ class WrittenQuestion:
     """What is asked: the targets, the states that some of them are asked for, and what is given.
 
     >>> read_question("P(a, b=yes | c=x, d=1.5, e=[0.2, 0.8])")
-    Question(targets=('a', 'b'), states={'b': 'yes'}, given={'c': 'x', 'd': '1.5', 'e': (0.2, 0.8)})
+    WrittenQuestion(targets=('a', 'b'), states={'b': 'yes'}, given={'c': 'x', 'd': '1.5', 'e': (0.2, 0.8)})
     """
 
     targets: tuple[str, ...]

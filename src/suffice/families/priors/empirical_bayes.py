@@ -21,19 +21,10 @@ from suffice.families import family_of
 from suffice.families.priors.prior import Node, Prior, is_number
 from suffice.families.priors.priors import Dirichlet, Several, as_prior
 from suffice.families.protocol.family import Statistic
+from suffice.registry import every
 from suffice.remedies import Remedy, by_evidence
 from suffice.statistics import Statistics
 from suffice.variables import Variable
-
-NUMBERS = {
-    "BDeu": "ess",
-    "BDe": "ess",
-    "Dirichlet": "alpha",
-    "Gamma": "shape",
-    "NormalInverseGamma": "count",
-    "Conjugate": "count",
-}
-"""The number of a prior that says how much it is worth, by the prior's type."""
 
 LEAST = 1e-6
 """Rows that weigh less together say nothing beyond rounding."""
@@ -68,15 +59,16 @@ class EmpiricalBayes(Prior):
             raise FitError("EmpiricalBayes takes one prior; of several, each has its own: (EmpiricalBayes(BDeu()), BGe())")
         if isinstance(self.prior, Dirichlet) and not self.prior.is_number:
             raise FitError("EmpiricalBayes chooses one pseudo-count for all cells, and this Dirichlet has several: give it alone")
-        if self.prior.title not in NUMBERS:
-            raise FitError(f"EmpiricalBayes chooses the strength of {listed(NUMBERS, style='str')}; {_without(self.prior)}")
+        if not self.prior.strength:
+            able = sorted({p.public_name or p.__name__ for p in every("priors").values() if p.strength})
+            raise FitError(f"EmpiricalBayes chooses the strength of {listed(able, style='str')}; {_without(self.prior)}")
         if not (is_number(self.lowest) and is_number(self.highest) and 0.0 < self.lowest < self.highest < np.inf):
             raise FitError(f"EmpiricalBayes needs 0 < lowest < highest, not {self.lowest!r} and {self.highest!r}")
 
     @property
     def number(self) -> str:
         """The name of what is chosen."""
-        return NUMBERS[self.prior.title]
+        return self.prior.strength
 
     def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> Any:
         """The prior with the number that has the largest evidence on these nodes, those that it speaks for."""

@@ -52,6 +52,7 @@ class DirichletPrior(Prior):
            [9., 1.]])
     """
 
+    strength = "alpha"
     word = "dirichlet"
     types = ("Dirichlet",)
     public_name = "Dirichlet"
@@ -170,6 +171,7 @@ class BDeu(Prior):
     BDeu(ess=10)
     """
 
+    strength = "ess"
     form: ClassVar[int] = 1
     word = "bdeu"
     types = ("BDeu",)
