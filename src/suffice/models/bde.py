@@ -25,7 +25,7 @@ class BDe(Prior):
     array([2., 6.])
     """
 
-    strength = "ess"
+    worth = "ess"
     types = ("BDe",)
 
     network: BayesNet

@@ -88,11 +88,11 @@ def _by_evidence(name: str, prior: Any, given: dict[str, Any]) -> Any:
     """The prior whose number the data chooses."""
     if prior.chooses:
         return prior(**given, **{prior.after_colon[0]: None})
-    if not prior.strength:
+    if not prior.worth:
         able = listed([n for n, p in every("priors").items() if p.word == n and _can_be_chosen(p)], style="str")
         raise SufficeError(f"the data cannot choose a number of {name}: leave auto out, or write it after {able}")
     return EmpiricalBayes(prior(**given))
 
 
 def _can_be_chosen(prior: Any) -> bool:
-    return prior.after_colon is not None and (prior.chooses is True or bool(prior.strength))
+    return prior.after_colon is not None and (prior.chooses is True or bool(prior.worth))

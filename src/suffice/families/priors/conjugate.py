@@ -30,7 +30,7 @@ class Conjugate(Prior):
     Conjugate(count=2.0, mean=(2.0,))
     """
 
-    strength = "count"
+    worth = "count"
     word = "conjugate"
     types = ("Conjugate",)
     after_colon = ("count", float)

@@ -59,8 +59,8 @@ class EmpiricalBayes(Prior):
             raise FitError("EmpiricalBayes takes one prior; of several, each has its own: (EmpiricalBayes(BDeu()), BGe())")
         if isinstance(self.prior, Dirichlet) and not self.prior.is_number:
             raise FitError("EmpiricalBayes chooses one pseudo-count for all cells, and this Dirichlet has several: give it alone")
-        if not self.prior.strength:
-            able = sorted({p.public_name or p.__name__ for p in every("priors").values() if p.strength})
+        if not self.prior.worth:
+            able = sorted({p.public_name or p.__name__ for p in every("priors").values() if p.worth})
             raise FitError(f"EmpiricalBayes chooses the strength of {listed(able, style='str')}; {_without(self.prior)}")
         if not (is_number(self.lowest) and is_number(self.highest) and 0.0 < self.lowest < self.highest < np.inf):
             raise FitError(f"EmpiricalBayes needs 0 < lowest < highest, not {self.lowest!r} and {self.highest!r}")
@@ -68,7 +68,7 @@ class EmpiricalBayes(Prior):
     @property
     def number(self) -> str:
         """The name of what is chosen."""
-        return self.prior.strength
+        return str(self.prior.worth)
 
     def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> Any:
         """The prior with the number that has the largest evidence on these nodes, those that it speaks for."""

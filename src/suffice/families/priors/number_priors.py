@@ -33,7 +33,7 @@ class NormalInverseGammaPrior(Prior):
     NormalInverseGamma(count=2.0, df=3.0, mean=None, variance=None, residual=0.1)
     """
 
-    strength = "count"
+    worth = "count"
     word = "nig"
     types = ("NormalInverseGamma",)
     public_name = "NormalInverseGamma"
@@ -138,7 +138,7 @@ class GammaPrior(Prior):
     Gamma(shape=2.0, rate=0.5)
     """
 
-    strength = "shape"
+    worth = "shape"
     word = "gamma"
     types = ("Gamma",)
     public_name = "Gamma"

@@ -35,7 +35,7 @@ class Prior(Named):
     """What users call it, where a distribution has that name, and the class another."""
     chooses: ClassVar[bool] = False
     """Whether it may leave numbers free, for the data to choose."""
-    strength: ClassVar[str] = ""
+    worth: ClassVar[str] = ""
     """Its number that says how much it is worth, and that `EmpiricalBayes` may choose."""
     form: ClassVar[int]
     """1: rows spread evenly over the cells of a table; 2: rows in each cell; 3: rows spread over configurations that occur."""

@@ -52,7 +52,7 @@ class DirichletPrior(Prior):
            [9., 1.]])
     """
 
-    strength = "alpha"
+    worth = "alpha"
     word = "dirichlet"
     types = ("Dirichlet",)
     public_name = "Dirichlet"
@@ -171,7 +171,7 @@ class BDeu(Prior):
     BDeu(ess=10)
     """
 
-    strength = "ess"
+    worth = "ess"
     form: ClassVar[int] = 1
     word = "bdeu"
     types = ("BDeu",)

@@ -18,8 +18,9 @@ import numpy as np
 from suffice.kernels import kernel
 from suffice.kernels.compiler import signatures as nb
 
-HUGE, LARGE = 1e200, 1e150
-"""c above 1 / HUGE and z below HUGE keep all that matters while no entry of M and E that is not 0 is beyond LARGE either way."""
+HUGE, LARGE = 1e100, 1e50
+"""While c is above 1 / HUGE, z below HUGE, and no entry of M and E that is not 0 beyond LARGE either way, nothing that matters is
+lost: a product that underflows, below 1e-307, is below 1e-307 · LARGE · HUGE once it is divided by c, and z makes it 1e-57."""
 
 _ints, _codes, _floats, _rows, _cubes = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.float64[:, ::1], nb.float64[:, :, ::1]
 PAIRS = nb.types.Tuple((nb.int32[:, ::1], _ints, _codes, _ints, _codes, _codes, _rows, _ints, _floats))

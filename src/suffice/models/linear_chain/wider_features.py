@@ -24,7 +24,7 @@ from suffice.remedies import Remedy
 MOST_BYTES = 2**31
 """What the states of one sequence may take."""
 
-SCALED = 300.0
+SCALED = 115.0
 """Where weights of labels in a row are further apart than this, everything is done in logarithms."""
 
 

@@ -23,8 +23,9 @@ Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 
-HUGE = 1e200
-"""An entry of a filter that underflows, below 1e-307, times a z below this is nothing; so nothing is lost while c is not tiny."""
+HUGE = 1e100
+"""While c is above 1 / HUGE and z below HUGE nothing that matters is lost: an entry of a filter that underflows, below 1e-307, is
+below 1e-207 once it is divided by c, and z makes it 1e-107."""
 
 PAIRS = 2**20
 """Numbers that pairs of labels of some sequences may be at a time, in logarithms."""
