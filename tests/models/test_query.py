@@ -17,7 +17,7 @@ import suffice as sf
 from suffice.errors import ModelError, SchemaError, TooLarge
 from suffice.families.protocol.family import Interval
 from suffice.models.questions.answers import Distribution, Marginals, MostProbable
-from suffice.models.questions.evidence import observed
+from suffice.models.questions.evidence import evidence_codes
 from tests import oracles
 
 SEEDS = st.integers(0, 10**6)
@@ -429,7 +429,7 @@ def test_a_finite_question_does_not_touch_the_real_part(hybrid: sf.BayesNet) -> 
 
 
 def test_evidence_on_real_variables(hybrid: sf.BayesNet) -> None:
-    seen = observed(hybrid, {"x": 1, "u": [1, 2], "w": "d"})
+    seen = evidence_codes(hybrid, {"x": 1, "u": [1, 2], "w": "d"})
     assert seen.reals == {0: 1.0}
     assert seen.codes.tolist() == [-1, 1]
     assert list(seen.soft) == [0]

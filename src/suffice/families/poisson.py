@@ -25,7 +25,7 @@ from suffice.families.protocol.family import Estimate, Interval, Mean
 from suffice.inference.finite.network import CountNode
 from suffice.libraries import sc
 from suffice.statistics import Moments
-from suffice.statistics.configurations import frozen, sizes
+from suffice.statistics.configurations import freeze, sizes
 from suffice.variables import Count, Finite, Variable
 
 
@@ -93,7 +93,7 @@ class PoissonRates(MemberCpd):
         if np.isinf(rates).any() or np.any(rates < 0.0):
             wrong = rates[np.isinf(rates) | (rates < 0.0)][0]
             raise ModelError(f"the rates of {self.child.name!r} must be finite numbers from 0 up, not {wrong:g}")
-        object.__setattr__(self, "rates", frozen(rates))
+        object.__setattr__(self, "rates", freeze(rates))
 
     @property
     def family(self) -> PoissonNode:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular, and_more
 from suffice.engines.scan import scan
-from suffice.errors import DataError, MissingCells, ModelError, counted, nearest
+from suffice.errors import DataError, MissingCells, ModelError, nearest, quantity
 from suffice.families.by_hand import Gaussian
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.gathering.gathering import complete_rows
@@ -262,7 +262,7 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
 
     def _headline(self) -> str:
         sizes = {"variable": len(self), "edge": len(self._graph.edges), "parameter": self.n_parameters}
-        return f"GaussianMarkovNet of {', '.join(counted(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
+        return f"GaussianMarkovNet of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
 
 
 def fit_gaussian(graph: Graph, data: Any) -> GaussianMarkovNet:
@@ -276,10 +276,10 @@ def fit_gaussian(graph: Graph, data: Any) -> GaussianMarkovNet:
     scaled = Covariances.of(seen, graph.nodes, on="correlation", given=isinstance(data, (Statistics, Moments)))
     found = selected_precision(graph, scaled)
     how = "closed form" if graph.is_decomposable else f"{len(found.steps)} Newton steps"
-    return unscaled(graph, scaled, found, f"maximum likelihood of {seen.weight:,.10g} rows, covariance selection: {how}")
+    return in_data_units(graph, scaled, found, f"maximum likelihood of {seen.weight:,.10g} rows, covariance selection: {how}")
 
 
-def unscaled(graph: Graph, seen: Covariances, found: SparsePrecision, info: str, penalty: Any = None) -> GaussianMarkovNet:
+def in_data_units(graph: Graph, seen: Covariances, found: SparsePrecision, info: str, penalty: Any = None) -> GaussianMarkovNet:
     """The network, in the units of the data, of a precision that was found on another scale."""
     scale = np.outer(seen.scale, seen.scale)
     numbers = found.precision / scale, found.covariance * scale, seen.mean

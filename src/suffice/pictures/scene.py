@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Self
 
-from suffice.errors import GraphError, listed, nearest
+from suffice.errors import GraphError, listing, nearest
 
 Mark = Literal["", "observed", "set", "focus", "past"]
 Style = Literal["solid", "dashed", "dotted", "double"]
@@ -173,7 +173,7 @@ class Scene:
             kept |= {other for name in kept for other in beside[name]}
         nodes = [n if n.name not in middle or n.mark else replace(n, mark="focus") for n in self.nodes if n.name in kept]
         edges = tuple(edge for edge in self.edges if edge.tail in kept and edge.head in kept)
-        said = f"{len(nodes)} of {len(names)} nodes: at most {steps} edge{'s' * (steps != 1)} from {listed(middle, style='str')}"
+        said = f"{len(nodes)} of {len(names)} nodes: at most {steps} edge{'s' * (steps != 1)} from {listing(middle, style='str')}"
         return replace(self, nodes=tuple(nodes), edges=edges).noting(said)
 
     @cached_property

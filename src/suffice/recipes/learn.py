@@ -172,7 +172,7 @@ def learn(
     seen: Any = found.problem.data
     if found.problem.families and isinstance(seen, Data):  # what was states in the search is, though the parent of a regression
         seen = seen.as_declared()
-    return _told(fit(found.dag, seen, prior=bound, estimate=estimate, families=found.problem.families), found)
+    return _tell_how(fit(found.dag, seen, prior=bound, estimate=estimate, families=found.problem.families), found)
 
 
 def _chain(found: Found, data: Sequences, prior: Any, estimate: Estimate | None) -> Chain:
@@ -201,7 +201,7 @@ def _from_incomplete(
     return run.model
 
 
-def _told(bn: BayesNet, found: Found) -> BayesNet:
+def _tell_how(bn: BayesNet, found: Found) -> BayesNet:
     """The same network, which also says how its graph was found."""
     fitted: dict[str, Any] = {"statistics": bn.statistics, "prior": bn.prior, "estimate": bn.estimate}
     return BayesNet.of(bn.dag, bn.variables, {name: bn[name] for name in bn}, fit_info=_told_by(bn, found), **fitted)

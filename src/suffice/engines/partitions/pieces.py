@@ -135,10 +135,10 @@ def text_files(source: Delimited) -> tuple[TextFile, ...]:
     )
 
 
-def dealt(pieces: Sequence[Piece], n: int) -> list[tuple[Piece, ...]]:
+def deal_out(pieces: Sequence[Piece], n: int) -> list[tuple[Piece, ...]]:
     """The pieces in their order, in n parts of about the same size; files are not cut where there are enough of them.
 
-    >>> parts = dealt([Piece(f, f, Stamp(0, 0), i, 10, 0) for i, f in enumerate("abc")], 2)
+    >>> parts = deal_out([Piece(f, f, Stamp(0, 0), i, 10, 0) for i, f in enumerate("abc")], 2)
     >>> [[piece.path for piece in part] for part in parts]
     [['a'], ['b', 'c']]
     """

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.inference.finite.logs import NEVER, LogFactor, Weighed, weighed
+from suffice.inference.finite.logs import NEVER, LogFactor, Weighed, weigh_factors
 from suffice.inference.finite.network import NONE, Array, Ints, Network
 from suffice.inference.finite.questions import (
     IMPOSSIBLE,
@@ -36,10 +36,10 @@ from suffice.inference.finite.tree import (
     GreedyOrders,
     Order,
     Tree,
-    arranged,
     greedy_order,
     interruptible,
     part_of,
+    tree_of_order,
 )
 from suffice.remedies import BY_SAMPLING
 
@@ -87,7 +87,7 @@ class JunctionTree:
 
     def _arrange(self, order: Order) -> None:
         """Make the tree of an order; whatever runs keeps the one that it has."""
-        self._order, self._tree = order, arranged(self.network, self._orders.part, order.order)
+        self._order, self._tree = order, tree_of_order(self.network, self._orders.part, order.order)
         self.n_cells = self._tree.cells(self.network.unobserved())
         self._others: dict[bytes, Tree] = {}
 
@@ -201,7 +201,7 @@ class JunctionTree:
             part = part_of(self.network, self.network.all_factors, codes)
             found = greedy_order(self.network, part, worth=RETRYING)
             if found.cells < 0.9 * cells or heavy:
-                tree, cells = arranged(self.network, part, found.order), found.cells
+                tree, cells = tree_of_order(self.network, part, found.order), found.cells
         if cells > MAX_CELLS:
             raise TooLarge(
                 f"the junction tree has products of {cells:.3g} cells in all (treewidth {self.treewidth}, the largest without "
@@ -217,5 +217,5 @@ def marginals_of(
     network: Network, codes: Ints, factors: Sequence[LogFactor], tree: Callable[[], JunctionTree]
 ) -> VariableMarginals:
     """The same of a network whose own tree is made only if no factors need another one."""
-    w = weighed(network, codes, factors)
+    w = weigh_factors(network, codes, factors)
     return (tree() if w.network is network else JunctionTree.of(w.network))._marginals(w, codes)

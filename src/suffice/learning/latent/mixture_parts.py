@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import FitError, Sentence, listed
+from suffice.errors import FitError, Sentence, listing
 from suffice.exponential.dirichlet import shares_of
 from suffice.exponential.normals.lines import log_line_prior
 from suffice.families.categorical import Table
@@ -214,7 +214,7 @@ class JointPart(NormalPart, JointNormals):
             raise self._singular() from None
 
     def _singular(self) -> CollapsedClass:
-        return CollapsedClass(f"the covariance of {listed(self.names)} is singular in a class")
+        return CollapsedClass(f"the covariance of {listing(self.names)} is singular in a class")
 
     @property
     def _groups(self) -> list[list[int]]:

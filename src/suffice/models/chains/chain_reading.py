@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Block
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, ModelError, listed, nearest, note
+from suffice.errors import DataError, ModelError, listing, nearest, note
 from suffice.incomplete.chains.chain_layout import ChainLayout
 from suffice.incomplete.chains.chain_states import Phase, StateSpace, parameter_nodes, phases_of, refuse_regressions, unknowns
 from suffice.incomplete.chains.linear_states import LinearSpace, linear_space
@@ -58,7 +58,7 @@ class ChainReading:
             if meant := nearest(name, spare):
                 raise DataError(f"the sequences have no column {name!r}, which the chain names{meant}")
             if spare:
-                note(f"the sequences have no column {name!r}: it is taken to be hidden; the chain does not use {listed(spare)}")
+                note(f"the sequences have no column {name!r}: it is taken to be hidden; the chain does not use {listing(spare)}")
         shown = [n for n in chain.variables if n in x.columns]
         if not shown:
             raise DataError("the sequences have none of the chain's columns")

@@ -98,7 +98,7 @@ class DescribeStep(LabelStep):
         return [*((a, 1.0) for a in found), *((a, x) for (_, _, a), x in numbers)]
 
 
-def explained(model: LabelWeights, reading: LabelReading, at: int, row: int) -> LabelExplanation:
+def explain_step(model: LabelWeights, reading: LabelReading, at: int, row: int) -> LabelExplanation:
     """The explanation of one step, counted through all sequences as they are arranged."""
     details = next(d for d in reading.map(DescribeStep(model, reading.tables, at, reading.first_steps()), "") if d is not None)
     return LabelExplanation.of(model, row, (details.attributes, details.following), details.best, details.probs)

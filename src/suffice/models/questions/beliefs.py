@@ -14,7 +14,7 @@ from dataclasses import replace
 from numbers import Real
 from typing import Any
 
-from suffice.errors import FitError, ModelError, SufficeError, SufficeNote, TooLarge, listed
+from suffice.errors import FitError, ModelError, SufficeError, SufficeNote, TooLarge, listing
 from suffice.graphs import Dag
 from suffice.pictures import Focus, Picture, PictureEdge, PictureNode
 
@@ -96,7 +96,10 @@ def _with_intervals(bn: Any, given: Values, answers: dict[str, Any], level: floa
     except (FitError, ModelError) as error:
         return answers, f"no intervals: {str(error).partition(': ')[0]}"
     lacking = [name for name, answer in result.items() if answer is answers[name]]
-    return result, f"with {100 * level:.10g} % credible intervals{', but for ' + listed(lacking, style='str') if lacking else ''}"
+    return (
+        result,
+        f"with {100 * level:.10g} % credible intervals{', but for ' + listing(lacking, style='str') if lacking else ''}",
+    )
 
 
 def _whole(bn: Any, given: Values, answers: dict[str, Any], level: float) -> dict[str, Any]:

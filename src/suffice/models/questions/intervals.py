@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from suffice.blas import one_blas_thread
-from suffice.errors import FitError, ModelError, TooLarge, counted, listed, note
+from suffice.errors import FitError, ModelError, TooLarge, listing, note, quantity
 from suffice.families.parameter_draws import DRAW, DrawnGaussian, DrawnLinear, DrawnNode, DrawnRegression, DrawnTable
 from suffice.families.protocol.family import Interval, Mean, checked_level
 from suffice.inference.finite.junction_tree import JunctionTree
@@ -52,9 +52,9 @@ def answer_with_interval(
     """p(targets | evidence) at the posterior means, with the equal-tailed interval of each probability, or of each real mean.
 
     >>> from suffice import Dirichlet, fit
-    >>> from suffice.models.questions.evidence import observed
+    >>> from suffice.models.questions.evidence import evidence_codes
     >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
-    >>> answer = answer_with_interval(bn, ["x"], observed(bn, {"y": "b"}), 0.9)
+    >>> answer = answer_with_interval(bn, ["x"], evidence_codes(bn, {"y": "b"}), 0.9)
     >>> answer.probs.round(2), answer.interval.lower.round(1), answer.interval.upper.round(1)
     (array([0.31, 0.69]), array([0. , 0.2]), array([0.8, 1. ]))
     """
@@ -99,7 +99,7 @@ def marginals_with_intervals(bn: NetworkParts, evidence: Observed, level: float,
     if refused and len(refused) == sum(not asking.is_observed(bn, name, evidence) for name in found):
         raise next(iter(refused.values()))
     if refused:
-        note(f"{listed(refused)} told without an interval: {next(iter(refused.values()))}")
+        note(f"{listing(refused)} told without an interval: {next(iter(refused.values()))}")
     return found.with_answers({name: answers[name] for name in found})
 
 
@@ -153,7 +153,7 @@ def _how(question: Question, level: float, draws: int, lost: int, error: float, 
         point = f"exact at the posterior means{modes}" + (" and the estimates of regressions" if any(regressions) else "")
     without = f" less {lost:,} that rule the evidence out" if lost else ""
     normal = "" if joint is None else f" of normal parameters, by the {joint.how}"
-    held = f"; {counted(joint.n_held, 'parameter')} at 0, or that no row speaks for, held" if joint and joint.n_held else ""
+    held = f"; {quantity(joint.n_held, 'parameter')} at 0, or that no row speaks for, held" if joint and joint.n_held else ""
     drawn = f"{draws:,} draws{normal}{without}{held}"
     return f"{point}; {100 * level:.10g} % interval from {drawn} (Monte-Carlo error of its ends {error:.2g})"
 
@@ -198,9 +198,9 @@ def check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
         return
     if lacking := [p for p in cpd.real_parents if p not in known]:
         raise NoFormula(
-            f"{about} on numbers of which {listed(lacking)} is not observed: there is no formula for the integral",
+            f"{about} on numbers of which {listing(lacking)} is not observed: there is no formula for the integral",
             lacking,
-            f"observe {listed(lacking)}: an interval needs exact answers",
+            f"observe {listing(lacking)}: an interval needs exact answers",
         )
     if not isinstance(cpd.child, Finite) and name not in known:
         raise ModelError(
@@ -240,9 +240,9 @@ class Redrawn:
     a factor is over free variables alone. Groups of real nodes add one factor each, the density of what is observed of them.
 
     >>> from suffice import Dirichlet, fit
-    >>> from suffice.models.questions.evidence import observed
+    >>> from suffice.models.questions.evidence import evidence_codes
     >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
-    >>> asked = Question.of(bn, ["y"], observed(bn, {"x": "b"}))
+    >>> asked = Question.of(bn, ["y"], evidence_codes(bn, {"x": "b"}))
     >>> answers = Redrawn(asked, 0).answers(10_000, size=2)
     >>> answers.shape, answers.mean(axis=0).round(1)
     ((10000, 2), array([0.5, 0.5]))
@@ -302,7 +302,7 @@ class Redrawn:
         group = Group(tuple(numbers.values()), targets, tuple(self._number[n] for n in parents), sizes(parents.values()))
         if group.n_configurations > MAX_CONFIGURATIONS:
             raise TooLarge(
-                f"an interval of this answer runs over {group.n_configurations:,} configurations of {listed(parents)} in each "
+                f"an interval of this answer runs over {group.n_configurations:,} configurations of {listing(parents)} in each "
                 f"draw; the limit is {MAX_CONFIGURATIONS:,}"
             )
         return group

@@ -17,7 +17,7 @@ import numpy as np
 from suffice.engines.data import Data
 from suffice.engines.scan import is_spark_frame, rows_of
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
-from suffice.errors import listed
+from suffice.errors import listing
 from suffice.incomplete.rows import best
 from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, checked_seed
 from suffice.models.parts.closed_forms import NoFormula
@@ -138,7 +138,7 @@ def predictions(
         if found.refused is not None:
             fact, lacking, where = found.refused.fact, found.refused.lacking, rows["without formula"].where(data)
             drawing = f"or give {DRAWN_ROWS} for such rows alone"
-            raise NoFormula(fact, lacking, f"so it is in {where}: fill in {listed(lacking)}, {drawing}")
+            raise NoFormula(fact, lacking, f"so it is in {where}: fill in {listing(lacking)}, {drawing}")
         yield found
     tell_impossible(data, rows["impossible"], "there is no prediction (NaN, or a missing cell)")
     step.tell(data, rows["lost"], rows["poor"])

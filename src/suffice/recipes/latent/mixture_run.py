@@ -28,7 +28,7 @@ from suffice.incomplete.classes import (
 from suffice.iteration import Run
 from suffice.models.networks import BayesNet
 from suffice.recipes.latent.choices import Choices, StartResult
-from suffice.statistics.configurations import frozen
+from suffice.statistics.configurations import freeze
 from suffice.variables import Count, Finite, Variable
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class MixtureRun(OneTable, Run[BayesNet]):
             if isinstance(theta, ClassNormals):
                 at = [self.columns.index(n) for n in theta.names]
                 means[:, at], covariances[np.ix_(range(k), at, at)] = theta.moments
-        return np.asarray(frozen(means)), np.asarray(frozen(covariances))
+        return np.asarray(freeze(means)), np.asarray(freeze(covariances))
 
     @property
     def probs(self) -> Mapping[str, Array]:

@@ -226,7 +226,7 @@ class HeldOut(Named):
         return Judgement(values, best, float(values[best]), score_name="held-out log-likelihood")
 
 
-def judged(select: Any, path: Fits, finished: bool) -> tuple[Judgement, bool]:
+def judge_path(select: Any, path: Fits, finished: bool) -> tuple[Judgement, bool]:
     """What a way to choose says of a path, and whether it could say it.
 
     One penalty, or a path that was stopped, is judged by EBIC, which needs nothing more.

@@ -95,7 +95,7 @@ def _steady_gains(steps: LinearSteps, pattern: StepPattern, lengths: Ints) -> Ga
     while True:
         like = steps.like(pattern, np.array([n]))
         room = filter_room(like)
-        settled = _settled(room[2], pattern.head)
+        settled = _first_steady_step(room[2], pattern.head)
         if settled < n - 1 or n == longest:
             break
         if 2 * n > lengths.sum():
@@ -118,7 +118,7 @@ def _smooth_like(steps: LinearSteps, pattern: StepPattern, lengths: Ints) -> tup
     return like, found, wanted
 
 
-def _settled(P: Array, head: int) -> int:
+def _first_steady_step(P: Array, head: int) -> int:
     """The first step from `head` on whose P is that of all later ones, or the last step."""
     size = np.sqrt(np.diagonal(P, axis1=1, axis2=2).clip(0.0))
     scale = size[1:, :, None] * size[1:, None]
