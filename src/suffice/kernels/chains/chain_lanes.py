@@ -18,6 +18,7 @@ import numpy as np
 
 from suffice.kernels import kernel
 from suffice.kernels.chains.lane_rows import (
+    _codes,
     _floats,
     _ints,
     _rows,
@@ -26,6 +27,7 @@ from suffice.kernels.chains.lane_rows import (
     divide,
     multiply,
     outer,
+    place,
     scale_rows,
     sum_row,
     tally,
@@ -165,3 +167,54 @@ def backward(
         for j in range(P):
             first[j] += enter[g + v, j] * u[v * P + j]
             reach[g + v, j] = beta[v * P + j]
+
+
+@kernel(
+    nb.void(nb.int64, nb.int64, _ints, _ints, _codes, _floats, _ints, _floats, _floats, _floats, nb.int64, nb.int64, nb.int64,
+            _rows, _rows, _rows, _floats, _floats, _lost, _rows, _rows, _floats, _floats, _floats, _floats, _floats, _floats,
+            _floats, nb.boolean)
+)  # fmt: skip
+def sweep(
+    g: int,
+    until: int,
+    begin: Any,
+    length: Any,
+    symbols: Any,
+    tops: Any,
+    places: Any,
+    f: Any,
+    onward: Any,
+    back: Any,
+    K: int,
+    W: int,
+    L: int,
+    before: Any,
+    enter: Any,
+    final: Any,
+    weights: Any,
+    log_p: Any,
+    lost: Any,
+    after: Any,
+    reach: Any,
+    pairs: Any,
+    first: Any,
+    counts: Any,
+    alpha: Any,
+    scale: Any,
+    u: Any,
+    beta: Any,
+    share: bool,
+) -> None:
+    """`place`, `forward` and, if there is room for pairs, `backward` of lanes g … until − 1, group by group: between kernels a
+    thread waits for the others."""
+    P = before.shape[1]
+    while g < until:
+        n = min(L, until - g)
+        place(g, n, begin, length, symbols, P, f.shape[0] - 2 * P, L, tops, log_p, places)
+        forward(g, n, length, places, f, onward, K, W, L, before, enter, log_p, lost, after, alpha, scale)
+        if pairs.shape[0]:
+            backward(
+                g, n, length, places, f, back, K, W, L, final, enter, weights, lost, reach, pairs, first, counts, alpha, scale,
+                u, beta, share,
+            )  # fmt: skip
+        g += n

@@ -44,7 +44,7 @@ TOGETHER = (
 
 CALLED = (
     *("bitmaps.count_groups", "local_scores.term", "local_scores.family_terms", "local_scores.score_toggles"),
-    *("order_mcmc.rescore", "state_normals.score_normals", "state_normals.sum_normals"),
+    *("order_mcmc.rescore", "state_normals.score_normals", "state_normals.sum_normals", "lane_rows.place"),
 )
 """Kernels that both kernels and Python call. Others that a kernel calls are compiled only as a part of it."""
 
