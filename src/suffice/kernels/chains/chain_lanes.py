@@ -67,9 +67,9 @@ def forward(
 
     A lane begins with the filter before[v], or with a first step whose distribution is enter[v] (and `before` is 0).
     """
-    P, here, own = before.shape[1], n, np.ones(n)
+    P, here, own = before.shape[1], n, np.empty(n)  # zeros and ones take longer to compile
     for v in range(n):
-        scale[v] = 1.0
+        scale[v] = own[v] = 1.0
         for j in range(P):
             alpha[v * P + j] = before[g + v, j]
     for k in range((length[g] + W - 1) // W):
@@ -132,7 +132,9 @@ def backward(
     Weights are positive. final[v] is proportional to p(what comes after the lane | its last state), reach[v] to p(the lane and
     what comes after | the state before).
     """
-    P, own = final.shape[1], np.zeros(n)
+    P, own = final.shape[1], np.empty(n)
+    for v in range(n):
+        own[v] = 0.0
     row, ones, zero = L * P, places.shape[0] - L, np.int64(0)  # written out, it would be another type
     for j in range(row):
         beta[j] = 0.0
