@@ -14,7 +14,7 @@ from suffice.errors import ArgumentError, listing, nearest, whole
 from suffice.iteration import Progress, ProgressLike, checked_seconds
 
 if TYPE_CHECKING:
-    from suffice.argument_types import Path
+    from suffice.basis.argument_types import Path
 
 
 class Limits(TypedDict, total=False):

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, listing, nearest, whole
+from suffice.errors.remedies import LIKELIHOOD, Remedy, argument, weight_penalty
 from suffice.families.priors.priors import as_prior
 from suffice.registry import Named
-from suffice.remedies import LIKELIHOOD, Remedy, argument, weight_penalty
 
 Array = npt.NDArray[np.float64]
 

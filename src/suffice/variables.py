@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from suffice.earlier import tell_of_argument
 from suffice.errors import SchemaError, listing, nearest
+from suffice.errors.earlier import tell_of_argument
 
 LIST = "\x1f"
 """A state that stands for a list of texts begins with this mark, and has it between its items."""

@@ -33,7 +33,7 @@ import numpy as np
 from suffice.checkpoints.fingerprints import differences, fingerprint
 from suffice.errors import FormatError, SufficeError, note
 from suffice.iteration import Memory, OutOfTime, Packed
-from suffice.output import replacing
+from suffice.output.files import replacing
 from suffice.statistics.archive import DAMAGE, array_of, header_of, write_archive
 
 V = TypeVar("V")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from suffice.errors import SufficeError, listing
-from suffice.terminal import say
+from suffice.output.terminal import say
 
 Options = SimpleNamespace
 """What a command was given, by the names of its arguments, and what it made of that."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from suffice.basis.libraries import pa
 from suffice.cli.words.question import read_settings
 from suffice.cli.words.vocabulary import GAPS, INTEGERS, Words, choice, fields
 from suffice.engines.encoding.dialect import Dialect, TextPath
@@ -18,11 +19,10 @@ from suffice.formats.registry import is_model_file
 from suffice.formats.rows import checked_rows_path
 from suffice.graphs import Dag
 from suffice.graphs.lagged import variable_and_lag
-from suffice.libraries import pa
 from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
+from suffice.output.terminal import say
 from suffice.statistics import Statistics
-from suffice.terminal import say
 from suffice.variables import Bins, Count, Finite, Real, Variable
 
 NO_ANSWERS = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.encoding.encode import code_type
 from suffice.engines.engine import Block, Engine, KnownColumns, S, Seen, Step, T, checked_function, step_of
 from suffice.engines.gather import Gather, GatherPlan
@@ -19,12 +19,12 @@ from suffice.engines.steps.parallel import n_threads
 from suffice.engines.views.sample import Collision, Distinct, Sample, SampledRows, Stretches, most_of
 from suffice.engines.views.views import BootstrapRows, FoldRows, Size, Tally, Viewed
 from suffice.errors import DataError, listing, quantity, whole
-from suffice.remedies import in_python
+from suffice.errors.remedies import in_python
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, NumbersStay
 
 if TYPE_CHECKING:
-    from suffice.argument_types import SeedLike, VariablesLike
+    from suffice.basis.argument_types import SeedLike, VariablesLike
 
 __all__ = ["Data", "Schema"]
 

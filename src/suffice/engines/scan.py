@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.basis.libraries import nw, pa
 from suffice.engines.data import Data
 from suffice.engines.encoding.dialect import Dialect, TextPath
 from suffice.engines.encoding.sources import Options, Source, checked_limit, checked_variables, checked_words
@@ -21,12 +22,11 @@ from suffice.engines.reading.conll import SUFFIXES as CONLL
 from suffice.engines.reading.conll import Conll
 from suffice.engines.reading.files import SUFFIXES, Delimited, Parquet
 from suffice.errors import DataError, SchemaError, listing, nearest
-from suffice.libraries import nw, pa
-from suffice.remedies import TEXT_OPTIONS
+from suffice.errors.remedies import TEXT_OPTIONS
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike, VariablesLike, WeightsLike
+    from suffice.basis.argument_types import RowsLike, VariablesLike, WeightsLike
     from suffice.engines.spark import Spark
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.engines.encoding.encode import missing_code
 from suffice.engines.engine import Array, Block, Floats, Seen, Step
 from suffice.errors import listing
+from suffice.output.display import OneTable
 from suffice.variables import Finite, Variable
 
 SHOWN = 6

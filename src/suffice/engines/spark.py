@@ -23,7 +23,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import pa
 from suffice.engines.encoding.sources import Options, Source
 from suffice.engines.engine import ROWS, Engine, Sum, View
 from suffice.engines.partitions.held_blocks import HeldBlocks, remove_here
@@ -33,7 +34,6 @@ from suffice.engines.partitions.pieces import Piece, deal_out, row_groups, table
 from suffice.engines.reading.files import Delimited, Parquet
 from suffice.engines.views.views import Viewed
 from suffice.errors import DataError, note, whole
-from suffice.libraries import pa
 
 T = TypeVar("T")
 

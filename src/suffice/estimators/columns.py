@@ -12,11 +12,11 @@ import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, check_consistent_length, column_or_1d, validate_data
 
+from suffice.basis.libraries import nw, pa
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.errors import WAY_OUT, DataError, FitError, listing
-from suffice.libraries import nw, pa
 from suffice.variables import Bins, Finite, Real, state_text
 
 

@@ -30,6 +30,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import DataError, FitError, ModelError
 from suffice.exponential.arithmetic.cumulants import single
 from suffice.exponential.arithmetic.interval import Interval, tail
@@ -46,7 +47,6 @@ from suffice.exponential.arithmetic.special import (
 from suffice.exponential.arithmetic.values import LEAST, Array, between, observations, plain, vectors
 from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, generator
 from suffice.exponential.protocol.statistic import Totals
-from suffice.libraries import sc
 
 SMALL = 0.1
 """Gamma variables of a smaller shape than this are drawn as logs: they may lie below the smallest double."""

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import DataError, ModelError, listing
 from suffice.exponential.arithmetic.cumulants import of_one_draw
 from suffice.exponential.arithmetic.special import deviance, lattice, log_binomial, log_multinomial, log_poisson
@@ -40,7 +41,6 @@ from suffice.exponential.dirichlet import Beta, Dirichlet, others
 from suffice.exponential.predictives import BetaBinomial, DirichletMultinomial
 from suffice.exponential.protocol.family import ExponentialFamily, Inside, generator
 from suffice.exponential.protocol.statistic import Totals, explain_shapes
-from suffice.libraries import sc
 from suffice.variables import Finite, Variable
 
 ROUNDING = 1e-12

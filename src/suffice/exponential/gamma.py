@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from suffice.basis.libraries import sc
 from suffice.errors import FitError, ModelError
 from suffice.exponential.arithmetic.cumulants import single, symmetric
 from suffice.exponential.arithmetic.interval import Interval, tail
@@ -38,7 +39,6 @@ from suffice.exponential.arithmetic.values import LEAST, Array, between, observa
 from suffice.exponential.predictives import Lomax
 from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, Summed, generator
 from suffice.exponential.protocol.statistic import Totals, explain_shapes
-from suffice.libraries import sc
 
 ROUNDED = 1e-9
 """A shape below 1 by no more than this is 1: rounding of sums must not rule out a mode."""

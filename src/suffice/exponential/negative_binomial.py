@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import ModelError
 from suffice.exponential.arithmetic.cumulants import of_odds, single
 from suffice.exponential.arithmetic.special import deviance, log_negative_binomial
@@ -24,7 +25,6 @@ from suffice.exponential.dirichlet import Beta
 from suffice.exponential.predictives import Predictive
 from suffice.exponential.protocol.family import Inside, Summed, generator
 from suffice.exponential.protocol.statistic import Totals, explain_shapes
-from suffice.libraries import sc
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import ModelError
 from suffice.exponential.arithmetic.cumulants import of_odds, single
 from suffice.exponential.arithmetic.special import deviance, lattice, log_negative_binomial, log_poisson
@@ -29,7 +30,6 @@ from suffice.exponential.gamma import Gamma
 from suffice.exponential.predictives import BetaGeometric, NegativeBinomial
 from suffice.exponential.protocol.family import Inside, Summed, generator
 from suffice.exponential.protocol.statistic import Totals, explain_shapes
-from suffice.libraries import sc
 
 TOGETHER = 4096
 """Rates whose sums are held in memory at once."""

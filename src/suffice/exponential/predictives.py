@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import ModelError, TooLarge, whole
 from suffice.exponential.arithmetic.interval import Interval, checked_level, tail
 from suffice.exponential.arithmetic.special import log_gamma_step, log_negative_binomial, log_polya, student_end
@@ -24,7 +25,6 @@ from suffice.exponential.dirichlet import Dirichlet, others
 from suffice.exponential.protocol.family import generator
 from suffice.exponential.protocol.statistic import explain_shapes
 from suffice.exponential.protocol.tables import summary
-from suffice.libraries import sc
 
 LONGEST = 10_000_000
 """The terms that the sum below a quantile may have."""

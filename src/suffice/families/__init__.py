@@ -11,7 +11,7 @@ from typing import Any
 
 from suffice.errors import FitError
 from suffice.graphs.lagged import variable_and_lag
-from suffice.remedies import as_regression, declaration
+from suffice.errors.remedies import as_regression, declaration
 from suffice.families.categorical import TableNode
 from suffice.families.protocol.family import Family
 from suffice.families.conditional_gaussian import LinearGaussian

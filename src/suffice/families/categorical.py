@@ -21,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, note
+from suffice.errors.remedies import BY_MEAN
 from suffice.exponential.arithmetic.special import log_gamma_step
 from suffice.exponential.dirichlet import beta_interval, shares_of
 from suffice.families.parameter_draws import DrawnTable
 from suffice.families.protocol.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, flat_index
-from suffice.remedies import BY_MEAN
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import Keys, checked_cells, describe, freeze, n_configurations, sizes
 from suffice.variables import Finite, Variable

@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import FitError
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.protocol.family import Cpd, Estimate
-from suffice.libraries import sc
 from suffice.statistics import Counts, Moments
 from suffice.statistics.configurations import describe
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from suffice.basis.libraries import sc
 from suffice.errors import ModelError, StatisticsError
 from suffice.exponential.poisson import Poisson
 from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
@@ -23,7 +24,6 @@ from suffice.families.chosen.exponential_node import ExponentialNode
 from suffice.families.protocol.cpd import Array
 from suffice.families.protocol.family import Estimate, Interval, Mean
 from suffice.inference.finite.network import CountNode
-from suffice.libraries import sc
 from suffice.statistics import Moments
 from suffice.statistics.configurations import freeze, sizes
 from suffice.variables import Count, Finite, Variable

@@ -9,10 +9,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from suffice.display import text_table
+from suffice.basis.libraries import pa, pc, pq
 from suffice.errors import FormatError, quantity
-from suffice.libraries import pa, pc, pq
-from suffice.output import replacing
+from suffice.output.display import text_table
+from suffice.output.files import replacing
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 

@@ -20,7 +20,7 @@ from suffice.graphs.undirected import Graph
 from suffice.graphs.value import GraphValue
 
 if TYPE_CHECKING:
-    from suffice.argument_types import NetworkxLike
+    from suffice.basis.argument_types import NetworkxLike
 
 
 class HasDag(Protocol):

@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listing, note
+from suffice.errors.remedies import INTO_BINS
 from suffice.families import family_of
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.incomplete.gauss_hermite import in_words
-from suffice.remedies import INTO_BINS
 from suffice.statistics.configurations import checked_cells, describe, sizes
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite, Variable

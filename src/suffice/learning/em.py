@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
 from suffice.errors import FitError, listing, nearest, note, whole
+from suffice.errors.remedies import MORE_ITERATIONS, argument, in_python, ridge_of
 from suffice.families.design import are_numbers
 from suffice.families.protocol.family import Estimate
 from suffice.iteration import Progress
@@ -37,14 +38,13 @@ from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words
 from suffice.models.parts.sharing import shared_in_words, shared_of
-from suffice.remedies import MORE_ITERATIONS, argument, in_python, ridge_of
 from suffice.variables import Finite
 
 ENDLESS = 12.0
 """Log-odds of a state of a parent that 100,000 rows could hardly tell from infinite ones."""
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, HiddenLike, PriorLike, RowsLike, SharedLike
+    from suffice.basis.argument_types import FamiliesLike, HiddenLike, PriorLike, RowsLike, SharedLike
     from suffice.engines.sequences.sequences import Sequences
     from suffice.graphs.directed import DagLike
     from suffice.graphs.template import TemplateLike

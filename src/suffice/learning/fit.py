@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import ArgumentError, FitError, MissingCells, listing, note
+from suffice.errors.remedies import Remedy, argument
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather
 from suffice.families.named_families import as_families, variables_with_distributions
@@ -32,11 +33,10 @@ from suffice.models.parts.sharing import Tie, agreeing, check_families, shared_i
 from suffice.models.questions.regressions import families_of
 from suffice.models.undirected.features import is_undirected
 from suffice.objectives import Bayes, Likelihood, as_penalties
-from suffice.remedies import Remedy, argument
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, SharedLike
+    from suffice.basis.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, SharedLike
     from suffice.engines.sequences.sequences import Sequences
     from suffice.graphs import Graph
     from suffice.graphs.directed import DagLike

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.errors import FitError, ModelError, note
+from suffice.errors.remedies import argument
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Estimate
 from suffice.iteration import Progress, Run
@@ -29,11 +30,10 @@ from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words
-from suffice.remedies import argument
 from suffice.statistics.configurations import describe
 
 if TYPE_CHECKING:
-    from suffice.argument_types import HiddenLike, PriorLike, RowsLike
+    from suffice.basis.argument_types import HiddenLike, PriorLike, RowsLike
     from suffice.engines.sequences.sequences import Sequences
     from suffice.graphs.directed import DagLike
     from suffice.graphs.template import TemplateLike

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listing, nearest, note
+from suffice.errors.remedies import BY_BIC
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather
 from suffice.families.named_families import variables_with_distributions
@@ -27,12 +28,11 @@ from suffice.models.networks import BayesNet
 from suffice.models.parts.sharing import Tie, agreeing, alike, check_families, pool_statistics, shared_in, shared_of, tied_prior
 from suffice.models.questions.regressions import families_of
 from suffice.models.undirected.features import is_undirected
-from suffice.remedies import BY_BIC
 from suffice.scores import BIC, Evidence, local_score
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, ScoresNodes, SharedLike
+    from suffice.basis.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, ScoresNodes, SharedLike
     from suffice.engines.sequences.sequences import Sequences
     from suffice.families.priors.prior import Prior
     from suffice.graphs import Graph

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from suffice.errors import FitError
+from suffice.errors.remedies import Remedy
 from suffice.objectives import (
     Bayes,
     Conditional,
@@ -19,7 +20,6 @@ from suffice.objectives import (
     Perceptron,
     PseudoLikelihood,
 )
-from suffice.remedies import Remedy
 
 OBJECTIVES: tuple[type, ...] = (
     Likelihood,

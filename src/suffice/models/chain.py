@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.errors import ModelError
 from suffice.families.protocol.family import Array
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
     from suffice.engines.sequences.sequences import Sequences
     from suffice.models.chains.chain_answers import Decoded
     from suffice.models.chains.following import Following

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
-from suffice.display import text_table
+from suffice.basis.blas import one_blas_thread
 from suffice.errors import DataError, ModelError, listing, note, whole
 from suffice.families.protocol.family import frame
 from suffice.inference.finite.network import Array
@@ -27,9 +26,10 @@ from suffice.models.linear_chain.vocabulary import Vocabulary
 from suffice.models.linear_chain.wider_reading import AnswerSteps, answer_steps
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.rows.frames import checked_size, code_table, column, table
+from suffice.output.display import text_table
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
     from suffice.engines.sequences.sequences import Sequences
 
 

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import DataError, ModelError, listing
+from suffice.errors.remedies import WITH_BINS
 from suffice.families.protocol.family import Cpd
 from suffice.models.networks import BayesNet
 from suffice.models.questions.entropies import entropy_given_parents
 from suffice.models.questions.expected import Expected, closed_form
-from suffice.remedies import WITH_BINS
 from suffice.variables import Finite, is_whole
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
 
 
 @one_blas_thread

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
-from suffice.display import Rows, Tabular, and_more
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import sc
 from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, nearest, quantity
 from suffice.families.by_hand import Gaussian
@@ -20,18 +20,18 @@ from suffice.graphs import Graph
 from suffice.graphs.chordal import perfect_order
 from suffice.inference.finite.network import Array
 from suffice.inference.numbers.sparse_precision import SparsePrecision
-from suffice.libraries import sc
 from suffice.models.networks import BayesNet
 from suffice.models.parts.provenance import Provenance
 from suffice.models.undirected.covariance_selection import selected_precision
 from suffice.models.undirected.covariances import Covariances, covariance_of, read_only, refuse_other_kinds
 from suffice.models.undirected.twin import Undirected
+from suffice.output.display import Rows, Tabular, and_more
 from suffice.pictures import Picture
 from suffice.statistics import Moments, Request, Statistics
 from suffice.variables import Real
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
 
 
 class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):

@@ -16,23 +16,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
-from suffice.display import Rows, Tabular, and_more
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import pa
 from suffice.errors import FitError, ModelError, TooLarge, quantity, whole
 from suffice.inference.finite.network import Array
 from suffice.inference.sampling.ais import AIS, LogNormaliser
 from suffice.inference.sampling.boltzmann import MAX_STATES, Machine, key_of
-from suffice.libraries import pa
 from suffice.models.rows.frames import table
 from suffice.models.rows.sampling import arrow_columns
 from suffice.models.undirected.visible import ROWS, OfUnits, VisibleColumns, checked_memory
+from suffice.output.display import Rows, Tabular, and_more
 from suffice.statistics.configurations import freeze
 from suffice.variables import Finite, Variable, by_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
 
 
 class RBM(Tabular):

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
-from suffice.display import OneTable
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import sc
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, listing, nearest, whole
 from suffice.families.protocol.family import frame
-from suffice.libraries import sc
+from suffice.output.display import OneTable
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
     from suffice.models.networks import BayesNet, MarkovNet
 
 Array = npt.NDArray[np.float64]

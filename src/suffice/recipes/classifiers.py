@@ -34,11 +34,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, MissingCells, SchemaError, listing, nearest, note
+from suffice.errors.remedies import declaration
 from suffice.families import family_of
 from suffice.families.categorical import TableNode
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
@@ -54,13 +55,12 @@ from suffice.learning.latent.mixture_parts import CollapsedClass, JointPart, Sep
 from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, MixtureRows, checked_kind
 from suffice.models.estimates.estimated import estimate_network
 from suffice.models.networks import BayesNet
-from suffice.remedies import declaration
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import checked_cells, describe
 from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import PriorLike, RowsLike, VariablesLike
+    from suffice.basis.argument_types import PriorLike, RowsLike, VariablesLike
 
 PRIOR = (Dirichlet(1), NormalInverseGamma(), Gamma())
 """One imagined row in each cell of a table, one row's worth of doubt about each normal, one event about each rate."""

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
@@ -22,6 +21,7 @@ from suffice.iteration import Progress, ProgressLike
 from suffice.learning.fit import fit
 from suffice.models.chains.chain_answers import posterior_frame
 from suffice.objectives import Perceptron
+from suffice.output.display import OneTable
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
-from suffice.display import OneTable
-from suffice.earlier import order_of_arguments
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, SufficeNote, listing, nearest, note, whole
+from suffice.errors.earlier import order_of_arguments
+from suffice.errors.remedies import FAMILY_OPTIONS
 from suffice.families.named_families import for_search
 from suffice.families.priors.priors import suitable
 from suffice.families.protocol.family import Estimate, frame
@@ -26,9 +26,9 @@ from suffice.graphs import Cpdag, Dag, Template
 from suffice.iteration import Packed
 from suffice.learning.fit import fit
 from suffice.limits import Budget, Limits, options_of
+from suffice.output.display import OneTable
 from suffice.recipes.compared_fits import as_fits, check_folds, compare_fits
 from suffice.recipes.learn import PRIOR
-from suffice.remedies import FAMILY_OPTIONS
 from suffice.statistics import Statistics
 from suffice.structure.constraints.constraints import Constraints
 from suffice.structure.lagged.windows import StepWindow
@@ -36,7 +36,7 @@ from suffice.structure.search import problem_of, search
 from suffice.structure.undirected.graph_method import is_directed
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, LagsLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.basis.argument_types import FamiliesLike, LagsLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
     from suffice.graphs.template import TemplateLike
     from suffice.models.linear_chain.windows import LinearChain
     from suffice.objectives import ObjectiveLike, PenaltyLike

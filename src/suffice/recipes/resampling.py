@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
-from suffice.display import OneTable
-from suffice.earlier import order_of_arguments
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, GraphError, SufficeNote, nearest, note, whole
+from suffice.errors.earlier import order_of_arguments
+from suffice.errors.remedies import argument
 from suffice.families.named_families import for_search
 from suffice.families.protocol.family import frame
 from suffice.graphs import Cpdag, Dag, Graph, Template
@@ -27,8 +27,8 @@ from suffice.graphs.paths import links, reach
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime, Packed, Progress
 from suffice.limits import Budget, budget_of
+from suffice.output.display import OneTable
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
-from suffice.remedies import argument
 from suffice.statistics import Statistics
 from suffice.structure.constraints.constraints import Constraints
 from suffice.structure.lagged.windows import StepWindow
@@ -41,7 +41,7 @@ from suffice.structure.search import problem_of, search, window_of, with_most_pa
 from suffice.structure.undirected.graph_method import is_directed
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.basis.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
     from suffice.limits import Limits
 
 Floats = npt.NDArray[np.float64]

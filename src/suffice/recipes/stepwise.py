@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from suffice.basis.libraries import sc
 from suffice.errors import FitError, GraphError, TooLarge, listing
+from suffice.errors.remedies import Remedy
 from suffice.graphs.text import Edge
 from suffice.learning.fit import fit
-from suffice.libraries import sc
 from suffice.models.undirected.features import undirected_model
 from suffice.models.undirected.log_linear import LogLinear, Names
 from suffice.recipes.interactions import Interactions, one_more, with_term, without_edge, without_term
-from suffice.remedies import Remedy
 from suffice.scores import AIC, BIC, LogLikelihood
 from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.problem import Problem

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.display import html_table
 from suffice.errors import StatisticsError, listing, whole
+from suffice.output.display import html_table
 from suffice.statistics.configurations import common_variable, n_configurations
 from suffice.statistics.counts import Counts
 from suffice.statistics.derived import RowFormula, log_factorials

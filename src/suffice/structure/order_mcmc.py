@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
 from suffice.engines.encoding.sources import checked_limit
 from suffice.engines.steps.parallel import available_memory, in_order
@@ -36,7 +36,7 @@ from suffice.structure.scoring.parent_sets import ParentSets
 from suffice.structure.search import problem_of
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, RowsLike, ScoresNodes
+    from suffice.basis.argument_types import FamiliesLike, RowsLike, ScoresNodes
     from suffice.statistics import Statistics
 
 Floats = npt.NDArray[np.float64]

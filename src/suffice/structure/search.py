@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import sc
 from suffice.checkpoints.journal import checkpoint_of
 from suffice.engines.data import Data
 from suffice.engines.encoding.sources import checked_limit
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, note, quantity, whole
+from suffice.errors.remedies import FAMILIES, FAMILY_OPTIONS, Remedy, argument, declaration
 from suffice.families.named_families import for_search
 from suffice.iteration import OutOfTime
-from suffice.libraries import sc
 from suffice.limits import NO_LIMITS, Budget, budget_of
-from suffice.remedies import FAMILIES, FAMILY_OPTIONS, Remedy, argument, declaration
 from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints.constraints import Constraints, Require
@@ -37,7 +37,7 @@ from suffice.structure.undirected.graph_method import GraphMethod, is_directed
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.basis.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
     from suffice.limits import Limits
 
 

@@ -20,8 +20,8 @@ from suffice.cli.kinds.undirected import (
 )
 from suffice.cli.words.structure import independence_of, with_structure_prior
 from suffice.errors import SufficeError
+from suffice.output.terminal import say, then_printed
 from suffice.registry import command
-from suffice.terminal import say, then_printed
 
 
 @command("learn")

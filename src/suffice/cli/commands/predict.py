@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from suffice.basis.libraries import pa
 from suffice.cli.arguments import By, Decimal, Encoding, Keep, Missing, Model, Order, RowsOut, Separator, Unknown
 from suffice.errors import SufficeError, quantity
-from suffice.libraries import pa
+from suffice.output.terminal import say, working
 from suffice.registry import command
-from suffice.terminal import say, working
 
 if TYPE_CHECKING:
     from suffice.models.networks import BayesNet

@@ -12,9 +12,9 @@ import typer
 
 from suffice.cli.arguments import AsJson, Model
 from suffice.errors import FitError, SufficeError, TooLarge, listing
+from suffice.errors.remedies import BY_SAMPLING
+from suffice.output.terminal import working
 from suffice.registry import command
-from suffice.remedies import BY_SAMPLING
-from suffice.terminal import working
 
 if TYPE_CHECKING:
     from suffice.cli.words.question import WrittenQuestion

@@ -8,8 +8,8 @@ import typer
 
 from suffice.cli.arguments import Model, RowsOut
 from suffice.errors import SufficeError, quantity
+from suffice.output.terminal import say, working
 from suffice.registry import command
-from suffice.terminal import say, working
 
 
 @command("sample")

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
+from suffice.basis.libraries import pa
 from suffice.cli.arguments import By, Chained, Decimal, Encoding, Gaps, Interval, Keep, Missing, Order, RowsOut, Separator, Steps
 from suffice.errors import SufficeError, quantity
-from suffice.libraries import pa
+from suffice.output.terminal import say, working
 from suffice.registry import command
-from suffice.terminal import say, working
 
 
 @command("decode")

@@ -10,8 +10,8 @@ import typer
 
 from suffice.cli import arguments
 from suffice.errors import SufficeError, bytes_in_words, quantity
+from suffice.output.terminal import say, working
 from suffice.registry import command
-from suffice.terminal import say, working
 
 if TYPE_CHECKING:
     from suffice.statistics import Statistics

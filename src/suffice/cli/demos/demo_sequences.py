@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import text_table
 from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.families.by_hand import Gaussian
 from suffice.incomplete.first_slices import Diffuse
 from suffice.learning.ascent.climb import Squarem
 from suffice.learning.em import em
 from suffice.models.chain import Chain
+from suffice.output.display import text_table
 from suffice.variables import Finite, Real
 
 Working = Callable[[str], AbstractContextManager[None]]

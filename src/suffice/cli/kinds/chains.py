@@ -13,7 +13,7 @@ from suffice.cli.arguments import Options, note_unheard, refuse
 from suffice.cli.kinds.networks import OF_GAPS
 from suffice.cli.words.objectives import check_template, objective_of, penalty_of, prior_words
 from suffice.errors import SufficeError
-from suffice.terminal import say, then_printed
+from suffice.output.terminal import say, then_printed
 
 ROWS_ONLY = "is for rows, not for sequences"
 

@@ -6,17 +6,17 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from suffice.basis.libraries import pa
 from suffice.cli.arguments import Options, refuse
 from suffice.cli.kinds.networks import OF_GAPS
 from suffice.cli.words.objectives import objective_of, penalty_of
 from suffice.cli.words.vocabulary import Words
 from suffice.errors import SufficeError, listing, note
-from suffice.libraries import pa
 from suffice.models.linear_chain.derived import Lower, Prefix, Shape, Suffix
 from suffice.models.linear_chain.transitions import BIO, BIOES, Transitions
 from suffice.models.linear_chain.windows import LinearChain, Window
 from suffice.objectives import Conditional
-from suffice.terminal import working
+from suffice.output.terminal import working
 
 DERIVED: dict[str, Any] = {"suffix": Suffix, "prefix": Prefix, "shape": Shape, "lower": Lower}
 """What is derived of a column; the first two with a number of letters, as in suffix3."""

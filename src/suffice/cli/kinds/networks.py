@@ -8,7 +8,7 @@ from typing import Any
 from suffice.cli.arguments import Options, note_unheard, refuse
 from suffice.cli.words.objectives import objective_of, penalty_of, prior_words
 from suffice.errors import MissingCells, SufficeError
-from suffice.terminal import say
+from suffice.output.terminal import say
 
 FEW = 100
 """Networks of up to so many parameters keep the observed information in their file without being asked: 2 E-steps each."""

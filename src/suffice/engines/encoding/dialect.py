@@ -16,10 +16,10 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
+from suffice.basis.libraries import pa, pc, pt
 from suffice.engines.encoding.encode import Wrong
 from suffice.errors import DataError
-from suffice.libraries import pa, pc, pt
-from suffice.remedies import DECIMAL_COMMA
+from suffice.errors.remedies import DECIMAL_COMMA
 
 MARKS = (";", "\t", ",", "|")
 """What may separate columns, where nobody says it."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from suffice.engines.encoding.encode import is_integer_text, number
 from suffice.engines.encoding.values import FEW, STATES
 from suffice.errors import listing, note
-from suffice.remedies import DECIMAL_COMMA, Remedy, argument, declaration, state_names
+from suffice.errors.remedies import DECIMAL_COMMA, Remedy, argument, declaration, state_names
 from suffice.variables import Finite, NumbersStay, Variable, sorted_states
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import pa, pc, pt
 from suffice.errors import WAY_OUT, listing, nearest
-from suffice.libraries import pa, pc, pt
-from suffice.remedies import argument
+from suffice.errors.remedies import argument
 from suffice.variables import LIST, Finite, state_text
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]

@@ -21,11 +21,11 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from suffice.basis.libraries import pa, pt
 from suffice.engines.encoding.encode import Encoder, Wrong, is_list_of_texts
 from suffice.engines.steps.blocks import ROWS, Array
 from suffice.engines.steps.parallel import ahead, n_threads, with_count
 from suffice.errors import DataError, SchemaError, nearest
-from suffice.libraries import pa, pt
 from suffice.variables import Bins, Finite, NumbersStay, Real, Variable, declaration, state_text
 
 FEW_CELLS = 2**19

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import pa
 from suffice.engines.encoding.doubts import Notes, doubts_about
 from suffice.engines.encoding.encode import Encoder, Wrong
 from suffice.engines.encoding.infer import CellsFound, Guess, Weights, encoder_for, found_by
@@ -22,7 +23,6 @@ from suffice.engines.reading.cells import TextCells
 from suffice.engines.reading.frames import FrameSource
 from suffice.engines.views.views import Size, Tally, Viewed, whole_weights
 from suffice.errors import DataError, SufficeError
-from suffice.libraries import pa
 from suffice.variables import Bins, Finite
 
 PARTITION = 2**32

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from suffice.basis.libraries import pa, pq
 from suffice.engines.encoding.dialect import Dialect
 from suffice.engines.encoding.sources import Kind, cut, kind_of
 from suffice.engines.engine import ROWS
 from suffice.engines.partitions.partitions import PARTITION, Raw
 from suffice.engines.reading.files import Delimited, Parquet, readable_parquet
 from suffice.errors import DataError
-from suffice.libraries import pa, pq
 
 CELLS = 2**22
 """Cells that a worker reads and encodes at once, unless those of one block are more."""

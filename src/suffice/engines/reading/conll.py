@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import pa
 from suffice.engines.encoding.sources import checked_names
 from suffice.engines.reading.files import open_bytes
 from suffice.engines.reading.frames import FrameSource
 from suffice.errors import DataError, listing
-from suffice.libraries import pa
 
 if TYPE_CHECKING:
     import pyarrow

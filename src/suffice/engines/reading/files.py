@@ -21,13 +21,13 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
+from suffice.basis.libraries import pa, pq
 from suffice.engines.encoding.dialect import FIRST, WORDS, Dialect, Recoded, recognise_separator
 from suffice.engines.encoding.encode import Encoder, number
 from suffice.engines.encoding.sources import Kind, Source, checked_names, kind_of
 from suffice.engines.reading.cells import prepared_cells
 from suffice.errors import DataError, listing
-from suffice.libraries import pa, pq
-from suffice.remedies import ENCODING, argument
+from suffice.errors.remedies import ENCODING, argument
 
 BLOCK = 2**23
 """Bytes that are parsed at once."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.libraries import pa
 from suffice.engines.encoding.encode import missing_code
 from suffice.engines.engine import ROWS, Bits, Block, Engine, T, View
 from suffice.engines.local.columns import Column, Held, Nothing
@@ -23,7 +24,6 @@ from suffice.engines.steps.bits import BitLayout
 from suffice.engines.steps.parallel import available_memory, with_count
 from suffice.engines.views.views import Viewed
 from suffice.errors import DataError, TooLarge, bytes_in_words
-from suffice.libraries import pa
 from suffice.variables import Variable
 
 

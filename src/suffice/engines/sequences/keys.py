@@ -15,12 +15,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import pa, pc
 from suffice.engines.encoding.doubts import Notes
 from suffice.engines.encoding.encode import NotANumber, NumberEncoder, Wrong, first_rows, texts
 from suffice.engines.encoding.sources import Categories, Kind, Source
 from suffice.engines.local.columns import Column, Sink
 from suffice.errors import DataError, listing
-from suffice.libraries import pa, pc
 from suffice.variables import state_text
 
 Array = npt.NDArray[Any]

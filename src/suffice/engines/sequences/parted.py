@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from suffice.basis.libraries import pa
 from suffice.engines.encoding.doubts import Notes
 from suffice.engines.encoding.sources import Options
 from suffice.engines.engine import Block, Engine, Step, Sum, T, View
@@ -27,8 +28,7 @@ from suffice.engines.sequences.keys import TEXT_ORDER, ShownTimes, Times, about_
 from suffice.engines.sequences.sorted_keys import SortedKeys, refuse_changes
 from suffice.engines.views.views import Viewed
 from suffice.errors import DataError
-from suffice.libraries import pa
-from suffice.remedies import argument
+from suffice.errors.remedies import argument
 
 R = TypeVar("R")
 

@@ -24,11 +24,11 @@ from suffice.engines.sequences.parted import part_sequences
 from suffice.engines.sequences.picked import Picked, PickSequences
 from suffice.engines.views.views import Ints, seed_of
 from suffice.errors import DataError, listing, nearest, whole
-from suffice.remedies import argument
+from suffice.errors.remedies import argument
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike, SeedLike, VariablesLike, WeightsLike
+    from suffice.basis.argument_types import RowsLike, SeedLike, VariablesLike, WeightsLike
 
 __all__ = ["Missing", "Refuse", "Sequences", "sequences"]
 

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import TypeVar, cast
 
-from suffice.status import LINE, is_shown, patience
+from suffice.output.status import LINE, is_shown, patience
 
 T = TypeVar("T")
 

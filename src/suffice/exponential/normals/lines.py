@@ -20,12 +20,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.exponential.arithmetic.interval import Interval, tail
 from suffice.exponential.arithmetic.special import gamma_ends
 from suffice.exponential.arithmetic.symmetric import COLLINEAR as COLLINEAR
 from suffice.exponential.arithmetic.symmetric import scaled_cholesky
 from suffice.exponential.arithmetic.values import Array
-from suffice.libraries import sc
 
 ROUNDING = 1e-13
 """As COLLINEAR, once a prior has given every x some variance: what is smaller has too few digits left."""

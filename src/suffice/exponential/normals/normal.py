@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from suffice.basis.libraries import sc
 from suffice.errors import DataError, FitError, ModelError
 from suffice.exponential.arithmetic.cumulants import of_quadratics, symmetric
 from suffice.exponential.arithmetic.interval import Interval, tail
@@ -47,7 +48,6 @@ from suffice.exponential.normals.normal_inverse_wishart import PriorOfBoth
 from suffice.exponential.predictives import MultivariateT, StudentT
 from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, generator
 from suffice.exponential.protocol.statistic import Centred, explain_shapes
-from suffice.libraries import sc
 
 
 @dataclass(frozen=True, eq=False, repr=False)

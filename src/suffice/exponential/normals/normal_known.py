@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from suffice.basis.libraries import sc
 from suffice.errors import FitError, ModelError
 from suffice.exponential.arithmetic.cumulants import single
 from suffice.exponential.arithmetic.special import HALF_LOG_2PI
@@ -30,7 +31,6 @@ from suffice.exponential.normals.normal import Normal
 from suffice.exponential.predictives import StudentT
 from suffice.exponential.protocol.family import ExponentialFamily, Inside
 from suffice.exponential.protocol.statistic import Centred, Totals, centred_statistic, explain_shapes, with_centre
-from suffice.libraries import sc
 
 
 class PartlyKnown(ExponentialFamily):

@@ -17,7 +17,7 @@ from typing import Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.errors import DataError, MissingCells, ModelError, StatisticsError, listing, nearest, quantity
 from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, observations, read_only
 from suffice.exponential.protocol.tables import table

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import html_table
 from suffice.errors import SufficeError
 from suffice.exponential.arithmetic.interval import Interval
+from suffice.output.display import html_table
 
 MOST = 12
 """The columns, and the rows of a matrix, that are shown."""

@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, StatisticsError, SufficeError
+from suffice.errors.remedies import BY_MEAN, CONJUGATE, as_family, of_python
 from suffice.families.chosen.exponential_cpd import ExponentialCpd, MemberCpd
 from suffice.families.chosen.node_kinds import NodeKind, ParameterBelief, kind_of
 from suffice.families.protocol.family import Array, Estimate, Mode, split
-from suffice.remedies import BY_MEAN, CONJUGATE, as_family, of_python
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, describe, n_configurations, sizes
 from suffice.statistics.derived import RowFormula

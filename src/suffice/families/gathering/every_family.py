@@ -13,13 +13,13 @@ from itertools import combinations
 from math import comb
 from typing import Any
 
-from suffice.display import OneTable
 from suffice.engines.encoding.sources import checked_limit
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, TooLarge, bytes_in_words, listing, note, whole
+from suffice.errors.remedies import name_of
 from suffice.families import family_of
-from suffice.remedies import name_of
+from suffice.output.display import OneTable
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
 

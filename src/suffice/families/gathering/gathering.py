@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.engines.sequences.lagged import rename_variable
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, MissingCells, nearest
+from suffice.errors.remedies import SEQUENCES, Remedy, argument, hidden_with_states
 from suffice.families import family_of
 from suffice.families.gathering.every_family import GatheredSize, gather_every_family
 from suffice.graphs import Dag, Graph, Template
 from suffice.graphs.lagged import variable_and_lag
-from suffice.remedies import SEQUENCES, Remedy, argument, hidden_with_states
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import HasGraph, RowsLike
+    from suffice.basis.argument_types import HasGraph, RowsLike
     from suffice.graphs.template import TemplateLike
 
 

@@ -27,9 +27,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.families.hierarchical.laplace import NUMBERS, Laplace, bend, softmax
 from suffice.families.protocol.family import Array
-from suffice.libraries import sc
 
 Places = npt.NDArray[np.intp]
 

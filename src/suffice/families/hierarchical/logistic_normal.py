@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from suffice.errors import FitError, listing, nearest, note
+from suffice.errors.remedies import Remedy
 from suffice.exponential.arithmetic.symmetric import ROUNDING, scaled_cholesky, singular_column
 from suffice.families.hierarchical.hierarchical import rows_of
 from suffice.families.hierarchical.joint_evidence import HIGHEST, LOWEST, normal_of_rows
@@ -24,7 +25,6 @@ from suffice.families.hierarchical.logistic_belief import JointBelief, LogisticB
 from suffice.families.priors.empirical_bayes import best_number
 from suffice.families.priors.prior import Node, Prior, all_finite, in_order, is_number
 from suffice.families.protocol.family import Array, as_numbers
-from suffice.remedies import Remedy
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 

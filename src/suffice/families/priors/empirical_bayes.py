@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from suffice.errors import FitError, listing, note
+from suffice.errors.remedies import Remedy, by_evidence
 from suffice.families import family_of
 from suffice.families.priors.prior import Node, Prior, is_number
 from suffice.families.priors.priors import Dirichlet, Several, as_prior
 from suffice.families.protocol.family import Statistic
 from suffice.registry import every
-from suffice.remedies import Remedy, by_evidence
 from suffice.statistics import Statistics
 from suffice.variables import Variable
 

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import FitError
 from suffice.exponential.arithmetic.special import log_gamma_step
 from suffice.families.protocol.family import Array, as_numbers
-from suffice.libraries import sc
 
 LOWEST = 1e-3
 """No strength is chosen below this: where every row has one state only, the evidence keeps rising as the strength falls to 0."""

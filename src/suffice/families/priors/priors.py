@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from suffice.errors import FitError, listing, nearest
+from suffice.errors.remedies import score_by
 from suffice.families.chosen.node_kinds import is_parameter_prior
 from suffice.families.priors.conjugate import ParameterPrior
 from suffice.families.priors.number_priors import BGe as BGe
@@ -18,7 +19,6 @@ from suffice.families.priors.prior import Imagining, all_finite, check_positive,
 from suffice.families.priors.prior import Node as Node
 from suffice.families.priors.prior import Prior as Prior
 from suffice.families.protocol.family import Array, as_numbers
-from suffice.remedies import score_by
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import checked_cells, describe, n_configurations, sizes
 from suffice.variables import Count, Finite, Real, Variable

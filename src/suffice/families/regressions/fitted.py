@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.libraries import sc
 from suffice.errors import FitError, FormatError
 from suffice.families.protocol.family import Array, Interval, checked_level
 from suffice.families.protocol.plain_numbers import array_of, number, numbers
-from suffice.libraries import sc
 from suffice.statistics.configurations import freeze
 from suffice.variables import Variable
 

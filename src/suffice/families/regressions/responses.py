@@ -10,7 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import DataError, FitError
+from suffice.errors.remedies import declaration
 from suffice.exponential.arithmetic.special import (
     HALF_LOG_2PI,
     excess_over_log,
@@ -30,8 +32,6 @@ from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.glm import OfStates, OnePredictor, weighted_sum
 from suffice.families.regressions.glm_sums import Regressors, Summary, Sums
 from suffice.families.regressions.regression_cpd import RegressionCpd
-from suffice.libraries import sc
-from suffice.remedies import declaration
 from suffice.statistics import Request
 from suffice.variables import Count, Finite, Variable
 

@@ -7,11 +7,11 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from suffice.errors import FormatError, listing, note
+from suffice.errors.remedies import of_python
 from suffice.formats.grammar.finite_network import FiniteNetwork, NetworkTable
 from suffice.formats.grammar.tokens import show
 from suffice.graphs import Dag
 from suffice.registry import Named
-from suffice.remedies import of_python
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from functools import cached_property
 from typing import Any
 
 from suffice.errors import TooLarge, bytes_in_words, listing
+from suffice.errors.remedies import FIRST_STATIONARY
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chains.chain_states import MAX_STATES, Phase, StateSpace
 from suffice.incomplete.chains.step_layout import StepLayout
 from suffice.incomplete.components import NodeFamily
 from suffice.inference.chains.factored.slice_program import Scope, SliceProgram
-from suffice.remedies import FIRST_STATIONARY
 
 Place = tuple[str, int]
 """A variable, and how many steps back."""

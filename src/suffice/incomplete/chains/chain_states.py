@@ -21,12 +21,12 @@ import numpy.typing as npt
 
 from suffice.engines.sequences.lagged import rename_variable
 from suffice.errors import FitError, TooLarge, bytes_in_words, listing
+from suffice.errors.remedies import INTO_BINS
 from suffice.families import family_of
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.components import NodeFamily, node_family
 from suffice.incomplete.numbers.patterns import digits_of
-from suffice.remedies import INTO_BINS
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, Variable
 

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from suffice.engines.engine import Block, add_up
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, ModelError, listing
+from suffice.errors.remedies import DIFFUSE, FIRST_DIFFUSE, FREE, STATIONARY
 from suffice.families.protocol.family import flat_index
 from suffice.incomplete.chains.chain_kinds import ImpossibleSequence, steps_of
 from suffice.incomplete.chains.chain_layout import ChainLayout
@@ -32,7 +33,6 @@ from suffice.incomplete.components import Expectation, Line, NodeFamily, Theta
 from suffice.incomplete.numbers.normal import weighted_moments, widen_groups
 from suffice.inference.chains.linear.gaussian import expected_states
 from suffice.inference.chains.linear.linear_steps import LinearSteps
-from suffice.remedies import DIFFUSE, FIRST_DIFFUSE, FREE, STATIONARY
 from suffice.statistics.configurations import distinct
 
 Array = npt.NDArray[np.float64]

@@ -21,13 +21,13 @@ from suffice.engines.data import MAX_BYTES, Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.views.sample import SampledRows, row_hashes
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, note
+from suffice.errors.remedies import name_of
 from suffice.families.protocol.family import Cpd
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.finite import ComponentTable, code_rows
 from suffice.incomplete.numbers.units import Units, observed_cells
 from suffice.inference.finite.logs import Elimination, LogFactor
 from suffice.inference.finite.tree import n_cells, steps
-from suffice.remedies import name_of
 from suffice.variables import Finite, Variable
 
 Floats = npt.NDArray[np.float64]

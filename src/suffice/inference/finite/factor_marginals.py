@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
+from suffice.errors.remedies import CONTRASTIVE, PSEUDO
 from suffice.inference.finite.logs import NEVER, Elimination, LogFactor
 from suffice.inference.finite.network import Array, Network
 from suffice.inference.finite.questions import FACTORS, UNCERTAIN, RowAnswers, room_for, run_tree
@@ -24,7 +25,6 @@ from suffice.inference.finite.tree import (
     steps,
     tree_of_order,
 )
-from suffice.remedies import CONTRASTIVE, PSEUDO
 
 
 class FactorMarginals(NamedTuple):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
+from suffice.errors.remedies import BY_SAMPLING
 from suffice.inference.finite.logs import NEVER, LogFactor, Weighed, weigh_factors
 from suffice.inference.finite.network import NONE, Array, Ints, Network
 from suffice.inference.finite.questions import (
@@ -41,7 +42,6 @@ from suffice.inference.finite.tree import (
     part_of,
     tree_of_order,
 )
-from suffice.remedies import BY_SAMPLING
 
 RETRY_CELLS = 4_000_000
 """From so many cells on, another order is looked for that suits the evidence better than the compiled one."""

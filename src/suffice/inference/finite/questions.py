@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import TooLarge, bytes_in_words
+from suffice.errors.remedies import BY_SAMPLING
 from suffice.inference.finite.logs import NEVER, SAFE, Elimination, LogFactor, factors_at, log_sum, shares, weigh_factors
 from suffice.inference.finite.network import Array, Ints, Network
 from suffice.inference.finite.tree import (
@@ -34,7 +35,6 @@ from suffice.inference.finite.tree import (
     steps,
     tree_of_order,
 )
-from suffice.remedies import BY_SAMPLING
 
 MOST_VARIABLES = 2500
 """Larger networks are asked one question at a time: room for the links of all pairs is not kept for them."""

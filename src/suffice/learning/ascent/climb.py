@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from suffice.earlier import tell_of_argument
 from suffice.errors import ArgumentError, FitError, ModelError, Sentence, SufficeError, note, whole
+from suffice.errors.earlier import tell_of_argument
 from suffice.iteration import NOTHING, Iteration, Memory, OutOfTime, Packed, Progress
 from suffice.learning.ascent.packed_parameters import Numbers, numbers_of, with_numbers
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.engines.steps.parallel import used_memory
 from suffice.errors import bytes_in_words, quantity
 from suffice.learning.ascent.climb import evaluate
 from suffice.learning.incomplete.problem import ParameterProblem
+from suffice.output.display import OneTable
 from suffice.variables import Finite
 
 FEWEST = 0.02

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import sc
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listing, nearest, note
 from suffice.families.charts import Array, Chart, Natural, still
 from suffice.families.protocol.family import Cpd, Interval, checked_level, frame
@@ -31,8 +31,8 @@ from suffice.iteration import Progress, ProgressLike
 from suffice.learning.ascent.constrained import projection, refuse_classes_above
 from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.incomplete.problem import ParameterProblem
-from suffice.libraries import sc
 from suffice.models.parts.parameter_covariance import ParameterCovariance
+from suffice.output.display import html_table, text_table
 
 MOST = 5_000
 """No information matrix of more free parameters than this is made: 200 MB, and minutes for its eigenvalues."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from suffice.engines.sequences.lagged import rename_variable
 from suffice.errors import FitError, note
+from suffice.errors.remedies import FIRST_DIFFUSE, FIRST_STATIONARY, FREE, STATIONARY, Remedy
 from suffice.families.protocol.family import Cpd
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
@@ -36,7 +37,6 @@ from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import EStep, ExpectedStatistic, ParameterProblem
 from suffice.learning.incomplete.said import imagined_by, refuse_beliefs, refuse_constants
 from suffice.models.chain import Chain
-from suffice.remedies import FIRST_DIFFUSE, FIRST_STATIONARY, FREE, STATIONARY, Remedy
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.chan import Spread
 from suffice.variables import Finite, Variable

@@ -9,6 +9,16 @@ from typing import Any
 from suffice.engines.sequences.lagged import rename_variable
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, nearest, note
+from suffice.errors.remedies import (
+    FAMILIES,
+    FAMILY,
+    SEQUENCES,
+    argument,
+    as_regression,
+    hidden_variable,
+    hidden_with_states,
+    of_python,
+)
 from suffice.families.named_families import check_family, variables_with_distributions, with_types_of
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Cpd, Estimate, checked_estimate
@@ -20,7 +30,6 @@ from suffice.learning.incomplete.task import declared_hidden, numbers_of
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_parts import nodes_given, parameter_names
 from suffice.models.parts.written import written_cpd
-from suffice.remedies import FAMILIES, FAMILY, SEQUENCES, argument, as_regression, hidden_variable, hidden_with_states, of_python
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 

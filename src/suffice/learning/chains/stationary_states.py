@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, listing
+from suffice.errors.remedies import FIRST_STATIONARY, FREE
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_layout import ChainLayout
 from suffice.incomplete.chains.chain_rows import FIRST
@@ -25,7 +26,6 @@ from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import pull_of_start, stationary
 from suffice.learning.chains.chain_task import ChainTask
 from suffice.learning.incomplete.problem import EStep, ExpectedStatistic
-from suffice.remedies import FIRST_STATIONARY, FREE
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from suffice.errors import FitError, MissingCells, note
+from suffice.errors.remedies import FIRST_DIFFUSE, Remedy
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather_steps
 from suffice.families.priors.priors import as_prior
@@ -17,7 +18,6 @@ from suffice.learning.chains.chain_task import chain_task_of, checked_sequences,
 from suffice.learning.complete.irls import fit_regression
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_estimated import estimated_chain
-from suffice.remedies import FIRST_DIFFUSE, Remedy
 from suffice.scores import Evidence
 from suffice.statistics import Statistics
 

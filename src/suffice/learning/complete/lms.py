@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
@@ -31,7 +31,7 @@ from suffice.learning.complete.irls import Pass, solve_positive
 from suffice.variables import Count, Finite, Real, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FitsNodes, RowsLike
+    from suffice.basis.argument_types import FitsNodes, RowsLike
 
 SOFTMAX = 7
 

@@ -15,11 +15,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import FitError, listing, nearest, quantity
+from suffice.errors.remedies import argument
 from suffice.families.hierarchical.hierarchical import PartialPooling, Pool
 from suffice.families.priors.priors import Prior
 from suffice.graphs import Dag
 from suffice.models.parts.sharing import Tie
-from suffice.remedies import argument
 
 if TYPE_CHECKING:
     from suffice.graphs.directed import DagLike

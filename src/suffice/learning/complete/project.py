@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import FitError, MissingCells, ModelError, StatisticsError, TooLarge, listing, nearest
+from suffice.errors.remedies import WITH_BINS
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather
 from suffice.families.protocol.family import Cpd, Mean
@@ -24,12 +24,12 @@ from suffice.models.estimates.estimated import estimate_network
 from suffice.models.networks import BayesNet
 from suffice.models.questions.entropies import NoEntropy, entropy_terms
 from suffice.models.questions.expected import Expected, closed_form
-from suffice.remedies import WITH_BINS
+from suffice.output.display import html_table, text_table
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable, is_whole
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
     from suffice.graphs.directed import DagLike
 
 

@@ -23,13 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, listing, nearest, note
+from suffice.errors.remedies import weight_penalty
 from suffice.families.categorical import Table
 from suffice.learning.conditional.hinge import least_hinge
 from suffice.learning.conditional.target_rows import TargetRows, distinct_rows
 from suffice.learning.owlqn import minimise
 from suffice.models.networks import BayesNet
 from suffice.objectives import L2, Conditional, Margin, PenaltySum
-from suffice.remedies import weight_penalty
 
 Array = npt.NDArray[np.float64]
 

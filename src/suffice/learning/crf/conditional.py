@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import note
+from suffice.errors.remedies import argument
 from suffice.iteration import OutOfTime, Progress, ProgressLike
 from suffice.learning.crf.problem import LabelProblem
 from suffice.learning.owlqn import minimise, pseudo_gradient
 from suffice.models.linear_chain.run import WeightRun, WeightStep
-from suffice.remedies import argument
 
 Array = npt.NDArray[np.float64]
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, nearest, note, quantity, whole
+from suffice.errors.remedies import Remedy
 from suffice.iteration import ProgressLike, checked_seconds
 from suffice.learning.crf.conditional import Climbing, climb
 from suffice.learning.crf.margin import descend
@@ -21,7 +22,6 @@ from suffice.models.crf import Crf
 from suffice.models.linear_chain.reading import as_kinds, checked_sequences
 from suffice.models.linear_chain.windows import LinearChain, Plain
 from suffice.objectives import L1, L2, Conditional, Margin, PenaltySum, Perceptron, as_penalties
-from suffice.remedies import Remedy
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]

@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, listing, nearest
+from suffice.errors.remedies import Remedy
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.numbers.units import Units, no_groups
 from suffice.learning.incomplete.objective import VANISHED, refuse_collapse, regression_of
-from suffice.remedies import Remedy
 
 Array = npt.NDArray[np.float64]
 

@@ -24,11 +24,11 @@ import numpy as np
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, TooLarge, listing, nearest, note
+from suffice.errors.remedies import argument, declaration, name_of
 from suffice.families.regressions.logistic import Logistic
 from suffice.graphs import Dag
 from suffice.learning.incomplete.task import declared_hidden
 from suffice.models.networks import BayesNet
-from suffice.remedies import argument, declaration, name_of
 from suffice.statistics.configurations import MAX_CELLS
 from suffice.variables import Finite, Variable
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, listing
+from suffice.errors.remedies import NORMAL_PRIOR
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.protocol.family import Estimate
 from suffice.families.regression import NO_RESIDUAL, LeastSquares, regress, too_large
@@ -27,7 +28,6 @@ from suffice.families.regressions.linear_moments import common_line
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.numbers.mixed import scaled_moments
 from suffice.incomplete.numbers.units import no_groups
-from suffice.remedies import NORMAL_PRIOR
 from suffice.statistics.configurations import describe, sizes
 
 Array = npt.NDArray[np.float64]

@@ -22,6 +22,7 @@ import numpy as np
 from suffice.engines.engine import add_up
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, listing, note
+from suffice.errors.remedies import BY_MEAN, PARTIAL, POOLED, SEPARATE, argument, ridge_of
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Cpd, Mode
 from suffice.families.regressions.glm_steps import between
@@ -50,7 +51,6 @@ from suffice.learning.incomplete.task import Task, task_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import hidden_numbers
 from suffice.models.parts.sharing import linked_names
-from suffice.remedies import BY_MEAN, PARTIAL, POOLED, SEPARATE, argument, ridge_of
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite

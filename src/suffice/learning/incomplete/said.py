@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FitError, listing, note
+from suffice.errors.remedies import ANY_PRIOR, NORMAL_PRIOR
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Estimate, Mode
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.incomplete.numbers.units import Units
 from suffice.models.parts.sharing import Tie
-from suffice.remedies import ANY_PRIOR, NORMAL_PRIOR
 from suffice.statistics import Counts, Moments
 
 

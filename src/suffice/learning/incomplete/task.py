@@ -9,13 +9,13 @@ from typing import Any
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, listing, nearest
+from suffice.errors.remedies import FAMILY, argument, as_regression, hidden_variable, hidden_with_states
 from suffice.families.named_families import as_families, check_family, variables_with_distributions, with_types_of
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate, regressions_among
 from suffice.graphs import Dag
 from suffice.models.networks import BayesNet
 from suffice.models.parts.sharing import Tie, alike, check_families, shared_in, shared_of, tied_prior
-from suffice.remedies import FAMILY, argument, as_regression, hidden_variable, hidden_with_states
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real, Variable
 

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FitError, Sentence, listing
+from suffice.errors.remedies import BY_MEAN
 from suffice.exponential.dirichlet import shares_of
 from suffice.exponential.normals.lines import log_line_prior
 from suffice.families.categorical import Table
@@ -41,7 +42,6 @@ from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Array, Cpd, Estimate
 from suffice.families.regression import ROUNDING, prior_lost, regress
 from suffice.incomplete.classes import ClassNormals, ClassRates, ClassTables, JointNormals, SeparateNormals, inverses
-from suffice.remedies import BY_MEAN
 from suffice.statistics import Counts, Moments
 from suffice.variables import Finite, Variable
 

@@ -18,6 +18,7 @@ import numpy as np
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.errors import DataError, FitError, TooLarge, listing, nearest, note
+from suffice.errors.remedies import FAMILY, NORMAL_PRIOR
 from suffice.families.categorical import Table
 from suffice.families.priors.prior import imagined_rows
 from suffice.families.priors.priors import Prior, Several
@@ -36,7 +37,6 @@ from suffice.learning.latent.mixture_parts import (
     log_shares,
     shares,
 )
-from suffice.remedies import FAMILY, NORMAL_PRIOR
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.chan import Spread
 from suffice.statistics.derived import log_factorial

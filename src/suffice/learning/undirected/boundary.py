@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError
-from suffice.remedies import BDEU, weight_penalty
+from suffice.errors.remedies import BDEU, weight_penalty
 from suffice.statistics.configurations import describe, n_configurations
 
 if TYPE_CHECKING:

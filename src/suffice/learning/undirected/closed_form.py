@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, listing
+from suffice.errors.remedies import BDEU, TABLE_PRIORS
 from suffice.exponential.arithmetic.special import log_gamma_step
 from suffice.models.undirected.factor import Factor
 from suffice.models.undirected.log_linear import Names
-from suffice.remedies import BDEU, TABLE_PRIORS
 from suffice.statistics import Counts
 
 if TYPE_CHECKING:

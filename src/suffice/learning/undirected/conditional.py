@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.errors import FitError, listing, nearest
+from suffice.errors.remedies import MAX_ENTROPY, weight_penalty
 from suffice.iteration import Progress
 from suffice.learning.conditional.target_rows import TargetRows, distinct_rows
 from suffice.learning.gradient import LBFGS
@@ -24,7 +25,6 @@ from suffice.learning.owlqn import Minimum, minimise
 from suffice.learning.undirected.likelihood import maximum_likelihood
 from suffice.models.undirected.terms import Terms
 from suffice.objectives import Likelihood
-from suffice.remedies import MAX_ENTROPY, weight_penalty
 
 if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem

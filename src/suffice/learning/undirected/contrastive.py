@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.errors import FitError, note, whole
+from suffice.errors.remedies import CONTRASTIVE, LIKELIHOOD, MAX_ENTROPY, PERSISTENT
 from suffice.inference.sampling.blankets import Blankets, Codes
 from suffice.iteration import OutOfTime, Progress
 from suffice.learning.undirected.pseudo_likelihood import blankets_of, kept_weights
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.terms import Terms
 from suffice.objectives import ContrastiveDivergence
-from suffice.remedies import CONTRASTIVE, LIKELIHOOD, MAX_ENTROPY, PERSISTENT
 
 Array = npt.NDArray[np.float64]
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listing, nearest
+from suffice.errors.remedies import CONTRASTIVE, LASSO, MAX_ENTROPY, argument
 from suffice.families.gathering.gathering import complete_rows
 from suffice.families.priors.priors import as_prior
 from suffice.graphs import Graph
@@ -20,7 +21,6 @@ from suffice.models.networks import MarkovNet
 from suffice.models.undirected.features import Features, UndirectedModel, is_undirected, undirected_model
 from suffice.models.undirected.log_linear import LogLinear
 from suffice.objectives import Bayes, Likelihood, MaxEntropy, as_penalties
-from suffice.remedies import CONTRASTIVE, LASSO, MAX_ENTROPY, argument
 from suffice.scores import Evidence
 from suffice.statistics import Moments, Statistics
 from suffice.variables import Real, Variable

@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, TooLarge, bytes_in_words, whole
+from suffice.errors.remedies import CONTRASTIVE, PSEUDO
 from suffice.graphs import Graph
 from suffice.inference.finite.tree import COMPILING, greedy_order, part_of, steps
 from suffice.models.undirected.log_linear import Names
 from suffice.models.undirected.terms import Terms
-from suffice.remedies import CONTRASTIVE, PSEUDO
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

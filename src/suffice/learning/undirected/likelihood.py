@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, listing
+from suffice.errors.remedies import BDEU, MAX_ENTROPY, Remedy, of_python, weight_penalty
 from suffice.inference.finite.factor_marginals import FactorTree
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import Minimum, minimise
@@ -19,7 +20,6 @@ from suffice.learning.undirected.closed_form import agreeing_counts, bound_prior
 from suffice.learning.undirected.ipf import IPF, CliqueTree
 from suffice.learning.undirected.newton import Curved, newton
 from suffice.models.undirected.log_linear import Ising, LogLinear
-from suffice.remedies import BDEU, MAX_ENTROPY, Remedy, of_python, weight_penalty
 from suffice.statistics.configurations import describe
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, listing, nearest
+from suffice.errors.remedies import of_python
 from suffice.inference.finite.factor_marginals import FactorTree
 from suffice.inference.finite.network import NONE, Network
 from suffice.learning.owlqn import minimise
 from suffice.learning.undirected.boundary import MAX_NUMBERS, MAX_STATES
 from suffice.models.undirected.features import Features
 from suffice.objectives import L1
-from suffice.remedies import of_python
 from suffice.statistics.configurations import describe, n_configurations
 
 if TYPE_CHECKING:

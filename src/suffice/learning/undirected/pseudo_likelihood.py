@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, StatisticsError, listing
+from suffice.errors.remedies import LIKELIHOOD, MAX_ENTROPY, PSEUDO, weight_penalty
 from suffice.inference.sampling.blankets import Blankets, LocalTables
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import Minimum, minimise
@@ -25,7 +26,6 @@ from suffice.learning.undirected.boundary import check_interior
 from suffice.learning.undirected.likelihood import way_out
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.terms import Terms
-from suffice.remedies import LIKELIHOOD, MAX_ENTROPY, PSEUDO, weight_penalty
 from suffice.statistics import Request, Statistics
 
 Array = npt.NDArray[np.float64]

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
-from suffice.earlier import tell_of_argument
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, note, quantity, whole
+from suffice.errors.earlier import tell_of_argument
+from suffice.errors.remedies import Remedy, weight_penalty
 from suffice.inference.sampling.boltzmann import Array
 from suffice.iteration import Iteration, OutOfTime, Progress, Run
 from suffice.learning.principles import MACHINE
@@ -20,11 +21,10 @@ from suffice.limits import Limits, options_of
 from suffice.models.rbm import RBM
 from suffice.models.undirected.visible import VisibleColumns, refuse_missing_cells
 from suffice.objectives import L1, L2, ContrastiveDivergence, as_penalties
-from suffice.remedies import Remedy, weight_penalty
 from suffice.statistics import Request
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
     from suffice.objectives import PenaltyLike
 
 TRIED = 1000

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from suffice.engines.sequences.lagged import rename_variable
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, ModelError, listing, nearest
+from suffice.errors.remedies import SEQUENCES
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather_steps
 from suffice.families.priors.priors import Prior
@@ -17,7 +18,6 @@ from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import First, Free, Given
 from suffice.models.chains.chain_parts import ChainParts, parameter_names
 from suffice.models.estimates.estimated import estimated_nodes
-from suffice.remedies import SEQUENCES
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from suffice.engines.engine import Block
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, listing, note, whole
+from suffice.errors.remedies import argument
 from suffice.families.protocol.family import checked_level
 from suffice.graphs.lagged import variable_and_lag
 from suffice.inference.sampling.sampling import checked_seed
@@ -23,7 +24,6 @@ from suffice.models.chains.draws_ahead import DRAWS
 from suffice.models.chains.known_ahead import KnownAhead
 from suffice.models.chains.numbers_ahead import MAX_PARTS, NumbersAhead
 from suffice.models.rows.frames import new_table
-from suffice.remedies import argument
 from suffice.variables import Finite
 
 

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from suffice.display import Rows, and_more
 from suffice.engines.sequences.lagged import rename_variable
 from suffice.errors import FitError, ModelError, quantity
+from suffice.errors.remedies import FIRST_DIFFUSE
 from suffice.families.by_hand import ByHand
 from suffice.families.protocol.family import Cpd
 from suffice.graphs.lagged import relative_name, unrolled_name
@@ -24,7 +24,7 @@ from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Station
 from suffice.models.parts.nodes import NodeDistributions, check_nodes, declared_variables
 from suffice.models.parts.provenance import ASKED_OF_ROWS
 from suffice.models.parts.written import written_cpd
-from suffice.remedies import FIRST_DIFFUSE
+from suffice.output.display import Rows, and_more
 from suffice.variables import Finite, Real, Variable
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from suffice.engines.engine import Block
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, ModelError, listing, nearest, note
+from suffice.errors.remedies import FIRST_DIFFUSE, SEQUENCES
 from suffice.incomplete.chains.chain_layout import ChainLayout
 from suffice.incomplete.chains.chain_states import Phase, StateSpace, parameter_nodes, phases_of, refuse_regressions, unknowns
 from suffice.incomplete.chains.linear_states import LinearSpace, linear_space
@@ -20,7 +21,6 @@ from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.first_slices import Diffuse, Stationary
 from suffice.incomplete.numbers.units import Units
 from suffice.models.chains.chain_parts import ChainParts
-from suffice.remedies import FIRST_DIFFUSE, SEQUENCES
 from suffice.variables import Finite, Variable
 
 T = TypeVar("T")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import pa
 from suffice.engines.engine import Block, is_missing
 from suffice.engines.scan import rows_of
 from suffice.errors import ModelError, TooLarge, bytes_in_words, note
@@ -19,7 +20,6 @@ from suffice.incomplete.chains.chain_children import child_numbers, child_states
 from suffice.incomplete.chains.chain_found import ShownPart
 from suffice.incomplete.first_slices import Stationary
 from suffice.inference.sampling.sampling import checked_seed, whole_number
-from suffice.libraries import pa
 from suffice.models.chains.chain_answers import answers, most_probable, refuse_impossible
 from suffice.models.chains.chain_cells import StepNumbers
 from suffice.models.chains.chain_parts import ChainParts

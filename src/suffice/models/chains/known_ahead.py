@@ -12,9 +12,9 @@ import numpy.typing as npt
 from suffice.engines.engine import Block
 from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.errors import DataError, nearest
+from suffice.errors.remedies import argument
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import missing_in
-from suffice.remedies import argument
 
 Column = npt.NDArray[Any]
 

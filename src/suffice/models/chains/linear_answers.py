@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.engines.engine import Block, is_missing
 from suffice.errors import ModelError, listing
 from suffice.incomplete.chains.chain_found import ShownPart
@@ -26,7 +27,6 @@ from suffice.incomplete.numbers.hidden_units import columns_below, with_hidden
 from suffice.incomplete.numbers.units import Units
 from suffice.inference.chains.linear.gaussian import draw_states, filter_states, smooth_states
 from suffice.inference.finite.network import Array, Ints
-from suffice.libraries import sc
 from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, shown_cell
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading, chain_phases

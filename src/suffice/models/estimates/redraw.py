@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FitError, ModelError, SufficeError, listing, note
+from suffice.errors.remedies import BDEU, Remedy, name_of
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.parts.parameter_covariance import ParameterCovariance
-from suffice.remedies import BDEU, Remedy, name_of
 
 WITHOUT_INFORMATION = Remedy(
     "or a pickle without it, learned with information=False, or not by EM of a graph; em(dag, data, start=bn, information=True) "

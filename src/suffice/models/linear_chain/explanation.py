@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.engines.engine import Block
 from suffice.families.protocol.family import frame
 from suffice.inference.finite.network import Array
@@ -15,6 +14,7 @@ from suffice.models.linear_chain.encoding import EncodedBlock
 from suffice.models.linear_chain.features import Attributes
 from suffice.models.linear_chain.reading import LabelReading, LabelStep, LabelWeights
 from suffice.models.linear_chain.wider_reading import answer_steps
+from suffice.output.display import OneTable
 
 
 @dataclass(frozen=True, eq=False, repr=False)

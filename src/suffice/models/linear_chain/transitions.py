@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError, listing, nearest, note
-from suffice.remedies import Remedy
+from suffice.errors.remedies import Remedy
 
 Flags = npt.NDArray[np.bool_]
 Pairs = tuple[tuple[str, str], ...]

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import ModelError, listing
+from suffice.errors.remedies import BY_DRAWS
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import configurations
 from suffice.families.protocol.family import Array, Cpd
 from suffice.inference.finite.network import DensityNode
-from suffice.remedies import BY_DRAWS
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite, Variable
 

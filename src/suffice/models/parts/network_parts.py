@@ -10,7 +10,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, TypeVar
 
-from suffice.display import Rows, and_more
 from suffice.engines.scan import scan
 from suffice.errors import DataError, ModelError, nearest, quantity
 from suffice.families.protocol.family import Cpd
@@ -22,11 +21,12 @@ from suffice.models.parts.nodes import NodeDistributions, check_nodes, declared_
 from suffice.models.parts.provenance import ASKED_OF_STEPS
 from suffice.models.parts.sharing import Tie
 from suffice.models.parts.written import written_cpd
+from suffice.output.display import Rows, and_more
 from suffice.statistics import Statistics
 from suffice.variables import Declaration, Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
     from suffice.models.parts.compiled import Compiled
 
 

@@ -15,12 +15,12 @@ from functools import cached_property
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.errors import FitError, bytes_in_words, listing, quantity
+from suffice.errors.remedies import argument
 from suffice.families.charts import Array, Chart
 from suffice.families.parameter_draws import semidefinite_root
 from suffice.inference.finite.network import Ints
-from suffice.remedies import argument
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.libraries import nw
 from suffice.errors import ModelError, listing
+from suffice.errors.remedies import Remedy, declaration
 from suffice.families.by_hand import ByHand
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Cpd, as_numbers
-from suffice.libraries import nw
-from suffice.remedies import Remedy, declaration
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Count, Finite, Real, Variable
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.errors import listing
+from suffice.errors.remedies import query_by_draws
 from suffice.models.parts.closed_forms import advising
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions import hybrid, question
 from suffice.models.questions.evidence import evidence_codes, one_of_interval_and_method
-from suffice.remedies import query_by_draws
 
 if TYPE_CHECKING:
     from suffice.inference.finite.junction_tree import JunctionTree

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import Rows, Tabular, and_more, number
 from suffice.errors import ModelError, listing, quantity
 from suffice.families.protocol.family import Interval, frame
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.questions.evidence import code_of, in_words, unknown_name
+from suffice.output.display import Rows, Tabular, and_more, number
 from suffice.pictures import Bar, PictureNode
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, bytes_in_words, listing, note
+from suffice.errors.remedies import WEIGHTING, Remedy
 from suffice.families.protocol.family import Cpd, flat_index
 from suffice.inference.finite.network import NONE, Array, Network
 from suffice.inference.sampling.gibbs import GibbsState, Rest, SummedOut, Trace, Walker, collapse
@@ -27,7 +28,6 @@ from suffice.models.questions.evidence import Observed, evidence_codes, impossib
 from suffice.models.questions.mixture import Mixture
 from suffice.models.questions.question import Question
 from suffice.models.questions.regressions import reduce_network
-from suffice.remedies import WEIGHTING, Remedy
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import sc
 from suffice.errors import ModelError, listing
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.protocol.family import Array, Cpd
 from suffice.inference.finite.network import Ints
 from suffice.inference.sampling.sampling import Average, Chained, Weighted
-from suffice.libraries import sc
 from suffice.models.parts.closed_forms import words
 from suffice.variables import Count
 

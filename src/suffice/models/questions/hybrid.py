@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, listing
+from suffice.errors.remedies import BY_WEIGHTING
 from suffice.inference.finite.logs import NEVER
 from suffice.inference.finite.questions import posterior
 from suffice.inference.numbers import hybrid
@@ -25,7 +26,6 @@ from suffice.models.questions.answers import Distribution, Marginals, MostProbab
 from suffice.models.questions.densities import MixtureParts, NormalParts, PoissonParts
 from suffice.models.questions.evidence import Observed, impossible
 from suffice.models.questions.mixture import DistributionParts, Mixture
-from suffice.remedies import BY_WEIGHTING
 from suffice.statistics.configurations import checked_cells
 from suffice.variables import Distributed
 

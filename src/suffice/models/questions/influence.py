@@ -17,10 +17,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.errors import ModelError, listing, nearest, quantity
 from suffice.graphs import Dag
 from suffice.inference.finite.network import Array
+from suffice.output.display import OneTable
 from suffice.variables import Finite, Variable
 
 ROUNDING = 1e-13

@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.errors import FitError, ModelError, TooLarge, listing, note, quantity
+from suffice.errors.remedies import argument
 from suffice.families.parameter_draws import DRAW, DrawnGaussian, DrawnLinear, DrawnNode, DrawnRegression, DrawnTable
 from suffice.families.protocol.family import Interval, Mean, checked_level
 from suffice.inference.finite.junction_tree import JunctionTree
@@ -36,7 +37,6 @@ from suffice.models.questions import question as asking
 from suffice.models.questions.answers import Distribution, Marginals
 from suffice.models.questions.evidence import Observed, impossible
 from suffice.models.questions.question import Question
-from suffice.remedies import argument
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, NotNormal
 

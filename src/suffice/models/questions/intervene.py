@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import ModelError, listing
+from suffice.errors.remedies import Remedy
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
@@ -32,7 +33,6 @@ from suffice.models.questions.evidence import (
     numbers_by_state,
     unknown_node,
 )
-from suffice.remedies import Remedy
 from suffice.variables import Finite
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import Rows, and_more, number
 from suffice.errors import ModelError, listing, whole
 from suffice.families.protocol.family import Array, Interval, as_numbers, checked_level, frame
 from suffice.inference.finite.logs import log_sum
@@ -19,6 +18,7 @@ from suffice.models.questions.answers import Answer, Distribution, apart, in_a_l
 from suffice.models.questions.densities import Columns, MixtureParts, view_of_shape
 from suffice.models.questions.densities import NormalParts as NormalParts
 from suffice.models.questions.evidence import Known, in_words
+from suffice.output.display import Rows, and_more, number
 from suffice.pictures import Curve, PictureNode
 from suffice.variables import Distributed
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import ModelError, listing, note
+from suffice.errors.remedies import BY_DRAWS, Remedy
 from suffice.families.design import configurations
 from suffice.graphs import Dag
 from suffice.inference.finite.logs import NEVER
@@ -25,7 +26,6 @@ from suffice.models.questions.densities import ResponseParts
 from suffice.models.questions.evidence import Given, Observed, evidence_codes, impossible, unknown_node
 from suffice.models.questions.mixture import Mixture
 from suffice.models.questions.regressions import answerable, reduce_network
-from suffice.remedies import BY_DRAWS, Remedy
 from suffice.variables import Finite, Variable
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import nw, pa, pc, pt
 from suffice.engines import texts
 from suffice.errors import DataError, TooLarge, bytes_in_words, listing
 from suffice.inference.finite.network import Array, Ints
-from suffice.libraries import nw, pa, pc, pt
 from suffice.variables import state_text
 
 MAX_BYTES = 2**35

@@ -16,22 +16,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import pa, pc, sc
 from suffice.engines import is_missing
 from suffice.engines.engine import Block
 from suffice.engines.scan import is_spark_frame, rows_of
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import DataError, ModelError, listing, note
+from suffice.errors.remedies import Remedy, argument, name_of
 from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, pick_codes
 from suffice.inference.finite.network import NONE, Array, Ints
 from suffice.inference.sampling.sampling import checked_seed, whole_number
-from suffice.libraries import pa, pc, sc
 from suffice.models.parts.closed_forms import NoFormula, advising
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.regressions import reduce_network
 from suffice.models.rows.frames import Fill, checked_size, fill_frame, is_held
 from suffice.models.rows.posteriors import Places, cells, is_seen, present, row_evidence, row_posterior, tell_impossible
 from suffice.models.rows.spark_frames import in_place
-from suffice.remedies import Remedy, argument, name_of
 from suffice.statistics.configurations import keys_of
 from suffice.variables import Finite, Variable
 

@@ -18,6 +18,7 @@ from suffice.engines.data import Data
 from suffice.engines.scan import is_spark_frame, rows_of
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import listing
+from suffice.errors.remedies import DRAWN_ROWS
 from suffice.incomplete.rows import best
 from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, checked_seed
 from suffice.models.parts.closed_forms import NoFormula
@@ -28,7 +29,6 @@ from suffice.models.rows.frames import checked_size, column, table
 from suffice.models.rows.posteriors import Places, present, tell_impossible
 from suffice.models.rows.prediction import Predict, Prediction, measures
 from suffice.models.rows.row_intervals import PredictIntervals, names_of_ends
-from suffice.remedies import DRAWN_ROWS
 from suffice.variables import Finite
 
 

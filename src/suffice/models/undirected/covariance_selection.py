@@ -13,13 +13,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.errors import FitError, listing
+from suffice.errors.remedies import LASSO
 from suffice.graphs import Graph
 from suffice.inference.finite.network import Array
 from suffice.inference.numbers.sparse_precision import SparsePrecision, sparse_precision
 from suffice.models.undirected.covariances import Covariances
-from suffice.remedies import LASSO
 
 COLLINEAR = 1e-12
 """The part of a column's variance below which what the others leave of it is rounding."""

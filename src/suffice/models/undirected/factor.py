@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.engines.engine import Block
 from suffice.errors import ModelError, TooLarge, bytes_in_words, listing, nearest
+from suffice.errors.remedies import CONTRASTIVE, PSEUDO
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import as_numbers, flat_index
 from suffice.graphs.chordal import is_perfect, perfect_order
 from suffice.inference.finite.logs import Elimination, LogFactor, log_sum
 from suffice.inference.finite.network import NONE, Array, Network
 from suffice.inference.finite.tree import COMPILING, greedy_order, part_of, steps
-from suffice.remedies import CONTRASTIVE, PSEUDO
+from suffice.output.display import OneTable
 from suffice.statistics.configurations import checked_cells, freeze, sizes
 from suffice.variables import Finite
 

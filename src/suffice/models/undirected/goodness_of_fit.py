@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import OneTable
+from suffice.basis.libraries import sc
 from suffice.errors import ModelError, StatisticsError, listing
 from suffice.inference.finite.network import Array
-from suffice.libraries import sc
 from suffice.models.undirected.markov_parts import MarkovParts
+from suffice.output.display import OneTable
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import n_configurations, sizes
 

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from suffice.errors import FitError, GraphError, TooLarge, listing
+from suffice.errors.remedies import BINS, declaration
 from suffice.graphs import Dag, Graph
 from suffice.graphs.text import checked_name
 from suffice.inference.finite.network import Array
-from suffice.remedies import BINS, declaration
 from suffice.variables import Finite, Variable
 
 Names = tuple[str, ...]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from suffice.display import Rows, Tabular, and_more
 from suffice.engines.scan import scan
 from suffice.errors import DataError, ModelError, TooLarge, listing, nearest, quantity
+from suffice.errors.remedies import BDEU, BY_BIC
 from suffice.families.categorical import Table
 from suffice.graphs import Graph
 from suffice.inference.finite.network import Array
@@ -23,12 +23,12 @@ from suffice.models.undirected.factor import Factor, checked_factors, eliminate
 from suffice.models.undirected.features import Features, UndirectedModel
 from suffice.models.undirected.log_linear import Ising, LogLinear, Names
 from suffice.models.undirected.terms import Terms
-from suffice.remedies import BDEU, BY_BIC
+from suffice.output.display import Rows, Tabular, and_more
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, by_name
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
 
 
 class MarkovParts(Provenance, Tabular):

@@ -20,9 +20,9 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, TooLarge, bytes_in_words, listing, nearest, quantity
+from suffice.errors.remedies import INTO_BINS
 from suffice.inference.finite.network import Array
 from suffice.inference.sampling.boltzmann import LayerUnits
-from suffice.remedies import INTO_BINS
 from suffice.variables import Finite, NotNormal, Variable
 
 Floats = npt.NDArray[np.float32]

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.basis.libraries import pa
 from suffice.engines.scan import scan
 from suffice.errors import ModelError, listing, note
 from suffice.inference.sampling.gibbs import GibbsState, Walker
 from suffice.inference.sampling.sampling import checked_seed, whole_number
-from suffice.libraries import pa
 from suffice.models.rows.sampling import arrow_columns
 from suffice.models.undirected.factor import Factor, network_of
 from suffice.models.undirected.markov_parts import MarkovParts, SomeMarkov

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.errors import FitError, listing, note
 from suffice.families.protocol.family import frame
+from suffice.output.display import OneTable
 from suffice.scores import BIC
 from suffice.structure.undirected.selection import HeldOut
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listing, note
@@ -35,7 +35,7 @@ from suffice.structure.undirected.selection import HeldOut
 from suffice.variables import Real, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike, SizesLike
+    from suffice.basis.argument_types import RowsLike, SizesLike
     from suffice.scores import Penalised
 
 Array = npt.NDArray[np.float64]

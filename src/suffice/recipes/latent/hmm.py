@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
-from suffice.earlier import tell_of_argument
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, nearest, note
+from suffice.errors.earlier import tell_of_argument
+from suffice.errors.remedies import FAMILY, MORE_ITERATIONS, as_regression, in_python
 from suffice.families.protocol.family import Estimate
 from suffice.graphs.lagged import relative_name, unrolled_name
 from suffice.incomplete.components import Theta
@@ -31,12 +32,11 @@ from suffice.models.chain import Chain
 from suffice.models.chains.chain_answers import best_log_prob
 from suffice.recipes.latent.choices import ICL, StartResult, best_of, checked_judge, checked_sizes
 from suffice.recipes.latent.hmm_run import HmmRun
-from suffice.remedies import FAMILY, MORE_ITERATIONS, as_regression, in_python
 from suffice.structure.undirected.selection import HeldOut
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, PriorLike, SizesLike
+    from suffice.basis.argument_types import FamiliesLike, PriorLike, SizesLike
     from suffice.incomplete.first_slices import First
     from suffice.scores import Penalised
 

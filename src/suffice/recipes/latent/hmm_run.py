@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.errors import ModelError
 from suffice.families.protocol.family import Array
 from suffice.iteration import Run
 from suffice.models.chain import Chain
+from suffice.output.display import OneTable
 from suffice.recipes.latent.choices import Choices, StartResult
 from suffice.statistics.configurations import freeze
 from suffice.variables import Count, Finite

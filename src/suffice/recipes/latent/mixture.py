@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
-from suffice.earlier import tell_of_argument
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listing, note
+from suffice.errors.earlier import tell_of_argument
+from suffice.errors.remedies import in_python
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate
 from suffice.graphs import Dag
@@ -29,13 +30,12 @@ from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.recipes.latent.choices import ICL, StartResult, best_of, checked_judge, checked_sizes
 from suffice.recipes.latent.mixture_run import MixtureRun
-from suffice.remedies import in_python
 from suffice.statistics import Statistics
 from suffice.structure.undirected.selection import HeldOut
 from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import PriorLike, RowsLike, SizesLike
+    from suffice.basis.argument_types import PriorLike, RowsLike, SizesLike
     from suffice.learning.latent.mixture_setup import Kind
     from suffice.scores import Penalised
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.errors import DataError, SufficeNote, listing
@@ -21,6 +20,7 @@ from suffice.families.protocol.family import frame
 from suffice.graphs import Dag
 from suffice.incomplete.numbers.units import observed_cells
 from suffice.learning.em import em
+from suffice.output.display import OneTable
 from suffice.recipes.missing.missing_cells import Columns, MissingSummary
 from suffice.variables import Finite
 

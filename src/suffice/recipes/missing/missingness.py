@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, listing, note, quantity
+from suffice.output.display import html_table, text_table
 from suffice.recipes.missing.mcar import LEVEL, Dependence, McarTest, mcar_test
 from suffice.recipes.missing.missing_cells import MAX_PATTERNS, MAX_STATES, Columns, LookAtMissing, MissingSummary, missing_names
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike, VariablesLike, WeightsLike
+    from suffice.basis.argument_types import RowsLike, VariablesLike, WeightsLike
     from suffice.graphs.directed import DagLike
     from suffice.recipes.missing.case_estimates import CaseEstimates
 

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
-from suffice.display import html_table, text_table
-from suffice.earlier import order_of_arguments
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, SufficeNote, listing, note
+from suffice.errors.earlier import order_of_arguments
+from suffice.errors.remedies import BY_SCORES, Remedy
 from suffice.families import family_of
 from suffice.families.priors.priors import as_prior
 from suffice.graphs import Cpdag, Dag
@@ -36,10 +36,10 @@ from suffice.iteration import Iteration, Run
 from suffice.learning.incomplete.task import Task, task_of
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
+from suffice.output.display import html_table, text_table
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.recipes.structural.structural_regressions import refuse_lost_numbers, with_families
 from suffice.recipes.structural.structural_search import Round, SearchOptions, StructuralSearch
-from suffice.remedies import BY_SCORES, Remedy
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.moments import nothing
 from suffice.structure.constraints.constraints import Constraints, Forbid
@@ -55,7 +55,7 @@ from suffice.structure.search import problem_of as search_problem
 from suffice.variables import Finite, NotNormal, Real
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, HiddenLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.basis.argument_types import FamiliesLike, HiddenLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
     from suffice.graphs.directed import DagLike
 
 EDGES = ["edge", "direction"]

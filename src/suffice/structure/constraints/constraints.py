@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FormatError, GraphError, bytes_in_words, listing, nearest
+from suffice.errors.remedies import TIERS, in_python
 from suffice.graphs import Dag
 from suffice.graphs.paths import chain, shortest_path
 from suffice.graphs.text import Edge, check_edges, checked_name, show
-from suffice.remedies import TIERS, in_python
 from suffice.structure.constraints.contradictions import (
     ConstraintParts,
     EdgeByEdge,

@@ -9,11 +9,11 @@ from itertools import chain as joined
 from typing import Any, NamedTuple
 
 from suffice.errors import GraphError, listing
+from suffice.errors.remedies import as_regression
 from suffice.families import has_family
 from suffice.graphs import Dag
 from suffice.graphs.paths import Links, chain, find_cycle, links, reach, shortest_path
 from suffice.graphs.text import Edge, check_edges, checked_name, is_networkx, read_directed, read_pairs, show
-from suffice.remedies import as_regression
 from suffice.variables import Finite, Variable
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from suffice.engines.data import Data
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, GraphError, listing, nearest, note
+from suffice.errors.remedies import Remedy
 from suffice.graphs.lagged import relative_name, variable_and_lag, whole_steps
 from suffice.graphs.paths import chain
 from suffice.graphs.text import Edge, show
-from suffice.remedies import Remedy
 from suffice.structure.constraints.constraints import (
     Adjacent,
     Candidates,

@@ -11,8 +11,8 @@ from typing import Any
 
 from suffice.engines.steps.parallel import available_memory
 from suffice.errors import FitError
+from suffice.errors.remedies import Remedy, name_of
 from suffice.iteration import OutOfTime, Progress
-from suffice.remedies import Remedy, name_of
 from suffice.structure.constraints.rules import Parents
 from suffice.structure.methods.branch_and_cut import BranchAndCut
 from suffice.structure.methods.hill_climb import check_number, climb_from

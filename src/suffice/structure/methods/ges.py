@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, GraphError
+from suffice.errors.remedies import BY_BIC, score_by
 from suffice.graphs.paths import compelled_parents, extension, meek
-from suffice.remedies import BY_BIC, score_by
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.methods.method import Method

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 
 from suffice.errors import listing
+from suffice.errors.remedies import as_regression, declaration
 from suffice.graphs.text import Edge
-from suffice.remedies import as_regression, declaration
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.problem import Problem
 from suffice.variables import Finite, Variable

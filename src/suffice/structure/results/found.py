@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.display import html_table, text_table
 from suffice.errors import FitError, GraphError
+from suffice.errors.remedies import in_python
 from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.text import Edge
 from suffice.iteration import TraceStep
+from suffice.output.display import html_table, text_table
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
-from suffice.remedies import in_python
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.results.directions import directions

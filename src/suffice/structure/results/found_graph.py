@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import OneTable, html_table, text_table
 from suffice.errors import FitError, GraphError, SufficeError, nearest
 from suffice.families.protocol.family import frame
 from suffice.graphs import Graph
 from suffice.graphs.text import Edge, spelling
+from suffice.output.display import OneTable, html_table, text_table
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.structure.problem import Problem
 from suffice.structure.results.explanations import Explanation

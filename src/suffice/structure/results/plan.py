@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.steps.parallel import used_memory
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.remedies import name_of
+from suffice.errors.remedies import name_of
+from suffice.output.display import OneTable
 from suffice.scores import score_of_data
 from suffice.statistics import Statistics
 from suffice.structure.constraints.rules import Rules

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import sc
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import FitError, listing, nearest
+from suffice.errors.remedies import Remedy
 from suffice.families.regression import COLLINEAR, too_large
-from suffice.libraries import sc
 from suffice.registry import Named
-from suffice.remedies import Remedy
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
 
 Array = npt.NDArray[np.float64]
 

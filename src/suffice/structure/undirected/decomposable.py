@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, GraphError, listing
+from suffice.errors.remedies import Remedy, score_by
 from suffice.graphs import Dag, Graph
-from suffice.remedies import Remedy, score_by
 from suffice.structure.constraints.rules import Parents
 from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.problem import Problem

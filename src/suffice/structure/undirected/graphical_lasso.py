@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.earlier import tell_of_argument
 from suffice.errors import FitError, note, whole
+from suffice.errors.earlier import tell_of_argument
+from suffice.errors.remedies import Remedy
 from suffice.graphs import Graph
 from suffice.graphs.text import Edge
 from suffice.inference.numbers.sparse_precision import GAP
 from suffice.models.gaussian_markov_net import in_data_units, partial_correlations
 from suffice.models.undirected.covariance_selection import selected_precision
 from suffice.models.undirected.covariances import Covariances, read_only, refuse_other_kinds
-from suffice.remedies import Remedy
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome, PathEntry, PenaltyPath

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import DataError, FitError, note, whole
+from suffice.errors.remedies import Remedy, argument
 from suffice.iteration import OutOfTime
 from suffice.registry import Named
-from suffice.remedies import Remedy, argument
 from suffice.scores import BIC, EdgePrice, GraphPosterior, StructurePrior
 from suffice.statistics import Statistics
 

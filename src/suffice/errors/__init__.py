@@ -2,6 +2,7 @@
 
 Every refusal is a `SufficeError`: one sentence that names the file, line, variable or state, says what is wrong and, where
 there is one, the way out. A note is a warning of the category `SufficeNote`; the command line prints it on standard error.
+It uses nothing but `remedies`, the ways out in the words of Python and of the command line; `earlier` has the notes about 0.1.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Literal
 
-from suffice.remedies import argument, in_options, in_python
+from suffice.errors.remedies import argument, in_options, in_python
 
 LONGEST = 500
 """Characters of a message, and no more: what a file holds may be in it."""

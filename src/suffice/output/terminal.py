@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from suffice.errors import LONGEST, printable
-from suffice.status import LINE
+from suffice.output.status import LINE
 
 
 def console() -> Any:
