@@ -19,8 +19,8 @@ BARS = 60
 WHOLE_PAGE = 2200.0
 """A picture that is wider, in points, is not made smaller to fit the page, unless one asks for it."""
 
-MOST_EDGES = 1_500
-"""Edges of the table."""
+MOST_EDGES = 400
+"""Edges of the table; the others are in the picture only."""
 
 FACT = 400
 """Letters of a fact that explains an edge."""
@@ -39,8 +39,6 @@ def picture_of(subject: Subject, strengths: Strengths) -> Picture:
     believing = subject.has_rows and len(subject.names) <= BARS
     scene: Picture = model.picture() if believing else model._scene()
     scene = scene.weighed(strengths.values, strengths.what) if strengths.values else scene
-    if len(scene.edges) > len(strengths.explained) and len(scene.edges) > MOST_EDGES:
-        return scene
     told = {pair: "\n".join(f"{which}: {what}" for which, what in facts) for pair, facts in strengths.explained.items()}
     edges = [replace(e, title=_title(e, told.get((e.tail, e.head), ""))) for e in scene.edges]
     return replace(scene, edges=tuple(edges))

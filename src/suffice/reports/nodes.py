@@ -33,7 +33,7 @@ def nodes_section(model: Any, subject: Subject, links: Links) -> Html:
     8
     """
     believed, said = _beliefs(subject)
-    budget = share_of(len(model))
+    budget = share_of(len(model), intervals=any(model[node].has_posterior for node in model))
     shown = [_article(model, node, links, believed.get(node, ""), budget) for node in model]
     return joined([_intervals(model), said, element("div", *shown, class_="cards")])
 

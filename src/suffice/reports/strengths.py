@@ -14,8 +14,8 @@ from suffice.structure.methods.orders import Orders
 from suffice.structure.results.found import Found
 from suffice.structure.search import problem_of
 
-MOST_EXPLAINED = 200
-"""Edges that are explained, the strongest first: each takes some looking at other parents."""
+MOST_EXPLAINED, FEW_EXPLAINED = 200, 60
+"""Edges that are explained, the strongest first: each takes some looking at other parents. Of graphs with more edges, fewer."""
 
 MOST_EDGES = 5_000
 """Edges whose losses are found."""
@@ -67,7 +67,8 @@ def _of_losses(found: Any, said: str) -> Strengths:
 
 def _explained(found: Any, edges: Mapping[Pair, float]) -> dict[Pair, tuple[tuple[str, str], ...]]:
     """What explains the strongest edges, as far as the data at hand can tell."""
-    chosen = sorted(edges, key=lambda pair: (-abs(edges[pair]), pair))[:MOST_EXPLAINED]
+    most = MOST_EXPLAINED if len(edges) <= MOST_EXPLAINED else FEW_EXPLAINED
+    chosen = sorted(edges, key=lambda pair: (-abs(edges[pair]), pair))[:most]
     result = {}
     for pair in chosen:
         try:

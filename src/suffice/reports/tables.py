@@ -21,7 +21,7 @@ Array = npt.NDArray[np.float64]
 CELLS = 9_000
 """Numbers in the tables of a whole report, about."""
 
-FEWEST, MOST = 8, 400
+FEWEST, MOST = 4, 400
 """Numbers of one table, whatever the others take."""
 
 WIDE = 8
@@ -31,13 +31,13 @@ LARGEST = 2_000_000
 """Numbers of a table that is looked through for the lines with most support; of larger ones the first are taken."""
 
 
-def share_of(n_tables: int) -> int:
-    """How many numbers each of some tables may show.
+def share_of(n_tables: int, *, intervals: bool = False) -> int:
+    """How many numbers each of some tables may show; one with an interval takes the room of two.
 
-    >>> share_of(10), share_of(1000)
-    (400, 9)
+    >>> share_of(10), share_of(1000), share_of(1000, intervals=True)
+    (400, 9, 4)
     """
-    return max(FEWEST, min(MOST, CELLS // max(1, n_tables)))
+    return max(FEWEST, min(MOST, CELLS // max(1, n_tables) // (2 if intervals else 1)))
 
 
 @dataclass(frozen=True)
