@@ -22,6 +22,9 @@ WHOLE_PAGE = 2200.0
 MOST_EDGES = 400
 """Edges of the table; the others are in the picture only."""
 
+LOSS = "without it"
+"""A fact that stands in a column of its own."""
+
 FACT = 400
 """Letters of a fact that explains an edge."""
 
@@ -87,12 +90,13 @@ def _edges(edges: Sequence[Any], total: int, strengths: Strengths, links: Mappin
     said = paragraph(f"Strengths: {strengths.what}, {strengths.said}." if strengths.what else f"{strengths.said.capitalize()}.")
     if not edges:
         return Html() if not strengths.said else said
-    columns = {"strength": bool(strengths.what), "direction": bool(strengths.directions), "why": bool(strengths.explained)}
+    explained = bool(strengths.explained)
+    columns = {"strength": bool(strengths.what), "direction": bool(strengths.directions) and not explained, "why": explained}
     rows = []
     for i, e in enumerate(edges):
         pair = (e.tail, e.head)
         label = joined([name(e.tail, links.get(e.tail, "")), " → " if e.arrow else " – ", name(e.head, links.get(e.head, ""))])
-        facts = strengths.explained.get(pair, ())
+        facts = [fact for fact in strengths.explained.get(pair, ()) if fact[0] != LOSS]
         value = strengths.values.get(pair)
         cells: dict[str, Content] = {
             "strength": None if value is None else Html(f"{value:,.2f}".replace("-", "−")),

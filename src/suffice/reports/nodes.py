@@ -68,7 +68,7 @@ def _article(model: Any, node: str, links: Links, belief: str, budget: int) -> H
     parents = [name(p, links.get(p, "")) for p in cpd.parents]
     children = [name(c, links.get(c, "")) for c in _children(model, node)]
     lines: list[Content] = [joined([kind_of(cpd.child), _listed(", parents ", parents), _listed(", children ", children)])]
-    if belief:
+    if belief and cpd.parents:  # else its table is its marginal
         lines.append(joined(["marginal: ", element("bdi", belief)]))
     if cpd._kind():
         lines.append(cpd._kind())

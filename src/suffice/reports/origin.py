@@ -11,7 +11,7 @@ from suffice.reports.markup import Content, Html, Row, bullets, cut_rows, elemen
 from suffice.reports.subject import Subject
 from suffice.version import VERSION
 
-MOST_COLUMNS = 1_000
+MOST_COLUMNS = 500
 """Columns of the table of what they are."""
 
 
@@ -26,7 +26,6 @@ def origin_section(subject: Subject, rows: Any, source: str, command: str, notes
     model, problem = subject.model, getattr(subject.found, "problem", None)
     statistics, prior = getattr(model, "statistics", None), getattr(model, "prior", None)
     told: dict[str, Content] = {
-        "model": model._headline(),
         "found": joined([element("span", line, class_="line") for line in subject.summary]),
         "fitted from": _fitted_from(model, statistics),
         "set from outside": ", ".join(f"{n}={v}" for n, v in getattr(model, "interventions", {}).items()),
@@ -149,7 +148,7 @@ def conventions(subject: Subject, *, judged: bool) -> Html:
         "Intervals are equal-tailed and hold 95 % of the posterior, each parameter by itself; those of regressions are Wald's.",
         "None seen: no row had these states of the parents. Its numbers are those of the prior; without one, uniform or missing.",
         "Arrows are edges (parent, child) of a factorisation; that they are causes does not follow from data.",
-        "Numbers are shown with four digits; the saved model has all of them.",
+        "Numbers are shown with four digits, ends of intervals with three; the saved model has all of them.",
     ]
     if not subject.is_directed:
         del lines[5]

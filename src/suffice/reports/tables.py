@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import SufficeError
-from suffice.reports.markup import Content, Html, Row, cut_rows, element, joined, name, number, table
+from suffice.reports.markup import Content, Html, Row, cut_rows, name, number, table
 from suffice.statistics.configurations import sizes
 
 Array = npt.NDArray[np.float64]
@@ -68,12 +68,18 @@ class Numbers:
     def cell(self, i: int, j: int) -> tuple[Content, str]:
         """A number with its interval, and a class that draws it as a bar."""
         value = float(self.values[i, j])
-        bar = f"b{round(20 * value)}" if self.are_probabilities else ""
-        classes = "n" + (f" {bar}" if bar else "")
+        bar = round(20 * value) if self.are_probabilities and value == value else 0
+        classes = f"n b{bar}" if bar else "n"
         if self.low is None or self.high is None:
             return Html(number(value)), classes
-        ends = f"{number(float(self.low[i, j]))}–{number(float(self.high[i, j]))}"
-        return joined([number(value), Html(" "), element("small", ends)]), classes
+        low, high = (self._end(float(end[i, j])) for end in (self.low, self.high))
+        return Html(f"{number(value)} <small>{low}–{high}</small>"), classes
+
+    def _end(self, value: float) -> str:
+        """An end of an interval: of a probability three decimals, of other numbers three digits."""
+        if self.are_probabilities and value == value:
+            return f"{value:.3f}".rstrip("0").rstrip(".")
+        return f"{value:.3g}".replace("-", "−")
 
 
 def _ends(cpd: Any) -> tuple[Array, Array] | None:

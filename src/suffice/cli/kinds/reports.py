@@ -37,12 +37,7 @@ def write_report(place: str | None, x: Any, data: Any = None, *, found: Any = No
     from suffice.reports import report
     from suffice.reports.subject import of_search
 
+    command = shlex.join(["suffice", *sys.argv[1:]])
     with working("writing the report"):
-        report(
-            x if found is None else of_search(found, x),
-            data,
-            place,
-            held_out=held_out,
-            command=shlex.join(["suffice", *sys.argv[1:]]),
-        )
+        report(x if found is None else of_search(found, x), data, place, held_out=held_out, command=command)
     say(f"report written to {place}")
