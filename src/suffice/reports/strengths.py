@@ -92,12 +92,11 @@ def _judged_graph(subject: Subject, rows: Any) -> tuple[Found | None, str]:
     if len(bn.dag.edges) > MOST_EDGES:
         return None, f"no strengths of more than {MOST_EDGES:,} edges"
     where = "on the rows of this report"
-    if seen is None or any(seen.missing.values()):
-        gaps = seen is not None
+    if seen is None or set(seen.columns) != set(bn) or any(seen.missing.values()):
+        why = "there are no rows" if seen is None else "the rows do not show all cells"
         seen, where = bn.statistics, "on the statistics that the network was fitted from"
         if seen is None:
-            why = "cells are missing" if gaps else "there are no rows, and the network keeps no statistics"
-            return None, f"no strengths of edges: {why}"
+            return None, f"no strengths of edges: {why}, and the network keeps no statistics"
     try:
         most = max(len(bn.dag.parents(name)) for name in bn.dag.nodes)
         method = Orders(max_parents=max(1, most))

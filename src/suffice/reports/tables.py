@@ -130,15 +130,9 @@ def _wide(cpd: Any, own: Numbers, budget: int) -> tuple[Html, str]:
         seen = [_support(own, i)] if counted else []
         cells = [own.cell(i, j) for j in range(len(own.names))]
         rows.append(Row(*map(name, states), *cells, *seen, class_="unseen" if own.unsupported[i] else ""))
-    heads = [*(name(p.name) for p in parents), *_columns(cpd, own)]
+    heads = [*(name(p.name) for p in parents), *map(name, own.names)]
     html = table([*heads, *(["rows"] if counted else [])], rows, headings=len(parents))
     return html, cut_rows(len(rows), n, "row", which)
-
-
-def _columns(cpd: Any, own: Numbers) -> list[Html]:
-    """The headings of numbers: states of the child, or what the numbers are."""
-    sign = f"{cpd.child.name}=" if own.are_probabilities and len(cpd.child.name) <= 12 else ""
-    return [name(f"{sign}{column}") for column in own.names]
 
 
 def _long(cpd: Any, own: Numbers, budget: int) -> tuple[Html, str]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from suffice.cli.arguments import Options, refuse
+from suffice.cli.arguments import Options, option_of, refuse
 from suffice.errors import FormatError
 from suffice.terminal import say, working
 
@@ -22,6 +22,9 @@ def check_report(given: Options) -> None:
     place = Path(given.report)
     if given.dry_run:
         refuse(given, "report", "is of what was learned, and --dry-run learns nothing")
+    for option in ("chain", "rbm"):
+        if vars(given).get(option) is not None:
+            refuse(given, "report", f"shows the tables of nodes, which models of {option_of(option)} do not have")
     if place.is_dir():
         raise FormatError("this is a directory; give the name of a file", path=place)
     if not place.parent.is_dir():
