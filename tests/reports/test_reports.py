@@ -14,6 +14,7 @@ import pytest
 
 import suffice as sf
 from suffice.reports import report_html
+from suffice.reports.page import own_file
 from tests.reports.reading import Node, article, facts, read, section, sections
 
 
@@ -198,3 +199,26 @@ def test_the_same_bytes_and_a_file_that_is_whole_or_not_there(tmp_path: Path) ->
     for bad in (tmp_path, tmp_path / "no" / "r.html"):
         with pytest.raises(sf.SufficeError, match=r"directory|cannot be written"):
             sf.report(bn, None, bad)
+
+
+def luminance(colour: str) -> float:
+    digits = colour.lstrip("#")
+    digits = "".join(2 * c for c in digits) if len(digits) == 3 else digits
+    parts = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+
+def test_text_has_the_contrast_of_wcag_aa_in_both_themes() -> None:
+    light, dark, *_ = re.findall(r":root \{(.*?)\}", own_file("page.css"), re.DOTALL)
+    for theme in (light, dark):
+        colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+)", theme))
+        for ink in ("ink", "soft", "link"):
+            for paper in ("paper", "card", "bar", "warn"):
+                if (ink, paper) == ("link", "bar"):  # there are none in tables of numbers
+                    continue
+                a, b = sorted((luminance(colours[ink]), luminance(colours[paper])))
+                assert (b + 0.05) / (a + 0.05) >= 4.5, (ink, paper, colours[ink], colours[paper])
+        for line in ("focus", "rule", "edge", "fill"):  # what is not text needs 3
+            a, b = sorted((luminance(colours[line]), luminance(colours["paper"])))
+            assert (b + 0.05) / (a + 0.05) >= 3.0, line
