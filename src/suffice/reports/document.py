@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
-from suffice.errors import DataError, SufficeError, SufficeNote
+from suffice.errors import DataError, SufficeError, SufficeNote, listing
 from suffice.output.files import replacing
 from suffice.reports.charts import line_chart
 from suffice.reports.graph import graph_section

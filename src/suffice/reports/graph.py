@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from suffice.errors import quantity
 from suffice.pictures import Picture
 from suffice.pictures.shapes import cut
 from suffice.reports.markup import Content, Html, Row, bullets, cut_rows, element, joined, name, paragraph, table
@@ -78,7 +79,7 @@ def _figure(picture: Picture, links: Mapping[Any, str]) -> Html:
     size = Html(
         f'<input type="checkbox" id="fit"{" checked" if width <= WHOLE_PAGE else ""}><label for="fit">fit to the page</label>'
     )
-    words = f"{counted(n, 'node')}, {counted(m, 'edge')}. Each leads to what is said of it; point at one, or move there by Tab."
+    words = f"{quantity(n, 'node')}, {quantity(m, 'edge')}. Each leads to what is said of it; point at one, or move there by Tab."
     frame = element("div", svg, class_="graph", tabindex=0, role="region", aria_label="the graph")
     panel = element("div", id="why", class_="panel", role="status", hidden=True)
     return element("figure", size, frame, panel, element("figcaption", words), class_="picture")

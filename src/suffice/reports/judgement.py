@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from suffice.errors import FitError, SufficeError
+from suffice.errors import FitError, SufficeError, quantity
 from suffice.families.priors.priors import suitable
 from suffice.graphs import Dag
 from suffice.learning.fit import fit
@@ -78,7 +78,7 @@ def judged(subject: Subject, rows: Any, held_out: Any) -> PredictionQuality | No
 def _set_aside(subject: Subject, rows: Any) -> PredictionQuality:
     """A fifth of the rows, by what the others teach."""
     if rows.n_rows < FEWEST:
-        return PredictionQuality(f"no rows are held out: {counted(rows.n_rows, 'row')} are too few to set a part of them aside")
+        return PredictionQuality(f"no rows are held out: {quantity(rows.n_rows, 'row')} are too few to set a part of them aside")
     train, test = next(iter(rows.split(FOLDS, 0)))
     try:
         again = _again(subject.model, train)
@@ -88,7 +88,7 @@ def _set_aside(subject: Subject, rows: Any) -> PredictionQuality:
             f"no rows are held out: the parameters cannot be fitted again without a part of the rows: {error}"
         )
     which = (
-        f"{counted(test.n_rows, 'row')}, a fifth of those of this report at random (seed 0), predicted by the same graph with "
+        f"{quantity(test.n_rows, 'row')}, a fifth of those of this report at random (seed 0), predicted by the same graph with "
         "parameters fitted again from the others; the graph itself may have been chosen with all rows"
     )
     return _judgement(again, test, which, held_out=True, independent=alone)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from suffice.errors import quantity
 from suffice.pictures.shapes import cut
 from suffice.pictures.svg import escape_text
 
@@ -159,4 +160,4 @@ def cut_rows(n: int, total: int, noun: str, which: str) -> str:
     >>> cut_rows(2, 1500, "row", "with most support"), cut_rows(3, 3, "row", "")
     ('2 of 1,500 rows: those with most support', '')
     """
-    return f"{n:,} of {counted(total, noun)}: those {which}" if n < total else ""
+    return f"{n:,} of {quantity(total, noun)}: those {which}" if n < total else ""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from suffice.basis.version import VERSION
-from suffice.errors import SufficeError
+from suffice.errors import SufficeError, quantity
 from suffice.recipes.missing.missingness import missingness
 from suffice.reports.markup import Content, Html, Row, bullets, cut_rows, element, facts, joined, name, number, paragraph, table
 from suffice.reports.subject import Subject
@@ -53,7 +53,7 @@ def _short(value: Content) -> Content:
 
 def _fitted_from(model: Any, statistics: Any) -> str:
     if statistics is not None:
-        return f"{counted(statistics.weight, 'row')} without missing cells"
+        return f"{quantity(statistics.weight, 'row')} without missing cells"
     if getattr(model, "incomplete", False):
         return "rows with missing cells or hidden variables, which the model does not keep"
     return "not known: the model keeps no statistics of rows"
@@ -63,7 +63,7 @@ def _rows(subject: Subject, rows: Any, source: str) -> str:
     if rows is None:
         return "none"
     weight = f", weight {rows.weight:,.10g}" if rows.weighted else ""
-    own = f"{counted(rows.n_rows, 'row')}{weight} of {counted(len(rows.columns), 'column')}{f', {source}' if source else ''}"
+    own = f"{quantity(rows.n_rows, 'row')}{weight} of {quantity(len(rows.columns), 'column')}{f', {source}' if source else ''}"
     match fitted_from(subject.model, rows):
         case True:
             return f"{own}; the model was fitted from rows with the same statistics"
@@ -113,7 +113,7 @@ def missing_section(rows: Any) -> Html:
     True
     """
     if not any(rows.missing.values()):
-        return paragraph(f"No cell is missing in {counted(rows.n_rows, 'row')} of {counted(len(rows.columns), 'column')}.")
+        return paragraph(f"No cell is missing in {quantity(rows.n_rows, 'row')} of {quantity(len(rows.columns), 'column')}.")
     found = missingness(rows)
     parts: list[Html] = [paragraph(f"{found._headline()}.")]
     if found.warning:
