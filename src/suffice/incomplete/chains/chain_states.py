@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.sequences.lagged import rename_variable
+from suffice.engines.sequences.lagged import rename
 from suffice.errors import FitError, TooLarge, bytes_in_words, listing
 from suffice.errors.remedies import INTO_BINS
 from suffice.families import family_of
@@ -59,9 +59,7 @@ def phases_of(template: Template, variables: Mapping[str, Variable], families: M
         nodes, keys = {}, {}
         for name in template.nodes:
             key = template.parameter_name(name, t)
-            parents = [
-                rename_variable(variables[b], relative_name(b, k)) for b, k in map(variable_and_lag, template.parents_at(name, t))
-            ]
+            parents = [rename(variables[b], relative_name(b, k)) for b, k in map(variable_and_lag, template.parents_at(name, t))]
             family = families.get(name) if parents or key == name else None
             nodes[name] = node_family(variables[name], tuple(parents), family or family_of(variables[name], parents))
             keys[name] = key
@@ -75,9 +73,7 @@ def parameter_nodes(phases: Sequence[Phase]) -> dict[str, NodeFamily]:
     for phase in (phases[-1], *phases[:-1]):
         for name, key in phase.keys.items():
             node = phase.nodes[name]
-            result.setdefault(
-                key, node if key == name else node_family(rename_variable(node.child, key), node.parents, node.family)
-            )
+            result.setdefault(key, node if key == name else node_family(rename(node.child, key), node.parents, node.family))
     return result
 
 
@@ -159,7 +155,7 @@ class StateSpace:
                         back[base] = max(back[base], k - moved)
         members = tuple((n, k) for n in sorted(back) for k in range(back[n] + 1))
         found: dict[str, Any] = {name: node.child for name, node in phases[-1].nodes.items()}
-        states: Any = tuple(rename_variable(found[n], relative_name(n, k)) for n, k in members)
+        states: Any = tuple(rename(found[n], relative_name(n, k)) for n, k in members)
         return cls(tuple(phases), tuple(sorted(unknown)), members, states)
 
     def checked(self, what: str) -> StateSpace:
@@ -175,7 +171,7 @@ class StateSpace:
     def part(self, members: Collection[tuple[str, int]]) -> StateSpace:
         """The states of some variables at some lags only; the others are unknown all the same."""
         found: dict[str, Any] = {name: node.child for name, node in self.phases[-1].nodes.items()}
-        states: Any = tuple(rename_variable(found[n], relative_name(n, k)) for n, k in members)
+        states: Any = tuple(rename(found[n], relative_name(n, k)) for n, k in members)
         return StateSpace(self.phases, self.unknown, tuple(members), states)
 
     @cached_property
