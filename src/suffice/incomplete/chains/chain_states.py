@@ -52,6 +52,17 @@ class Phase:
         return tuple(sorted({v.name for node in self.nodes.values() for v in node.members}))
 
 
+def members_of_state(phases: Sequence[Phase], unknown: Collection[str]) -> tuple[tuple[str, int], ...]:
+    """The unknown variables that a state has, each now and as many steps back as some node looks from the step before."""
+    back = dict.fromkeys(unknown, 0)
+    for phase in phases:
+        for name, node in phase.nodes.items():
+            for base, k in (variable_and_lag(v.name) for v in node.members):
+                if base in back:
+                    back[base] = max(back[base], k - (name in back))
+    return tuple((n, k) for n in back for k in range(back[n] + 1))
+
+
 def phases_of(template: Template, variables: Mapping[str, Variable], families: Mapping[str, Any]) -> tuple[Phase, ...]:
     """What holds at steps 0, 1, …, order − 1, and from then on."""
     result = []
@@ -146,14 +157,7 @@ class StateSpace:
     @classmethod
     def of(cls, phases: Sequence[Phase], unknown: Sequence[str]) -> StateSpace:
         """`unknown` are the finite variables that some step does not show."""
-        back = dict.fromkeys(unknown, 0)
-        for phase in phases:
-            for name, node in phase.nodes.items():
-                moved = 1 if name in back else 0
-                for base, k in (variable_and_lag(v.name) for v in node.members):
-                    if base in back:
-                        back[base] = max(back[base], k - moved)
-        members = tuple((n, k) for n in sorted(back) for k in range(back[n] + 1))
+        members = members_of_state(phases, sorted(unknown))
         found: dict[str, Any] = {name: node.child for name, node in phases[-1].nodes.items()}
         states: Any = tuple(rename(found[n], relative_name(n, k)) for n, k in members)
         return cls(tuple(phases), tuple(sorted(unknown)), members, states)
