@@ -39,14 +39,25 @@ class Bar:
 
 
 @dataclass(frozen=True)
+class Curve:
+    """A density: points from left to right, those it had before, and the ends of the interval that its mean may lie in."""
+
+    points: tuple[tuple[float, float], ...]
+    before: tuple[tuple[float, float], ...] = ()
+    mean: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class PictureNode:
-    """A node: its name, the heading that stands there instead of it, bars or lines of text below, and what was done to it."""
+    """A node: its name, the heading that stands there instead of it, bars, a curve or lines of text below, and what was done to
+    it."""
 
     name: str
     heading: str = ""
     bars: tuple[Bar, ...] = ()
     lines: tuple[str, ...] = ()
     mark: Mark = ""
+    curve: Curve | None = None
 
     def few_bars(self) -> tuple[tuple[Bar, ...], str]:
         """The bars that are shown, and what is said of the others.

@@ -15,6 +15,7 @@ LOOKS: dict[Kind, tuple[str, str]] = {
     "focus": ("#f2f2f2", "#000"),
     "past": (PAPER, INK),
     "bar": ("#5b8db8", "none"),
+    "curve": ("none", "#2f6690"),
     "scale": ("none", "#ccc"),
     "before": ("none", "#000"),
     "interval": ("none", "#000"),

@@ -16,8 +16,19 @@ import numpy as np
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.errors.remedies import BY_SAMPLING
 from suffice.inference.finite.logs import NEVER, LogFactor, Weighed, weigh_factors
-from suffice.inference.finite.network import Array, Ints, Network
-from suffice.inference.finite.questions import MARGINALS, UNCERTAIN, Room, RowAnswers, in_logs, is_sure, room_for, run_tree
+from suffice.inference.finite.network import NONE, Array, Ints, Network
+from suffice.inference.finite.questions import (
+    IMPOSSIBLE,
+    MARGINALS,
+    UNCERTAIN,
+    Room,
+    RowAnswers,
+    in_logs,
+    in_rows,
+    is_sure,
+    room_for,
+    run_tree,
+)
 from suffice.inference.finite.tree import (
     COMPILING,
     LONG,
@@ -110,6 +121,23 @@ class JunctionTree:
     def marginals(self, codes: Ints, factors: Sequence[LogFactor] = ()) -> VariableMarginals:
         """p(v | evidence) of every variable v, and ln p(evidence), which includes the factors."""
         return marginals_of(self.network, codes, factors, lambda: self)
+
+    def marginals_in_rows(self, tables: Array) -> Array:
+        """p(v) of every variable v, nothing observed, for each line of tables instead of the network's: [lines, states].
+
+        A line whose tables rule everything out answers NaN. Digits of probabilities that are hardly above 0 may be lost.
+
+        >>> net = Network.of([2], [((0,), 0, np.array([0.5, 0.5]))])
+        >>> JunctionTree.of(net).marginals_in_rows(np.array([[1.0, 3.0], [2.0, 2.0]]))
+        array([[0.25, 0.75],
+               [0.5 , 0.5 ]])
+        """
+        nothing = self.network.unobserved()
+        whole = Network.of(self.network.sizes, [(scope, NONE, table) for scope, _, table in self.network.factors()])
+        found = in_rows(whole, (), whole.all_factors, np.asarray(nothing[None], np.int32), tables, whole.starts)
+        for r in np.flatnonzero(found.doubtful | (found.status == IMPOSSIBLE)):
+            found.probs[r] = self._marginals(Weighed(self.network, tables[r], nothing, 0.0), nothing).probs
+        return found.probs
 
     def _marginals(self, w: Weighed, codes: Ints) -> VariableMarginals:
         self._improve()

@@ -69,6 +69,13 @@ class RowAnswers(NamedTuple):
     def room(cls, n_rows: int, n_cells: int) -> RowAnswers:
         return cls(np.ones((n_rows, n_cells)), np.empty(n_rows), np.empty(n_rows, np.uint8))
 
+    @property
+    def doubtful(self) -> npt.NDArray[np.bool_]:
+        """The rows whose answers may be off by more than rounding: what underflowed cannot matter to evidence that is not rarer
+        than all of it. Probabilities that are hardly above 0 may lack digits in the others."""
+        sure = (self.status == DONE) | (self.status == IMPOSSIBLE) | ((self.status == UNCERTAIN) & (self.log_prob > SAFE))
+        return np.asarray(~sure)
+
     def at(self, rows: slice) -> RowAnswers:
         return RowAnswers(self.probs[rows], self.log_prob[rows], self.status[rows])
 
@@ -219,15 +226,26 @@ def in_rows(
 
 
 def posteriors(
-    network: Network, targets: Sequence[int], seeds: Ints, seen: Codes, tables: Array, logs: Array | None = None
+    network: Network,
+    targets: Sequence[int],
+    seeds: Ints,
+    seen: Codes,
+    tables: Array,
+    logs: Array | None = None,
+    *,
+    absolute: bool = False,
 ) -> tuple[Array, Array]:
     """p(targets | each row), and ln of its normaliser: what programs cannot do by a tree for each set of observed variables.
 
-    `logs` are those of one line of tables that floats do not hold.
+    `logs` are those of one line of tables that floats do not hold. If `absolute`, digits of probabilities that are hardly above 0
+    do not matter.
     """
-    probs, log_prob, status = in_rows(network, targets, seeds, seen, tables)
+    answers = in_rows(network, targets, seeds, seen, tables)
+    probs, log_prob, status = answers
     trees: dict[bytes, Tree] = {}
-    for r in np.flatnonzero(((status != DONE) & (status != IMPOSSIBLE)) | ~is_sure(log_prob, logs)):
+    for r in np.flatnonzero(
+        answers.doubtful if absolute else (status != DONE) & (status != IMPOSSIBLE) | ~is_sure(log_prob, logs)
+    ):
         codes, line = seen[r if len(seen) > 1 else 0].astype(np.int64), tables[r if len(tables) > 1 else 0]
         key = np.minimum(codes, 0).tobytes()
         if key not in trees:

@@ -86,6 +86,11 @@ class Distribution(Answer):
         answer.__dict__.update(variables=(variable,), probs=probs, given=given)
         return answer
 
+    @property
+    def has_interval(self) -> bool:
+        """Whether it was asked for with an interval, and has one."""
+        return self.interval is not None
+
     def certain(self) -> Distribution:
         """The same with intervals that have no width: what is observed needs no parameters."""
         return replace(self, interval=Interval(self.probs, self.probs))

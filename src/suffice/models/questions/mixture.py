@@ -19,13 +19,16 @@ from suffice.models.questions.densities import Columns, MixtureParts, view_of_sh
 from suffice.models.questions.densities import NormalParts as NormalParts
 from suffice.models.questions.evidence import Known, in_words
 from suffice.output.display import Rows, and_more, number
-from suffice.pictures import PictureNode
+from suffice.pictures import Curve, PictureNode
 from suffice.variables import Distributed
 
 CELLS = 2**22
 """Densities are found in blocks of about this many numbers."""
 
 QUANTILES = ("0.025", "0.5", "0.975")
+
+CURVE = 49
+"""Points of a density in a picture."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,8 +237,21 @@ class Mixture(Answer):
         return plot_curves(ax, at, [("all", self.density(at)), *own], x=self.names[0], y="density", title=title)
 
     def _node(self, name: str, before: Mixture | None = None) -> PictureNode:
-        moved = () if before is None else (f"without this {in_a_line(before)}",)
-        return PictureNode(name, lines=(in_a_line(self), *moved))
+        both = [self] if before is None else [self, before]
+        if len(self.names) > 1 or any(answer.parts.are_draws or not answer.variance > 0.0 for answer in both):
+            moved = () if before is None else (f"without this {in_a_line(before)}",)
+            return PictureNode(name, lines=(in_a_line(self), *moved))
+        at = np.unique(np.concatenate([answer._points() for answer in both]))
+        at = np.linspace(at[0], at[-1], CURVE) if not self.parts.is_count or len(at) > CURVE else at
+        at = np.unique(np.round(at)) if self.parts.is_count else at
+        heights = [tuple(zip(at.tolist(), answer.density(at).tolist(), strict=True)) for answer in both]
+        ends = () if self.mean_interval is None else tuple(float(np.ravel(end)[0]) for end in self.mean_interval)
+        return PictureNode(name, lines=(in_a_line(self),), curve=Curve(heights[0], heights[1] if before else (), ends))
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether it was asked for with an interval of its mean, and has one."""
+        return self.mean_interval is not None
 
     def to_frame(self) -> Any:
         """One row per component: states of the finite targets, weight, means, variances and covariances, or what it has besides;
