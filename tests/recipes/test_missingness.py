@@ -38,7 +38,7 @@ def facts(report: Missingness) -> dict[str, Any]:
 
 
 def chain(n: int, seed: int, *, at_random: bool) -> dict[str, Any]:
-    """The chain of MISSION §4: A is deleted with probability .8 where C is 1, or as often wherever."""
+    """The chain A → B → C: A is deleted with probability .8 where C is 1, or as often wherever."""
     rng = np.random.default_rng(seed)
     a = rng.random(n) < 0.5
     b = rng.random(n) < np.where(a, 0.8, 0.3)

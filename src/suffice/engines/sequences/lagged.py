@@ -71,10 +71,10 @@ def lag_cells(cells: Array, places: Ints, lag: int) -> Array:
     return result
 
 
-def rename_variable(variable: Variable, name: str) -> Variable:
+def rename(variable: Variable, name: str) -> Variable:
     """The same variable under another name.
 
-    >>> rename_variable(Finite("x", ["a", "b"]), "x[-1]")
+    >>> rename(Finite("x", ["a", "b"]), "x[-1]")
     Finite('x[-1]', ['a', 'b'])
     """
     if isinstance(variable, Finite):
@@ -96,7 +96,7 @@ class Lagged(Engine):
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         self.check(names)
         own = self.engine.variables(self._own(names))
-        return {n: rename_variable(own[self.columns[n][0]], n) for n in names}
+        return {n: rename(own[self.columns[n][0]], n) for n in names}
 
     def untyped(self, names: Sequence[str]) -> frozenset[str]:
         own = self.engine.untyped(self._own(names))
@@ -118,7 +118,7 @@ class Lagged(Engine):
         for name, what in (variables if isinstance(variables, Mapping) else {v.name: v for v in variables}).items():
             self.check([name])
             column = self.columns[name][0]
-            said = rename_variable(what, column) if isinstance(what, Variable) else what
+            said = rename(what, column) if isinstance(what, Variable) else what
             if own.setdefault(column, said) != said:
                 raise DataError(f"{name!r} and other columns of {column!r} are declared differently; they are one variable")
         return Lagged(self.engine.declared(own), self.columns, self.first, self.last)
