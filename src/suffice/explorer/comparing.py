@@ -92,7 +92,13 @@ def _beliefs(request: Call, model: HeldModel, notes: list[str]) -> dict[str, Any
     try:
         return believed(Asked(model, given, done), None, None)
     except (ModelError, ImpossibleEvidence) as error:
-        nothing: dict[str, Any] = {"log_evidence": None, "evidence_probability": None, "method": "exact", "error": None, "notes": []}
+        nothing: dict[str, Any] = {
+            "log_evidence": None,
+            "evidence_probability": None,
+            "method": "exact",
+            "error": None,
+            "notes": [],
+        }
         return {**nothing, "nodes": {}, "possible": False, "message": str(error), "code": {"python": None, "command": None}}
 
 
