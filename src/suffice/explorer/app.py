@@ -46,6 +46,7 @@ REQUESTS: tuple[tuple[str, str, Answering], ...] = (
     ("GET", "/api/models/{id}/cases", tables.cases),
     ("GET", "/api/models/{id}/export", exports.export),
     ("POST", "/api/models/{id}/picture", exports.picture),
+    ("POST", "/api/models/{id}/report", exports.report),
     ("GET", "/api/tables/{id}", tables.table),
     ("POST", "/api/tables/{id}/schema", tables.schema),
     ("GET", "/api/choices", learning.choices),

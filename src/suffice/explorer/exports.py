@@ -57,5 +57,15 @@ def picture(request: Call) -> FileAnswer:
         place.unlink(missing_ok=True)
 
 
+def report(request: Call) -> FileAnswer:
+    """All that is known of a model, in one file that needs no explorer."""
+    from suffice.reports.document import report_html
+
+    model, chosen = request.model, request.given("table", str, None)
+    table = None if chosen is None else request.shelf.table(chosen)
+    html = report_html(model.network, None if table is None else table.data, title=model.name)
+    return FileAnswer(file_name(model, "html"), "text/html; charset=utf-8", html.encode())
+
+
 def _place(request: Call, suffix: str) -> Path:
     return request.shelf.room / f"{uuid.uuid4().hex}.{suffix}"
