@@ -34,15 +34,23 @@ def test_what_can_be_chosen_is_what_the_registry_has(page: Client) -> None:
     assert all(choice["text"] for kind in found.values() for choice in kind)
 
 
-@pytest.mark.parametrize(
-    ("how", "exact"),
-    [
-        ({}, {}),
-        ({"score": "bdeu:1", "method": "hill-climb", "max_parents": 2}, {"score": sf.Evidence(sf.BDeu(1)), "method": sf.HillClimb(max_parents=2)}),
-        ({"prior": "k2", "require": [["smoke", "xray"]], "forbid": [["lung", "xray"]]}, {"prior": sf.K2(), "constraints": sf.Require(("smoke", "xray")) + sf.Forbid(("lung", "xray"))}),
-        ({"prior": "mle", "tiers": [["smoke"], ["lung", "bronc"]]}, {"prior": None, "constraints": sf.Tiers(["smoke"], ["lung", "bronc"])}),
-    ],
-)  # fmt: skip
+TIERS = [["smoke"], ["lung", "bronc"]]
+RULES = {"require": [["smoke", "xray"]], "forbid": [["lung", "xray"]]}
+HOW: list[tuple[Any, Any]] = [
+    ({}, {}),
+    (
+        {"score": "bdeu:1", "method": "hill-climb", "max_parents": 2},
+        {"score": sf.Evidence(sf.BDeu(1)), "method": sf.HillClimb(max_parents=2)},
+    ),
+    (
+        {"prior": "k2", **RULES},
+        {"prior": sf.K2(), "constraints": sf.Require(("smoke", "xray")) + sf.Forbid(("lung", "xray"))},
+    ),
+    ({"prior": "mle", "tiers": TIERS}, {"prior": None, "constraints": sf.Tiers(*TIERS)}),
+]
+
+
+@pytest.mark.parametrize(("how", "exact"), HOW)
 def test_what_is_learned_is_what_the_library_learns(page: Client, rows: dict[str, list[str]], how: Any, exact: Any) -> None:
     end = learned_by(page, **how)
     assert (end["stopped"], end["error"]) == (False, None)
@@ -127,11 +135,8 @@ def test_a_time_limit_keeps_the_best_so_far(page: Client) -> None:
 
 
 def test_rows_with_gaps_are_learned_by_structural_em(opened: Callable[..., Client], rows: dict[str, list[str]]) -> None:
-    some = {
-        name: [None if i % 9 == k else v for i, v in enumerate(column[:200])]
-        for k, (name, column) in enumerate(rows.items())
-        if k < 4
-    }
+    few = list(rows)[:4]
+    some = {name: [None if i % 9 == k else v for i, v in enumerate(rows[name][:200])] for k, name in enumerate(few)}
     page = opened(None, some)
     assert "structural EM" in page.post("learn", {"table": page.table, "dry_run": True})["cost"]
     end = learned_by(page)
