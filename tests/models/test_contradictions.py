@@ -52,11 +52,16 @@ def test_drawn_marginals_of_numbers_and_what_is_refused() -> None:
 
 
 def test_notes_are_kept_for_the_thread_that_keeps_them() -> None:
-    with pytest.warns(sf.SufficeNote, match="elsewhere"), notes_kept() as notes:
-        note("here")
-        thread = threading.Thread(target=note, args=("elsewhere",))
-        thread.start()
-        thread.join()
+    def both() -> list[Any]:
+        with notes_kept() as notes:
+            note("here")
+            thread = threading.Thread(target=note, args=("elsewhere",))
+            thread.start()
+            thread.join()
+        return notes
+
+    with pytest.warns(sf.SufficeNote, match="elsewhere"):
+        notes = both()
     assert [str(told) for told in notes] == ["here"]
 
 
