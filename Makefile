@@ -8,10 +8,14 @@ PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
 SPARK := .venv-spark
 
-.PHONY: demo test test-bounds test-spark java fuzz lint style types reference bench clean
+.PHONY: demo explore test test-bounds test-spark java fuzz lint style types reference bench clean
 
 demo: $(PACKAGE)        ## set up and run the main job: a network fitted from data, in a few seconds
 	$(BIN)/suffice demo
+
+explore: $(READY)       ## set up and open ALARM with a sample in the explorer
+	$(BIN)/suffice sample alarm -n 5000 --seed 1 -o $(VENV)/alarm.csv
+	$(BIN)/suffice explore alarm $(VENV)/alarm.csv
 
 # All kernels are compiled first, or each of the two processes of the tests would compile its own. Types and layers are checked
 # beside the tests, on a processor that waits for the other at their beginning and end.

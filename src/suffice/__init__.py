@@ -24,6 +24,7 @@ _NAMES = {
     "engines.sequences.sequences": "sequences",
     "engines.spark": "Spark",
     "errors": "SufficeError SufficeNote",
+    "explorer.serving": "explore",
     "families.by_hand": "Gaussian",
     "families.gathering.gathering": "gather",
     "families.priors.priors": "BDeu BGe Dirichlet K2 NormalInverseGamma",
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
     from suffice.engines.sequences.sequences import sequences as sequences
     from suffice.engines.spark import Spark as Spark
     from suffice.errors import SufficeError as SufficeError, SufficeNote as SufficeNote
+    from suffice.explorer.serving import explore as explore
     from suffice.families.by_hand import Gaussian as Gaussian
     from suffice.families.gathering.gathering import gather as gather
     from suffice.families.priors.priors import (
