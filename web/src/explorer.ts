@@ -10,6 +10,7 @@ import { Source } from "./signal";
 import type { End, Evidence, Held, Job, Model, NodeInfo, Table, Value } from "./wire";
 
 const TABLES = /\.(csv|tsv|txt|parquet|arrow|feather|ipc|csv\.gz)$/i;
+const NEIGHBOURS = 8;
 
 export interface Trouble {
   message: string;
@@ -204,11 +205,12 @@ export class Explorer extends Source {
     await Promise.all([asked, this.draw()]);
   }
 
-  /** The node that a large network opens at: the chosen one, or one with the most neighbours. */
+  /** The node that a large network opens at: the chosen one, or one with the most neighbours that a screen has room for. */
   private centre(nodes: NodeInfo[]): string | null {
     const degree = (node: NodeInfo) => node.parents.length + node.children.length;
-    const most = nodes.reduce<NodeInfo | null>((best, node) => (best && degree(best) >= degree(node) ? best : node), null);
-    return this.place.node ?? most?.name ?? null;
+    const roomy = nodes.filter((node) => degree(node) <= NEIGHBOURS);
+    const most = roomy.reduce<NodeInfo | null>((best, node) => (best && degree(best) >= degree(node) ? best : node), null);
+    return this.place.node ?? most?.name ?? nodes[0]?.name ?? null;
   }
 
   // The drawing
@@ -218,7 +220,7 @@ export class Explorer extends Source {
   }
 
   async focus(node: string | null, steps = this.place.steps): Promise<void> {
-    this.go(node === null ? { focus: null } : { focus: node, steps, node });
+    this.go(node === null ? { focus: null, node: this.place.node ?? this.place.focus } : { focus: node, steps, node });
     await this.attempt(() => this.draw());
   }
 

@@ -28,7 +28,7 @@ function FiniteBars({ info, belief, was, value, problem, wide, onState }: BarsPr
   const shown = useMemo(() => shownStates(info.states, belief, value, all), [info, belief, value, all]);
   const before = was && isFinite(was) ? was : null;
   return (
-    <div class={`bars${wide ? " wide" : ""}`} role="group" aria-label={`states of ${short(info.name, 60)}`}>
+    <div class={`bars${wide && belief.lower ? " wide" : ""}`} role="group" aria-label={`states of ${short(info.name, 60)}`}>
       {shown.map((i) => {
         const state = info.states[i]!;
         const share = belief.probs[i] ?? 0;
@@ -55,7 +55,7 @@ function FiniteBars({ info, belief, was, value, problem, wide, onState }: BarsPr
                 {before && !alike(before.probs[i] ?? 0, share) && <path class="was" d={`M${100 * (before.probs[i] ?? 0)} 0v14`} />}
               </svg>
               <span class="share">{percent(share)} %</span>
-              {wide && <span class="range">{range}</span>}
+              {wide && range && <span class="range">{range}</span>}
             </button>
             {problem && problem.value === state && <p class="refusal" role="alert">{problem.message}</p>}
           </>

@@ -3,7 +3,7 @@
 import { Component, createRef } from "preact";
 import type { Graph, GraphEdge, Value } from "../wire";
 import { EdgeLine, EdgeMesh } from "./edges";
-import { type Box, boxOf, type Camera, centred, type Detail, detail, fit, holds, inView, Plan, type Size } from "./geometry";
+import { type Box, boxOf, type Camera, centred, type Detail, detailOf, fit, holds, inView, Plan, type Size } from "./geometry";
 import { NodeBox, type NodeProps } from "./node";
 import { Pointers } from "./pointers";
 
@@ -31,8 +31,8 @@ interface Drawn {
   detail: Detail;
 }
 
-const MORE = 0.4;
-const [LEAST, MOST] = [0.03, 3];
+const MORE = 0.25;
+const [LEAST, MOST] = [0.012, 3];
 
 export class Canvas extends Component<CanvasProps, Drawn> {
   override state: Drawn = { box: { left: 0, top: 0, right: 0, bottom: 0 }, detail: "bars" };
@@ -126,10 +126,10 @@ export class Canvas extends Component<CanvasProps, Drawn> {
     const { x, y, zoom } = this.camera;
     this.layer.current?.setAttribute("transform", `translate(${x} ${y}) scale(${zoom})`);
     const seen = inView(this.camera, this.size);
-    const level = detail(zoom);
+    const room = inView(this.camera, this.size, MORE);
+    const level = detailOf(zoom, this.plan.nodesIn(room, null).length);
     const drawn = this.state.box;
     const roomy = drawn.right - drawn.left > 4 * (seen.right - seen.left);
-    const room = inView(this.camera, this.size, MORE);
     if (level !== this.state.detail || !holds(drawn, seen) || roomy) this.setState({ box: room, detail: level });
     this.props.onView(level === "bars" ? this.plan.nodesIn(seen, this.props.chosen).map((node) => node.name) : []);
   }
@@ -137,7 +137,7 @@ export class Canvas extends Component<CanvasProps, Drawn> {
   private reveal(name: string): void {
     const node = this.plan.nodes.get(name);
     if (!node || !this.size.width) return;
-    if (!holds(inView(this.camera, this.size), boxOf(node)) || detail(this.camera.zoom) === "boxes") {
+    if (!holds(inView(this.camera, this.size), boxOf(node)) || this.state.detail === "boxes") {
       this.move(centred(node, this.size, Math.max(this.camera.zoom, 0.7)));
     }
   }
@@ -187,6 +187,13 @@ export class Canvas extends Component<CanvasProps, Drawn> {
     return true;
   }
 
+  private pick = (event: MouseEvent): void => {
+    const { left, top } = this.svg.current!.getBoundingClientRect();
+    const { x, y, zoom } = this.camera;
+    const node = this.plan.at((event.clientX - left - x) / zoom, (event.clientY - top - y) / zoom);
+    if (node) this.props.onChoose(node.name);
+  };
+
   private step(name: string | null): void {
     if (name === null) return;
     this.wanted = name;
@@ -201,16 +208,14 @@ export class Canvas extends Component<CanvasProps, Drawn> {
   override render(props: CanvasProps, { box, detail }: Drawn) {
     const { graph, chosen, centre, path } = props;
     const plan = this.plan.graph === graph ? this.plan : (this.plan = new Plan(graph));
-    const nodes = plan.nodesIn(box, detail === "boxes" ? null : chosen);
+    const nodes = detail === "boxes" ? graph.nodes.filter(({ name }) => name === chosen || props.show(name).how) : plan.nodesIn(box, chosen);
     const first = chosen !== null && plan.nodes.has(chosen) ? chosen : nodes[0]?.name;
     const onPath = path ? new Set(path) : null;
     const next = (a: string, b: string) => path !== null && path.some((name, i) => (name === a && path[i + 1] === b) || (name === b && path[i + 1] === a));
     return (
       <svg ref={this.svg} class="canvas" role="application" aria-roledescription="graph" aria-label={props.label} tabindex={0} onKeyDown={this.key} data-testid="graph">
         <g ref={this.layer} class={`detail-${detail}`}>
-          {detail === "boxes" ? (
-            <EdgeMesh edges={graph.edges} />
-          ) : (
+          {detail === "bars" ? (
             plan.edgesIn(box).map((edge) => (
               <EdgeLine
                 key={`${edge.from}\n${edge.to}`}
@@ -221,7 +226,10 @@ export class Canvas extends Component<CanvasProps, Drawn> {
                 onChoose={props.onEdge}
               />
             ))
+          ) : (
+            <EdgeMesh edges={graph.edges} />
           )}
+          {detail === "boxes" && <path class="all-boxes" d={plan.boxes} onClick={this.pick} />}
           {nodes.map((node) => (
             <NodeBox
               key={node.name}

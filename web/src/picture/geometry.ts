@@ -30,8 +30,13 @@ export interface Size {
 
 export type Detail = "bars" | "names" | "boxes";
 
-export function detail(zoom: number): Detail {
-  return zoom >= 0.32 ? "bars" : zoom >= 0.13 ? "names" : "boxes";
+const MOST_BARS = 110;
+const MOST_NAMES = 220;
+
+/** How much of each node is drawn: less from afar, and where there are many. */
+export function detailOf(zoom: number, nodes: number): Detail {
+  if (zoom >= 0.32 && nodes <= MOST_BARS) return "bars";
+  return zoom >= 0.13 && nodes <= MOST_NAMES ? "names" : "boxes";
 }
 
 export function boxOf(node: GraphNode): Box {
@@ -75,6 +80,7 @@ export function centred(node: GraphNode, size: Size, zoom: number): Camera {
 export class Plan {
   readonly nodes: Map<string, GraphNode>;
   readonly neighbours = new Map<string, string[]>();
+  private outline: string | null = null;
   private readonly edges: { edge: GraphEdge; box: Box }[];
 
   constructor(readonly graph: Graph) {
@@ -84,6 +90,15 @@ export class Plan {
       this.neighbours.set(from, [...(this.neighbours.get(from) ?? []), to]);
       this.neighbours.set(to, [...(this.neighbours.get(to) ?? []), from]);
     }
+  }
+
+  /** All boxes as one path. */
+  get boxes(): string {
+    return (this.outline ??= this.graph.nodes.map(({ x, y, w, h }) => `M${x.toFixed(0)} ${y.toFixed(0)}h${w.toFixed(0)}v${h.toFixed(0)}h${(-w).toFixed(0)}z`).join(""));
+  }
+
+  at(x: number, y: number): GraphNode | undefined {
+    return this.graph.nodes.find((node) => meet(boxOf(node), { left: x, top: y, right: x, bottom: y }));
   }
 
   nodesIn(box: Box, always: string | null): GraphNode[] {

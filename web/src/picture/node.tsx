@@ -60,7 +60,7 @@ export class NodeBox extends Component<NodeProps> {
       >
         <rect class="box" width={node.w} height={node.h} rx="4" />
         {how === "do" && <rect class="second" x="3" y="3" width={node.w - 6} height={node.h - 6} rx="2" />}
-        <text class="heading" x={node.w / 2} y={detail === "bars" ? 17 : node.h / 2 + 6}>
+        <text class="heading" x={node.w / 2} y={detail === "bars" ? 17 : node.h / 2 + 6} font-size={detail === "bars" ? 12 : Math.min(24, (1.55 * node.w) / Math.max((node.label || node.name).length, 4))}>
           {how ? `${SIGNS[how]} ` : ""}
           {node.label || short(node.name, 16)}
           <title>{how ? `${node.name}: ${SAID[how]}` : node.name}</title>

@@ -12,7 +12,7 @@ export function Welcome({ explorer }: { explorer: Explorer }) {
     <main class="welcome">
       <h1>{data ? "Open a table" : "Open a network or a table"}</h1>
       <button type="button" class="drop" onClick={() => input.current?.click()} data-testid="drop">
-        <strong>Drop a file here</strong>, or choose one
+        <span><strong>Drop a file here</strong>, or choose one</span>
         <span class="faint">models: json, bif, xmlbif, net, dsc, uai · tables: csv, tsv, parquet, arrow · up to {bytes(held!.limits.upload_bytes)}</span>
       </button>
       <input
