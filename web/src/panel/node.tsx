@@ -1,6 +1,6 @@
 // The chosen node: its belief, what to do to it, and the questions that can be asked about it.
 
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Explorer } from "../explorer";
 import { CodeFold } from "../parts/code";
 import { Bars } from "../parts/bars";
@@ -33,10 +33,12 @@ export function NodePanel(props: PanelProps) {
   const [question, setQuestion] = useState<Question | null>(null);
   const [soft, setSoft] = useState(false);
   const { impossible, mode } = explorer;
+  const root = useRef<HTMLElement>(null);
+  useEffect(() => root.current?.scrollIntoView({ block: "nearest" }), []);
   const now = explorer.answers.now;
   const asked = QUESTIONS.filter((one) => model.kind === "bayes_net" || !DIRECTED.includes(one));
   return (
-    <aside class="panel" aria-label={`node ${short(node.name, 60)}`} data-testid="panel">
+    <aside ref={root} class="panel" aria-label={`node ${short(node.name, 60)}`} data-testid="panel">
       <div class="panel-head">
         <h2><bdi>{node.name.length > 120 ? short(node.name, 120) : node.name}</bdi></h2>
         <button type="button" class="quiet" aria-label="close the panel" onClick={() => explorer.select(null)}>✕</button>
