@@ -54,6 +54,7 @@ _NAMES = {
     "recipes.missing.missingness": "missingness",
     "recipes.resampling": "bootstrap",
     "recipes.structural.structural_em": "structural_em",
+    "reports": "report",
     "scores": "AIC BIC Evidence LogLikelihood",
     "statistics": "Statistics",
     "structure.constraints.constraints": "Constraints Forbid Require Tiers",
@@ -150,6 +151,7 @@ if TYPE_CHECKING:
     from suffice.recipes.missing.missingness import missingness as missingness
     from suffice.recipes.resampling import bootstrap as bootstrap
     from suffice.recipes.structural.structural_em import structural_em as structural_em
+    from suffice.reports import report as report
     from suffice.scores import AIC as AIC, BIC as BIC, Evidence as Evidence, LogLikelihood as LogLikelihood
     from suffice.statistics import Statistics as Statistics
     from suffice.structure.constraints.constraints import (

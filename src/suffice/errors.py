@@ -97,6 +97,10 @@ class ModelError(SufficeError):
     """A network that cannot be: wrong shapes, probabilities that do not sum to one, a question it cannot answer."""
 
 
+class ImpossibleEvidence(ModelError):
+    """Evidence that a network gives probability zero, so that nothing can be asked given it."""
+
+
 class FitError(SufficeError):
     """An estimate that does not exist: too few rows, collinear parents, a mode on the boundary."""
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
+import time
+from collections.abc import AsyncIterator
 from importlib import resources
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from suffice.errors import SufficeError
-from suffice.explorer import beliefs, held, network
+from suffice.explorer import beliefs, comparing, exports, held, learning, network, reasons, tables, uploads
 from suffice.explorer.calls import STATUS, Answering, Call, FileAnswer, NotHeld, TooMuch
 from suffice.explorer.security import Application, Guard
 from suffice.explorer.shelf import Shelf
@@ -32,12 +35,41 @@ REQUESTS: tuple[tuple[str, str, Answering], ...] = (
     ("GET", "/api/models/{id}/graph", network.graph),
     ("GET", "/api/models/{id}/nodes", network.nodes),
     ("POST", "/api/models/{id}/beliefs", beliefs.beliefs),
+    ("POST", "/api/models/{id}/joint", beliefs.joint),
+    ("POST", "/api/models/{id}/explanation", beliefs.explanation),
+    ("POST", "/api/models/{id}/influence", reasons.influence),
+    ("POST", "/api/models/{id}/tornado", reasons.tornado),
+    ("POST", "/api/models/{id}/separation", reasons.separation),
+    ("GET", "/api/models/{id}/cpd", reasons.cpd),
+    ("GET", "/api/models/{id}/edge", reasons.edge),
+    ("POST", "/api/models/{id}/strengths", learning.strengths),
+    ("GET", "/api/models/{id}/cases", tables.cases),
+    ("GET", "/api/models/{id}/export", exports.export),
+    ("POST", "/api/models/{id}/picture", exports.picture),
+    ("POST", "/api/models/{id}/report", exports.report),
+    ("GET", "/api/tables/{id}", tables.table),
+    ("POST", "/api/tables/{id}/schema", tables.schema),
+    ("GET", "/api/choices", learning.choices),
+    ("POST", "/api/learn", learning.learn),
+    ("POST", "/api/jobs/{id}/stop", learning.stop),
+    ("POST", "/api/compare", comparing.compare),
 )
+
+UPLOADS = {"models": uploads.hold_model, "tables": uploads.hold_table}
+"""What becomes of files that are sent."""
+
+BETWEEN = 0.05
+"""Seconds between two looks at a job."""
+
+SILENCE = 15.0
+"""Seconds after which something is sent, lest a job that says nothing be taken for gone."""
 
 
 def application(shelf: Shelf, token: str) -> Application:
     """All of it, behind the guard."""
     routes = [Route(path, _endpoint(shelf, answer), methods=[method]) for method, path, answer in REQUESTS]
+    routes += [Route(f"/api/{what}", _upload(shelf, hold), methods=["POST"]) for what, hold in UPLOADS.items()]
+    routes.append(Route("/api/jobs/{id}/events", _events(shelf), methods=["GET"]))
     routes.append(Route("/{name:path}", _files(), methods=["GET"]))
     return Guard(Starlette(routes=routes), token)
 
@@ -56,6 +88,47 @@ def _endpoint(shelf: Shelf, answer: Answering) -> Any:
             return refused(SufficeError(f"this took more memory than there is ({type(error).__name__})"))
 
     return endpoint
+
+
+def _upload(shelf: Shelf, hold: Any) -> Any:
+    async def upload(request: Request) -> Response:
+        try:
+            name = uploads.checked_name(request.query_params.get("name", ""))
+            declared = int(request.headers.get("content-length", "0"))
+            place = await uploads.received(shelf, name, request.stream(), declared, held.UPLOAD_BYTES)
+            return await run_in_threadpool(lambda: _response(hold(shelf, place, name)))
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except SufficeError as error:
+            return refused(error)
+
+    return upload
+
+
+def _events(shelf: Shelf) -> Any:
+    async def stream(job: learning.LearningJob) -> AsyncIterator[str]:
+        sent, last = 0, time.monotonic()
+        while True:
+            ended = job.end  # looked at first: what is told after it is told
+            for step in job.steps[sent:]:
+                sent, last = sent + 1, time.monotonic()
+                yield f"event: step\ndata: {in_json(step)}\n\n"
+            if ended is not None:
+                yield f"event: end\ndata: {in_json(ended)}\n\n"
+                return
+            if time.monotonic() - last > SILENCE:
+                last = time.monotonic()
+                yield ": still there\n\n"
+            await asyncio.sleep(BETWEEN)
+
+    async def events(request: Request) -> Response:
+        try:
+            job = learning.job(shelf, request.path_params["id"])
+        except SufficeError as error:
+            return refused(error)
+        return StreamingResponse(stream(job), media_type="text/event-stream")
+
+    return events
 
 
 async def _body(request: Request) -> dict[str, Any]:

@@ -24,6 +24,8 @@ class Origin:
     python: str
     word: str | None
     commands: tuple[str, ...] = ()
+    flags: str = ""
+    """Options that a table is read with."""
 
     def code(self, statements: str, command: str | None = None, *others: Origin) -> Code:
         """Statements after those that make this and others, and a command with its own name first after the word."""

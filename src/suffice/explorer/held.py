@@ -22,7 +22,7 @@ def state(request: Call) -> dict[str, Any]:
         "models": [model.told() for model in shelf.models],
         "tables": [table.told() for table in shelf.tables],
         "bundled": list(NAMES),
-        "job": None,
+        "job": None if shelf.job is None else shelf.job.told(),
         "limits": {"upload_bytes": UPLOAD_BYTES},
         "open": shelf.open,
     }

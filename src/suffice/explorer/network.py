@@ -13,6 +13,7 @@ from typing import Any
 
 from suffice.errors import SufficeError
 from suffice.explorer.calls import Call
+from suffice.explorer.reasons import judged
 from suffice.explorer.shelf import HeldModel
 from suffice.pictures import Bar, PictureNode
 from suffice.pictures.arrangement import lay_out
@@ -63,7 +64,7 @@ def graph(request: Call) -> dict[str, Any]:
     focus, steps = request.query.get("focus") or None, request.number("steps", 1)
     if size not in ("bars", "names") or widths not in ("none", "loss", "share"):
         raise SufficeError("size is bars or names, and widths is none, loss or share")
-    scene = weighed(model, widths)
+    scene = weighed(request, model, widths)
     picture = scene.near(focus, steps)
     sized = replace(picture, nodes=tuple(sized_node(model, node.name) for node in picture.nodes)) if size == "bars" else picture
     at = laid_out(model, sized, ("layout", size, focus, steps))
@@ -73,9 +74,16 @@ def graph(request: Call) -> dict[str, Any]:
     return {**told_graph(sized, at, kinds), "hidden": len(scene.nodes) - len(picture.nodes)}
 
 
-def weighed(model: HeldModel, widths: str) -> Scene:
+def weighed(request: Call, model: HeldModel, widths: str) -> Scene:
     """The graph, with edges as wide as the data say."""
     scene: Scene = model.network._scene()
+    if widths == "loss":
+        return scene.weighed(judged(request, model)[0].losses, "loss without the edge")
+    if widths == "share":
+        if model.strengths is None:
+            raise SufficeError("how often edges are found is not known yet: let the rows be resampled first")
+        shares = {(a, b): model.strengths.strength(a, b) for a, b in model.edges}
+        return scene.weighed(shares, "found in this share of resamples", 1.0)
     return scene
 
 
@@ -110,9 +118,15 @@ def told_graph(scene: Scene, at: Layout, kinds: Mapping[str, str]) -> dict[str, 
         }
         for edge in scene.edges
     ]
-    meaning = "; ".join(words for _, words in scene.widths) or None
+    meaning = "; ".join(words for _, words in scene.widths) or None  # the least and the most, in words
     size = {"width": right - left + 2 * MARGIN, "height": bottom - top + 2 * MARGIN}
-    return {"ready": True, **size, "widths": meaning, "nodes": told, "edges": edges, "hidden": 0}
+    return {"ready": True, **size, "direction": _direction(edges), "widths": meaning, "nodes": told, "edges": edges, "hidden": 0}
+
+
+def _direction(edges: list[dict[str, Any]]) -> str:
+    """Which way most edges lead: down or across."""
+    ways = [(e["points"][0], e["points"][-1]) for e in edges]
+    return "down" if sum(abs(b[1] - a[1]) - abs(b[0] - a[0]) for a, b in ways) >= 0 else "across"
 
 
 def laid_out(model: HeldModel, scene: Scene, key: Any) -> Layout | None:
@@ -123,8 +137,8 @@ def laid_out(model: HeldModel, scene: Scene, key: Any) -> Layout | None:
         if isinstance(known, Layout):
             return known
         if len(sizes) < LARGE:
-            model.kept[key] = lay_out(sizes, parents)
-            return model.kept[key]
+            model.kept[key] = found = lay_out(sizes, parents)
+            return found
         if known is None:
             model.kept[key] = threading.Thread(target=_lay_out_later, args=(model, key, sizes, parents), daemon=True)
             model.kept[key].start()

@@ -41,7 +41,9 @@ class HeldModel:
     """The data that it was learned from, or opened with."""
     notes: tuple[str, ...] = ()
     found: Any = None
-    """The search that it comes from."""
+    """The search that it comes from, or what its data say of its graph."""
+    found_python: str = ""
+    """The statements that give it."""
     strengths: Any = None
     """The bootstrap of its edges."""
     kept: dict[Any, Any] = field(default_factory=dict)
@@ -108,7 +110,7 @@ class HeldTable:
             "name": self.name,
             "rows": int(self.data.n_rows),
             "columns": len(self.data.columns),
-            "code": self.origin.code("print(data.schema)", f"suffice schema {self.origin.shell}"),
+            "code": self.origin.code("print(data.schema)", f"suffice schema {self.origin.shell}{self.origin.flags}"),
         }
 
 
@@ -119,7 +121,10 @@ class Shelf:
         self._models: dict[str, HeldModel] = {}
         self._tables: dict[str, HeldTable] = {}
         self._numbers = itertools.count(1)
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
+        self.job: Any = None
+        """The job that is running, or ran last."""
+        self._learned = itertools.count(1)
         self._room: tempfile.TemporaryDirectory[str] | None = None
         self.open: dict[str, str | None] = {"model": None, "table": None, "against": None}
         """What the page shows first."""
@@ -142,14 +147,32 @@ class Shelf:
             raise NotHeld(f"there is no table {id!r}, or no longer")
         return self._tables[id]
 
+    def new_id(self, letter: str) -> str:
+        """An id that nothing had."""
+        return f"{letter}{next(self._numbers)}"
+
+    def count_learned(self) -> int:
+        """The number of the next network that is learned here."""
+        return next(self._learned)
+
+    def table_of(self, model: HeldModel) -> HeldTable:
+        """The rows that a model is judged by: its own, or the last that have its columns."""
+        if model.table in self._tables:
+            return self._tables[model.table]
+        names = set(model.network.variables)
+        for table in reversed(self.tables):
+            if names <= set(table.data.columns):
+                return table
+        raise SufficeError(f"{model.name} has no data to be judged by: open a table with all of its columns")
+
     def add_model(self, network: Any, name: str, origin: Origin, **more: Any) -> HeldModel:
         """Hold a model; those that are no networks of rows are refused."""
         kind = getattr(network, "file_kind", None)
         if kind not in KINDS:
             what = INSTEAD.get(str(kind), f"a {type(network).__name__}: it opens Bayesian and Markov networks")
             raise ModelError(f"{name} holds {what}, not the explorer")
-        with self._lock:
-            held = HeldModel(f"m{next(self._numbers)}", name, network, origin, **more)
+        with self.lock:
+            held = HeldModel(self.new_id("m"), name, network, origin, **more)
             self._models[held.id] = held
         return held
 
@@ -158,8 +181,8 @@ class Shelf:
         if not hasattr(data, "schema") or not hasattr(data, "n_rows"):
             raise SufficeError(f"{name} holds no rows: the explorer takes tables")
         _ = data.n_rows, data.schema
-        with self._lock:
-            held = HeldTable(f"d{next(self._numbers)}", name, data, origin, path)
+        with self.lock:
+            held = HeldTable(self.new_id("d"), name, data, origin, path)
             self._tables[held.id] = held
         return held
 
@@ -177,13 +200,13 @@ class Shelf:
     @property
     def room(self) -> Path:
         """Where uploads go: a directory that nobody else reads, and that goes with the explorer."""
-        with self._lock:
+        with self.lock:
             if self._room is None:
                 self._room = tempfile.TemporaryDirectory(prefix="suffice-explorer-")
             return Path(self._room.name)
 
     def close(self) -> None:
-        with self._lock:
+        with self.lock:
             self._models.clear()
             self._tables.clear()
             if self._room is not None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.errors import ModelError, listed, nearest
+from suffice.errors import ImpossibleEvidence, ModelError, listed, nearest
 from suffice.families.protocol.family import as_numbers
 from suffice.inference.finite.network import NONE, Array, Ints
 from suffice.models.parts.network_parts import NetworkParts
@@ -196,9 +196,9 @@ def unknown_node(bn: NetworkParts, name: object) -> ModelError:
     return unknown_name(name, bn)
 
 
-def impossible(evidence: Observed) -> ModelError:
+def impossible(evidence: Observed) -> ImpossibleEvidence:
     """The refusal of evidence that the network gives probability zero."""
-    return ModelError(f"this evidence has probability zero, so nothing can be asked given it: {in_words(evidence.given)}")
+    return ImpossibleEvidence(f"this evidence has probability zero, so nothing can be asked given it: {in_words(evidence.given)}")
 
 
 def one_of_interval_and_method() -> ModelError:
