@@ -295,7 +295,7 @@ export class Explorer extends Source {
   fail(error: unknown): void {
     if (isAbort(error) || error instanceof Gone) return;
     if (error instanceof Refusal && error.status === 401) this.refused = true;
-    else this.trouble = { message: sentence(error), sampling: error instanceof Refusal && error.kind === "too_large" };
+    else this.trouble = { message: sentence(error), sampling: error instanceof Refusal && error.kind === "TooLarge" };
     this.changed();
   }
 

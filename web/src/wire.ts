@@ -141,7 +141,7 @@ export interface Explanation {
 }
 
 export interface Influence {
-  rows: { node: string; information: number; moves: { state: string; from: number; to: number }[] }[];
+  rows: { node: string; information: number; moves: { state: string; of: string | null; from: number; to: number }[] }[];
   code: Code;
 }
 
@@ -165,6 +165,7 @@ export interface CpdTable {
   unsupported: number[];
   cut: number;
   intervals: boolean;
+  ends: [number, number][][] | null;
   text: string;
   code: Code;
 }

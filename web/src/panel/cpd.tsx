@@ -28,7 +28,12 @@ export function CpdView({ explorer, model, node }: PanelProps) {
             <tbody>
               {answer.rows.map((row, i) => (
                 <tr key={i} class={unsupported.has(i) ? "unsupported" : ""}>
-                  {row.map((cell, j) => <td key={j} class={typeof cell === "number" ? "number" : ""}>{cellText(cell)}</td>)}
+                  {row.map((cell, j) => (
+                    <td key={j} class={typeof cell === "number" ? "number" : ""}>
+                      {cellText(cell)}
+                      <Ends ends={answer.ends?.[i]?.[j - row.length + (answer.ends[i]?.length ?? 0)]} />
+                    </td>
+                  ))}
                 </tr>
               ))}
             </tbody>
@@ -40,4 +45,8 @@ export function CpdView({ explorer, model, node }: PanelProps) {
       <CodeFold code={answer.code} />
     </section>
   );
+}
+
+function Ends({ ends }: { ends: [number, number] | null | undefined }) {
+  return ends ? <span class="ends">{digits(ends[0], 3)}–{digits(ends[1], 3)}</span> : null;
 }

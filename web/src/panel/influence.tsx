@@ -29,7 +29,7 @@ export function InfluenceView({ explorer, model, node }: PanelProps) {
                 <details>
                   <summary><bdi>{short(row.node, 22)}</bdi></summary>
                   <ul class="plain">
-                    {row.moves.map((move, i) => <li key={i}>{short(move.state, 20)}: {moved(move.from)} → {moved(move.to)}</li>)}
+                    {row.moves.map((move, i) => <li key={i}>= {short(move.state, 20)}: {move.of !== null && `${short(move.of, 20)} `}{moved(move.from)} → {moved(move.to)}</li>)}
                   </ul>
                   <button type="button" class="link" onClick={() => explorer.select(row.node)}>go there</button>
                 </details>

@@ -34,8 +34,8 @@ export function TornadoView({ explorer, model, node }: PanelProps) {
 
 function Spread({ answer }: { answer: Tornado }) {
   const rows = answer.rows.slice(0, SHOWN);
-  const left = Math.min(answer.answer, ...rows.map((row) => row.low));
-  const right = Math.max(answer.answer, ...rows.map((row) => row.high));
+  const left = Math.min(answer.answer, ...rows.flatMap((row) => [row.low, row.high]));
+  const right = Math.max(answer.answer, ...rows.flatMap((row) => [row.low, row.high]));
   const at = (value: number) => (right > left ? (100 * (value - left)) / (right - left) : 50);
   return (
     <>
@@ -45,10 +45,10 @@ function Spread({ answer }: { answer: Tornado }) {
           <li key={i}>
             <span class="name" title={parameter(row)}>{short(parameter(row), 60)}</span>
             <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
-              <rect class="bar" x={at(row.low)} width={Math.max(at(row.high) - at(row.low), 0.4)} y="1" height="8" />
+              <rect class="bar" x={Math.min(at(row.low), at(row.high))} width={Math.max(Math.abs(at(row.high) - at(row.low)), 0.4)} y="1" height="8" />
               <path class="was" d={`M${at(answer.answer)} 0v10`} />
             </svg>
-            <span class="number">{percent(row.low)}–{percent(row.high)} %</span>
+            <span class="number">{percent(row.low)} … {percent(row.high)} %</span>
           </li>
         ))}
       </ul>

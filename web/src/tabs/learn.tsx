@@ -5,6 +5,7 @@ import type { Explorer } from "../explorer";
 import { sentence } from "../client";
 import { useAsk, Waiting } from "../parts/ask";
 import { CodeFold } from "../parts/code";
+import { short } from "../format";
 import type { Choice, Choices, DryRun, LearnRequest, TableDetail } from "../wire";
 import { Constraints } from "./constraints";
 import { Progress } from "./progress";
@@ -87,7 +88,7 @@ function LearnForm({ explorer, choices, table }: { explorer: Explorer; choices: 
       <Constraints learning={learning} names={names} />
       <div class="sheet-head">
         <button type="submit" class="main" disabled={learning.running} data-testid="learn">learn</button>
-        <span data-testid="cost">{refusal ? <span class="refusal" role="alert">{refusal}</span> : cost ? cost.cost : <span class="faint">estimating the cost …</span>}</span>
+        <span data-testid="cost">{refusal ? <span class="refusal" role="alert">{refusal}</span> : cost ? <pre class="cost">{cost.cost}</pre> : <span class="faint">estimating the cost …</span>}</span>
       </div>
       {cost && <CodeFold code={cost.code} />}
     </form>
@@ -103,7 +104,7 @@ function Select({ title, choices, value, onChange }: { title: string; choices: C
     <label>
       <span>{title}</span>
       <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-        {choices.map(({ word, text }) => <option key={word} value={word}>{text ? `${word}: ${text}` : word}</option>)}
+        {choices.map(({ word, text }) => <option key={word} value={word}>{text ? `${word}: ${short(text, 70)}` : word}</option>)}
       </select>
     </label>
   );
