@@ -32,7 +32,7 @@ export function EdgePanel({ explorer, model, parent, child, onClose }: EdgePanel
       <Waiting asked={asked} />
       {answer && <p>{answer.present ? "The edge is in the graph." : "The edge is not in the graph."}</p>}
       {answer && answer.loss !== null && <p>Score lost without it: <strong>{digits(answer.loss)}</strong></p>}
-      {answer?.direction && <p>{answer.direction}</p>}
+      {answer?.direction && <p>Direction: {answer.direction}</p>}
       {answer && <pre class="said">{answer.text}</pre>}
       {answer && <CodeFold code={answer.code} />}
       {model.kind === "bayes_net" && (

@@ -1,5 +1,6 @@
 // Which other nodes would tell the most about this one.
 
+import { Gauge } from "../parts/gauge";
 import { keyOf } from "../evidence";
 import { useAsk, Waiting } from "../parts/ask";
 import { CodeFold } from "../parts/code";
@@ -34,7 +35,7 @@ export function InfluenceView({ explorer, model, node }: PanelProps) {
                   <button type="button" class="link" onClick={() => explorer.select(row.node)}>go there</button>
                 </details>
               </th>
-              <td><meter min={0} max={most} value={row.information} aria-hidden="true" /></td>
+              <td><Gauge value={row.information} of={most} /></td>
               <td class="number">{digits(row.information, 3)}</td>
             </tr>
           ))}

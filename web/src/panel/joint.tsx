@@ -1,5 +1,6 @@
 // The joint distribution of the node and one or two others.
 
+import { Gauge } from "../parts/gauge";
 import { useState } from "preact/hooks";
 import { keyOf } from "../evidence";
 import { useAsk, Waiting } from "../parts/ask";
@@ -53,7 +54,7 @@ function Cells({ joint }: { joint: Joint }) {
             <tr key={i}>
               {states.map((state, j) => <th key={j} scope="row">{short(state, 16)}</th>)}
               {probs.map((p, j) => (
-                <td key={j} class="number"><meter min={0} max={1} value={p} aria-hidden="true" /> {percent(p)}</td>
+                <td key={j} class="number"><Gauge value={p} of={1} /> {percent(p)}</td>
               ))}
             </tr>
           ))}

@@ -43,10 +43,11 @@ export class Canvas extends Component<CanvasProps, Drawn> {
   private camera: Camera = { x: 0, y: 0, zoom: 1 };
   private size: Size = { width: 0, height: 0 };
   private frame = 0;
+  private fitted: "home" | "whole" | null = null;
   private wanted: string | null = null;
   private watcher: ResizeObserver | null = null;
   private pointers = new Pointers(
-    (dx, dy) => this.move({ ...this.camera, x: this.camera.x + dx, y: this.camera.y + dy }),
+    (dx, dy) => this.pan(dx, dy),
     (factor, x, y) => this.zoomAt(factor, x, y),
   );
 
@@ -87,10 +88,12 @@ export class Canvas extends Component<CanvasProps, Drawn> {
     const middle = this.plan.nodes.get(centre ?? chosen ?? "");
     if (whole.zoom >= 0.4 || !middle) this.move(whole.zoom >= 0.35 || graph.nodes.length > 400 ? whole : fit(graph, this.size, 0.35, 1.15));
     else this.move(centred(middle, this.size, 0.85));
+    this.fitted = "home";
   }
 
   whole(): void {
     this.move(fit(this.props.graph, this.size, LEAST, 1.15));
+    this.fitted = "whole";
   }
 
   zoomBy(factor: number): void {
@@ -99,10 +102,11 @@ export class Canvas extends Component<CanvasProps, Drawn> {
 
   private measure(): void {
     const { width, height } = this.svg.current!.getBoundingClientRect();
-    const first = this.size.width === 0;
+    const fitted = this.size.width === 0 ? "home" : this.fitted;
     this.size = { width, height };
     if (!width) return;
-    if (first) this.home();
+    if (fitted === "home") this.home();
+    else if (fitted === "whole") this.whole();
     else this.move(this.camera);
   }
 
@@ -112,7 +116,12 @@ export class Canvas extends Component<CanvasProps, Drawn> {
     this.move({ zoom, x: x - share * (x - this.camera.x), y: y - share * (y - this.camera.y) });
   }
 
+  private pan(dx: number, dy: number): void {
+    this.move({ ...this.camera, x: this.camera.x + dx, y: this.camera.y + dy });
+  }
+
   private move(camera: Camera): void {
+    this.fitted = null;
     this.camera = camera;
     if (this.frame) return;
     this.frame = requestAnimationFrame(() => {
@@ -152,9 +161,8 @@ export class Canvas extends Component<CanvasProps, Drawn> {
   };
 
   private keyAtView(key: string): boolean {
-    const { camera } = this;
     const step = { ArrowLeft: [80, 0], ArrowRight: [-80, 0], ArrowUp: [0, 80], ArrowDown: [0, -80] }[key];
-    if (step) this.move({ ...camera, x: camera.x + step[0]!, y: camera.y + step[1]! });
+    if (step) this.pan(step[0]!, step[1]!);
     else if (key === "+" || key === "=") this.zoomBy(1.25);
     else if (key === "-") this.zoomBy(0.8);
     else if (key === "0") this.whole();

@@ -1,5 +1,6 @@
 // One column of a table, with what may be corrected of it.
 
+import { Gauge } from "../parts/gauge";
 import { cellText } from "../panel/cpd";
 import { short, whole } from "../format";
 import type { Column, Correction, Kind } from "../wire";
@@ -43,7 +44,7 @@ export function ColumnRow({ column, rows, correction, onCorrect }: ColumnProps) 
           </label>
         )}
       </td>
-      <td class="number">{column.missing ? <><meter min={0} max={rows} value={column.missing} aria-hidden="true" /> {whole(column.missing)}</> : "–"}</td>
+      <td class="number">{column.missing ? <><Gauge value={column.missing} of={rows} /> {whole(column.missing)}</> : "–"}</td>
       <td>{kind === "finite" ? <States column={column} rows={rows} correction={correction} onCorrect={onCorrect} /> : kind !== "ignore" && <>{cellText(column.minimum)} to {cellText(column.maximum)}</>}</td>
     </tr>
   );
@@ -64,7 +65,7 @@ function States({ column, rows, correction, onCorrect }: ColumnProps) {
         {order.slice(0, correction?.states ? order.length : SHOWN).map((state, i) => (
           <li key={state}>
             <span class="state-name" title={state}>{short(state, 24)}</span>
-            <meter min={0} max={rows} value={counts.get(state) ?? 0} aria-hidden="true" />
+            <Gauge value={counts.get(state) ?? 0} of={rows} />
             <span class="number">{whole(counts.get(state) ?? 0)}</span>
             <button type="button" class="quiet" disabled={i === 0} onClick={() => move(i, -1)} aria-label={`${short(state, 30)} earlier`}>↑</button>
             <button type="button" class="quiet" disabled={i === order.length - 1} onClick={() => move(i, 1)} aria-label={`${short(state, 30)} later`}>↓</button>

@@ -1,5 +1,6 @@
 // A table: what its columns are taken for, what is missing, and corrections, which make a new table beside it.
 
+import { Gauge } from "../parts/gauge";
 import { useState } from "preact/hooks";
 import type { Explorer } from "../explorer";
 import { useAsk, Waiting } from "../parts/ask";
@@ -89,7 +90,7 @@ function Missingness({ table }: { table: TableDetail }) {
             {patterns.map((pattern, i) => (
               <tr key={i}>
                 <td>{pattern.columns.length ? short(pattern.columns.join(", "), 160) : "nothing missing"}</td>
-                <td class="number"><meter min={0} max={table.rows} value={pattern.rows} aria-hidden="true" /> {whole(pattern.rows)}</td>
+                <td class="number"><Gauge value={pattern.rows} of={table.rows} /> {whole(pattern.rows)}</td>
               </tr>
             ))}
           </tbody>
