@@ -83,7 +83,7 @@ def options(**given: Any) -> str:
     """Options of a command; each value once, of lists each of them.
 
     >>> options(do=["x=yes"], interval=0.95, seed=None)
-    " --do x=yes --interval 0.95"
+    ' --do x=yes --interval 0.95'
     """
     result = ""
     for name, value in given.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -55,7 +56,12 @@ def _kl(a: HeldModel, b: HeldModel, notes: list[str]) -> dict[str, float] | None
         notes.append("no divergence of the distributions: that is between networks with arrows")
         return None
     found = _or_noted(notes, lambda: {"a_to_b": kl(a.network, b.network), "b_to_a": kl(b.network, a.network)})
-    return found if found is None else {name: float(nats) for name, nats in found.items()}
+    if found is None:
+        return None
+    for (p, q), nats in zip(((a, b), (b, a)), found.values(), strict=True):
+        if nats == math.inf:
+            notes.append(f"the divergence of {p.name} from {q.name} is infinite: the one can be what the other rules out")
+    return {name: float(nats) for name, nats in found.items()}
 
 
 def _scores(a: HeldModel, b: HeldModel, data: Any, notes: list[str]) -> list[dict[str, Any]]:

@@ -64,8 +64,8 @@ def found_prior(word: str) -> Any:
 def method_of(word: str | None, max_parents: int | None) -> Any:
     """A method of search, with its own maximum of parents if it has one.
 
-    >>> method_of("hill-climb", 2)
-    HillClimb(max_parents=2, restarts=0, start=None)
+    >>> spelled(method_of("hill-climb", 2))
+    'sf.HillClimb(max_parents=2)'
     """
     if not word and max_parents is None:
         return None

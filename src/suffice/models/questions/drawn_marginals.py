@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,7 @@ def drawn_marginals(bn: NetworkParts, evidence: Observed, method: LikelihoodWeig
         raise ModelError("all marginals at once are drawn by LikelihoodWeighting(n); Gibbs(n) draws single ones, by query")
     if not is_possible(bn, evidence):
         raise impossible(evidence)
-    question = Question.of(bn, [n for n in bn.variables if not is_observed(bn, n, evidence)], evidence)
-    columns, log_weights = _draws(question, method.n, np.random.SeedSequence(checked_seed(seed)))
+    columns, log_weights = _draws(_of_all(bn, evidence), method.n, np.random.SeedSequence(checked_seed(seed)))
     if log_weights.max() == -np.inf:
         raise ModelError(
             f"none of {method.n:,} draws met the evidence {in_words(evidence.given)}: it is impossible or very improbable; "
@@ -49,6 +49,17 @@ def drawn_marginals(bn: NetworkParts, evidence: Observed, method: LikelihoodWeig
     note_quality(drawn.mean(np.zeros(method.n)))
     log_prob = float(log_weights.max() + np.log(np.exp(log_weights - log_weights.max()).mean())) if evidence.given else 0.0
     return Marginals({}, np.zeros(0), np.zeros(1, np.int64), log_prob, evidence.given, answers)
+
+
+def _of_all(bn: NetworkParts, evidence: Observed) -> Question:
+    """The question that all families matter to, those of what is observed, too: their product is p(evidence)."""
+    names = [n for n in bn.variables if not is_observed(bn, n, evidence)]
+    asked = Question.of(bn, names, evidence)
+    compiled = bn.compiled
+    seen: dict[str, Any] = {compiled.finite[i]: int(evidence.codes[i]) for i in np.flatnonzero(evidence.codes >= 0)}
+    seen |= {compiled.reals[i]: value for i, value in evidence.reals.items()}
+    soft = {compiled.finite[i]: likelihood for i, likelihood in evidence.soft.items()}
+    return replace(asked, nodes=bn.dag.topological_order, observed=seen, soft=soft)
 
 
 def _draws(question: Question, n: int, seeds: np.random.SeedSequence) -> tuple[dict[str, Any], Any]:
