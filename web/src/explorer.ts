@@ -89,6 +89,7 @@ export class Explorer extends Source {
     const asks = keyOf(next.evidence) !== keyOf(this.place.evidence) || next.model !== this.place.model;
     const quiet = Object.keys(change).every((key) => key === "node" || key === "table" || key === "against" || key === "view");
     this.place = next;
+    if (!quiet) this.trouble = null;
     if (quiet) history.replaceState(mark(), "", fragmentOf(next));
     else history.pushState({ depth: depth + 1, undo: asks ? depth : undo, earlier: undo }, "", fragmentOf(next));
     this.changed();
@@ -182,7 +183,9 @@ export class Explorer extends Source {
       await this.refresh();
       if (end.error) throw new Refusal(end.error, "job", null, 400);
       if (kind === "bootstrap") return this.widen("share");
-      if (end.model) await this.openModel(end.model);
+      if (!end.model) return;
+      this.go({ against: this.place.model });
+      if (this.place.tab === "learn") await this.openModel(end.model);
     });
   }
 
@@ -270,7 +273,7 @@ export class Explorer extends Source {
     try {
       found = await this.answers.ask(model, place.evidence, place.sampled);
     } catch (error) {
-      if (error instanceof Refusal && this.place.evidence === place.evidence) this.revert(before);
+      if (!isAbort(error) && this.place.evidence === place.evidence) this.revert(before);
       throw error;
     }
     if (!found || this.place.evidence !== place.evidence) return;
