@@ -199,7 +199,7 @@ export class Explorer extends Source {
     this.changed();
     if (!model) return;
     document.title = `${model.name} – Suffice`;
-    const asked = this.ask(NOTHING);
+    const asked = this.attempt(() => this.ask(NOTHING));
     const { nodes } = await this.client.get<{ nodes: NodeInfo[] }>(`models/${model.id}/nodes`);
     if (this.loaded !== model.id) return;
     this.nodes = new Map(nodes.map((node) => [node.name, node]));
@@ -274,6 +274,7 @@ export class Explorer extends Source {
       found = await this.answers.ask(model, place.evidence, place.sampled);
     } catch (error) {
       if (!isAbort(error) && this.place.evidence === place.evidence) this.revert(before);
+      if (!this.answers.now && error instanceof Refusal && keyOf(before) !== keyOf(place.evidence)) await this.answers.ask(model, before, place.sampled);
       throw error;
     }
     if (!found || this.place.evidence !== place.evidence) return;

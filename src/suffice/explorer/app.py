@@ -18,7 +18,8 @@ from starlette.routing import Route
 
 from suffice.errors import SufficeError
 from suffice.explorer import beliefs, comparing, exports, held, learning, network, reasons, tables, uploads
-from suffice.explorer.calls import STATUS, Answering, Call, FileAnswer, NotHeld, TooMuch
+from suffice.explorer.calls import Answering, Call, FileAnswer
+from suffice.explorer.refusals import STATUS, NotHeld, TooMuch
 from suffice.explorer.security import Application, Guard
 from suffice.explorer.shelf import Shelf
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from suffice.errors import ModelError, SufficeError, notes_kept
-from suffice.explorer.calls import NotHeld
 from suffice.explorer.code import Origin
+from suffice.explorer.refusals import NotHeld
 
 KINDS = {"bayes_net": "bayes_net", "markov_net": "markov_net", "gaussian_markov_net": "markov_net"}
 """What is opened, and what the page calls it."""
