@@ -49,6 +49,7 @@ export class Explorer extends Source {
   gone = false;
   refused = false;
   said = "";
+  opening: string | null = null;
   private loaded: string | null = null;
 
   async start(): Promise<void> {
@@ -155,7 +156,7 @@ export class Explorer extends Source {
   }
 
   async openBundled(name: string): Promise<void> {
-    await this.attempt(async () => {
+    await this.whileOpening(name, async () => {
       const model = await this.client.post<Model>("open", { bundled: name });
       await this.refresh();
       await this.openModel(model.id);
@@ -163,8 +164,7 @@ export class Explorer extends Source {
   }
 
   async openFile(file: File): Promise<void> {
-    await this.attempt(async () => {
-      this.say(`reading ${file.name}`);
+    await this.whileOpening(file.name, async () => {
       if (TABLES.test(file.name)) {
         const table = await this.client.upload<Table>("tables", file);
         await this.refresh();
@@ -174,8 +174,15 @@ export class Explorer extends Source {
         await this.refresh();
         await this.openModel(model.id);
       }
-      this.say("");
     });
+  }
+
+  private async whileOpening(name: string, work: () => Promise<void>): Promise<void> {
+    this.opening = name;
+    this.changed();
+    await this.attempt(work);
+    if (this.opening === name) this.opening = null;
+    this.changed();
   }
 
   private async learned(end: End, kind: Job["kind"]): Promise<void> {
