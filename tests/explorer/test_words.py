@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import suffice as sf
-from suffice.explorer.words import choices, found_prior, method_of, score_of, spelled
+from suffice.explorer.words import choices, found_prior, method_of, python_of, score_of
 
 OFFERED = [(kind, choice["word"]) for kind, listed in choices().items() for choice in listed if choice["word"] != "mle"]
 
@@ -15,7 +15,7 @@ OFFERED = [(kind, choice["word"]) for kind, listed in choices().items() for choi
 @pytest.mark.parametrize(("kind", "word"), OFFERED)
 def test_what_is_spelled_is_what_is_meant(kind: str, word: str) -> None:
     read: Any = {"scores": score_of, "methods": lambda text: method_of(text, None), "priors": found_prior}[kind]
-    assert eval(spelled(read(word)), {"sf": sf}) == read(word)
+    assert eval(python_of(read(word)), {"sf": sf}) == read(word)
 
 
 def test_words_that_are_not_known_are_refused() -> None:

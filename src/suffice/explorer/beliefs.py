@@ -28,12 +28,12 @@ def beliefs(request: Call) -> dict[str, Any]:
     """p(x | evidence) of every node x, or of some."""
     asked = AskedNetwork.of(request)
     only, level = request.names("only", None), request.given("interval", (int, float), None)
-    return believed(asked, only, level, sampled=request.given("sampled", bool, False))
+    return beliefs_of(asked, only, level, sampled=request.given("sampled", bool, False))
 
 
-def believed(asked: AskedNetwork, only: Sequence[str] | None, level: float | None, *, sampled: bool = False) -> dict[str, Any]:
+def beliefs_of(asked: AskedNetwork, only: Sequence[str] | None, level: float | None, *, sampled: bool = False) -> dict[str, Any]:
     """What the page is told of beliefs. Evidence that cannot be is no refusal: what contradicts what is said."""
-    known(asked, only or ())
+    check_nodes(asked, only or ())
     with notes_kept() as notes:
         try:
             answer = _sampled(asked, only) if sampled else _exact(asked, only, level)
@@ -46,7 +46,7 @@ def believed(asked: AskedNetwork, only: Sequence[str] | None, level: float | Non
     return {**answer, "notes": [*(str(note) for note in notes), *answer["notes"]]}
 
 
-def known(asked: AskedNetwork, names: Sequence[str]) -> None:
+def check_nodes(asked: AskedNetwork, names: Sequence[str]) -> None:
     """Refuse names that are no nodes."""
     every = asked.model.network.variables
     for name in names:
@@ -145,7 +145,7 @@ def _told(answer: Any, curves: bool) -> dict[str, Any]:
 def joint(request: Call) -> dict[str, Any]:
     """p(targets | evidence) of up to three nodes together."""
     asked, targets = AskedNetwork.of(request), request.names("targets")
-    known(asked, targets)
+    check_nodes(asked, targets)
     if not 1 <= len(targets) <= MOST_TOGETHER:
         raise ModelError(f"the joint distribution of one to {MOST_TOGETHER} nodes is told, not of {len(targets)}")
     for name in targets:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FitError, GraphError, ModelError, nearest
-from suffice.explorer.beliefs import known
+from suffice.explorer.beliefs import check_nodes
 from suffice.explorer.calls import Call
 from suffice.explorer.code import call
 from suffice.explorer.evidence import AskedNetwork
@@ -54,7 +54,7 @@ def separation(request: Call) -> dict[str, Any]:
     """Whether the graph says that two nodes are independent given others; if not, along which path they are not."""
     model = request.model
     a, b, given = request.given("a", str), request.given("b", str), request.names("given", [])
-    known(AskedNetwork(model, {}, {}), [a, b, *given])
+    check_nodes(AskedNetwork(model, {}, {}), [a, b, *given])
     if a == b or a in given or b in given:
         raise GraphError("separation is between two nodes that are not given")
     graph = model.network.dag if model.directed else model.network.graph
@@ -94,8 +94,8 @@ def edge(request: Call) -> dict[str, Any]:
     """Why an edge is there, or is not."""
     model, parent, child = request.model, request.text("parent"), request.text("child")
     _arrows(model, "the reasons of edges")
-    known(AskedNetwork(model, {}, {}), [parent, child])
-    found, code = judged(request, model)
+    check_nodes(AskedNetwork(model, {}, {}), [parent, child])
+    found, code = judgement_of(request, model)
     told = found.explain((parent, child))
     present = (parent, child) in found.losses
     loss = found.losses.get((parent, child))
@@ -103,7 +103,7 @@ def edge(request: Call) -> dict[str, Any]:
     return {**answer, "code": model.origin.code(f"{code}\nanswer = found.explain({(parent, child)!r})")}
 
 
-def judged(request: Call, model: HeldModel) -> tuple[Any, str]:
+def judgement_of(request: Call, model: HeldModel) -> tuple[Any, str]:
     """The search that a model comes from, or what its data say of its graph; and the statements that give it."""
     from suffice.structure.methods.given_graph import GivenGraph
     from suffice.structure.search import search

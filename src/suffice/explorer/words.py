@@ -64,7 +64,7 @@ def found_prior(word: str) -> Any:
 def method_of(word: str | None, max_parents: int | None) -> Any:
     """A method of search, with its own maximum of parents if it has one.
 
-    >>> spelled(method_of("hill-climb", 2))
+    >>> python_of(method_of("hill-climb", 2))
     'sf.methods.HillClimb(max_parents=2)'
     """
     if not word and max_parents is None:
@@ -76,10 +76,10 @@ def method_of(word: str | None, max_parents: int | None) -> Any:
     return piece.of_word(word or "orders", {} if max_parents is None else {"max_parents": max_parents})
 
 
-def spelled(value: Any) -> str:
+def python_of(value: Any) -> str:
     """A value as Python has it after `import suffice as sf`.
 
-    >>> spelled(score_of("bdeu:5")), spelled(method_of("tabu", None)).partition("(")[0]
+    >>> python_of(score_of("bdeu:5")), python_of(method_of("tabu", None)).partition("(")[0]
     ('sf.scores.Evidence(prior=sf.priors.BDeu(ess=5.0))', 'sf.methods.Tabu')
     """
     kinds = ("methods", "priors", "scores")
