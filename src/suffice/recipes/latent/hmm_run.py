@@ -90,7 +90,7 @@ class HmmRun(LatentRun[Chain]):
             mean[:, j] = cpd.intercept + np.einsum("kc,kc->k", b, mean[:, at])
             covariance[:, j] = covariance[:, :, j] = np.einsum("kc,kcd->kd", b, shared)
             covariance[:, j, j] = cpd.variance + np.einsum("kc,kc->k", b, covariance[:, at, j])
-        return np.asarray(freeze(mean)), np.asarray(freeze(covariance))
+        return freeze(mean), freeze(covariance)
 
     @property
     def probs(self) -> Mapping[str, Array]:

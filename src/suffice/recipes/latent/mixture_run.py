@@ -89,7 +89,7 @@ class MixtureRun(LatentRun[BayesNet]):
             if isinstance(theta, ClassNormals):
                 at = [self.columns.index(n) for n in theta.names]
                 means[:, at], covariances[np.ix_(range(k), at, at)] = theta.moments
-        return np.asarray(freeze(means)), np.asarray(freeze(covariances))
+        return freeze(means), freeze(covariances)
 
     @property
     def probs(self) -> Mapping[str, Array]:
