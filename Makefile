@@ -8,6 +8,9 @@ PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
 SPARK := .venv-spark
 
+# Where the environment forbids Python to keep what it compiled, every process of the tests would compile all sources again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo explore web test test-bounds test-spark java fuzz lint style types reference bench clean
 
 demo: $(PACKAGE)        ## set up and run the main job: a network fitted from data, in a few seconds

@@ -29,7 +29,7 @@ from suffice.limits import Limits, options_of
 from suffice.models.estimates.estimated import estimate_network, replace_cpds
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.networks import BayesNet
-from suffice.models.parts.sharing import Tie, agreeing, check_families, shared_in, shared_of
+from suffice.models.parts.sharing import Tie, agreeing, check_families, graph_and_ties
 from suffice.models.questions.regressions import families_of
 from suffice.models.undirected.features import is_undirected
 from suffice.objectives import Bayes, Likelihood, as_penalties
@@ -290,7 +290,8 @@ def fit_network(
     how = checked_estimate(estimate)
     rows = data if isinstance(data, Statistics) else scan(data)
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
-    graph, ties, families = _what_to_fit(dag, families, shared)
+    graph, ties = graph_and_ties(dag, shared)
+    families = families_of(dag, families)
     asked: dict[str, Any] = {"prior": prior, "estimate": how, "shared": shared, **climbing}
     if hidden or missing_depends_on is not None or climbing.get("fixed"):
         asked |= {"hidden": hidden, "families": families, "missing_depends_on": missing_depends_on}
@@ -303,7 +304,7 @@ def fit_network(
         seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
     except MissingCells:
         return _from_incomplete(dag, rows, watch, **asked)
-    seen = agreeing(seen, getattr(dag, "alike", ()))
+    seen = agreeing(seen, dag.alike) if isinstance(dag, Plate) else seen
     return estimate_network(BayesNet, graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
 
 
@@ -321,15 +322,6 @@ def _refuse_limits(given: Mapping[str, Any], what: str, known: Sequence[str]) ->
     for name in given:
         if name not in known:
             raise ArgumentError(f"the fit of {what} takes no {name}=: its limits are {listing(known, style='str')}")
-
-
-def _what_to_fit(
-    dag: Any, families: Mapping[str, Any] | None, shared: Any
-) -> tuple[Dag, tuple[Tie, ...], Mapping[str, Any] | None]:
-    """The graph, its tied nodes, and the families of its regressions."""
-    graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
-    families = families_of(dag, families)
-    return graph, ties, families
 
 
 def with_regressions(
@@ -385,7 +377,7 @@ def _tabled_regressions(
     dag: Any, seen: Statistics, prior: Any, how: Estimate, families: Mapping[str, Any], shared: Any
 ) -> BayesNet:
     """The same from statistics, which know all about regressions of finite variables on finite variables."""
-    graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
+    graph, ties = graph_and_ties(dag, shared)
     seen = agreed_statistics(dag, graph, seen.with_variables(variables_with_distributions(families).values()), ties)
     variables = seen.variables
     checked_families(families, graph, variables)

@@ -95,19 +95,9 @@ def learn(
     threads: Annotated[int | None, typer.Option(help="how many threads; all that there are if not given", min=1)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what search or --bootstrap would cost")] = False,
     report: arguments.ReportFile = None,
-    engine: arguments.EngineWord = None,
-    weights: arguments.Weights = None,
-    missing: arguments.Missing = None,
-    separator: arguments.Separator = None,
-    decimal: arguments.Decimal = ".",
-    encoding: arguments.Encoding = "utf-8",
-    integers: arguments.Integers = "auto",
-    finite: arguments.FiniteWords = None,
-    real: arguments.RealWords = None,
-    bins: arguments.BinWords = None,
-    count: arguments.CountWords = None,
-    without: arguments.Without = None,
     as_json: arguments.AsJson = False,
+    *,
+    read: arguments.ColumnOptions,
 ) -> None:
     """Learn a network's graph, and then its parameters, from data: where cells are missing, or variables hidden, by structural
     EM. Ctrl-C takes the best graph so far.
@@ -161,10 +151,8 @@ def _read(given: Options) -> None:
 
     given.families = words.families_of(given.family or [])
     given.unseen = inputs.hidden_of(given.hidden or [])
-    declared = inputs.declarations(given.finite, given.real, given.bins, given.count)
-    read = {name: getattr(given, name) for name in ("weights", "missing", "integers", "engine", "without")}
-    path = inputs.text_path(given.data, given.separator, given.decimal, given.encoding)
-    rows: Any = inputs.data_of(path, declared, **read)
+    declared = inputs.declarations(given.read)
+    rows: Any = inputs.data_of(inputs.text_path(given.data, given.read), declared, **given.read.reading)
     if given.families and hasattr(rows, "with_variables"):
         rows = rows.with_variables(words.declared_by(given.families, [n for n in rows.columns if n not in declared]))
     given.rows = inputs.sequences_of(rows, given.by, given.order, given.gaps) if given.in_sequences else rows

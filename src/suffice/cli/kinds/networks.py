@@ -63,7 +63,7 @@ def _known_rows(given: Options, dag: Any) -> Any:
     elif "fixed" in given.climbing:
         raise SufficeError(f"--fixed is of EM, which needs the rows: {given.data} has statistics")
     declared = by_family | given.declared
-    rows = inputs.data_of(given.data, declared, **given.read)
+    rows = inputs.data_of(given.data, declared, **given.read.reading)
     model = given.climbing.get("start") if given.known is None else given.known
     return rows if model is None else inputs.as_known(rows, model, declared)
 

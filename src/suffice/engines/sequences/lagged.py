@@ -14,7 +14,7 @@ from suffice.engines.engine import Array, Bits, Block, Engine, S, Seen, Step, T,
 from suffice.engines.local.local import hold_in_memory
 from suffice.engines.sequences.arranged import Arranged
 from suffice.engines.steps.bits import BitLayout
-from suffice.engines.views.views import Ints, Tally, Then, Through, Viewed, whole_weights
+from suffice.engines.views.views import Ints, Tally, Then, Through, Viewed, tell_sizes
 from suffice.errors import DataError
 from suffice.variables import Finite, Variable
 
@@ -106,11 +106,7 @@ class Lagged(Engine):
         new = [n for n in names if n not in self.seen]
         if not new and self.n_rows is not None:
             return
-        sizes = list((self.total(Tally(), new, None, None) or {}).values())
-        self.n_rows, self.weight = sum(s.rows for s in sizes), float(sum(s.weight for s in sizes))
-        self.whole_weights = self.weighted and whole_weights(sizes)
-        variables = self.variables(new)
-        self.seen |= {n: Seen(variables[n], sum(s.missing[n] for s in sizes)) for n in new}
+        tell_sizes(self, new, list((self.total(Tally(), new, None, None) or {}).values()))
 
     def declared(self, variables: Any) -> Engine:
         """A lagged column is what the column is that it comes from, so that this one is declared."""

@@ -158,7 +158,7 @@ def numbers_by_state(variable: Finite, value: Any, what: str) -> Array:
             f"the {what} of {variable.name!r} must be one number for each of its {variable.n_states} states "
             f"{listing(variable.states)}; got the shape {array.shape}"
         )
-    return np.asarray(freeze(np.array(array)))
+    return freeze(np.array(array))
 
 
 def _by_label(variable: Finite, value: Any) -> Any:
