@@ -21,11 +21,11 @@ _NAME = re.compile(r"\b([A-Z]\w*)\(")
 def choices() -> dict[str, list[dict[str, str]]]:
     """What the registry has, each with the first sentence that is said of it."""
     evidence = [{"word": word, "text": f"the evidence under {found_prior(word)!r}"} for word in EVIDENCE]
-    priors = [{"word": "mle", "text": "no prior: maximum likelihood"}, *_listed("priors")]
-    return {"scores": [*_listed("scores"), *evidence], "methods": _listed("methods"), "priors": priors}
+    priors = [{"word": "mle", "text": "no prior: maximum likelihood"}, *_word_list("priors")]
+    return {"scores": [*_word_list("scores"), *evidence], "methods": _word_list("methods"), "priors": priors}
 
 
-def _listed(kind: str) -> list[dict[str, str]]:
+def _word_list(kind: str) -> list[dict[str, str]]:
     """Those that need nothing said besides."""
     told = []
     for word in words(kind):

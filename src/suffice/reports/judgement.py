@@ -51,16 +51,16 @@ class PredictionQuality:
     refused: tuple[str, ...] = ()
 
 
-def judged(subject: Subject, rows: Any, held_out: Any) -> PredictionQuality | None:
+def judge(subject: Subject, rows: Any, held_out: Any) -> PredictionQuality | None:
     """The judgement by rows that are declared to be held out, by a part of the rows of the report, or by all of them.
 
     >>> import suffice as sf
     >>> from suffice.reports.subject import subject_of
     >>> asia = sf.load("asia")
     >>> rows = sf.scan(asia.sample(500, seed=0))
-    >>> judged(subject_of(sf.fit(asia.dag, rows, prior=sf.BDeu(1))), rows, None).n_rows
+    >>> judge(subject_of(sf.fit(asia.dag, rows, prior=sf.BDeu(1))), rows, None).n_rows
     100
-    >>> judged(subject_of(asia), rows, None).held_out
+    >>> judge(subject_of(asia), rows, None).held_out
     False
     """
     model = subject.model
@@ -102,7 +102,7 @@ def _again(model: Any, train: Any) -> Any:
     if gappy and train.n_rows * len(train.columns) > MOST_FILLED:
         raise FitError("EM of so many rows with gaps would take long")
     if not hasattr(model, "dag"):
-        return fit(model.model, train, prior=model.prior, penalty=getattr(model, "penalty", None))
+        return fit(model.model, train, prior=model.prior, penalty=model.penalty)
     shared = model.shared or None
     return fit(model.dag, train, prior=model.prior, estimate=model.estimate, families=families_of(model, None), shared=shared)
 

@@ -58,17 +58,17 @@ def element(tag: str, *content: Content, **attributes: str | int | bool | None) 
     """
     names = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
     said = "".join(_attribute(name, value) for name, value in names.items() if value is not None and value is not False)
-    return Html(f"<{tag}{said}>{joined(content)}</{tag}>")
+    return Html(f"<{tag}{said}>{join(content)}</{tag}>")
 
 
 def _attribute(name: str, value: str | int | bool | None) -> str:
     return f" {name}" if value is True else f' {name}="{escape_text(str(value))}"'
 
 
-def joined(parts: Iterable[Content]) -> Html:
+def join(parts: Iterable[Content]) -> Html:
     """Parts one after the other.
 
-    >>> joined(["<", Html("<br>")])
+    >>> join(["<", Html("<br>")])
     '&lt;<br>'
     """
     return Html("".join(map(text, parts)))
