@@ -19,7 +19,7 @@ author = "The Suffice developers"
 copyright = author
 version = release = suffice.__version__
 
-extensions = ["myst_nb", "sphinx.ext.mathjax", "building.pictures"]
+extensions = ["myst_nb", "sphinx.ext.mathjax", "building.pictures", "building.reference", "building.site"]
 exclude_patterns = ["_build", "building", "**/jupyter_execute", "Thumbs.db"]
 nitpicky = True
 default_role = "code"
@@ -38,9 +38,12 @@ nb_execution_show_tb = True
 nb_merge_streams = True
 os.environ["IPYTHONDIR"] = str(copytree(DOCS / "building" / "ipython", DOCS / "_build" / "ipython", dirs_exist_ok=True))
 
+mathjax_path = "tex-svg.js"
+
 html_theme = "furo"
 html_title = f"Suffice {version}"
 html_static_path = ["static"]
+templates_path = ["templates"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False

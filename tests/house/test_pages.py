@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from building.cells import cells_of, code_of, run
 
 ROOT = Path(__file__).parents[2]

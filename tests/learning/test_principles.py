@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building.cells import code_of
 
 import suffice as sf
+from building.cells import code_of
 from suffice.learning.principles import KINDS, OBJECTIVES, in_markdown, written
 
 ROOT = Path(__file__).parents[2]

@@ -127,7 +127,11 @@ def table(name: str) -> Data:
 
 
 def path_of(bundled: Bundled) -> str:
-    """The file of a bundled network or table."""
+    """The file of a bundled network or table.
+
+    >>> path_of(TABLES["penguins"]).endswith("penguins.csv")
+    True
+    """
     return str(resources.files("suffice").joinpath("bundled", *bundled.file.split("/")))
 
 
