@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -40,6 +41,8 @@ nb_merge_streams = True
 os.environ["IPYTHONDIR"] = str(copytree(DOCS / "building" / "ipython", DOCS / "_build" / "ipython", dirs_exist_ok=True))
 
 mathjax_path = "tex-svg.js"
+
+logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 html_theme = "furo"
 html_title = f"Suffice {version}"
