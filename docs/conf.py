@@ -19,7 +19,8 @@ author = "The Suffice developers"
 copyright = author
 version = release = suffice.__version__
 
-extensions = ["myst_nb", "sphinx.ext.mathjax", "building.pictures", "building.reference", "building.site"]
+extensions = ["myst_nb", "sphinx.ext.mathjax", "building.commands", "building.pictures", "building.reference", "building.site"]
+library = fingerprint()  # all pages are made anew when it changes
 exclude_patterns = ["_build", "building", "**/jupyter_execute", "Thumbs.db"]
 nitpicky = True
 default_role = "code"
@@ -30,7 +31,7 @@ myst_links_external_new_tab = False
 
 # Cells run in an empty directory, as in the tests. What they gave is kept by their content and that of the library.
 nb_execution_mode = "cache"
-nb_execution_cache_path = str(DOCS / "_build" / "cells" / fingerprint())
+nb_execution_cache_path = str(DOCS / "_build" / "cells" / library)
 nb_execution_in_temp = True
 nb_execution_timeout = 60
 nb_execution_raise_on_error = True

@@ -1,6 +1,6 @@
 """Names of the library in the text of pages: those that do not exist are told, the others lead to their entries.
 
-What can be checked is what is written out: `sf.fit`, `suffice.priors.BDs`, and questions of what pages call `bn`, `found` or `run`.
+What can be checked is what is written out: `sf.fit`, `suffice.priors.BDs`, questions of what pages call `bn`, `found`, `run`.
 """
 
 from __future__ import annotations

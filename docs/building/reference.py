@@ -6,7 +6,7 @@ A page of the reference lists names in a block
     fit learn em
     ```
 
-and each becomes an entry: signature, docstring with example, arguments, what it returns and raises, pages that use it, its source.
+and each becomes an entry: signature, docstring with example, arguments, what it returns and raises, pages with it, its source.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,19 @@ class Names(SphinxDirective):
             lines = "\n".join(entry(known[word], whole="members" in self.options)).splitlines()
             self.env.note_dependency(_file(known[word]))
             self.state.nested_parse(StringList(lines, source=f"{word} (docstring)"), 0, node)
+        return list(node.children)
+
+
+class ModuleText(SphinxDirective):
+    """What a module says of itself: of a format how its files look."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        module = import_module(self.arguments[0])
+        node = nodes.container()
+        lines = "\n".join(markdown(inspect.cleandoc(module.__doc__ or ""))).splitlines()
+        self.state.nested_parse(StringList(lines, source=self.arguments[0]), 0, node)
         return list(node.children)
 
 
@@ -241,5 +255,6 @@ def _pages_with(short: str) -> list[tuple[str, str]]:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("names", Names)
+    app.add_directive("module-text", ModuleText)
     app.connect("env-check-consistency", check)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

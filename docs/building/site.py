@@ -97,6 +97,7 @@ def check_title(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_config_value("library", "", "env")
     app.add_post_transform(NameLinks)
     app.connect("source-read", check_names)
     app.connect("doctree-read", check_title)
