@@ -20,7 +20,15 @@ author = "The Suffice developers"
 copyright = author
 version = release = suffice.__version__
 
-extensions = ["myst_nb", "sphinx.ext.mathjax", "building.commands", "building.pictures", "building.reference", "building.site"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.mathjax",
+    "building.benchmarks",
+    "building.commands",
+    "building.pictures",
+    "building.reference",
+    "building.site",
+]
 library = fingerprint()  # all pages are made anew when it changes
 exclude_patterns = ["_build", "building", "**/jupyter_execute", "Thumbs.db"]
 nitpicky = True
