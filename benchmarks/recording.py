@@ -1,4 +1,4 @@
-"""What the last `make bench` printed, on which machine, with which versions: kept in docs/last_benchmarks.json, from which the page
+"""What the last `make bench` printed, on which machine, with which versions: kept in docs/last_benchmarks.json, of which the page
 of benchmarks is drawn."""
 
 from __future__ import annotations
@@ -16,7 +16,24 @@ from typing import Any
 
 HERE = Path(__file__).parent
 FILE = HERE.parent / "docs" / "last_benchmarks.json"
-PACKAGES = ["suffice", "numpy", "scipy", "numba", "pyarrow", "duckdb", "pandas", "polars", "scikit-learn", "statsmodels", "pyagrum", "pgmpy", "causal-learn", "hmmlearn", "dynamax", "python-crfsuite"]
+PACKAGES = [
+    "suffice",
+    "numpy",
+    "scipy",
+    "numba",
+    "pyarrow",
+    "duckdb",
+    "pandas",
+    "polars",
+    "scikit-learn",
+    "statsmodels",
+    "pyagrum",
+    "pgmpy",
+    "causal-learn",
+    "hmmlearn",
+    "dynamax",
+    "python-crfsuite",
+]
 
 
 def machine() -> dict[str, Any]:
