@@ -14,7 +14,7 @@ from typing import Any
 
 import suffice
 from building.cells import code_of
-from building.meanings import Argument, arguments_of, signature_of
+from building.meanings import Argument, arguments_of, fields_of, signature_of
 from building.public import Name
 
 DOCS = Path(__file__).parents[1]
@@ -67,6 +67,11 @@ def _body(name: Name) -> Iterator[str]:
         yield from ("", "```{rubric} Arguments", "```", "")
         for a in arguments:
             yield from _argument(a)
+    held = fields_of(name)
+    if held:
+        yield from ("", "```{rubric} Fields", "```", "")
+        for a in held:
+            yield from _argument(a)
     returned = signature_of(name)
     if returned is not None and not name.is_class and returned.return_annotation is not returned.empty:
         yield from ("", f"**Returns** {_code(_plain(returned.return_annotation))}", "")
@@ -86,7 +91,7 @@ def _body(name: Name) -> Iterator[str]:
 def _argument(a: Argument) -> Iterator[str]:
     default = "" if a.default is None else f", default {_code(a.default)}" if a.default else ", optional"
     kind = f" ({_code(a.type)}{default})" if a.type else f" ({default[2:]})" if default else ""
-    yield f"- {_code(a.name)}{kind}: {_links(a.meaning)}"
+    yield f"- {_code(a.name)}{kind}" + (f": {_links(a.meaning)}" if a.meaning else "")
 
 
 def _table_of(members: list[Name]) -> Iterator[str]:
