@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import doctest
-import re
 import subprocess
 import sys
 import warnings
@@ -92,23 +91,6 @@ def test_import_takes_only_numpy_and_the_standard_library() -> None:
     code = f"import sys, suffice; print([m for m in {heavy.split()} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize("page", ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))])
-def test_examples_of_the_documentation_run(page: str, tmp_path, monkeypatch) -> None:
-    """Every ```python block of a page runs, in order, in one namespace, in an empty directory; ```pycon is checked."""
-    monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {}
-    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-    for kind, block in re.findall(r"```(python|pycon)\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL):
-        if kind == "python":
-            exec(compile(block, page, "exec"), namespace)
-            continue
-        test = doctest.DocTestParser().get_doctest(block, namespace, page, page, 0)
-        said: list[str] = []
-        runner.run(test, out=said.append, clear_globs=False)
-        assert not said, "".join(said)
-        namespace = test.globs
 
 
 def test_the_front_page_is_short() -> None:

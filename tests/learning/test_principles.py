@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
+from building.cells import code_of
 from suffice.learning.principles import KINDS, OBJECTIVES, in_markdown, objective_in_python
 
 ROOT = Path(__file__).parents[2]
@@ -164,8 +164,9 @@ def without_seconds(table: str) -> list[list[str]]:
 
 def test_the_five_principles_of_the_documentation_are_what_they_are() -> None:
     page = (ROOT / "docs" / "principles.md").read_text("utf-8")
-    blocks, namespace = re.findall(r"```python\n(.*?)```", page, re.DOTALL), {"sf": sf}
-    exec(compile(next(b for b in blocks if "compared = " in b), "principles.md", "exec"), namespace)
+    cell = next(cell for cell in code_of(page) if "compared = " in cell.source)
+    namespace = {"sf": sf}
+    exec(compile(cell.source, "principles.md", "exec"), namespace)
     shown = page[page.index("| principle |") :].split("\n\n")[0]
     found = compared_in_markdown(namespace["compared"], seconds=False)
     assert without_seconds(shown)[:2] == without_seconds(found)[:2]

@@ -67,7 +67,15 @@ class Sentence(Exception):
 
 
 class SufficeError(Sentence, ValueError):
-    """The root of all refusals: catch this one to catch them all. What it says is one printable line."""
+    """The root of all refusals: catch this one to catch them all. What it says is one printable line.
+
+    >>> from suffice import Dag
+    >>> try:
+    ...     Dag("a -> b -> a")
+    ... except SufficeError as error:
+    ...     print(error)
+    the graph has a cycle: a -> b -> a
+    """
 
 
 class ArgumentError(SufficeError, TypeError):
@@ -131,7 +139,15 @@ class FormatError(SufficeError):
 
 
 class SufficeNote(Sentence, UserWarning):
-    """Something the user should know about an answer that was given."""
+    """Something the user should know about an answer that was given: a warning, which Python's filters hide or make an error.
+
+    >>> from suffice import scan
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always", SufficeNote)
+    ...     kind = scan({"doses": [1, 2, 3] * 30}).schema["doses"]
+    >>> kind.states, "taken for states" in str(told[0].message)
+    (('1', '2', '3'), True)
+    """
 
 
 _kept: ContextVar[list[SufficeNote] | None] = ContextVar("kept notes", default=None)

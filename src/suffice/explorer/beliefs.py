@@ -99,7 +99,8 @@ def _sampled_answer(asked: AskedNetwork, only: Sequence[str] | None) -> dict[str
 
     found = asked.network.marginals(dict(asked.given), method=LikelihoodWeighting(DRAWS))
     answers = {name: found[name] for name in found if only is None or name in only}
-    errors = [float(e) for answer in answers.values() if isinstance(answer, Distribution) for e in answer.error]
+    finite = [answer for answer in answers.values() if isinstance(answer, Distribution)]
+    errors = [float(answer.error.max()) for answer in finite if answer.error is not None]
     method = f"method=sf.methods.LikelihoodWeighting({DRAWS})"
     code = asked.model.origin.code(f"{asked.statement('marginals').removesuffix(')')}{', ' * bool(asked.given)}{method})")
     how: dict[str, Any] = {"method": "sampled", "error": max(errors, default=None), "notes": []}

@@ -33,6 +33,13 @@ class Extremes:
     def __post_init__(self) -> None:
         read_only(self, "count", "lower", "upper")
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Extremes):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("count", "lower", "upper"))
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __add__(self, other: Extremes) -> Extremes:
         if not isinstance(other, Extremes):
             return NotImplemented

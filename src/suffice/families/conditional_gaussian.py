@@ -306,7 +306,7 @@ class ConditionalGaussian(Cpd):
         return ["intercept", *self.real_parents, "variance"], np.concatenate(columns, axis=1)[:limit].tolist()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SharedGaussian(ConditionalGaussian):
     """A conditional Gaussian that shares numbers with other classes or columns; `own` are those that are counted here."""
 

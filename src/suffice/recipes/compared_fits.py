@@ -227,7 +227,14 @@ def _of_sequences(name: str, model: Any, test: Sequences, target: str, seconds: 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComparedFits(OneTable):
     """What `cross_validate` gives where it compares fits: `folds[name]` are the scores of each fold, `result[name]` their sum.
-    It prints as a table; log-likelihoods are per row, NaN of a model that says nothing of the other columns."""
+    It prints as a table; log-likelihoods are per row, NaN of a model that says nothing of the other columns.
+
+    >>> from suffice import Conditional, Likelihood, cross_validate
+    >>> rows = {"y": list("abab") * 12, "u": list("abaa") * 12, "v": list("abbb") * 12}
+    >>> compared = cross_validate(rows, method="y -> u; y -> v", folds=3, objective=[Likelihood(), Conditional("y")])
+    >>> compared.target, list(compared.folds)
+    ('y', ['Likelihood()', "Conditional('y')"])
+    """
 
     target: str
     folds: Mapping[str, tuple[HeldOutScores, ...]]

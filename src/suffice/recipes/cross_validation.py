@@ -277,7 +277,13 @@ def _quiet(wanted: bool) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation(OneTable):
-    """The result of `cross_validate`. It prints as a table of folds."""
+    """The result of `cross_validate`. It prints as a table of folds.
+
+    >>> from suffice import BDeu, cross_validate
+    >>> judged = cross_validate({"rain": list("nnyy") * 8, "wet": list("nnyn") * 8}, method="rain -> wet", prior=BDeu(1), folds=4)
+    >>> len(judged.folds), round(judged.mean, 3)
+    (4, -1.13)
+    """
 
     folds: tuple[Fold, ...]
     n_folds: int

@@ -312,7 +312,13 @@ def _with_fixed(dag: Dag, problem: Problem) -> Cpdag:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bootstrap(OneTable, PicturedTable):
-    """The result of `bootstrap`. It prints as a table of edges."""
+    """The result of `bootstrap`. It prints as a table of edges.
+
+    >>> from suffice import bootstrap
+    >>> sure = bootstrap({"rain": list("nnyy") * 8, "wet": list("nnyn") * 8}, n=10, seed=0)
+    >>> sure.n_done, sure.strength("rain", "wet"), sure.averaged().skeleton().edges
+    (10, 1.0, (('rain', 'wet'),))
+    """
 
     names: tuple[str, ...]
     """The variables, sorted."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import reduce, wraps
 from typing import Any, Protocol, Self, TypeVar, cast
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from suffice.basis.blas import one_blas_thread
 from suffice.errors import DataError, MissingCells, ModelError, StatisticsError, listing, nearest, quantity
-from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, observations, read_only
+from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, observations, read_only, same
 from suffice.exponential.protocol.tables import table
 from suffice.statistics.chan import Spread, add_exactly, merge_spreads, settle_spread, subtract_spread
 
@@ -54,6 +54,8 @@ class Totals:
     >>> a, b = Poisson().statistic([3, 1]), Poisson().statistic([4])
     >>> (a + b).count, (a + b).total
     (array(3.), array([8.]))
+    >>> a + b == Poisson().statistic([1, 4, 3])
+    True
     """
 
     family: FamilyOfTotals
@@ -71,6 +73,14 @@ class Totals:
         """The mean of T(x): where the likelihood is largest, this is E[T(x)]. NaN where there are no rows."""
         count = np.broadcast_to(self.count[..., None], np.broadcast_shapes((*self.count.shape, 1), self.total.shape))
         return np.asarray(np.divide(self.total, count, out=np.full(count.shape, np.nan), where=count != 0.0))
+
+    def __eq__(self, other: object) -> bool:
+        """The same numbers of the same family."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: Totals) -> Totals:
         return self._plus(other) if isinstance(other, Totals) else NotImplemented

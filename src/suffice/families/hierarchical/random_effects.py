@@ -50,7 +50,7 @@ class Effects(NamedTuple):
     restricted: bool
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MixedGaussian(SharedGaussian):
     """A conditional Gaussian whose groups have lines drawn around a common one; `effects` has that, and how far they differ."""
 

@@ -47,7 +47,14 @@ class Optimum(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class EmRun(Run[Learned]):
-    """What `em` returns: the best network or chain, its trace, whether it converged, and where every start led to, best first."""
+    """What `em` returns: the best network or chain, its trace, whether it converged, and where every start led to, best first.
+
+    >>> from suffice import BDeu, Finite, em
+    >>> rows = {"cough": list("nnyy") * 5, "fever": list("nnyn") * 5}
+    >>> run = em("ill -> cough; ill -> fever", rows, hidden=[Finite("ill", ["no", "yes"])], prior=BDeu(1), starts=3)
+    >>> run.converged, len(run.optima), run.optima[0].objective == run.objective
+    (True, 3, True)
+    """
 
     optima: tuple[Optimum, ...] = ()
     problem: Any = field(default=None, repr=False)

@@ -84,7 +84,7 @@ class Influence(OneTable):
         speak = sum(nats > 0 for nats in self.information.values())
         more = f"\n… and {quantity(speak - MOST_ROWS, 'more node')}" if speak > MOST_ROWS else ""
         silent = len(self.information) - speak
-        return f"{more}\n{quantity(silent, 'other node')} say nothing about it" if silent else more
+        return f"{more}\n{quantity(silent, 'other node')} {'says' if silent == 1 else 'say'} nothing about it" if silent else more
 
 
 def influence(network: AnswersQuestions, target: str, given: Mapping[str, object] | None = None) -> Influence:
