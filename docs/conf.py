@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -19,7 +20,15 @@ author = "The Suffice developers"
 copyright = author
 version = release = suffice.__version__
 
-extensions = ["myst_nb", "sphinx.ext.mathjax", "building.commands", "building.pictures", "building.reference", "building.site"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.mathjax",
+    "building.benchmarks",
+    "building.commands",
+    "building.pictures",
+    "building.reference",
+    "building.site",
+]
 library = fingerprint()  # all pages are made anew when it changes
 exclude_patterns = ["_build", "building", "**/jupyter_execute", "Thumbs.db"]
 nitpicky = True
@@ -40,6 +49,8 @@ nb_merge_streams = True
 os.environ["IPYTHONDIR"] = str(copytree(DOCS / "building" / "ipython", DOCS / "_build" / "ipython", dirs_exist_ok=True))
 
 mathjax_path = "tex-svg.js"
+
+logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 html_theme = "furo"
 html_title = f"Suffice {version}"

@@ -10,13 +10,9 @@ The page lists each command in a block of lines, which run one after another in 
 from __future__ import annotations
 
 import os
-import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -26,33 +22,9 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from suffice.registry import words
+from building.listing import COMMANDS, Example, without_example
 
 logger = logging.getLogger(__name__)
-PAGE = Path(__file__).parents[1] / "reference" / "command_line.md"
-BLOCK = re.compile(r"^```\{command\} (\w+)\n(.*?)^```", re.M | re.S)
-
-
-@dataclass(frozen=True)
-class Example:
-    """A line of the command line, of the block of a command."""
-
-    command: str
-    line: str
-
-    @property
-    def arguments(self) -> list[str]:
-        return shlex.split(self.line)[1:]
-
-
-def examples_of(page: str) -> list[Example]:
-    """The lines of all blocks of a page, in order."""
-    return [Example(command, line) for command, block in BLOCK.findall(page) for line in block.splitlines() if line.strip()]
-
-
-def without_example(page: str) -> list[str]:
-    """The commands that the page does not have."""
-    return sorted(set(words("commands")) - {example.command for example in examples_of(page)})
 
 
 def output_of(arguments: list[str], folder: str) -> tuple[int, str]:
@@ -94,8 +66,8 @@ def _text(text: str, language: str) -> nodes.literal_block:
 
 
 def check(app: Sphinx, env: Any) -> None:
-    for command in without_example(PAGE.read_text("utf-8")):
-        logger.warning("the command %s has no example in %s", command, PAGE.name, type="commands")
+    for command in without_example(COMMANDS.read_text("utf-8")):
+        logger.warning("the command %s has no example in %s", command, COMMANDS.name, type="commands")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

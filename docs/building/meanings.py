@@ -7,7 +7,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -62,6 +62,17 @@ def arguments_of(name: Name) -> list[Argument]:
         default = None if p.default is p.empty else repr(p.default)
         parts.append(Argument(star + p.name, _type(p.annotation), default, _meaning(name, p.name)))
     return parts
+
+
+def fields_of(name: Name) -> list[Argument]:
+    """What a result holds: the fields of a class that the library alone makes."""
+    if not name.is_class or name.module != "suffice.results" or not is_dataclass(name.thing):
+        return []
+    said: dict[str, str] = {}
+    for home in reversed(name.thing.__mro__[:-1]):
+        said |= _below_fields(home)
+    shown = [f for f in fields(name.thing) if f.repr and not f.name.startswith("_")]
+    return [Argument(f.name, _type(f.type), None, said.get(f.name, "")) for f in shown]
 
 
 def _type(annotation: Any) -> str:

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from building.cells import cells_of, code_of, run
+from building.links import unknown_names
 
 ROOT = Path(__file__).parents[2]
 SITE = sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)
 PAGES = [str(path.relative_to(ROOT)) for path in (ROOT / "README.md", *SITE)]
+WIDEST = 88
+"""Characters of a line of code: longer ones would scroll on the site."""
 START = "```{code-cell} python\n"
 
 
@@ -41,3 +44,19 @@ def test_an_error_in_a_page_has_its_line() -> None:
     with pytest.raises(ZeroDivisionError) as told:
         run("# Title\n\n```python\n1\n2 / 0\n```\n", "a page")
     assert [(f.path, f.lineno + 1) for f in told.traceback][-1] == ("a page", 5)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_name_only_what_there_is(page: str) -> None:
+    assert not list(unknown_names(text_of(page)))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if code_of(text_of(page)) and page != "README.md"])
+def test_a_page_with_cells_is_a_notebook(page: str) -> None:
+    text = text_of(page)
+    assert "{code-cell}" not in text or text.startswith("---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith(("docs/howto", "docs/tutorials", "docs/start"))])
+def test_lines_of_code_need_no_scrolling(page: str) -> None:
+    assert not [line for cell in code_of(text_of(page)) for line in cell.source.splitlines() if len(line) > WIDEST]
