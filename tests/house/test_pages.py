@@ -60,3 +60,11 @@ def test_a_page_with_cells_is_a_notebook(page: str) -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if page.startswith(("docs/howto", "docs/tutorials", "docs/start"))])
 def test_lines_of_code_need_no_scrolling(page: str) -> None:
     assert not [line for cell in code_of(text_of(page)) for line in cell.source.splitlines() if len(line) > WIDEST]
+
+
+def test_plots_of_a_cell_do_not_stay_open() -> None:
+    """matplotlib warns of more than twenty, and warnings are errors."""
+    import matplotlib.pyplot as plt
+
+    run(f"{START}import matplotlib.pyplot as plt\nplt.figure()\n```\n" * 25, "a page")
+    assert not plt.get_fignums()
