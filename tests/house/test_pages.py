@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,12 @@ def test_plots_of_a_cell_do_not_stay_open() -> None:
 
     run(f"{START}import matplotlib.pyplot as plt\nplt.figure()\n```\n" * 25, "a page")
     assert not plt.get_fignums()
+
+
+def test_no_progress_is_shown_below_a_cell(monkeypatch) -> None:
+    from suffice.output import status
+
+    monkeypatch.setattr(status, "in_notebook", lambda: True)
+    assert status.is_shown()
+    runpy.run_path(str(ROOT / "docs/building/ipython/profile_default/startup/10_progress.py"))
+    assert not status.is_shown()

@@ -1,5 +1,5 @@
 """No line of progress below a cell: it comes and goes with the speed of the machine, and a page shows what was found."""
 
-import suffice.status
+from suffice.output import status
 
-suffice.status.in_notebook = lambda: False
+status.in_notebook = lambda: False
