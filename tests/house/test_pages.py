@@ -8,6 +8,7 @@ import pytest
 
 from building.cells import cells_of, code_of, run
 from building.links import unknown_names
+from building.side_by_side import peer_blocks, run_ours, tasks
 
 ROOT = Path(__file__).parents[2]
 SITE = sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)
@@ -25,6 +26,27 @@ def text_of(page: str) -> str:
 def test_examples_of_the_documentation_run(page: str, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     run(text_of(page), page)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/coming_from/") and list(tasks(text_of(page)))])
+def test_our_lines_beside_those_of_others_run(page: str, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_ours(text_of(page), page)
+
+
+@pytest.mark.parametrize("peer", ["pgmpy", "bnlearn", "pyagrum"])
+def test_those_who_come_from_large_programs_find_forty_tasks(peer: str) -> None:
+    assert len(list(tasks(text_of(f"docs/coming_from/{peer}.md")))) >= 40
+
+
+def test_a_table_of_two_programs_is_read() -> None:
+    rows = "| or | `1 \\| 2` | – | ≠ why |\n| two | `b` | `c`, `d` | – |\n"
+    page = f"```py\na = 1\n```\n\n| task | R | ours | differs |\n|---|---|---|---|\n{rows}"
+    assert [(t.name, t.theirs, t.ours, t.mark, t.line) for t in tasks(page)] == [
+        ("or", "1 | 2", "", "≠", 7),
+        ("two", "b", "c\nd", "", 8),
+    ]
+    assert list(peer_blocks(page)) == ["a = 1\n"]
 
 
 def test_cells_know_their_options_and_lines() -> None:
