@@ -25,13 +25,15 @@ from sphinx.util.docutils import SphinxDirective
 from building.listing import COMMANDS, Example, without_example
 
 logger = logging.getLogger(__name__)
+CALLED = "import sys; sys.argv[0] = 'suffice'; from suffice.__main__ import run; run()"
+"""The command as it calls itself in its help."""
 
 
 def output_of(arguments: list[str], folder: str) -> tuple[int, str]:
     """What the command line says, all of it, without colours, and how it ends."""
     surroundings = {**os.environ, "COLUMNS": "88", "NO_COLOR": "1", "TERM": "dumb"}
     done = subprocess.run(
-        [sys.executable, "-m", "suffice", *arguments],
+        [sys.executable, "-c", CALLED, *arguments],
         cwd=folder,
         env=surroundings,
         text=True,

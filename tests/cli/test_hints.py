@@ -20,9 +20,8 @@ import pytest
 import typer.main
 
 import suffice as sf
-from suffice import remedies
 from suffice.cli import app as cli
-from suffice.errors import SufficeNote
+from suffice.errors import SufficeNote, remedies
 from suffice.registry import every
 
 SOURCES = Path(sf.__file__).parent
@@ -151,7 +150,7 @@ def _arguments(thing: Any) -> Iterator[str]:
 
 
 PYTHON_ONLY = {
-    "estimators", "exponential", "cli", "remedies.py", "kernels",
+    "estimators", "exponential", "cli", "errors/remedies.py", "kernels",
     *(f"recipes/{n}.py" for n in ("classifiers", "compared_fits", "cross_validation", "learn")),
     *(f"recipes/latent/{n}.py" for n in ("factors", "hmm", "mixture")),
     *(f"learning/{n}.py" for n in ("gradient", "graph_score", "complete/lms", "complete/plates", "complete/project")),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import suffice as sf
-from suffice.earlier import TOPIC
+from suffice.errors.earlier import TOPIC
 
 ROOT = Path(__file__).parents[2]
 

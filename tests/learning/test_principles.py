@@ -10,7 +10,7 @@ import pytest
 
 import suffice as sf
 from building.cells import code_of
-from suffice.learning.principles import KINDS, OBJECTIVES, in_markdown, written
+from suffice.learning.principles import KINDS, OBJECTIVES, in_markdown, objective_in_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,7 +83,7 @@ def test_every_cell_of_the_table(kind: Any, objective: type) -> None:
     said = str(refused.value)
     assert said.startswith(f"{goal!r} is not for {kind.name}"), said
     assert "the nearest is " in said
-    near = next(o for o in OBJECTIVES if f"the nearest is {written(o, 'y')}" in said)
+    near = next(o for o in OBJECTIVES if f"the nearest is {objective_in_python(o, 'y')}" in said)
     assert near in kind.takes
     assert f"{objective.__name__} is for " in said
     assert fit(VALUES[near]).fit_info

@@ -14,11 +14,11 @@ from typing import Annotated, Any, TextIO, cast
 import typer
 import typer.core
 
+from suffice.basis.version import VERSION
 from suffice.errors import SufficeError, SufficeNote
 from suffice.kernels import announce
+from suffice.output.terminal import PlainOutput, nobody_reads, say
 from suffice.registry import PLACES, every, find, words
-from suffice.terminal import PlainOutput, nobody_reads, say
-from suffice.version import VERSION
 
 
 class Command(typer.core.TyperCommand):

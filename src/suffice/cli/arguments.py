@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from suffice.errors import SufficeError, listed
-from suffice.terminal import say
+from suffice.errors import SufficeError, listing
+from suffice.output.terminal import say
 
 Options = SimpleNamespace
 """What a command was given, by the names of its arguments, and what it made of that."""
@@ -27,7 +27,7 @@ def refuse(given: Options, names: str, why: str, instead: str = ": leave it out"
 def note_unheard(given: dict[str, Any], why: str) -> None:
     """Say which options of EM nothing listened to."""
     if given:
-        names = listed([option_of(name) for name in given], style="str")
+        names = listing([option_of(name) for name in given], style="str")
         say(f"note: {names} {'is' if len(given) == 1 else 'are'} for EM: {why}")
 
 

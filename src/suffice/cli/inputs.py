@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from suffice.basis.libraries import pa
 from suffice.cli.words.question import read_settings
-from suffice.cli.words.vocabulary import GAPS, INTEGERS, Words, chosen, fields
+from suffice.cli.words.vocabulary import GAPS, INTEGERS, Words, choice, fields
 from suffice.engines.encoding.dialect import Dialect, TextPath
 from suffice.engines.scan import rows_of, scan, source_of
 from suffice.engines.sequences.sequences import Sequences, sequences
-from suffice.errors import SchemaError, SufficeError, listed, nearest
+from suffice.errors import SchemaError, SufficeError, listing, nearest
 from suffice.formats import NAMES, TABLES, load, path_of, read
 from suffice.formats.registry import is_model_file
 from suffice.formats.rows import checked_rows_path
 from suffice.graphs import Dag
 from suffice.graphs.lagged import variable_and_lag
-from suffice.libraries import pa
 from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
+from suffice.output.terminal import say
 from suffice.statistics import Statistics
-from suffice.terminal import say
 from suffice.variables import Bins, Count, Finite, Real, Variable
 
 NO_ANSWERS = {
@@ -201,7 +201,7 @@ def hidden_of(words: Sequence[str]) -> list[Variable]:
     >>> hidden_of(["ill=no,cold,flu", "class=2", "ability:real"])
     [Finite('ill', ['no', 'cold', 'flu']), Finite('class', ['1', '2']), Real('ability')]
     """
-    return [_hidden_number(text) or _hidden(text, 1) for text in words]
+    return [_hidden_number(text) or _hidden_variable(text, 1) for text in words]
 
 
 def hidden_in_steps(words: Sequence[str]) -> list[Variable]:
@@ -210,7 +210,7 @@ def hidden_in_steps(words: Sequence[str]) -> list[Variable]:
     >>> hidden_in_steps(["state=2", "mood=calm,wild", "level", "slope=real"])
     [Finite('state', ['0', '1']), Finite('mood', ['calm', 'wild']), Real('level'), Real('slope')]
     """
-    return [_hidden_number(text if set(text) & set("=:") else f"{text}=real") or _hidden(text, 0) for text in words]
+    return [_hidden_number(text if set(text) & set("=:") else f"{text}=real") or _hidden_variable(text, 0) for text in words]
 
 
 def _hidden_number(text: str) -> Real | None:
@@ -219,7 +219,7 @@ def _hidden_number(text: str) -> Real | None:
     return Real(text.strip()[: len(name)]) if name and kind.lower() == "real" else None
 
 
-def _hidden(text: str, first: int) -> Finite:
+def _hidden_variable(text: str, first: int) -> Finite:
     """A hidden variable; states of which only the number is said are counted from the first."""
     name, equals, states = (part.strip() for part in text.partition("="))
     each = fields(states)
@@ -254,7 +254,7 @@ def data_of(
     """Data from a path or a table, as the options say: rows, or statistics that were saved."""
     if isinstance(path, str) and path in TABLES and not Path(path).exists():
         path = path_of(TABLES[path])
-    options: dict[str, Any] = {"weights": weights, "missing": missing_words(missing), **chosen(INTEGERS, integers, "--integers")}
+    options: dict[str, Any] = {"weights": weights, "missing": missing_words(missing), **choice(INTEGERS, integers, "--integers")}
     if not isinstance(path, str) or not path.lower().endswith(".stats"):
         rows: Any = scan(path, variables=variables or None, **options, **engine_of(engine))
     elif variables or any(options.values()) or engine or isinstance(path, TextPath):
@@ -280,9 +280,9 @@ def engine_of(word: str | None) -> dict[str, Any]:
         return {}
     name, _, master = word.partition(":")
     if name == "spark":
-        from suffice.engines.spark import Spark, started
+        from suffice.engines.spark import Spark, start_session
 
-        return {"engine": Spark(started(master or "local[*]"))}
+        return {"engine": Spark(start_session(master or "local[*]"))}
     if word not in ENGINES:
         raise SufficeError(f"--engine is memory, files, spark or spark:MASTER, not {word!r}")
     return {"memory_limit": ENGINES[word]}
@@ -292,7 +292,7 @@ def sequences_of(rows: Any, by: str | None, order: str | None, gaps: str = "refu
     """Which rows belong together, and in which order, as the options say."""
     if isinstance(rows, Statistics):
         raise SufficeError("the data are saved statistics, and this needs the rows of sequences")
-    how = chosen(GAPS, gaps, "--gaps")
+    how = choice(GAPS, gaps, "--gaps")
     if order is None and gaps != "refuse":
         raise SufficeError("--gaps are steps that an order leaves out: give --order")
     return sequences(rows, by, order, gaps=how)
@@ -340,11 +340,11 @@ def beside(data: Any, keys: Sequence[str | None], keep: list[str] | None, writte
     names = [*named, *(n for n in kept_columns(keep, rows.columns, [*written, *named]))]
     if not names:
         return {}
-    blocks = list(rows.select(names[:1]).map(_kept, keep=names))
+    blocks = list(rows.select(names[:1]).map(_kept_columns, keep=names))
     return {n: pa.chunked_array([plain_text(block[n]) for block in blocks]) for n in names}
 
 
-def _kept(block: Any) -> Any:
+def _kept_columns(block: Any) -> Any:
     return block.kept
 
 
@@ -369,7 +369,7 @@ def known_names(names: Sequence[str], bn: Any) -> list[str]:
     lacking = [n for n in names if n not in bn]
     if lacking:
         what = "chain" if isinstance(bn, Chain) else "network"
-        raise SufficeError(f"the {what} has no node {listed(lacking)}{nearest(lacking[0], bn)}")
+        raise SufficeError(f"the {what} has no node {listing(lacking)}{nearest(lacking[0], bn)}")
     return list(names)
 
 
@@ -384,7 +384,7 @@ def left_out(data: Any, words: Sequence[str]) -> Any:
     return data.select([name for name in data.columns if name not in gone])
 
 
-def written(model: Any, out: str, spent: str) -> None:
+def write_model(model: Any, out: str, spent: str) -> None:
     """Write a model, and say so."""
     from suffice.formats import write
 

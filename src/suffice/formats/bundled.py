@@ -8,11 +8,11 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FormatError, SufficeNote, nearest
 from suffice.formats.registry import read
+from suffice.output.display import OneTable
 
 if TYPE_CHECKING:
     from suffice.models.networks import BayesNet

@@ -145,7 +145,7 @@ def fit(
     With --undirected, or a graph without arrows, it is a Markov network, with --rbm a restricted Boltzmann machine.
     """
     given = Options(**locals())
-    from suffice.cli.inputs import written
+    from suffice.cli.inputs import write_model
     from suffice.formats import writable
 
     begun = time.perf_counter()
@@ -160,7 +160,7 @@ def fit(
     if dry_run:
         print(model)
     else:
-        written(model, out, f"{time.perf_counter() - begun:.2f} s")
+        write_model(model, out, f"{time.perf_counter() - begun:.2f} s")
 
 
 def _way(given: Options) -> Callable[[Options], Any]:

@@ -18,10 +18,10 @@ from suffice.cli.kinds.undirected import (
     graph_in_words,
     without_arrows,
 )
-from suffice.cli.words.structure import believed, independence_of
+from suffice.cli.words.structure import independence_of, with_structure_prior
 from suffice.errors import SufficeError
+from suffice.output.terminal import say, then_printed
 from suffice.registry import command
-from suffice.terminal import say, then_printed
 
 
 @command("learn")
@@ -134,7 +134,7 @@ def _way(given: Options) -> Callable[[Options], None]:
 
     given.chosen_prior = None if given.prior is None else words.prior_of(given.prior)
     given.fitting = PRIOR if given.prior is None else given.chosen_prior
-    given.asked = {"score": believed(words.score_of(given.score or "bic"), given.structure_prior, given.belief or [])}
+    given.asked = {"score": with_structure_prior(words.score_of(given.score or "bic"), given.structure_prior, given.belief or [])}
     _read(given)
     _choose_method(given)
     given.asked["seed"] = given.seed
@@ -234,7 +234,7 @@ def _learn_graph(given: Options) -> None:
         if given.out is not None:
             ready = found.has_model and given.prior is None
             net = found.model if ready else fit(found.graph, given.rows, prior=given.chosen_prior)
-            inputs.written(net, given.out, f"searched for {found.seconds:.2f} s")
+            inputs.write_model(net, given.out, f"searched for {found.seconds:.2f} s")
 
 
 def _learn_network(given: Options) -> None:
@@ -250,7 +250,7 @@ def _learn_network(given: Options) -> None:
         if given.out is not None:
             own = suitable(PRIOR, found.problem.variables, PRIOR) if given.prior is None else given.chosen_prior
             model = fit(found.dag, found.problem.data, prior=own, families=found.problem.families)
-            inputs.written(model, given.out, f"searched for {found.seconds:.2f} s")
+            inputs.write_model(model, given.out, f"searched for {found.seconds:.2f} s")
 
 
 def _learn_from_incomplete(given: Options) -> None:
@@ -282,4 +282,4 @@ def _learn_from_incomplete(given: Options) -> None:
     with then_printed(found_in_words(run, None, told, strengths, as_json=given.as_json)):
         if given.out is not None:
             model = with_information(run.model, given.out)
-            inputs.written(model, given.out, f"searched for {time.perf_counter() - start:.2f} s")
+            inputs.write_model(model, given.out, f"searched for {time.perf_counter() - start:.2f} s")

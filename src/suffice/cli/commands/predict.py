@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from suffice.basis.libraries import pa
 from suffice.cli.arguments import By, Decimal, Encoding, Keep, Missing, Model, Order, RowsOut, Separator, Unknown
-from suffice.errors import SufficeError, counted
-from suffice.libraries import pa
+from suffice.errors import SufficeError, quantity
+from suffice.output.terminal import say, working
 from suffice.registry import command
-from suffice.terminal import say, working
 
 if TYPE_CHECKING:
     from suffice.models.networks import BayesNet
@@ -67,17 +67,17 @@ def predict_command(
     data = inputs.text_path(data, separator, decimal, encoding)
     inputs.checked_out(out, data)
     opened = inputs.model_of(model)
-    strange = words.chosen(words.GAPS, unknown, "--unknown")
+    strange = words.choice(words.GAPS, unknown, "--unknown")
     if unknown != "refuse" and inputs.kind_of(opened) in inputs.NO_ANSWERS:
         raise SufficeError("--unknown is for networks: leave it out")
     if interval is not None and inputs.kind_of(opened) in inputs.NO_ANSWERS:
         raise SufficeError("--interval is for networks: leave it out")
     if inputs.kind_of(opened) == "crf":
-        return _labelled(opened, data, target, out, by=by, order=order, keep=keep, missing=missing)
+        return _label_sequences(opened, data, target, out, by=by, order=order, keep=keep, missing=missing)
     if by is not None or order is not None:
         raise SufficeError(f"{model} holds no model of sequences: leave --by and --order out")
     if inputs.kind_of(opened) == "rbm":
-        return _transformed(opened, data, target, out, keep, missing)
+        return _hidden_units(opened, data, target, out, keep, missing)
     if target is None:
         raise typer.BadParameter("a network needs the variable to predict", param_hint="--target")
     how = words.sampler_of(method)
@@ -89,7 +89,7 @@ def predict_command(
     tables = (_table(bn, target, found) for found in asked)
     n_rows = write_stream(chain([next(tables, _empty(bn, target, kept, interval))], tables), out)
     if out is not None:
-        say(f"{target} predicted in {counted(n_rows, 'row')}; written to {out}")
+        say(f"{target} predicted in {quantity(n_rows, 'row')}; written to {out}")
     return None
 
 
@@ -130,13 +130,13 @@ def impute_command(
     data = inputs.text_path(data, separator, decimal, encoding)
     inputs.checked_out(out, data)
     bn = inputs.network_of(model, "suffice decode, smooth or filter infer its missing cells")
-    strange = words.chosen(words.GAPS, unknown, "--unknown")
+    strange = words.choice(words.GAPS, unknown, "--unknown")
     rows = rows_of(data, missing=tuple(missing or ()))
     if draws is not None and DRAW in rows.columns:
         raise SufficeError(f"the rows have a column {DRAW!r}, and so the draws cannot be numbered in one: leave --draws out")
     with working("filling rows"):
         found = bn.impute(rows, joint=joint, draws=draws, redraw=redraw, seed=seed, unknown=strange)
-    tables = [found] if draws is None else [_numbered(table, i) for i, table in enumerate(found, 1)]
+    tables = [found] if draws is None else [_with_draw_number(table, i) for i, table in enumerate(found, 1)]
     n_rows = write_stream([_plain_table(table) for table in tables], out)
     if out is not None:
         say(f"{n_rows:,} rows with their missing cells filled; written to {out}")
@@ -146,7 +146,7 @@ DRAW = "draw"
 """The column that numbers the tables of multiple imputation."""
 
 
-def _numbered(table: pa.Table, number: int) -> pa.Table:
+def _with_draw_number(table: pa.Table, number: int) -> pa.Table:
     return table.add_column(0, DRAW, pa.array([number] * table.num_rows, pa.int64()))
 
 
@@ -156,7 +156,7 @@ def _plain_table(table: pa.Table) -> pa.Table:
     return pa.table({n: plain_text(table.column(n).combine_chunks()) for n in table.column_names})
 
 
-def _labelled(crf: Any, data: str, target: str | None, out: str | None, **asked: Any) -> None:
+def _label_sequences(crf: Any, data: str, target: str | None, out: str | None, **asked: Any) -> None:
     """The labels of each step of sequences."""
     from suffice.cli.kinds.labels import predict_labels
     from suffice.formats.rows import write_stream
@@ -169,7 +169,7 @@ def _labelled(crf: Any, data: str, target: str | None, out: str | None, **asked:
         say(f"{told} predicted; written to {out}")
 
 
-def _transformed(machine: Any, data: str, target: str | None, out: str | None, keep: Any, missing: Any) -> None:
+def _hidden_units(machine: Any, data: str, target: str | None, out: str | None, keep: Any, missing: Any) -> None:
     """The probabilities of the hidden units of a machine in each row."""
     from suffice.cli import inputs
     from suffice.engines.scan import rows_of
@@ -180,7 +180,7 @@ def _transformed(machine: Any, data: str, target: str | None, out: str | None, k
     rows = machine.transform(rows_of(data, missing=inputs.missing_words(missing)))
     write_stream([rows], out)
     if out is not None:
-        say(f"{rows.num_columns:,} hidden units in {counted(rows.num_rows, 'row')}; written to {out}")
+        say(f"{rows.num_columns:,} hidden units in {quantity(rows.num_rows, 'row')}; written to {out}")
 
 
 def _names(bn: BayesNet, target: str, interval: float | None = None) -> list[str]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from suffice.cli import arguments
 from suffice.errors import MissingCells, SufficeError
+from suffice.output.terminal import print_facts, working
 from suffice.registry import command
-from suffice.terminal import print_facts, working
 
 
 @command("score")

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
+from suffice.basis.libraries import pa
 from suffice.cli.arguments import By, Chained, Decimal, Encoding, Gaps, Interval, Keep, Missing, Order, RowsOut, Separator, Steps
-from suffice.errors import SufficeError, counted
-from suffice.libraries import pa
+from suffice.errors import SufficeError, quantity
+from suffice.output.terminal import say, working
 from suffice.registry import command
-from suffice.terminal import say, working
 
 
 @command("decode")
@@ -51,8 +51,8 @@ def decode(
             found = chain.decode(steps, best)
             paths = found if isinstance(found, tuple) else (found,)
             told = f"best paths, ln p {float(paths[0].log_prob.sum()):.10g} in all"
-            table = paths[0].states if best == 1 else _ranked(paths, steps)
-    _written(table, inputs.beside(data, (by, order), keep, table.column_names), out, told)
+            table = paths[0].states if best == 1 else _paths_table(paths, steps)
+    _write_answers(table, inputs.beside(data, (by, order), keep, table.column_names), out, told)
 
 
 @command("smooth")
@@ -75,7 +75,7 @@ def smooth(
     The columns are NAME=state, the probability of each state; of a number NAME, its mean, and NAME_sd.
     """
     path = _text_path(data, separator, decimal, encoding)
-    _inferred("smooth", model, path, out, by, order, gaps, interval, keep, missing)
+    _infer("smooth", model, path, out, by, order, gaps, interval, keep, missing)
 
 
 @command("filter")
@@ -95,7 +95,7 @@ def filter_command(
 ) -> None:
     """Infer each hidden or missing cell from its sequence up to its own step; columns as in smooth."""
     path = _text_path(data, separator, decimal, encoding)
-    _inferred("filter", model, path, out, by, order, gaps, interval, keep, missing)
+    _infer("filter", model, path, out, by, order, gaps, interval, keep, missing)
 
 
 def _text_path(*words: Any) -> str:
@@ -104,7 +104,7 @@ def _text_path(*words: Any) -> str:
     return text_path(*words)
 
 
-def _inferred(
+def _infer(
     how: str,
     model: str,
     data: str,
@@ -121,9 +121,9 @@ def _inferred(
     inputs.checked_out(out, data)
     chain = inputs.chain_of(model)
     steps = inputs.sequences_for(chain, data, by, order, gaps, missing=missing)
-    with working(f"{'smoothing' if how == 'smooth' else 'filtering'} {counted(steps.n_steps, 'step')}"):
+    with working(f"{'smoothing' if how == 'smooth' else 'filtering'} {quantity(steps.n_steps, 'step')}"):
         table = getattr(chain, how)(steps, interval=interval)
-    _written(table, inputs.beside(data, (by, order), keep, table.column_names), out, "hidden and missing cells")
+    _write_answers(table, inputs.beside(data, (by, order), keep, table.column_names), out, "hidden and missing cells")
 
 
 @command("forecast")
@@ -158,12 +158,12 @@ def forecast(
     inputs.checked_out(out, data)
     chain = inputs.chain_of(model)
     seen = inputs.sequences_for(chain, data, by, order, gaps, missing=missing)
-    with working(f"forecasting {counted(steps, 'step')}"):
+    with working(f"forecasting {quantity(steps, 'step')}"):
         table = chain.forecast(seen, steps, interval=interval, given=given, seed=seed)
-    _written(table, {}, out, f"{counted(steps, 'step')} ahead")
+    _write_answers(table, {}, out, f"{quantity(steps, 'step')} ahead")
 
 
-def _ranked(paths: Sequence[Any], steps: Any) -> pa.Table:
+def _paths_table(paths: Sequence[Any], steps: Any) -> pa.Table:
     """Several paths beside each other, each with ln p of its sequence."""
     import numpy as np
 
@@ -176,13 +176,13 @@ def _ranked(paths: Sequence[Any], steps: Any) -> pa.Table:
     return pa.table(columns)
 
 
-def _written(answers: pa.Table, beside: dict[str, Any], out: str | None, told: str) -> None:
+def _write_answers(answers: pa.Table, beside: dict[str, Any], out: str | None, told: str) -> None:
     from suffice.formats.rows import write_stream
 
     columns = {**beside, **{n: _without_nan(answers[n]) for n in answers.column_names}}
     n_rows = write_stream([pa.table(columns)], out)
     if out is not None:
-        say(f"{told}: {counted(n_rows, 'row')} written to {out}")
+        say(f"{told}: {quantity(n_rows, 'row')} written to {out}")
 
 
 def _without_nan(cells: Any) -> Any:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli import arguments
-from suffice.errors import SufficeError, bytes_in_words, counted
+from suffice.errors import SufficeError, bytes_in_words, quantity
+from suffice.output.terminal import say, working
 from suffice.registry import command
-from suffice.terminal import say, working
 
 if TYPE_CHECKING:
     from suffice.statistics import Statistics
@@ -83,7 +83,7 @@ def gather(
         say(f"gathering at most {size.in_words()}")
     with working("gathering"):
         statistics = gathered(rows, dag, **kept)
-    return written(statistics if min_count is None else statistics.suppress(min_count), out)
+    return write_statistics(statistics if min_count is None else statistics.suppress(min_count), out)
 
 
 @command("merge")
@@ -111,7 +111,7 @@ def merge(
         seen[place] = path
     with working("adding"):
         total = merge_files(files, decay)
-    written(total, out)
+    write_statistics(total, out)
 
 
 def checked_place(out: str) -> None:
@@ -122,10 +122,10 @@ def checked_place(out: str) -> None:
         raise SufficeError(f"there is no directory {str(folder)!r} for {out} to be written to")
 
 
-def written(statistics: Statistics, out: str) -> None:
+def write_statistics(statistics: Statistics, out: str) -> None:
     """Write statistics, and say what was written."""
     statistics.save(out)
     n, size = len(statistics), bytes_in_words(float(Path(out).stat().st_size))
-    say(f"{counted(n, 'table')} of {statistics.weight:,.10g} rows written to {out} ({size})")
+    say(f"{quantity(n, 'table')} of {statistics.weight:,.10g} rows written to {out} ({size})")
     if statistics.suppression is not None:
         say(statistics.suppression.in_words())

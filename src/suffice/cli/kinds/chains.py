@@ -13,7 +13,7 @@ from suffice.cli.arguments import Options, note_unheard, refuse
 from suffice.cli.kinds.networks import OF_GAPS
 from suffice.cli.words.objectives import check_template, objective_of, penalty_of, prior_words
 from suffice.errors import SufficeError
-from suffice.terminal import say, then_printed
+from suffice.output.terminal import say, then_printed
 
 ROWS_ONLY = "is for rows, not for sequences"
 
@@ -62,7 +62,7 @@ def fit_template(given: Options) -> Chain:
     holds_chains(given.out)
     refuse(given, "shared group inside pooling", ROWS_ONLY)
     template, known, climbing = Template(given.dag), given.known, given.climbing
-    first = None if given.first is None else words.chosen(words.FIRST, given.first, "--first")
+    first = None if given.first is None else words.choice(words.FIRST, given.first, "--first")
     asked: dict[str, Any] = {"prior": words.prior_of(prior), "estimate": words.estimate_of(given.estimate), "first": first}
     asked["families"] = given.families
     if given.data.lower().endswith(".stats"):
@@ -144,7 +144,7 @@ def learn_template(
     places: CheckpointDirs,
 ) -> None:
     """Search for a template, write the chain of it if there is a place for it, and then print what was found."""
-    from suffice.cli.inputs import written
+    from suffice.cli.inputs import write_model
     from suffice.families.priors.priors import suitable
     from suffice.learning.fit import fit
     from suffice.recipes.learn import PRIOR
@@ -164,7 +164,7 @@ def learn_template(
         if out is not None:
             variables = [v for n, v in steps.schema.items() if n in found.template]
             chain = fit(found.template, steps, prior=suitable(prior, variables, PRIOR))
-            written(chain, out, f"searched for {time.perf_counter() - begun:.2f} s")
+            write_model(chain, out, f"searched for {time.perf_counter() - begun:.2f} s")
     return None
 
 

@@ -11,7 +11,7 @@ from suffice.cli.arguments import Options, refuse
 from suffice.cli.kinds.networks import OF_GAPS
 from suffice.cli.words.objectives import objective_of, penalty_of, prior_words
 from suffice.errors import SufficeError
-from suffice.terminal import say
+from suffice.output.terminal import say
 
 if TYPE_CHECKING:
     from suffice.structure.results.found_graph import FoundGraph

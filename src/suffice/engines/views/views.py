@@ -70,7 +70,7 @@ class BootstrapRows:
     def __call__(self, block: Block) -> Block:
         rng, n = np.random.default_rng([*self.seed, block.number]), self.draws[block.number]
         if self.whole:
-            return reweighted(block, rng.multinomial(n, block.weights / max(block.weights.sum(), 1.0)).astype(float))
+            return reweight(block, rng.multinomial(n, block.weights / max(block.weights.sum(), 1.0)).astype(float))
         return block.take(np.sort(rng.integers(max(block.n_rows, 1), size=n)))
 
 
@@ -104,7 +104,7 @@ class FoldRows:
         rng = np.random.default_rng([*self.seed, block.number])
         if self.whole:
             mine = self._dealt(block, rng)
-            return reweighted(block, mine if self.inside else block.weights - mine)
+            return reweight(block, mine if self.inside else block.weights - mine)
         turn = (rng.permutation(block.n_rows) + self.starts[block.number]) % self.folds
         return block.take(np.flatnonzero((turn == self.fold) == self.inside))
 
@@ -124,7 +124,7 @@ class FoldRows:
         return mine.astype(float)
 
 
-def reweighted(block: Block, weight: Floats) -> Block:
+def reweight(block: Block, weight: Floats) -> Block:
     """The rows of a block that have weight, with this weight."""
     return replace(block, weight=weight).take(np.flatnonzero(weight))
 

@@ -16,7 +16,7 @@ from suffice.families.protocol.family import Estimate, Interval, Mode, checked_l
 from suffice.families.protocol.plain_numbers import array_of, flat
 from suffice.inference.finite.network import CountNode, DistributionNode
 from suffice.statistics import Moments
-from suffice.statistics.configurations import checked_cells, described, frozen, sizes
+from suffice.statistics.configurations import checked_cells, describe, freeze, sizes
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Distributed, Finite, Variable
 
@@ -152,7 +152,7 @@ class MemberCpd(Cpd):
         lines = self.parameters.reshape(-1, self.parameters.shape[-1])[rows]
         lost = np.isnan(lines).any(axis=1)
         if lost.any():
-            where = described(int(rows[np.argmax(lost)]), self.parent_variables)
+            where = describe(int(rows[np.argmax(lost)]), self.parent_variables)
             raise ModelError(f"{self.child.name!r} has no {self.noun} at {where}: no row had it; fit with a prior")
         return self.family.member(lines)
 
@@ -207,7 +207,7 @@ class ExponentialCpd(MemberCpd):
             raise ModelError(f"the parameters of {self.child.name!r} need the shape {shape}, not {parameters.shape}")
         lines = parameters.reshape(-1, shape[-1])
         self.family.member(lines[~np.isnan(lines).any(axis=1)])  # what is out of bounds is refused there
-        object.__setattr__(self, "parameters", frozen(parameters))
+        object.__setattr__(self, "parameters", freeze(parameters))
 
     def __getattr__(self, name: str) -> Any:
         """A parameter by its name."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block, is_missing
-from suffice.engines.sequences.lagged import renamed
+from suffice.engines.sequences.lagged import rename_variable
 from suffice.families.protocol.family import Cpd
 from suffice.incomplete.chains.chain_states import Phase, StateSpace
 from suffice.incomplete.chains.step_layout import StepLayout
@@ -141,5 +141,5 @@ def local_parameters(theta: Theta, phase: Phase, nodes: Mapping[str, NodeFamily]
     own: dict[str, Cpd] = {}
     for name, node in nodes.items():
         cpd: Any = theta.others[phase.keys[name]]
-        own[name] = cpd if phase.keys[name] == name else replace(cpd, child=renamed(node.child, name))
+        own[name] = cpd if phase.keys[name] == name else replace(cpd, child=rename_variable(node.child, name))
     return Theta(NO_TABLES, np.zeros(0), own)

@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.sequences.lagged import renamed
-from suffice.errors import FitError, TooLarge, bytes_in_words, listed
+from suffice.engines.sequences.lagged import rename_variable
+from suffice.errors import FitError, TooLarge, bytes_in_words, listing
+from suffice.errors.remedies import INTO_BINS
 from suffice.families import family_of
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.components import NodeFamily, node_family
 from suffice.incomplete.numbers.patterns import digits_of
-from suffice.remedies import INTO_BINS
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, Variable
 
@@ -59,7 +59,9 @@ def phases_of(template: Template, variables: Mapping[str, Variable], families: M
         nodes, keys = {}, {}
         for name in template.nodes:
             key = template.parameter_name(name, t)
-            parents = [renamed(variables[b], relative_name(b, k)) for b, k in map(variable_and_lag, template.parents_at(name, t))]
+            parents = [
+                rename_variable(variables[b], relative_name(b, k)) for b, k in map(variable_and_lag, template.parents_at(name, t))
+            ]
             family = families.get(name) if parents or key == name else None
             nodes[name] = node_family(variables[name], tuple(parents), family or family_of(variables[name], parents))
             keys[name] = key
@@ -73,7 +75,9 @@ def parameter_nodes(phases: Sequence[Phase]) -> dict[str, NodeFamily]:
     for phase in (phases[-1], *phases[:-1]):
         for name, key in phase.keys.items():
             node = phase.nodes[name]
-            result.setdefault(key, node if key == name else node_family(renamed(node.child, key), node.parents, node.family))
+            result.setdefault(
+                key, node if key == name else node_family(rename_variable(node.child, key), node.parents, node.family)
+            )
     return result
 
 
@@ -86,7 +90,7 @@ def unknowns(phases: Sequence[Phase], incomplete: Collection[str], hidden: Colle
     numbers = [n for n in lacking if not isinstance(kinds[n], Finite) and (n in hidden or _reaches_on(phases, n))]
     if finite and numbers:
         raise FitError(
-            f"{listed(finite)} (states) and {listed(numbers)} (numbers) are both unknown and bear on later steps: a switching "
+            f"{listing(finite)} (states) and {listing(numbers)} (numbers) are both unknown and bear on later steps: a switching "
             "state space, whose exact posterior grows as Kᵗ with the steps t; leave one of them out, fill its cells in, or cut "
             f"the numbers {INTO_BINS}"
         )
@@ -155,14 +159,14 @@ class StateSpace:
                         back[base] = max(back[base], k - moved)
         members = tuple((n, k) for n in sorted(back) for k in range(back[n] + 1))
         found: dict[str, Any] = {name: node.child for name, node in phases[-1].nodes.items()}
-        states: Any = tuple(renamed(found[n], relative_name(n, k)) for n, k in members)
+        states: Any = tuple(rename_variable(found[n], relative_name(n, k)) for n, k in members)
         return cls(tuple(phases), tuple(sorted(unknown)), members, states)
 
     def checked(self, what: str) -> StateSpace:
         """The same; too many joint states for a matrix of transitions, which is needed for something, are refused."""
         if self.size > MAX_STATES:
             raise TooLarge(
-                f"the hidden variables {listed([v.name for v in self.states])} have {self.size:,} joint states at a step, more "
+                f"the hidden variables {listing([v.name for v in self.states])} have {self.size:,} joint states at a step, more "
                 f"than the {MAX_STATES:,} that are enumerated for {what} (their transitions alone would need "
                 f"{bytes_in_words(8.0 * self.size**2)}): take fewer states, or fewer hidden variables that depend on each other"
             )
@@ -171,7 +175,7 @@ class StateSpace:
     def part(self, members: Collection[tuple[str, int]]) -> StateSpace:
         """The states of some variables at some lags only; the others are unknown all the same."""
         found: dict[str, Any] = {name: node.child for name, node in self.phases[-1].nodes.items()}
-        states: Any = tuple(renamed(found[n], relative_name(n, k)) for n, k in members)
+        states: Any = tuple(rename_variable(found[n], relative_name(n, k)) for n, k in members)
         return StateSpace(self.phases, self.unknown, tuple(members), states)
 
     @cached_property

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
+from suffice.basis.blas import one_blas_thread
 from suffice.errors import ModelError
 from suffice.iteration import Run
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.models.networks import BayesNet
+from suffice.output.display import html_table, text_table
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:

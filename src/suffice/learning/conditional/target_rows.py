@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, StatisticsError, listed
+from suffice.errors import DataError, FitError, StatisticsError, listing
 from suffice.statistics import Statistics
 from suffice.variables import Finite
 
@@ -52,7 +52,7 @@ def _cells(own: Mapping[str, Finite], statistics: Statistics) -> tuple[dict[str,
         counts = statistics.counts(list(own))
     except StatisticsError as error:
         raise StatisticsError(
-            f"to tell a column from the others, statistics must have one table of {listed(own)} together: {error.said}"
+            f"to tell a column from the others, statistics must have one table of {listing(own)} together: {error.said}"
         ) from None
     keys, weights = counts.listed()
     codes = np.unravel_index(keys, [v.n_states for v in counts.variables])

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from suffice.engines.gather import Groups
-from suffice.errors import FitError, listed
+from suffice.errors import FitError, listing
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
@@ -252,6 +252,6 @@ def refuse_unlinked(dag: Dag, variables: Mapping[str, Variable], names: Sequence
         others = [c for c in below if not isinstance(variables[c], Real)]
         if others:
             raise FitError(
-                f"{listed(others)} cannot be the child of the hidden number {name!r}: only Gaussian children have a closed form; "
-                "hide a Finite variable instead, or declare the column as a number"
+                f"{listing(others)} cannot be the child of the hidden number {name!r}: only Gaussian children have a closed "
+                "form; hide a Finite variable instead, or declare the column as a number"
             )

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
-from suffice.display import OneTable
+from suffice.basis.blas import one_blas_thread
 from suffice.iteration import Run
 from suffice.models.networks import BayesNet
+from suffice.output.display import OneTable
 from suffice.recipes.latent.choices import Choices, StartResult
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
 
 Array = npt.NDArray[np.float64]
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.errors import ModelError
 from suffice.families.protocol.family import Array
 from suffice.iteration import Run
 from suffice.models.chain import Chain
+from suffice.output.display import OneTable
 from suffice.recipes.latent.choices import Choices, StartResult
-from suffice.statistics.configurations import frozen
+from suffice.statistics.configurations import freeze
 from suffice.variables import Count, Finite
 
 
@@ -97,7 +97,7 @@ class HmmRun(OneTable, Run[Chain]):
             mean[:, j] = cpd.intercept + np.einsum("kc,kc->k", b, mean[:, at])
             covariance[:, j] = covariance[:, :, j] = np.einsum("kc,kcd->kd", b, shared)
             covariance[:, j, j] = cpd.variance + np.einsum("kc,kc->k", b, covariance[:, at, j])
-        return np.asarray(frozen(mean)), np.asarray(frozen(covariance))
+        return np.asarray(freeze(mean)), np.asarray(freeze(covariance))
 
     @property
     def probs(self) -> Mapping[str, Array]:

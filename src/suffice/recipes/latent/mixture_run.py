@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
-from suffice.display import OneTable
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, nearest
@@ -27,12 +26,13 @@ from suffice.incomplete.classes import (
 )
 from suffice.iteration import Run
 from suffice.models.networks import BayesNet
+from suffice.output.display import OneTable
 from suffice.recipes.latent.choices import Choices, StartResult
-from suffice.statistics.configurations import frozen
+from suffice.statistics.configurations import freeze
 from suffice.variables import Count, Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,7 +95,7 @@ class MixtureRun(OneTable, Run[BayesNet]):
             if isinstance(theta, ClassNormals):
                 at = [self.columns.index(n) for n in theta.names]
                 means[:, at], covariances[np.ix_(range(k), at, at)] = theta.moments
-        return np.asarray(frozen(means)), np.asarray(frozen(covariances))
+        return np.asarray(freeze(means)), np.asarray(freeze(covariances))
 
     @property
     def probs(self) -> Mapping[str, Array]:

@@ -85,13 +85,13 @@ def way_of(a: Scope, b: Scope, out: Scope) -> Combination:
     every = (*out, *(v for v in joined if v not in out))
     letter = dict(zip(joined, LETTERS, strict=False))
     x, y, z = ("".join(letter[v] for v in scope) for scope in (a, b, out))
-    matrix, pairs = _exchanged(a, out, b), _exchanged(a, b, out)
+    matrix, pairs = _exchange_place(a, out, b), _exchange_place(a, b, out)
     turned = (matrix >= 0 and b[0] == a[matrix]) or (pairs >= 0 and out[0] != a[pairs])
     plain = len(every) == len(out)
     return Combination(every, Alignment.of(a, every), Alignment.of(b, every), plain, f"{x}z,{y}z->{z}", matrix, pairs, turned)
 
 
-def _exchanged(a: Scope, b: Scope, two: Scope) -> int:
+def _exchange_place(a: Scope, b: Scope, two: Scope) -> int:
     """The one place at which two scopes differ, if these are the two variables there; or −1."""
     at = [i for i, (u, v) in enumerate(zip(a, b, strict=False)) if u != v]
     return at[0] if len(a) == len(b) and len(two) == 2 and len(at) == 1 and {a[at[0]], b[at[0]]} == set(two) else -1
