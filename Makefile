@@ -8,10 +8,21 @@ PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
 SPARK := .venv-spark
 
-.PHONY: demo test test-bounds test-spark java fuzz lint style types reference docs docs-open bench clean
+# Where the environment forbids Python to keep what it compiled, every process of the tests would compile all sources again.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: demo explore web test test-bounds test-spark java fuzz lint style types reference docs docs-open bench clean
 
 demo: $(PACKAGE)        ## set up and run the main job: a network fitted from data, in a few seconds
 	$(BIN)/suffice demo
+
+explore: $(READY)       ## set up and open ALARM with a sample in the explorer
+	$(BIN)/suffice sample alarm -n 5000 --seed 1 -o $(VENV)/alarm.csv
+	$(BIN)/suffice explore alarm $(VENV)/alarm.csv
+
+# What is built is committed, so that installing needs no node; the same sources give the same bytes.
+web:                    ## rebuild the explorer's page from web/; needs node 20
+	cd web && npm ci --ignore-scripts --no-audit --no-fund && npx tsc --noEmit && node build.mjs
 
 # All kernels are compiled first, or each of the two processes of the tests would compile its own. Types and layers are checked
 # beside the tests, on a processor that waits for the other at their beginning and end.

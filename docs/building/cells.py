@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import doctest
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -83,7 +84,15 @@ def run(page: str, name: str) -> dict[str, Any]:
             _refused(cell, namespace, name)
         else:
             _run(cell, namespace, name)
+        _close_plots()
     return namespace
+
+
+def _close_plots() -> None:
+    """A notebook closes the plots of a cell when it has shown them."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None:
+        pyplot.close("all")
 
 
 def _run(cell: Cell, namespace: dict[str, Any], name: str) -> None:

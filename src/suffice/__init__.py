@@ -24,6 +24,7 @@ _NAMES = {
     "engines.sequences.sequences": "sequences",
     "engines.spark": "Spark",
     "errors": "SufficeError SufficeNote",
+    "explorer.serving": "explore",
     "families.by_hand": "Gaussian",
     "families.gathering.gathering": "gather",
     "families.priors.priors": "BDeu BGe Dirichlet K2 NormalInverseGamma",
@@ -53,6 +54,7 @@ _NAMES = {
     "recipes.missing.missingness": "missingness",
     "recipes.resampling": "bootstrap",
     "recipes.structural.structural_em": "structural_em",
+    "reports": "report",
     "scores": "AIC BIC Evidence LogLikelihood",
     "statistics": "Statistics",
     "structure.constraints.constraints": "Constraints Forbid Require Tiers",
@@ -104,6 +106,7 @@ if TYPE_CHECKING:
     from suffice.engines.sequences.sequences import sequences as sequences
     from suffice.engines.spark import Spark as Spark
     from suffice.errors import SufficeError as SufficeError, SufficeNote as SufficeNote
+    from suffice.explorer.serving import explore as explore
     from suffice.families.by_hand import Gaussian as Gaussian
     from suffice.families.gathering.gathering import gather as gather
     from suffice.families.priors.priors import (
@@ -148,6 +151,7 @@ if TYPE_CHECKING:
     from suffice.recipes.missing.missingness import missingness as missingness
     from suffice.recipes.resampling import bootstrap as bootstrap
     from suffice.recipes.structural.structural_em import structural_em as structural_em
+    from suffice.reports import report as report
     from suffice.scores import AIC as AIC, BIC as BIC, Evidence as Evidence, LogLikelihood as LogLikelihood
     from suffice.statistics import Statistics as Statistics
     from suffice.structure.constraints.constraints import (

@@ -12,6 +12,7 @@ from suffice.recipes.stepwise import Backward, Both, DevianceTest, Forward, Step
 from suffice.structure.methods.chow_liu import TAN, ChowLiu
 from suffice.structure.methods.exact import Exact
 from suffice.structure.methods.ges import GES
+from suffice.structure.methods.given_graph import GivenGraph
 from suffice.structure.methods.hill_climb import HillClimb, Tabu
 from suffice.structure.methods.orders import Orders
 from suffice.structure.methods.orientation import Conservative, FirstSepset, Majority
@@ -41,6 +42,7 @@ __all__ = [
     "FirstSepset",
     "Forward",
     "Gibbs",
+    "GivenGraph",
     "GraphicalLasso",
     "HillClimb",
     "Incremental",

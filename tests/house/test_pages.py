@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,20 @@ def test_a_page_with_cells_is_a_notebook(page: str) -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if page.startswith(("docs/howto", "docs/tutorials", "docs/start"))])
 def test_lines_of_code_need_no_scrolling(page: str) -> None:
     assert not [line for cell in code_of(text_of(page)) for line in cell.source.splitlines() if len(line) > WIDEST]
+
+
+def test_plots_of_a_cell_do_not_stay_open() -> None:
+    """matplotlib warns of more than twenty, and warnings are errors."""
+    import matplotlib.pyplot as plt
+
+    run(f"{START}import matplotlib.pyplot as plt\nplt.figure()\n```\n" * 25, "a page")
+    assert not plt.get_fignums()
+
+
+def test_no_progress_is_shown_below_a_cell(monkeypatch) -> None:
+    from suffice.output import status
+
+    monkeypatch.setattr(status, "in_notebook", lambda: True)
+    assert status.is_shown()
+    runpy.run_path(str(ROOT / "docs/building/ipython/profile_default/startup/10_progress.py"))
+    assert not status.is_shown()

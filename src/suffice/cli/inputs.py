@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from suffice.basis.libraries import pa
+from suffice.cli.arguments import RowOptions, TextOptions
 from suffice.cli.words.question import read_settings
 from suffice.cli.words.vocabulary import GAPS, INTEGERS, Words, choice, fields
 from suffice.engines.encoding.dialect import Dialect, TextPath
@@ -40,15 +41,16 @@ ENGINES = {"memory": 2**62, "files": 0}
 _INDEX = re.compile(r"\[\s*[-\u2212]\s*[0-9]+\s*\]\s*$")
 
 
-def text_path(path: str, separator: str | None, decimal: str, encoding: str) -> str:
+def text_path(path: str, read: TextOptions) -> str:
     """The path of rows, with what the options say of how their text is written.
 
-    >>> text_path("rows.csv", "tab", ".", "utf-8").dialect
+    >>> text_path("rows.csv", TextOptions(separator="tab")).dialect
     Dialect(separator='\\t', decimal='.', encoding='utf-8')
-    >>> type(text_path("rows.parquet", None, ".", "utf-8"))
+    >>> type(text_path("rows.parquet", TextOptions()))
     <class 'str'>
     """
-    dialect = Dialect(None if separator is None else MARKS.get(separator, separator), decimal, encoding)
+    mark = None if read.separator is None else MARKS.get(read.separator, read.separator)
+    dialect = Dialect(mark, read.decimal, read.encoding)
     return path if dialect == Dialect() else TextPath(path, dialect)
 
 
@@ -168,21 +170,21 @@ def _value_of(variable: Any, value: Any) -> Any:
         return value
 
 
-def declarations(finite: Words, real: Words, bins: Words, count: Words = None) -> dict[str, Any]:
+def declarations(read: RowOptions) -> dict[str, Any]:
     """`--finite a,b`, `--finite smoke=no,yes`, `--real x`, `--bins age=18,65`, `--bins age=5`, `--count visits`.
 
-    >>> declarations(["smoke=no,yes"], [], ["age=5"])["age"]
+    >>> declarations(RowOptions(finite=["smoke=no,yes"], bins=["age=5"]))["age"]
     Bins(how=5, target=None, width=False)
     """
     result: dict[str, Any] = {}
-    for words in finite or ():
+    for words in read.finite or ():
         name, equals, states = words.partition("=")
         result |= {name: Finite(name, states.split(","))} if equals else dict.fromkeys(words.split(","), Finite)
-    for words in real or ():
+    for words in read.real or ():
         result |= dict.fromkeys(words.split(","), Real)
-    for words in count or ():
+    for words in read.count or ():
         result |= {name: Count(name) for name in words.split(",")}
-    for words in bins or ():
+    for words in read.bins or ():
         name, _, cuts = words.partition("=")
         try:
             numbers = [float(c) for c in cuts.split(",") if c.strip()]
@@ -304,12 +306,12 @@ def only_columns(rows: Any, wanted: Sequence[str], by: str | None, order: str | 
     return rows.select([n for n in rows.columns if n in (*some, by, order)]) if some else rows
 
 
-def sequences_for(chain: Chain, path: str, by: str | None, order: str | None, gaps: str, **read: Any) -> Sequences:
+def sequences_for(chain: Chain, path: str, by: str | None, order: str | None, gaps: str, read: TextOptions) -> Sequences:
     """Sequences that a chain is asked about: states are those that it knows."""
     if path.lower().endswith(".stats"):
         raise SufficeError(f"{path} holds statistics, and a chain is asked about sequences: give their rows")
     columns = columns_of(path)
-    rows = data_of(path, {n: v for n, v in chain.variables.items() if n in columns}, **read)
+    rows = data_of(path, {n: v for n, v in chain.variables.items() if n in columns}, **read.reading)
     return sequences_of(only_columns(rows, list(chain.variables), by, order), by, order, gaps)
 
 
@@ -384,9 +386,11 @@ def left_out(data: Any, words: Sequence[str]) -> Any:
     return data.select([name for name in data.columns if name not in gone])
 
 
-def write_model(model: Any, out: str, spent: str) -> None:
-    """Write a model, and say so."""
+def write_model(model: Any, out: str | None, spent: str) -> None:
+    """Write a model, if there is a place for it, and say so."""
     from suffice.formats import write
 
+    if out is None:
+        return
     write(model, out)
     say(f"{model._headline()}; {spent}; written to {out}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -17,6 +17,7 @@ from suffice.engines.gather import Gather, GatherPlan
 from suffice.engines.schema import Schema, Summarise
 from suffice.engines.steps.parallel import n_threads
 from suffice.engines.views.sample import Collision, Distinct, Sample, SampledRows, Stretches, most_of
+from suffice.engines.views.some_rows import TakeRows
 from suffice.engines.views.views import BootstrapRows, FoldRows, Size, Tally, Viewed
 from suffice.errors import DataError, listing, quantity, whole
 from suffice.errors.remedies import in_python
@@ -279,6 +280,18 @@ class Data:
         n = whole(folds, "the number of folds", 2)
         for outside, inside in FoldRows.pairs(self.sizes(), n, seed, weighted=self.weighted):
             yield Data(Viewed(self.engine, outside), self.columns), Data(Viewed(self.engine, inside), self.columns)
+
+    def cells(self, rows: Sequence[int]) -> dict[str, list[str | float | None]]:
+        """The cells of some rows, by their numbers from 0: states, numbers, and None where one is missing.
+
+        >>> from suffice import scan
+        >>> scan({"x": ["a", "b", None], "y": [1.5, 2.5, 3.5]}).cells([2, 0])
+        {'x': [None, 'a'], 'y': [3.5, 1.5]}
+        """
+        step = TakeRows.of(self.sizes(), rows)
+        blocks = {block.number: block for block in self.map(step)}
+        schema = self.known.variables
+        return {name: step.cells(name, schema[name], blocks) for name in self.columns}
 
     def sizes(self) -> dict[int, Size]:
         """How many rows each block has, by its number."""

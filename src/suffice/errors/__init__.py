@@ -12,7 +12,9 @@ import operator
 import sys
 import threading
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Literal
 
@@ -104,6 +106,10 @@ class ModelError(SufficeError):
     """A network that cannot be: wrong shapes, probabilities that do not sum to one, a question it cannot answer."""
 
 
+class ImpossibleEvidence(ModelError):
+    """Evidence that a network gives probability zero, so that nothing can be asked given it."""
+
+
 class FitError(SufficeError):
     """An estimate that does not exist: too few rows, collinear parents, a mode on the boundary."""
 
@@ -144,9 +150,32 @@ class SufficeNote(Sentence, UserWarning):
     """
 
 
+_kept: ContextVar[list[SufficeNote] | None] = ContextVar("kept notes", default=None)
+
+
+@contextmanager
+def notes_kept() -> Iterator[list[SufficeNote]]:
+    """What is noted meanwhile, in a list instead of as warnings; what other threads note is told as always.
+
+    >>> with notes_kept() as notes:
+    ...     note("all rows are alike")
+    >>> notes
+    [SufficeNote('all rows are alike')]
+    """
+    notes: list[SufficeNote] = []
+    token = _kept.set(notes)
+    try:
+        yield notes
+    finally:
+        _kept.reset(token)
+
+
 def note(message: str) -> None:
     """Tell the user something that is not an error, as from the user's own line, in one printable line."""
     told = SufficeNote(message)
+    if (kept := _kept.get()) is not None:
+        kept.append(told)
+        return
     ours = ("suffice", "contextlib", "functools", "numba", "concurrent", "threading", "multiprocessing", "importlib")
     # A thread of a pool was not started by the user's line, but the main thread waits there for its results.
     for frame in (sys._getframe(1), sys._current_frames().get(threading.main_thread().ident or 0)):

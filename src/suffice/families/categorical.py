@@ -137,11 +137,9 @@ class Table(Cpd):
         return TableNode()
 
     @property
-    def unsupported(self) -> npt.NDArray[np.bool_]:
-        """For each configuration of the parents: whether no row of the data had it. One axis per parent."""
-        if self.seen is None:
-            return np.zeros(sizes(self.parent_variables), dtype=bool)
-        return np.asarray(self.seen.dense().sum(axis=-1) <= 0, dtype=np.bool_)
+    def support(self) -> Array | None:
+        """For each configuration of the parents: how many rows had it, or their weight. One axis per parent."""
+        return None if self.seen is None else np.asarray(self.seen.dense().sum(axis=-1))
 
     def interval(self, level: float = 0.95) -> Interval:
         """The credible interval of each probability: quantiles of its Beta(α + N, Σ − α − N).

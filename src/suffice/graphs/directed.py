@@ -14,7 +14,7 @@ from math import comb
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from suffice.errors import GraphError, TooLarge, listing
-from suffice.graphs.paths import all_blocked, compelled_parents, extension, links, meek, reach, topological_order
+from suffice.graphs.paths import active_path, all_blocked, compelled_parents, extension, links, meek, reach, topological_order
 from suffice.graphs.text import Edge, all_nodes, check_edges, quote_name, read_directed, read_pairs, show, statements
 from suffice.graphs.undirected import Graph
 from suffice.graphs.value import GraphValue
@@ -163,6 +163,15 @@ class Dag(GraphValue):
         if common:
             raise GraphError(f"d-separation is between disjoint sets; {listing(sorted(common))} is in two of them")
         return all_blocked(self._parents, self._children, sources, targets, known)
+
+    def active_path(self, a: str, b: str, given: str | Iterable[str] = ()) -> tuple[str, ...]:
+        """The shortest path between two nodes that `given` does not block; empty if it blocks all, which `d_separated` says.
+
+        >>> dag = Dag("a -> c <- b; c -> d")
+        >>> dag.active_path("a", "b"), dag.active_path("a", "b", given="d")
+        ((), ('a', 'c', 'b'))
+        """
+        return () if self.d_separated(a, b, given) else tuple(active_path(self._parents, self._children, a, b, self._set(given)))
 
     def subgraph(self, nodes: Iterable[str]) -> Dag:
         """The graph on some of the nodes, with the edges among them.

@@ -127,6 +127,35 @@ def all_blocked(parents: Links[str], children: Links[str], sources: set[str], ta
     return True
 
 
+def active_path(parents: Links[str], children: Links[str], source: str, target: str, given: set[str]) -> list[str]:
+    """The shortest path between two nodes that nothing blocks, from one to the other; empty if all are blocked.
+
+    >>> parents = {"a": [], "b": [], "c": ["a", "b"], "d": ["c"]}
+    >>> children = {"a": ["c"], "b": ["c"], "c": ["d"], "d": []}
+    >>> active_path(parents, children, "a", "b", set()), active_path(parents, children, "a", "b", {"d"})
+    ([], ['a', 'c', 'b'])
+    """
+    active_colliders = reach(given, parents)
+    start = (source, True)
+    came: dict[tuple[str, bool], tuple[str, bool]] = {start: start}
+    queue = [start]
+    for step in queue:  # breadth first, by the rules of `blocked`
+        x, from_child = step
+        if x == target:
+            way = [step]
+            while came[way[-1]] != way[-1]:
+                way.append(came[way[-1]])
+            return [name for name, _ in reversed(way)]
+        onward = [(child, False) for child in children[x]] if x not in given else []
+        if x not in given if from_child else x in active_colliders:
+            onward += [(parent, True) for parent in parents[x]]
+        for following in onward:
+            if following not in came:
+                came[following] = step
+                queue.append(following)
+    return []
+
+
 def find_cycle(parents: Links[Node]) -> list[Node]:
     """A directed cycle, from its smallest name back to that name; empty when there is none.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from suffice.errors import GraphError, TooLarge, listing
 from suffice.graphs.chordal import MAX_CLIQUES, fill_in, is_perfect, perfect_order, sequence_of_cliques
-from suffice.graphs.paths import links, reach
+from suffice.graphs.paths import links, reach, shortest_path
 from suffice.graphs.text import Edge, all_nodes, check_edges, has_lines, quote_name, read_undirected, written_in_lines
 from suffice.graphs.value import GraphValue
 
@@ -163,6 +163,18 @@ class Graph(GraphValue):
             raise GraphError(f"separation is between disjoint sets; {listing(sorted(common))} is in two of them")
         around = {x: () if x in known else ys for x, ys in self._neighbours.items()}
         return not reach(sources, around) & targets
+
+    def active_path(self, a: str, b: str, given: str | Iterable[str] = ()) -> tuple[str, ...]:
+        """The shortest path between two nodes that does not go through `given`; empty if there is none.
+
+        >>> graph = Graph("a -- b -- c -- d -- a")
+        >>> graph.active_path("a", "c", given="b"), graph.active_path("a", "c", given=["b", "d"])
+        (('a', 'd', 'c'), ())
+        """
+        if self.separated(a, b, given):
+            return ()
+        known = self._set(given)
+        return tuple(shortest_path(a, b, {x: () if x in known else ys for x, ys in self._neighbours.items()}))
 
     def subgraph(self, nodes: Iterable[str]) -> Graph:
         """The graph on some of the nodes, with the edges among them.

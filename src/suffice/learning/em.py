@@ -224,6 +224,8 @@ def em(
 
 def _holding(problem: ParameterProblem, said: Any, start: BayesNet | Chain | None) -> ParameterProblem:
     """The problem in which the distributions of some nodes, or single entries of Gaussians, are those of the start."""
+    if not said:
+        return problem
     tied = {node for tie in problem.ties for node in tie.nodes}
     fixed, entries = read_fixed(said, problem.nodes, problem.nodes)
     for name in (*fixed, *entries):
@@ -335,7 +337,8 @@ def _info(problem: ParameterProblem, climb: Climb, optima: tuple[Optimum, ...]) 
     parts += [f"{share:.3g} of the cells missing"] if (share := problem.missing_share) else []
     parts += [f"{listing(problem.hidden)} hidden"] if problem.hidden else []
     how = f"by EM: {climb.in_words(len(optima))}{shared_in_words(problem.ties)}"
-    how += conventions_in_words(problem.conventions.by_convention, problem.conventions.rotations)
+    if problem.conventions.names:
+        how += conventions_in_words(problem.conventions.by_convention, problem.conventions.rotations)
     return f"fitted from {', '.join([*parts, by, how])}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from suffice.basis.blas import one_blas_thread
@@ -29,7 +29,7 @@ from suffice.limits import Limits, options_of
 from suffice.models.estimates.estimated import estimate_network, replace_cpds
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.networks import BayesNet
-from suffice.models.parts.sharing import Tie, agreeing, check_families, shared_in, shared_of
+from suffice.models.parts.sharing import Tie, agreeing, check_families, graph_and_ties
 from suffice.models.questions.regressions import families_of
 from suffice.models.undirected.features import is_undirected
 from suffice.objectives import Bayes, Likelihood, as_penalties
@@ -282,18 +282,20 @@ def fit_network(
     families: Mapping[str, Any] | None = None,
     shared: Any = None,
     missing_depends_on: Mapping[str, Iterable[str]] | None = None,
+    watch: Callable[[Any], object] | None = None,
     **climbing: Any,
 ) -> BayesNet:
     """The network of a graph: at once from complete rows or statistics; by `em`, with what else it takes, where cells are
-    missing, variables hidden, or distributions held as they are."""
+    missing, variables hidden, or distributions held as they are; then `watch` is called with the run."""
     how = checked_estimate(estimate)
     rows = data if isinstance(data, Statistics) else scan(data)
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
-    graph, ties, families = _what_to_fit(dag, families, shared)
+    graph, ties = graph_and_ties(dag, shared)
+    families = families_of(dag, families)
     asked: dict[str, Any] = {"prior": prior, "estimate": how, "shared": shared, **climbing}
     if hidden or missing_depends_on is not None or climbing.get("fixed"):
         asked |= {"hidden": hidden, "families": families, "missing_depends_on": missing_depends_on}
-        return _from_incomplete(dag, rows, **asked)
+        return _from_incomplete(dag, rows, watch, **asked)
     if isinstance(dag, Plate):
         dag.check_families(families)
     if families:
@@ -301,8 +303,8 @@ def fit_network(
     try:
         seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
     except MissingCells:
-        return _from_incomplete(dag, rows, **asked)
-    seen = agreeing(seen, getattr(dag, "alike", ()))
+        return _from_incomplete(dag, rows, watch, **asked)
+    seen = agreeing(seen, dag.alike) if isinstance(dag, Plate) else seen
     return estimate_network(BayesNet, graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
 
 
@@ -320,15 +322,6 @@ def _refuse_limits(given: Mapping[str, Any], what: str, known: Sequence[str]) ->
     for name in given:
         if name not in known:
             raise ArgumentError(f"the fit of {what} takes no {name}=: its limits are {listing(known, style='str')}")
-
-
-def _what_to_fit(
-    dag: Any, families: Mapping[str, Any] | None, shared: Any
-) -> tuple[Dag, tuple[Tie, ...], Mapping[str, Any] | None]:
-    """The graph, its tied nodes, and the families of its regressions."""
-    graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
-    families = families_of(dag, families)
-    return graph, ties, families
 
 
 def with_regressions(
@@ -384,7 +377,7 @@ def _tabled_regressions(
     dag: Any, seen: Statistics, prior: Any, how: Estimate, families: Mapping[str, Any], shared: Any
 ) -> BayesNet:
     """The same from statistics, which know all about regressions of finite variables on finite variables."""
-    graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
+    graph, ties = graph_and_ties(dag, shared)
     seen = agreed_statistics(dag, graph, seen.with_variables(variables_with_distributions(families).values()), ties)
     variables = seen.variables
     checked_families(families, graph, variables)
@@ -397,12 +390,14 @@ def _tabled_regressions(
     return estimate_network(BayesNet, graph, seen, prior, how, ready=ready, shared=[tie.nodes for tie in ties])
 
 
-def _from_incomplete(dag: Any, rows: Any, **options: Any) -> BayesNet:
+def _from_incomplete(dag: Any, rows: Any, watch: Callable[[Any], object] | None = None, **options: Any) -> BayesNet:
     """The network that EM finds; how far apart the optima of several starts are is noted."""
     from suffice.learning.em import em, spread
 
     run = em(dag, rows, **options)
     if len(run.optima) > 1:
         note(spread(run.optima))
+    if watch is not None:
+        watch(run)
     model: BayesNet = run.model
     return model

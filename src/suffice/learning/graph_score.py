@@ -25,7 +25,7 @@ from suffice.learning.incomplete.task import checked_families, numbers_of
 from suffice.learning.undirected.fit import refuse_directed, score_undirected
 from suffice.models.estimates.estimated import free_nodes
 from suffice.models.networks import BayesNet
-from suffice.models.parts.sharing import Tie, agreeing, alike, check_families, pool_statistics, shared_in, shared_of, tied_prior
+from suffice.models.parts.sharing import Tie, agreeing, alike, check_families, graph_and_ties, pool_statistics, tied_prior
 from suffice.models.questions.regressions import families_of
 from suffice.models.undirected.features import is_undirected
 from suffice.scores import BIC, Evidence, local_score
@@ -89,8 +89,7 @@ def score(
     if of_sequences(dag, data):
         refuse_shared(shared)
         return score_chain(dag, data, chosen, by_node=by_node)
-    asked: Any = dag  # what is left has to make a Dag, or is refused by it
-    graph, ties = shared_in(Dag(asked), shared_of(dag, shared))
+    graph, ties = graph_and_ties(dag, shared)  # what is left has to make a Dag, or is refused by it
     own: Mapping[str, Any] = families_of(dag, families) or {}
     if any(f.iterative for f in own.values()):
         parts = _beside_regressions(dag, graph, data, chosen, own, ties)
@@ -207,7 +206,7 @@ def by_evidence(
     1.394
     """
     choosing = _choosing(prior)
-    graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
+    graph, ties = graph_and_ties(dag, shared)
     families = families_of(dag, families)
     regressions = list(regressions_among(families or {}))
     graph = Dag({n: () if n in regressions else graph.parents(n) for n in graph.nodes}) if regressions else graph

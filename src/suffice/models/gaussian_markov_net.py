@@ -23,11 +23,12 @@ from suffice.inference.numbers.sparse_precision import SparsePrecision
 from suffice.models.networks import BayesNet
 from suffice.models.parts.provenance import Provenance
 from suffice.models.undirected.covariance_selection import selected_precision
-from suffice.models.undirected.covariances import Covariances, covariance_of, read_only, refuse_other_kinds
+from suffice.models.undirected.covariances import Covariances, covariance_of, refuse_other_kinds
 from suffice.models.undirected.twin import Undirected
 from suffice.output.display import Rows, Tabular, and_more
 from suffice.pictures import Picture
 from suffice.statistics import Moments, Request, Statistics
+from suffice.statistics.configurations import freeze
 from suffice.variables import Real
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
         **provenance: Any,
     ) -> None:
         self._graph = graph
-        self._precision, self._covariance, self._mean = (read_only(np.array(x)) for x in (precision, covariance, mean))
+        self._precision, self._covariance, self._mean = (freeze(np.array(x)) for x in (precision, covariance, mean))
         self._penalty = penalty
         self._remember(**provenance)
 

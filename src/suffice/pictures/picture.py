@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,19 @@ class Picture(Scene):
     2
     """
 
-    def svg(self) -> str:
-        """The picture as SVG text: the same for the same picture, whatever order its nodes and edges came in."""
+    def svg(self, links: Mapping[str | tuple[str, str], str] | None = None) -> str:
+        """The picture as SVG text: the same for the same picture, whatever order its nodes and edges came in.
+
+        `links` are where nodes and edges, by their names, lead to on the page that has the picture: {"a": "#a"}.
+
+        >>> Picture.of({"b": ["a"]}, ["a", "b"]).svg({("a", "b"): "#ab"}).count('<a href="#ab">')
+        1
+        """
         from suffice.pictures.shapes import shapes_of
         from suffice.pictures.svg import svg_of
 
-        return svg_of(shapes_of(self))
+        keys: list[str | tuple[str, str]] = [*sorted((e.tail, e.head) for e in self.edges), *self.order]
+        return svg_of(shapes_of(self), [(links or {}).get(key, "") for key in keys])
 
     def save(self, path: str | Path) -> None:
         """Write the picture to a file: .svg, .png or .pdf."""

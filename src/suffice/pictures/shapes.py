@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Literal
 
 from suffice.pictures.arrangement import lay_out
-from suffice.pictures.layout import Box, Layout, Point
+from suffice.pictures.layout import Box, Layout, Point, Size
 from suffice.pictures.scene import Bar, Curve, PictureEdge, PictureNode, Scene, Style
 
 MARGIN = 12.0
@@ -112,8 +112,13 @@ def size_of(node: PictureNode) -> tuple[float, float]:
     return max(widths), HEIGHT + (ROW * below + 5.0 if below else 0.0) + drawn
 
 
-def shapes_of(picture: Scene) -> Shapes:
-    """The shapes of a picture."""
+def outline(picture: Scene) -> tuple[dict[str, Size], dict[str, list[str]]]:
+    """What `lay_out` takes: the nodes with their sizes in the order in which arrows lead on, and which of them each is joined to
+    before it.
+
+    >>> outline(Scene.of({"b": ["a"]}, "ba"))
+    ({'a': (40.0, 26.0), 'b': (40.0, 26.0)}, {'a': [], 'b': ['a']})
+    """
     by_name = {node.name: node for node in picture.nodes}
     sizes = {name: size_of(by_name[name]) for name in picture.order}
     place = {name: i for i, name in enumerate(sizes)}
@@ -122,8 +127,21 @@ def shapes_of(picture: Scene) -> Shapes:
         first, last = sorted((edge.tail, edge.head), key=place.__getitem__)
         if first not in above[last]:
             above[last].append(first)
-    at = lay_out(sizes, {name: sorted(parents) for name, parents in above.items()})
-    groups = [_edge(edge, at, place) for edge in sorted(picture.edges, key=lambda e: (e.tail, e.head))]
+    return sizes, {name: sorted(parents) for name, parents in above.items()}
+
+
+def path_of(edge: PictureEdge, at: Layout) -> tuple[Point, ...]:
+    """The corners of an edge, from its tail to its head, whichever way it was laid out."""
+    path = at.paths.get((edge.tail, edge.head))
+    return tuple(reversed(at.paths[edge.head, edge.tail])) if path is None else tuple(path)
+
+
+def shapes_of(picture: Scene) -> Shapes:
+    """The shapes of a picture."""
+    by_name = {node.name: node for node in picture.nodes}
+    sizes, above = outline(picture)
+    at = lay_out(sizes, above)
+    groups = [_edge(edge, at) for edge in sorted(picture.edges, key=lambda e: (e.tail, e.head))]
     groups += [(node_title(by_name[name]), tuple(_node(by_name[name], at.box(name)))) for name in sizes]
     return _with_legend(picture, groups, at.bounds)
 
@@ -137,11 +155,9 @@ def node_title(node: PictureNode) -> str:
     return "\n".join([node.heading or node.name, *node.lines, *bars])
 
 
-def _edge(edge: PictureEdge, at: Layout, place: dict[str, int]) -> tuple[str, tuple[Piece, ...]]:
-    onward = place[edge.tail] < place[edge.head]
-    path = at.paths[(edge.tail, edge.head) if onward else (edge.head, edge.tail)]
-    points = tuple(path if onward else reversed(path))
-    width = _width(edge.strength)
+def _edge(edge: PictureEdge, at: Layout) -> tuple[str, tuple[Piece, ...]]:
+    points = path_of(edge, at)
+    width = width_of(edge.strength)
     title = edge.title or f"{edge.tail} {'->' if edge.arrow else '--'} {edge.head}"
     if edge.style == "double":
         inner = Route(_before(points, 9.0 + width) if edge.arrow else points, "second", width)
@@ -149,7 +165,8 @@ def _edge(edge: PictureEdge, at: Layout, place: dict[str, int]) -> tuple[str, tu
     return title, (Route(points, "edge", width, edge.style, edge.arrow),)
 
 
-def _width(strength: float | None) -> float:
+def width_of(strength: float | None) -> float:
+    """How wide an edge is, by its strength from 0 to 1."""
     return THIN + (WIDE - THIN) * min(max(strength or 0.0, 0.0), 1.0)
 
 
@@ -239,7 +256,7 @@ def _with_legend(picture: Scene, groups: Sequence[tuple[str, tuple[Piece, ...]]]
     pieces: list[Piece] = []
     y = bottom + 2 * MARGIN
     samples = [(style, THIN, words) for style, words in picture.legend]
-    for style, width, words in (*samples, *(("solid", _width(share), words) for share, words in picture.widths)):
+    for style, width, words in (*samples, *(("solid", width_of(share), words) for share, words in picture.widths)):
         points = ((left, y - 4.0), (left + 30.0, y - 4.0))
         pieces += _edge_sample(points, style, width)
         pieces.append(Words((left + 38.0, y), words, "start", 10.0))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
+from itertools import chain, repeat
 
 from suffice.pictures.shapes import Kind, Piece, Rectangle, Route, Shapes, Words
 
@@ -30,8 +32,8 @@ BORDERS = {"observed": ' stroke-width="2.5"', "focus": ' stroke-width="2.5"', "p
 """What tells some boxes from others beside their colours."""
 
 
-def svg_of(shapes: Shapes) -> str:
-    """The SVG of shapes.
+def svg_of(shapes: Shapes, links: Sequence[str] = ()) -> str:
+    """The SVG of shapes; the first groups lead to `links`, where these are not empty.
 
     >>> from suffice.pictures import Picture
     >>> Picture.of({}, ["<a>"]).svg().count("&lt;a&gt;")
@@ -40,13 +42,15 @@ def svg_of(shapes: Shapes) -> str:
     left, top, right, bottom = shapes.bounds
     width, height = right - left, bottom - top
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="suffice-picture" width="{width:g}" height="{height:g}" role="img"'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="suffice-picture" width="{width:g}" height="{height:g}"'
+        f' role="{"group" if any(links) else "img"}"'
         f' viewBox="{left:g} {top:g} {width:g} {height:g}" font-family="sans-serif" font-size="12">',
         f"<title>{escape_text(shapes.title)}</title>",
     ]
-    for title, pieces in shapes.groups:
+    for (title, pieces), link in zip(shapes.groups, chain(links, repeat("")), strict=False):
         inside = "".join(_piece(piece) for piece in pieces)
-        parts.append(f"<g><title>{escape_text(title)}</title>{inside}</g>" if title else f"<g>{inside}</g>")
+        group = f"<g><title>{escape_text(title)}</title>{inside}</g>" if title else f"<g>{inside}</g>"
+        parts.append(f'<a href="{escape_text(link)}">{group}</a>' if link else group)
     return "".join(parts) + "</svg>"
 
 

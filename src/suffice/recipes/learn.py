@@ -164,6 +164,12 @@ def learn(
         asked |= {"starts": own["starts"], "families": families}
         return _from_incomplete(rows, hidden, score, method, prior, estimate=estimate, **asked)
     found = search(rows, score, method, families=families, **asked)
+    learned: BayesNet | MarkovNet | GaussianMarkovNet = network_of(found, rows, prior, estimate)
+    return learned
+
+
+def network_of(found: Any, rows: Any, prior: Any = PRIOR, estimate: Estimate | None = None) -> Any:
+    """The network of a graph that was found in these rows: what `learn` makes of what `search` gives."""
     if not found.finished:
         note("the search was stopped before its end; the network has the best graph so far")
     if isinstance(found, FoundGraph):

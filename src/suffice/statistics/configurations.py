@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,13 @@ Keys = npt.NDArray[np.int64]
 GONE = 1e-10
 """What is left of a weight after subtraction is rounding if it is a smaller share of it than this."""
 
+Frozen = TypeVar("Frozen", bound="npt.NDArray[Any]")
+
 MAX_CELLS = 2**28
 """No dense table has more cells than this: 2 GiB of numbers."""
 
 
-def freeze(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+def freeze(array: Frozen) -> Frozen:
     """The array, read-only from now on."""
     array.setflags(write=False)
     return array

@@ -12,6 +12,7 @@ import typer
 from suffice.cli import arguments
 from suffice.cli.arguments import Options, refuse
 from suffice.cli.kinds.chains import ROWS_ONLY, CheckpointDirs, found_in_words, learn_template
+from suffice.cli.kinds.reports import check_report, write_report
 from suffice.cli.kinds.undirected import (
     DIRECTED_ONLY,
     check_graph_method,
@@ -93,19 +94,10 @@ def learn(
     seed: Annotated[int, typer.Option(help="the same seed gives the same graph", min=0)] = 0,
     threads: Annotated[int | None, typer.Option(help="how many threads; all that there are if not given", min=1)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what search or --bootstrap would cost")] = False,
-    engine: arguments.EngineWord = None,
-    weights: arguments.Weights = None,
-    missing: arguments.Missing = None,
-    separator: arguments.Separator = None,
-    decimal: arguments.Decimal = ".",
-    encoding: arguments.Encoding = "utf-8",
-    integers: arguments.Integers = "auto",
-    finite: arguments.FiniteWords = None,
-    real: arguments.RealWords = None,
-    bins: arguments.BinWords = None,
-    count: arguments.CountWords = None,
-    without: arguments.Without = None,
+    report: arguments.ReportFile = None,
     as_json: arguments.AsJson = False,
+    *,
+    read: arguments.ColumnOptions,
 ) -> None:
     """Learn a network's graph, and then its parameters, from data: where cells are missing, or variables hidden, by structural
     EM. Ctrl-C takes the best graph so far.
@@ -118,6 +110,7 @@ def learn(
 
     if out is not None:
         writable(out)
+    check_report(given)
     given.in_sequences = by is not None or order is not None or lags is not None
     if given.in_sequences:
         holds_chains(out or "chain.json")
@@ -158,10 +151,8 @@ def _read(given: Options) -> None:
 
     given.families = words.families_of(given.family or [])
     given.unseen = inputs.hidden_of(given.hidden or [])
-    declared = inputs.declarations(given.finite, given.real, given.bins, given.count)
-    read = {name: getattr(given, name) for name in ("weights", "missing", "integers", "engine", "without")}
-    path = inputs.text_path(given.data, given.separator, given.decimal, given.encoding)
-    rows: Any = inputs.data_of(path, declared, **read)
+    declared = inputs.declarations(given.read)
+    rows: Any = inputs.data_of(inputs.text_path(given.data, given.read), declared, **given.read.reading)
     if given.families and hasattr(rows, "with_variables"):
         rows = rows.with_variables(words.declared_by(given.families, [n for n in rows.columns if n not in declared]))
     given.rows = inputs.sequences_of(rows, given.by, given.order, given.gaps) if given.in_sequences else rows
@@ -190,7 +181,7 @@ def _choose_method(given: Options) -> None:
 
 def _learn_template(given: Options) -> None:
     """A template, and the chain of it."""
-    wished = {name: getattr(given, name) for name in ("as_json", "explain", "bootstrap", "dry_run", "limits", "places")}
+    wished = {name: getattr(given, name) for name in ("as_json", "explain", "bootstrap", "dry_run", "limits", "places", "report")}
     lags = 1 if given.lags is None else given.lags
     learn_template(given.rows, lags, given.how, given.asked, given.fitting, given.out, **wished)
 
@@ -231,10 +222,11 @@ def _learn_graph(given: Options) -> None:
     found, strengths = _search(given)
     found = found if hasattr(found, "strengths") else without_arrows(found)
     with then_printed(graph_in_words(found, explain=given.explain, strengths=strengths, as_json=given.as_json)):
-        if given.out is not None:
+        if given.out is not None or given.report is not None:
             ready = found.has_model and given.prior is None
             net = found.model if ready else fit(found.graph, given.rows, prior=given.chosen_prior)
             inputs.write_model(net, given.out, f"searched for {found.seconds:.2f} s")
+            write_report(given.report, net, found=found)
 
 
 def _learn_network(given: Options) -> None:
@@ -247,10 +239,11 @@ def _learn_network(given: Options) -> None:
     found, strengths = _search(given)
     told = [found.explain(e) for e in sorted({*found.cpdag.directed, *found.cpdag.undirected})] if given.explain else None
     with then_printed(found_in_words(found, given.asked["score"], told, strengths, as_json=given.as_json)):
-        if given.out is not None:
+        if given.out is not None or given.report is not None:
             own = suitable(PRIOR, found.problem.variables, PRIOR) if given.prior is None else given.chosen_prior
             model = fit(found.dag, found.problem.data, prior=own, families=found.problem.families)
             inputs.write_model(model, given.out, f"searched for {found.seconds:.2f} s")
+            write_report(given.report, model, found=found)
 
 
 def _learn_from_incomplete(given: Options) -> None:
@@ -283,3 +276,4 @@ def _learn_from_incomplete(given: Options) -> None:
         if given.out is not None:
             model = with_information(run.model, given.out)
             inputs.write_model(model, given.out, f"searched for {time.perf_counter() - start:.2f} s")
+        write_report(given.report, run)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.basis.libraries import pa
-from suffice.cli.arguments import By, Decimal, Encoding, Keep, Missing, Model, Order, RowsOut, Separator, Unknown
+from suffice.cli.arguments import By, Keep, Model, Order, RowsOut, TextOptions, Unknown
 from suffice.errors import SufficeError, quantity
 from suffice.output.terminal import say, working
 from suffice.registry import command
@@ -44,11 +44,9 @@ def predict_command(
     ] = None,
     draws: Annotated[int, typer.Option(help="draws of the parameters for --interval, at least 1000", min=1000)] = 1000,
     seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
-    missing: Missing = None,
     unknown: Unknown = "refuse",
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
+    *,
+    read: TextOptions,
 ) -> None:
     """Predict a variable in every row of a file, with its probabilities, in the order of the rows.
 
@@ -64,7 +62,7 @@ def predict_command(
     from suffice.models.rows.predict import predictions
     from suffice.models.rows.prediction import measures
 
-    data = inputs.text_path(data, separator, decimal, encoding)
+    data = inputs.text_path(data, read)
     inputs.checked_out(out, data)
     opened = inputs.model_of(model)
     strange = words.choice(words.GAPS, unknown, "--unknown")
@@ -73,17 +71,17 @@ def predict_command(
     if interval is not None and inputs.kind_of(opened) in inputs.NO_ANSWERS:
         raise SufficeError("--interval is for networks: leave it out")
     if inputs.kind_of(opened) == "crf":
-        return _label_sequences(opened, data, target, out, by=by, order=order, keep=keep, missing=missing)
+        return _label_sequences(opened, data, target, out, by=by, order=order, keep=keep, missing=read.missing)
     if by is not None or order is not None:
         raise SufficeError(f"{model} holds no model of sequences: leave --by and --order out")
     if inputs.kind_of(opened) == "rbm":
-        return _hidden_units(opened, data, target, out, keep, missing)
+        return _hidden_units(opened, data, target, out, keep, read.missing)
     if target is None:
         raise typer.BadParameter("a network needs the variable to predict", param_hint="--target")
     how = words.sampler_of(method)
     bn = inputs.network_of(model, "suffice decode, smooth or filter infer what it hides, suffice forecast what comes next")
     measures(bn, target)
-    rows = rows_of(data, missing=inputs.missing_words(missing))
+    rows = rows_of(data, missing=inputs.missing_words(read.missing))
     kept = inputs.kept_columns(keep, rows.columns, _names(bn, target, interval), "the prediction")
     asked = predictions(bn, rows, target, kept, how, seed, strange, interval, draws)
     tables = (_table(bn, target, found) for found in asked)
@@ -112,11 +110,9 @@ def impute_command(
         typer.Option(help="of --draws: the parameters are drawn anew for each table, or held; where they can be if not given"),
     ] = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
-    missing: Missing = None,
     unknown: Unknown = "refuse",
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
+    *,
+    read: TextOptions,
 ) -> None:
     """Fill the missing cells of rows: each by its most probable state, or its mean, given the other cells of its row.
 
@@ -127,11 +123,11 @@ def impute_command(
     from suffice.engines.scan import rows_of
     from suffice.formats.rows import write_stream
 
-    data = inputs.text_path(data, separator, decimal, encoding)
+    data = inputs.text_path(data, read)
     inputs.checked_out(out, data)
     bn = inputs.network_of(model, "suffice decode, smooth or filter infer its missing cells")
     strange = words.choice(words.GAPS, unknown, "--unknown")
-    rows = rows_of(data, missing=tuple(missing or ()))
+    rows = rows_of(data, missing=inputs.missing_words(read.missing))
     if draws is not None and DRAW in rows.columns:
         raise SufficeError(f"the rows have a column {DRAW!r}, and so the draws cannot be numbered in one: leave --draws out")
     with working("filling rows"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from suffice.cli.arguments import Options, note_unheard, refuse
 from suffice.cli.kinds.networks import OF_GAPS
+from suffice.cli.kinds.reports import write_report
 from suffice.cli.words.objectives import check_template, objective_of, penalty_of, prior_words
 from suffice.errors import SufficeError
 from suffice.output.terminal import say, then_printed
@@ -68,7 +69,7 @@ def fit_template(given: Options) -> Chain:
     if given.data.lower().endswith(".stats"):
         if "fixed" in climbing:
             raise SufficeError(f"--fixed is of EM, which needs the rows: {given.data} has statistics")
-        return fit_chain(template, inputs.data_of(given.data, given.declared, **given.read), **asked)
+        return fit_chain(template, inputs.data_of(given.data, given.declared, **given.read.reading), **asked)
     unseen = inputs.hidden_in_steps(given.hidden or [])
     steps = _steps(given, template, unseen)
     if known is not None:
@@ -93,7 +94,7 @@ def _steps(given: Options, template: Template, hidden: list[Any]) -> Sequences:
     ours = {} if model is None else {n: v for n, v in model.variables.items() if n in columns}
     by_family = words.declared_by(given.families, [n for n in template.nodes if n not in ours])
     labels = {v.name: v for v in hidden if v.name in columns}
-    rows = inputs.data_of(given.data, by_family | ours | given.declared | labels, **given.read)
+    rows = inputs.data_of(given.data, by_family | ours | given.declared | labels, **given.read.reading)
     rows = inputs.only_columns(rows, template.nodes, given.by, given.order)
     return inputs.sequences_of(rows, given.by, given.order, given.gaps)
 
@@ -142,6 +143,7 @@ def learn_template(
     dry_run: bool,
     limits: dict[str, Any],
     places: CheckpointDirs,
+    report: str | None,
 ) -> None:
     """Search for a template, write the chain of it if there is a place for it, and then print what was found."""
     from suffice.cli.inputs import write_model
@@ -161,10 +163,11 @@ def learn_template(
     strengths = None if bootstrap is None else _strengths(steps, lags, how, bootstrap, asked | limits, places.bootstrap)
     places.tidy()
     with then_printed(found_in_words(found, asked["score"], told, strengths, as_json=as_json)):
-        if out is not None:
+        if out is not None or report is not None:
             variables = [v for n, v in steps.schema.items() if n in found.template]
             chain = fit(found.template, steps, prior=suitable(prior, variables, PRIOR))
             write_model(chain, out, f"searched for {time.perf_counter() - begun:.2f} s")
+            write_report(report, chain)
     return None
 
 

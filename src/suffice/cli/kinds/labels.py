@@ -149,7 +149,7 @@ def fit_labels(given: Options) -> Any:
     chain = LinearChain(given.chain, windows_of(given.features), min_count=given.min_count, **more)
     objective = _objective(given)
     table, by = with_sentences(given.data, given.by, (chain.label, *chain.columns))
-    steps = inputs.sequences_of(inputs.data_of(table, **given.read), by, given.order)
+    steps = inputs.sequences_of(inputs.data_of(table, **given.read.reading), by, given.order)
     limits: dict[str, Any] = {"max_iter": given.max_iter, "time_limit": given.time_limit}
     return fit(chain, steps, objective=objective, penalty=penalty_of(given.penalty), **limits)
 

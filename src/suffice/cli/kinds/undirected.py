@@ -86,10 +86,11 @@ def fit_undirected(given: Options) -> Any:
     more: dict[str, Any] = {"prior": words.prior_of(prior), "time_limit": given.time_limit}
     if given.epochs is not None:
         raise SufficeError("--epochs is for --rbm: leave it out")
-    rows = inputs.data_of(given.data, given.declared, **given.read)
+    rows = inputs.data_of(given.data, given.declared, **given.read.reading)
     model, known = _model(given.graph, given.interactions, rows)
     if known is not None:
         rows = inputs.as_known(rows, known, given.declared)
+    given.rows = rows
     objective = objective_of(told)
     if isinstance(objective, ContrastiveDivergence):
         more["method"] = RobbinsMonro(seed=given.seed or 0)
@@ -149,7 +150,7 @@ def fit_machine(given: Options) -> Any:
         raise SufficeError("--interactions is for Markov networks, not for --rbm: leave it out")
     more: dict[str, Any] = {"objective": objective_of(given.objective), "penalty": penalty_of(given.penalty)}
     more |= {} if given.epochs is None else {"epochs": given.epochs}
-    rows = inputs.data_of(given.data, given.declared, **given.read)
+    rows = inputs.data_of(given.data, given.declared, **given.read.reading)
     run = rbm(rows, given.rbm, seed=given.seed or 0, time_limit=given.time_limit, **more)
     if not run.converged:
         say("note: learning was stopped before its end; this is the machine so far")

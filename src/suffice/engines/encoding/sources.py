@@ -1,5 +1,5 @@
 """Sources: where rows come from, as batches of Arrow columns, before anything is known about what they mean; what was
-said of them (`Options`); and one pass over them, through encoders (`encode_chunks`), in blocks (`cut`).
+said of them (`Options`); and one pass over them, through encoders (`encode`), in blocks (`cut`).
 
 A source knows its columns and what each is made of, can be read more than once, and can say where a row stands, so that an
 error can name the file and the line.
@@ -246,7 +246,7 @@ def _by_name(variables: Iterable[Any]) -> dict[str, Any]:
     return result
 
 
-def encode_chunks(
+def encode(
     source: Source, encoders: Mapping[str, Encoder], keep: Sequence[str] = (), what: str = "reading rows"
 ) -> Generator[tuple[dict[str, Array], Mapping[str, Any], int]]:
     """The chunks of the columns, encoded; the batches they came from, in which `keep` are columns, too; and their lengths."""
@@ -260,7 +260,7 @@ def encode_chunks(
             try:
                 chunk = encoders[name].encode(source.prepared(batch[name], encoders[name]))
             except Wrong as wrong:
-                raise misplaced_cell(source, name, row, wrong) from None
+                raise wrong_cell(source, name, row, wrong) from None
             except (UnicodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 where = f"{source.paths[0]}: " if len(source.paths) == 1 else ""
                 raise DataError(f"{where}the column {name!r} cannot be read ({_in_a_line(error)})") from None
@@ -290,7 +290,7 @@ def _in_a_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-def misplaced_cell(source: Source, name: str, row: int, wrong: Wrong) -> DataError:
+def wrong_cell(source: Source, name: str, row: int, wrong: Wrong) -> DataError:
     """The error about a wrong cell, with its place."""
     return DataError(f"{source.place(row + wrong.row)}, column {name!r}: {wrong.message}")
 

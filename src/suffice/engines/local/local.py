@@ -19,16 +19,7 @@ import numpy as np
 from suffice.engines.encoding.doubts import Notes, doubts_about
 from suffice.engines.encoding.encode import Encoder, StateEncoder, Wrong, bin_codes, code_type, state_codes
 from suffice.engines.encoding.infer import CellsFound, Guess, Weights, encoder_for, foreseen, found_by
-from suffice.engines.encoding.sources import (
-    Kind,
-    Options,
-    Source,
-    checked_variables,
-    cut,
-    encode_chunks,
-    misplaced_cell,
-    readable,
-)
+from suffice.engines.encoding.sources import Kind, Options, Source, checked_variables, cut, encode, readable, wrong_cell
 from suffice.engines.engine import (
     ROWS,
     Bits,
@@ -193,7 +184,7 @@ class Local(Engine):
         """Columns, encoded in one pass over the rows."""
         sink = self._sink(list(encoders))
         n_rows = 0
-        for chunks, _, n in encode_chunks(self.source, encoders):
+        for chunks, _, n in encode(self.source, encoders):
             sink.add(chunks)
             n_rows += n
         self.set_rows(n_rows)
@@ -244,7 +235,7 @@ class Local(Engine):
         try:
             return found.reread(self.options)
         except Wrong as wrong:
-            raise misplaced_cell(self.source, name, 0, wrong) from None
+            raise wrong_cell(self.source, name, 0, wrong) from None
 
     def _finished(self, name: str, encoder: Encoder, found: CellsFound, sink: Sink) -> Read:
         """The column that an encoder made, with what it turned out to be."""
@@ -339,7 +330,7 @@ class Local(Engine):
         """The rows straight from their source, with columns to keep as they are; there may be none."""
         weights, start = self.weights, 0
         every = encoders if weights is None else {**encoders, weights: Weights()}
-        with closing(encode_chunks(self.source, every, keep, what)) as parts:
+        with closing(encode(self.source, every, keep, what)) as parts:
             whole = (({**chunks, **{(n,): batch[n] for n in keep}}, n_rows) for chunks, batch, n_rows in parts)
             for number, cells in enumerate(cut(whole)):
                 n_rows = len(next(iter(cells.values())))

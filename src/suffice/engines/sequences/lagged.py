@@ -14,7 +14,7 @@ from suffice.engines.engine import Array, Bits, Block, Engine, S, Seen, Step, T,
 from suffice.engines.local.local import hold_in_memory
 from suffice.engines.sequences.arranged import Arranged
 from suffice.engines.steps.bits import BitLayout
-from suffice.engines.views.views import Ints, Tally, Then, Through, Viewed, whole_weights
+from suffice.engines.views.views import Ints, Tally, Then, Through, Viewed, tell_sizes
 from suffice.errors import DataError
 from suffice.variables import Finite, Variable
 
@@ -71,10 +71,10 @@ def lag_cells(cells: Array, places: Ints, lag: int) -> Array:
     return result
 
 
-def rename_variable(variable: Variable, name: str) -> Variable:
+def rename(variable: Variable, name: str) -> Variable:
     """The same variable under another name.
 
-    >>> rename_variable(Finite("x", ["a", "b"]), "x[-1]")
+    >>> rename(Finite("x", ["a", "b"]), "x[-1]")
     Finite('x[-1]', ['a', 'b'])
     """
     if isinstance(variable, Finite):
@@ -96,7 +96,7 @@ class Lagged(Engine):
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         self.check(names)
         own = self.engine.variables(self._own(names))
-        return {n: rename_variable(own[self.columns[n][0]], n) for n in names}
+        return {n: rename(own[self.columns[n][0]], n) for n in names}
 
     def untyped(self, names: Sequence[str]) -> frozenset[str]:
         own = self.engine.untyped(self._own(names))
@@ -106,11 +106,7 @@ class Lagged(Engine):
         new = [n for n in names if n not in self.seen]
         if not new and self.n_rows is not None:
             return
-        sizes = list((self.total(Tally(), new, None, None) or {}).values())
-        self.n_rows, self.weight = sum(s.rows for s in sizes), float(sum(s.weight for s in sizes))
-        self.whole_weights = self.weighted and whole_weights(sizes)
-        variables = self.variables(new)
-        self.seen |= {n: Seen(variables[n], sum(s.missing[n] for s in sizes)) for n in new}
+        tell_sizes(self, new, list((self.total(Tally(), new, None, None) or {}).values()))
 
     def declared(self, variables: Any) -> Engine:
         """A lagged column is what the column is that it comes from, so that this one is declared."""
@@ -118,7 +114,7 @@ class Lagged(Engine):
         for name, what in (variables if isinstance(variables, Mapping) else {v.name: v for v in variables}).items():
             self.check([name])
             column = self.columns[name][0]
-            said = rename_variable(what, column) if isinstance(what, Variable) else what
+            said = rename(what, column) if isinstance(what, Variable) else what
             if own.setdefault(column, said) != said:
                 raise DataError(f"{name!r} and other columns of {column!r} are declared differently; they are one variable")
         return Lagged(self.engine.declared(own), self.columns, self.first, self.last)

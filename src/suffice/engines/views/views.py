@@ -129,6 +129,14 @@ def reweight(block: Block, weight: Floats) -> Block:
     return replace(block, weight=weight).take(np.flatnonzero(weight))
 
 
+def tell_sizes(engine: Any, names: Sequence[str], sizes: Sequence[Size]) -> None:
+    """Let an engine know how many rows its blocks have, what they weigh, and what of some columns is missing in them."""
+    engine.n_rows, engine.weight = sum(s.rows for s in sizes), float(sum(s.weight for s in sizes))
+    engine.whole_weights = engine.weighted and whole_weights(sizes)
+    variables = engine.variables(names)
+    engine.seen |= {n: Seen(variables[n], sum(s.missing[n] for s in sizes)) for n in names}
+
+
 def whole_weights(sizes: Iterable[Size]) -> bool:
     """Whether weights are numbers of equal rows."""
     each = list(sizes)
@@ -201,11 +209,7 @@ class Viewed(Engine):
         new = [n for n in names if n not in self.seen]
         if not new and self.n_rows is not None:
             return
-        sizes = list(self.fold(Tally(), new).values())
-        self.n_rows, self.weight = sum(s.rows for s in sizes), float(sum(s.weight for s in sizes))
-        self.whole_weights = self.weighted and whole_weights(sizes)
-        variables = self.variables(new)
-        self.seen |= {n: Seen(variables[n], sum(s.missing[n] for s in sizes)) for n in new}
+        tell_sizes(self, new, list(self.fold(Tally(), new).values()))
 
     def declared(self, variables: Any) -> Engine:
         return Viewed(self.engine.declared(variables), self.view)

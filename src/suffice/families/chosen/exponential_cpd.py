@@ -88,7 +88,24 @@ class MemberCpd(Cpd):
 
     def log_prob(self, columns: Columns) -> Array:
         x = np.asarray(columns[self.child.name], dtype=np.float64)
-        return np.asarray(self._at_rows(flat_index(columns, self.parent_variables, len(x))).log_prob(x), dtype=np.float64)
+        rows = flat_index(columns, self.parent_variables, len(x))
+        values = self._few_values(x)
+        if values is None:
+            return np.asarray(self._at_rows(rows).log_prob(x), dtype=np.float64)
+        width = int(values.max()) + 1
+        pairs = rows * width + values
+        counts = np.bincount(pairs)
+        logs, known = np.empty(len(counts)), np.flatnonzero(counts)
+        logs[known] = self._at_rows(known // width).log_prob((known % width).astype(np.float64))
+        return np.asarray(logs[pairs])
+
+    def _few_values(self, x: Array) -> Ints | None:
+        """Whole numbers, if they are so small and so many that each is looked up sooner than computed."""
+        most = len(x) / (4.0 * self.parameters.size)
+        if not self.family.kind.whole or not len(x) or not 0.0 <= float(x.min()) <= float(x.max()) < most:
+            return None
+        values = x.astype(np.int64)
+        return values if np.array_equal(values, x) else None
 
     def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
         """Numbers for n rows whose parents are in `columns`."""

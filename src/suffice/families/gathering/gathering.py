@@ -9,7 +9,7 @@ import numpy as np
 
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
-from suffice.engines.sequences.lagged import rename_variable
+from suffice.engines.sequences.lagged import rename
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, MissingCells, nearest
 from suffice.errors.remedies import SEQUENCES, Remedy, argument, hidden_with_states
@@ -194,7 +194,7 @@ def gather_steps(sequences: Sequences, template: Any, without: Container[str] = 
         nodes = {graph.parameter_name(n, t): (n, graph.parents_at(n, t)) for n in graph.nodes}
         places = {p: variable_and_lag(p) for _, parents in nodes.values() for p in parents}
         places |= {key: (name, 0) for key, (name, _) in nodes.items()}
-        variables = {n: rename_variable(schema[base], n) for n, (base, _) in places.items()}
+        variables = {n: rename(schema[base], n) for n, (base, _) in places.items()}
         wanted = [
             family_of(variables[key], own := [variables[p] for p in parents]).needs(variables[key], own)
             for key, (_, parents) in nodes.items()

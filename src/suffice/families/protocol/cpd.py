@@ -98,12 +98,19 @@ class Cpd(Named, Tabular):
         return request
 
     @property
+    def support(self) -> Array | None:
+        """For each configuration of the finite parents: how many rows had it, or their weight; None where that was not kept. One
+        axis per parent."""
+        if self.seen is None:
+            return None
+        shape = sizes(self.finite_parents)
+        return np.asarray(self.seen.at(np.arange(math.prod(shape))).count.reshape(shape))
+
+    @property
     def unsupported(self) -> npt.NDArray[np.bool_]:
         """For each configuration of the finite parents: whether no row of the data had it. One axis per parent."""
-        shape = sizes(self.finite_parents)
-        if self.seen is None:
-            return np.zeros(shape, dtype=bool)
-        return np.asarray(self.seen.at(np.arange(math.prod(shape))).count.reshape(shape) <= 0)
+        rows = self.support
+        return np.zeros(sizes(self.finite_parents), dtype=bool) if rows is None else np.asarray(rows <= 0)
 
     @property
     def undefined(self) -> npt.NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from suffice.engines.sequences.lagged import rename_variable
+from suffice.engines.sequences.lagged import rename
 from suffice.errors import FormatError
 from suffice.families.protocol.family import Cpd
 from suffice.formats.json.model import ESTIMATES, prior_from_dict, prior_to_dict
@@ -76,7 +76,7 @@ def _chain(d: dict[str, Any]) -> Chain:
         raise FormatError(f"the first slices are {', '.join(FIRST)}, not {d['first']!r}")
     kind = FIRST[d["first"]]
     wanted = parameter_names(template, Free() if kind is Given else kind(), d["cpds"])
-    known = _aliases(template, variables) | {n: rename_variable(variables[base], n) for n, (base, _) in wanted.items()}
+    known = _aliases(template, variables) | {n: rename(variables[base], n) for n, (base, _) in wanted.items()}
     prior = None if d["prior"] is None else prior_from_dict(d["prior"])
     statistics = None if d["statistics"] is None else statistics_from_dict(d["statistics"], known)
     cpds = {
@@ -102,4 +102,4 @@ def _fixed_nodes(said: dict[str, Any], cpds: dict[str, Cpd]) -> dict[str, bool |
 def _aliases(template: Template, variables: dict[str, Variable]) -> dict[str, Variable]:
     """The variables of a slice under their names at all lags."""
     names = [(n, relative_name(n, k)) for n in variables for k in (0, *template.lags.get(n, ()))]
-    return {alias: rename_variable(variables[n], alias) for n, alias in names}
+    return {alias: rename(variables[n], alias) for n, alias in names}

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from suffice.errors import FitError, ModelError, listing
 from suffice.errors.remedies import FIRST_DIFFUSE, FREE, INTO_BINS, STATIONARY, of_python
 from suffice.graphs.lagged import relative_name, variable_and_lag
-from suffice.incomplete.chains.chain_states import Phase
+from suffice.incomplete.chains.chain_states import Phase, members_of_state
 from suffice.incomplete.components import NodeFamily
 from suffice.incomplete.first_slices import Diffuse, First, Stationary
 from suffice.variables import Finite
@@ -66,14 +66,7 @@ class LinearSpace:
     ) -> LinearSpace:
         """`unknown` as `unknown_numbers` gives them."""
         own = tuple(phases[-1:] if settles else phases)
-        back = dict.fromkeys(unknown, 0)
-        for phase in own:
-            for name, node in phase.nodes.items():
-                moved = 1 if name in back else 0
-                for base, k in (variable_and_lag(v.name) for v in node.members):
-                    if base in back:
-                        back[base] = max(back[base], k - moved)
-        space = cls(own, tuple(unknown), tuple((n, k) for n in unknown for k in range(back[n] + 1)), frozenset(diffuse), settles)
+        space = cls(own, tuple(unknown), members_of_state(own, unknown), frozenset(diffuse), settles)
         space._refuse()
         return space
 

@@ -223,5 +223,5 @@ def moments_by_column(
             log_factorials([n] if isinstance(variables[n], Count) else []), np.nan
         )
         found: dict[str, Any] = {"rest": rest, "derived": tuple(own), "sums": [list(own.values())]}
-        entries.append(Moments((), (n,), np.zeros(1, np.int64), count, mean, scatter, **found))  # type: ignore[arg-type]
+        entries.append(Moments((), (n,), np.zeros(1, np.int64), count, mean, scatter, **found))
     return entries

@@ -15,16 +15,7 @@ from suffice.errors.remedies import CONTRASTIVE, PSEUDO
 from suffice.inference.finite.logs import NEVER, Elimination, LogFactor
 from suffice.inference.finite.network import Array, Network
 from suffice.inference.finite.questions import FACTORS, UNCERTAIN, RowAnswers, room_for, run_tree
-from suffice.inference.finite.tree import (
-    COMPILING,
-    MAX_BYTES,
-    MAX_CELLS,
-    greedy_order,
-    interruptible,
-    part_of,
-    steps,
-    tree_of_order,
-)
+from suffice.inference.finite.tree import COMPILING, MAX_BYTES, MAX_CELLS, arrange, greedy_order, interruptible, part_of, steps
 
 
 class FactorMarginals(NamedTuple):
@@ -49,7 +40,7 @@ class FactorTree:
         order = greedy_order(network, part, worth=COMPILING)
         self.n_cells = order.cells
         self._check(what, 8.0 * order.cells)
-        self._tree = tree_of_order(network, part, order.order)
+        self._tree = arrange(network, part, order.order)
         numbers = self._tree.n_numbers(network.unobserved(), down=True)
         self._check(what, 8.0 * numbers)
         self._room = room_for(self._tree, numbers)

@@ -37,10 +37,10 @@ from suffice.inference.finite.tree import (
     GreedyOrders,
     Order,
     Tree,
+    arrange,
     greedy_order,
     interruptible,
     part_of,
-    tree_of_order,
 )
 
 RETRY_CELLS = 4_000_000
@@ -87,7 +87,7 @@ class JunctionTree:
 
     def _arrange(self, order: Order) -> None:
         """Make the tree of an order; whatever runs keeps the one that it has."""
-        self._order, self._tree = order, tree_of_order(self.network, self._orders.part, order.order)
+        self._order, self._tree = order, arrange(self.network, self._orders.part, order.order)
         self.n_cells = self._tree.cells(self.network.unobserved())
         self._others: dict[bytes, Tree] = {}
 
@@ -201,7 +201,7 @@ class JunctionTree:
             part = part_of(self.network, self.network.all_factors, codes)
             found = greedy_order(self.network, part, worth=RETRYING)
             if found.cells < 0.9 * cells or heavy:
-                tree, cells = tree_of_order(self.network, part, found.order), found.cells
+                tree, cells = arrange(self.network, part, found.order), found.cells
         if cells > MAX_CELLS:
             raise TooLarge(
                 f"the junction tree has products of {cells:.3g} cells in all (treewidth {self.treewidth}, the largest without "

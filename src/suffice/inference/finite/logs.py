@@ -48,13 +48,13 @@ def shares(logs: Array, axes: tuple[int, ...]) -> Array:
     return np.asarray(values / values.sum(axis=axes, keepdims=True))
 
 
-def log_sum(logs: Array, axes: tuple[int, ...]) -> Array:
-    """ln Σ exp over some axes; −inf where all are.
+def log_sum(logs: Array, axes: int | tuple[int, ...]) -> Array:
+    """ln Σ exp over an axis, or some; −inf where all are.
 
     >>> log_sum(np.log([[0.25, 0.75], [0.5, 0.5]]), (1,)).round(12)
     array([0., 0.])
     """
-    if not axes:
+    if axes == ():
         return logs
     high = logs.max(axis=axes, keepdims=True)
     high = np.where(np.isfinite(high), high, 0.0)

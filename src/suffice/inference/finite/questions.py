@@ -27,13 +27,13 @@ from suffice.inference.finite.tree import (
     MAX_CELLS,
     Bytes,
     Tree,
+    arrange,
     complete_order,
     greedy_order,
     interruptible,
     part_of,
     relevant_part,
     steps,
-    tree_of_order,
 )
 
 MOST_VARIABLES = 2500
@@ -263,7 +263,7 @@ def _tree_for(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints
     """A tree for a question and all others in which the same variables are observed; refused where it would be too large."""
     part = relevant_part(network, targets, seeds, codes)
     found = greedy_order(network, part)
-    tree = tree_of_order(network, part, found.order)
+    tree = arrange(network, part, found.order)
     numbers = tree.n_numbers(codes)
     if 8.0 * numbers > MAX_BYTES or found.cells > MAX_CELLS:
         raise TooLarge(

@@ -131,7 +131,7 @@ def _exp(logs: Array) -> Array:
         return np.exp(logs)
 
 
-def tree_of_order(network: Network, part: NetworkPart, order: Ints) -> Tree:
+def arrange(network: Network, part: NetworkPart, order: Ints) -> Tree:
     """The tree that an order of elimination makes."""
     from suffice.kernels.inference.arrangement import arrange_parts
 

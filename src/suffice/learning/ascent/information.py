@@ -7,8 +7,8 @@ Oakes' identity (1999, Journal of the Royal Statistical Society B 61, p. 480), w
     missing                ∂² Q / ∂η ∂η′         how the expected gradient moves with the parameters of the E-step
 
 The gradient is exact, so only its first differences are taken, two E-steps for each parameter. A node whose family no row
-lacks has no missing information, and needs none. With a prior, ln L is the objective of DESIGN: then this is the curvature of
-the posterior.
+lacks has no missing information, and needs none. With a prior, ln L is the objective of EM (docs/conventions.md): then
+this is the curvature of the posterior.
 """
 
 from __future__ import annotations

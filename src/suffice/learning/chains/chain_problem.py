@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from suffice.engines.sequences.lagged import rename_variable
+from suffice.engines.sequences.lagged import rename
 from suffice.errors import FitError, note
 from suffice.errors.remedies import FIRST_DIFFUSE, FIRST_STATIONARY, FREE, STATIONARY, Remedy
 from suffice.families.protocol.family import Cpd
@@ -267,7 +267,7 @@ def _aliases(
 ) -> dict[str, Variable]:
     """The variables under all names that nodes use: their own, at their lags, and those of first slices."""
     names = [*variables, *(n for p in phases for n in p.columns), *nodes]
-    return {n: rename_variable(variables[_base(n)], n) for n in dict.fromkeys(names)}
+    return {n: rename(variables[_base(n)], n) for n in dict.fromkeys(names)}
 
 
 def _units(task: ChainTask, seen: Mapping[str, Variable]) -> tuple[Spread, Units]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from suffice.engines.sequences.lagged import rename_variable
+from suffice.engines.sequences.lagged import rename
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, nearest, note
 from suffice.errors.remedies import (
@@ -121,8 +121,8 @@ def given_cpds(first: Given, task: ChainTask) -> dict[str, Cpd]:
     result: dict[str, Cpd] = {}
     for key, found in nodes_given(first, task.template).items():
         name, parents = wanted[key]
-        known: dict[str, Variable] = {p: rename_variable(task.variables[b], p) for p in parents for b, _ in [variable_and_lag(p)]}
-        known[key] = rename_variable(task.variables[name], key)
+        known: dict[str, Variable] = {p: rename(task.variables[b], p) for p in parents for b, _ in [variable_and_lag(p)]}
+        known[key] = rename(task.variables[name], key)
         given = replace(found, child=known[key]) if isinstance(found, Cpd) else found  # type: ignore[type-var]
         result[key] = written_cpd(key, given, parents, known)
     return result

@@ -107,8 +107,6 @@ class Conventions:
     def standardise(self, theta: Theta, moments: Mapping[str, Groups]) -> Theta:
         """The same distribution of the observed columns, hidden numbers having mean 0 and variance 1 where rows were expected to
         have these moments."""
-        if not self.loose:
-            return theta
         lines: Lines = dict(theta.others)
         for name in self.loose:
             if name in moments:

@@ -154,7 +154,7 @@ class ParameterProblem(ReducedTask):
         for name, belief in self._beliefs.items():
             cells[self.tables.cells(name)] = belief.probs(self._named(self.nodes[name], s), Mode()).reshape(-1)
         theta = Theta(self.tables, cells, others)
-        return self._held(self.conventions.standardise(theta, s.moments))
+        return self._held(self.conventions.standardise(theta, s.moments) if self.conventions.loose else theta)
 
     @cached_property
     def conventions(self) -> Conventions:
@@ -458,7 +458,8 @@ class ParameterProblem(ReducedTask):
         return self.with_nodes(theta, shared, [node for tie in self.ties for node in tie.nodes])
 
     def _held(self, theta: Theta) -> Theta:
-        theta = with_known(self.nodes, self.imagined, self.conventions.put(theta))
+        if self.others:
+            theta = with_known(self.nodes, self.imagined, self.conventions.put(theta))
         if self.start is None:
             return theta
         theta = self.with_nodes(theta, self.start, self.fixed)

@@ -15,7 +15,7 @@ from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate, regressions_among
 from suffice.graphs import Dag
 from suffice.models.networks import BayesNet
-from suffice.models.parts.sharing import Tie, alike, check_families, shared_in, shared_of, tied_prior
+from suffice.models.parts.sharing import Tie, alike, check_families, graph_and_ties, tied_prior
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real, Variable
 
@@ -52,8 +52,8 @@ def task_of(
     how = checked_estimate(estimate)
     if isinstance(data, Statistics):
         raise DataError("statistics are of complete rows: fit(dag, statistics) needs no iterations; em needs the rows")
-    graph, known = (dag.dag, dict(dag.variables)) if isinstance(dag, BayesNet) else (Dag(dag), {})
-    graph, ties = shared_in(graph, shared_of(dag, shared))
+    known = dict(dag.variables) if isinstance(dag, BayesNet) else {}
+    graph, ties = graph_and_ties(dag, shared)
     rows = scan(data).with_numbers(numbers_of(families, graph))
     if start is not None and not isinstance(start, BayesNet):
         raise ModelError(f"a start is a network, not {type(start).__name__}")

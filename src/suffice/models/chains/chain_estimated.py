@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from suffice.engines.sequences.lagged import rename_variable
+from suffice.engines.sequences.lagged import rename
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, ModelError, listing, nearest
 from suffice.errors.remedies import SEQUENCES
@@ -51,8 +51,8 @@ def estimated_chain(
     slice_ = {n: _variable(n, known, ready or {}) for n in template.nodes}
     nodes: dict[str, tuple[Variable, list[Variable]]] = {}
     for key, (name, parents) in parameter_names(template, Free()).items():
-        own = [rename_variable(slice_[base], p) for p in parents for base, _ in [variable_and_lag(p)]]
-        nodes[key] = rename_variable(slice_[name], key), own
+        own = [rename(slice_[base], p) for p in parents for base, _ in [variable_and_lag(p)]]
+        nodes[key] = rename(slice_[name], key), own
     variables = {v.name: v for child, own in nodes.values() for v in (child, *own)}
     _refuse_new_states(given, nodes)
     free = {n: node for n, node in nodes.items() if n not in given}

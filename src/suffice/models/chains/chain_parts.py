@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from suffice.engines.sequences.lagged import rename_variable
+from suffice.engines.sequences.lagged import rename
 from suffice.errors import FitError, ModelError, quantity
 from suffice.errors.remedies import FIRST_DIFFUSE
 from suffice.families.by_hand import ByHand
@@ -59,12 +59,10 @@ class ChainParts(NodeDistributions):
             if not isinstance(known[name], Real):
                 raise ModelError(f"{FIRST_DIFFUSE} is of real numbers, and {name!r} is none: give {{'{name}[0]': ...}}, too")
         every = {
-            relative_name(n, k): rename_variable(v, relative_name(n, k))
-            for n, v in known.items()
-            for k in (0, *graph.lags.get(n, ()))
+            relative_name(n, k): rename(v, relative_name(n, k)) for n, v in known.items() for k in (0, *graph.lags.get(n, ()))
         }
         for name, (base, parents) in wanted.items():
-            spoken = {**every, name: rename_variable(known[base], name)}
+            spoken = {**every, name: rename(known[base], name)}
             bound[name] = written_cpd(name, cpds[name], parents, spoken)
         self._set(graph, {n: known[n] for n in graph.nodes}, bound, first_slices=how)
 
@@ -218,7 +216,7 @@ def nodes_given(first: Given, template: Template) -> dict[str, Any]:
 def _declare(name: str, given: Any, known: dict[str, Variable]) -> None:
     """What a variable is that only its distribution declares."""
     if isinstance(given, Cpd):
-        known[name] = rename_variable(given.child, name)
+        known[name] = rename(given.child, name)
         return
     kind = given.kind if isinstance(given, ByHand) else None
     if kind is None:

@@ -148,7 +148,7 @@ def _states_on(reading: ChainReading, block: Block, before: Array | None) -> tup
     if log_prob == -np.inf:
         return log_prob, after, {}
     variables: Any = reading.chain.variables
-    answer: dict[str, Any] = {n: Distribution.made(variables[n], np.asarray(freeze(states[n])), {}) for n in reading.states}
+    answer: dict[str, Any] = {n: Distribution.made(variables[n], freeze(states[n]), {}) for n in reading.states}
     for name in missing:
         answer[name] = _child(reading, parts, block.n_rows - 1, name)
     return log_prob, after, answer
@@ -160,7 +160,7 @@ def _child(reading: ChainReading, states: Sequence[ShownPart], last: int, name: 
     if isinstance(variable, Finite):
         for some, probs in child_states(states, reading.theta, name):
             if last in some:
-                return Distribution.made(variable, np.asarray(freeze(probs[:, some == last][:, 0])), {})
+                return Distribution.made(variable, freeze(probs[:, some == last][:, 0]), {})
     for some, parts in child_numbers(states, reading.theta, name):
         if last in some:
             weight, means, sds = (np.asarray(part)[:, some == last][:, 0] for part in parts)

@@ -146,13 +146,7 @@ def linear_rows(reading: ChainReading, block: Block, units: Units | None = None)
     every = {p.keys[n] for p in reading.layout.phases for n in p.nodes}
     plain = reading.layout
     layout = LinearLayout(
-        plain.space,
-        plain.tables,
-        units,
-        plain.shown,
-        frozenset(every - _touching_names(reading)),
-        plain.stationary,
-        numbers=space,
+        plain.space, plain.tables, units, plain.shown, frozenset(every - _touching(reading)), plain.stationary, numbers=space
     )
     cpds: Any = reading.theta.others
     others = {key: units.inward_cpd(cpds[key]) for key in space.keys - space.diffuse}
@@ -161,7 +155,7 @@ def linear_rows(reading: ChainReading, block: Block, units: Units | None = None)
 
 def rest_of(reading: ChainReading) -> ChainLayout | None:
     """The chain's nodes that speak of no unknown number, if there are any."""
-    rest = replace(reading.layout, counted=frozenset(_touching_names(reading)), stationary=False)
+    rest = replace(reading.layout, counted=frozenset(_touching(reading)), stationary=False)
     some = any(rest.emitted(p, by_table=by_table) for p in rest.phases for by_table in (True, False))
     return rest if some else None
 
@@ -195,7 +189,7 @@ def _loading(space: LinearSpace, term: LinearTerm, line: Line, own: Ints) -> tup
     return h, line.variance[own]
 
 
-def _touching_names(reading: ChainReading) -> set[str]:
+def _touching(reading: ChainReading) -> set[str]:
     space = reading.space
     assert space is not None
     return {p.keys[n] for p in reading.layout.phases for n, node in p.nodes.items() if space.touches(node)}

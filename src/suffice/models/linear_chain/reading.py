@@ -16,6 +16,7 @@ from suffice.errors import DataError, listing, nearest, note
 from suffice.inference.chains.finite import best_paths
 from suffice.inference.chains.labels.conditional import draw_labels, log_filters
 from suffice.inference.chains.steps import StateSteps
+from suffice.inference.finite.logs import log_sum
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import EncodedBlock, encode_block
 from suffice.models.linear_chain.features import PairFeatures, expectations, most_probable, step_scores
@@ -194,8 +195,7 @@ class PairProbabilities(LabelStep):
             for begin, end, before in reversed(part.steps):
                 v = scores[here][begin:end] + z[begin:end] - logs[begin:end, None]
                 joint = T + v[:, None, :]
-                top = joint.max(axis=2, keepdims=True)
-                z[before : before + end - begin] = (np.log(np.exp(joint - top).sum(axis=2, keepdims=True)) + top)[:, :, 0]
+                z[before : before + end - begin] = log_sum(joint, 2)
                 steps[here][begin:end] = np.exp(a[before : before + end - begin, :, None] + joint)
         return in_rows(own, steps)
 

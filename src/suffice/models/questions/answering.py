@@ -68,16 +68,31 @@ class Answering(NetworkParts):
         answer: Distribution | Mixture = answer_with_interval(self, names, evidence, interval, draws, seed)
         return answer
 
-    def marginals(self, given: Given = None, *, interval: float | None = None, draws: int = 1000, seed: int = 0) -> Marginals:
+    def marginals(
+        self,
+        given: Given = None,
+        *,
+        method: LikelihoodWeighting | None = None,
+        interval: float | None = None,
+        draws: int = 1000,
+        seed: int = 0,
+    ) -> Marginals:
         """p(x | given) of every node x, all at once through the junction tree.
 
         `interval=0.95` adds to each node the credible interval that `query` gives it, from `draws` draws of the parameters; nodes
-        that can have none are told without one, with a note.
+        that can have none are told without one, with a note. `method=LikelihoodWeighting(10_000)` draws all nodes instead, each
+        with its standard error, where the tree is too large; `seed` is for both.
 
         >>> import suffice as sf
         >>> round(sf.load("asia").marginals({"xray": "yes"})["tub"]["yes"], 6)
         0.092411
         """
+        if method is not None:
+            if interval is not None:
+                raise one_of_interval_and_method()
+            from suffice.models.questions.drawn_marginals import drawn_marginals
+
+            return drawn_marginals(self, evidence_codes(self, given), method, seed)
         if interval is not None:
             from suffice.models.questions.intervals import marginals_with_intervals
 
@@ -96,6 +111,17 @@ class Answering(NetworkParts):
         evidence = evidence_codes(self, given)
         with advising(lambda refused: question.share_of_draws(refused, evidence)):
             return question.log_prob_of(self, evidence)
+
+    def contradiction(self, given: Given) -> dict[str, object]:
+        """A part of the evidence that cannot be, and of which nothing can be left out; empty if all of it can be.
+
+        >>> import suffice as sf
+        >>> sf.load("asia").contradiction({"smoke": "yes", "tub": "yes", "either": "no"})
+        {'tub': 'yes', 'either': 'no'}
+        """
+        from suffice.models.questions.contradiction import contradiction
+
+        return contradiction(self, given or {})
 
     def most_probable(self, given: Given = None, targets: str | Sequence[str] | None = None) -> MostProbable:
         """The most probable states of all that is not observed (MPE), or of the targets with the rest summed out (MAP).

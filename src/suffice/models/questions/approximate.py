@@ -244,7 +244,7 @@ def _answer(
     finite = None
     if question.finite:
         shares = shares or drawn.shares(trace.cells, int(np.prod(sizes(question.finite))))
-        _note_quality(shares)
+        note_quality(shares)
         probs, error = (part.reshape(sizes(question.finite)) for part in (shares.mean, shares.error))
         worth = shares.effective_sample_size
         finite = Distribution(
@@ -258,13 +258,14 @@ def _answer(
         )
     if not question.reals and finite is not None:
         return finite
-    _note_quality(*(drawn.mean(column) for column in trace.reals.T))
+    note_quality(*(drawn.mean(column) for column in trace.reals.T))
     cells, asked = (trace.cells, tuple(t.name for t in question.targets)) if finite else (None, ())
     told: dict[str, Any] = {"how": how, "given": question.evidence.given, "asked": asked, "log_prob_of_evidence": float("nan")}
     return Mixture(question.reals, drawn.weights, DrawnParts(trace.reals, drawn), finite, cells, **told)
 
 
-def _note_quality(*found: Average) -> None:
+def note_quality(*found: Average) -> None:
+    """Note draws that are worth too few, or chains that have not met."""
     effective = min(f.effective_sample_size for f in found)
     if not all(f.agree for f in found):
         note(

@@ -7,14 +7,12 @@ network is asked as anybody asks it, by `marginals` and `query`.
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any
 
-from suffice.errors import FitError, ModelError, SufficeError, SufficeNote, TooLarge, listing
+from suffice.errors import FitError, ModelError, SufficeError, TooLarge, listing, notes_kept
 from suffice.graphs import Dag
 from suffice.pictures import Focus, Picture, PictureEdge, PictureNode
 
@@ -80,7 +78,7 @@ def _graph(before: Dag, after: Dag, done: Values) -> Picture:
 
 def _points(bn: Any, given: Values, names: Sequence[str]) -> dict[str, Any]:
     """The answers that have a formula."""
-    with _quiet():
+    with notes_kept():  # the picture itself shows what is lacking
         found = bn.marginals(given)
     return {name: found[name] for name in names if name in found}
 
@@ -104,7 +102,7 @@ def _with_intervals(bn: Any, given: Values, answers: dict[str, Any], level: floa
 
 def _whole(bn: Any, given: Values, answers: dict[str, Any], level: float) -> dict[str, Any]:
     """All nodes at once."""
-    with _quiet():
+    with notes_kept():
         found = bn.marginals(given, interval=level)
     return {name: found[name] if found[name].has_interval else answer for name, answer in answers.items()}
 
@@ -120,14 +118,6 @@ def _one_by_one(bn: Any, given: Values, answers: dict[str, Any], level: float) -
     if refused and len(refused) == len(answers.keys() - given.keys()):
         raise refused[0]
     return result
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without notes: the picture itself shows what is lacking."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SufficeNote)
-        yield
 
 
 def _node(node: PictureNode, answers: Values, before: Values, given: Values, done: Values) -> PictureNode:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.errors import ModelError, listing, nearest
+from suffice.errors import ImpossibleEvidence, ModelError, listing, nearest
 from suffice.families.protocol.family import as_numbers
 from suffice.inference.finite.network import NONE, Array, Ints
 from suffice.models.parts.network_parts import NetworkParts
@@ -158,7 +158,7 @@ def numbers_by_state(variable: Finite, value: Any, what: str) -> Array:
             f"the {what} of {variable.name!r} must be one number for each of its {variable.n_states} states "
             f"{listing(variable.states)}; got the shape {array.shape}"
         )
-    return np.asarray(freeze(np.array(array)))
+    return freeze(np.array(array))
 
 
 def _by_label(variable: Finite, value: Any) -> Any:
@@ -196,9 +196,9 @@ def unknown_node(bn: NetworkParts, name: object) -> ModelError:
     return unknown_name(name, bn)
 
 
-def impossible(evidence: Observed) -> ModelError:
+def impossible(evidence: Observed) -> ImpossibleEvidence:
     """The refusal of evidence that the network gives probability zero."""
-    return ModelError(f"this evidence has probability zero, so nothing can be asked given it: {in_words(evidence.given)}")
+    return ImpossibleEvidence(f"this evidence has probability zero, so nothing can be asked given it: {in_words(evidence.given)}")
 
 
 def one_of_interval_and_method() -> ModelError:

@@ -216,32 +216,43 @@ class Mixture(Answer):
             ax.set_xlabel(self.names[0])
             ax.set_title(title, fontsize="medium")
             return ax
-        at = self._points()
-        return plot_curves(ax, at, [("all", self.density(at))], x=self.names[0], y="density", title=title)
+        at, density = self.curve()
+        return plot_curves(ax, at, [("all", density)], x=self.names[0], y="density", title=title)
 
-    def _points(self) -> Array:
-        """Where a plot shows it."""
+    def curve(self, n: int = 401) -> tuple[Array, Array]:
+        """What a plot shows: places from the 0.1 % to the 99.9 % quantile, with some room, and the density there; of a count its
+        probabilities. Draws have a histogram instead, n bins of 10,000 of them.
+
+        >>> import suffice as sf
+        >>> at, density = sf.load("ecoli70").query("asnA").curve(3)
+        >>> at.round(3), density.round(3)
+        (array([-2.88 ,  1.994,  6.869]), array([0.001, 0.278, 0.001]))
+        """
+        self._check_single("curve")
+        if self.parts.are_draws:
+            height, edges = np.histogram(self.sample(10_000, seed=0), bins=n, density=True)
+            return (edges[1:] + edges[:-1]) / 2, height
         low, high = self.interval(0.998)
-        if self.parts.is_count:
-            return np.arange(np.floor(low), np.ceil(high) + 1.0)
         room = 0.05 * (high - low) or 1.0
-        return np.linspace(low - room, high + room, 401)
+        counts = np.arange(np.floor(low), np.ceil(high) + 1.0) if self.parts.is_count else None
+        at = np.linspace(low - room, high + room, n) if counts is None else counts
+        return at, np.asarray(self.density(at))
 
     def _plot_parts(self, ax: Any, parts: Sequence[Mixture], weights: Sequence[float]) -> Any:
         """The weighted densities of classes below what they make together."""
         from suffice.pictures.plots import plot_curves
 
-        at, title = self._points(), ax.get_title()
+        (at, density), title = self.curve(), ax.get_title()
         ax.clear()
         own = [(f"class {k}: {w:.3g}", w * part.density(at)) for k, (part, w) in enumerate(zip(parts, weights, strict=True))]
-        return plot_curves(ax, at, [("all", self.density(at)), *own], x=self.names[0], y="density", title=title)
+        return plot_curves(ax, at, [("all", density), *own], x=self.names[0], y="density", title=title)
 
     def _node(self, name: str, before: Mixture | None = None) -> PictureNode:
         both = [self] if before is None else [self, before]
         if len(self.names) > 1 or any(answer.parts.are_draws or not answer.variance > 0.0 for answer in both):
             moved = () if before is None else (f"without this {in_a_line(before)}",)
             return PictureNode(name, lines=(in_a_line(self), *moved))
-        at = np.unique(np.concatenate([answer._points() for answer in both]))
+        at = np.unique(np.concatenate([answer.curve(CURVE)[0] for answer in both]))
         at = np.linspace(at[0], at[-1], CURVE) if not self.parts.is_count or len(at) > CURVE else at
         at = np.unique(np.round(at)) if self.parts.is_count else at
         heights = [tuple(zip(at.tolist(), answer.density(at).tolist(), strict=True)) for answer in both]

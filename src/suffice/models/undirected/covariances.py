@@ -78,12 +78,6 @@ class Covariances:
         return moved
 
 
-def read_only(matrix: Array) -> Array:
-    """The matrix, never to be changed from now on."""
-    matrix.setflags(write=False)
-    return matrix
-
-
 def covariance_of(moments: Moments) -> Array:
     """Σ w (x − mean)(x − mean)ᵀ / Σ w: the maximum likelihood estimate."""
     if not len(moments.keys) or moments.total <= 0:

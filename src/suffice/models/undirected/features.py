@@ -177,7 +177,7 @@ def _tabulate(name: str, given: Any, variables: Mapping[str, Finite]) -> tuple[N
         raise FitError(f"the feature {name!r} is not a number at every state") from None
     if not np.isfinite(table).all():
         raise FitError(f"the feature {name!r} is not a finite number at every state")
-    return scope, freeze(table)  # type: ignore[return-value]
+    return scope, freeze(table)
 
 
 def _values_of_mapping(name: str, feature: Mapping[Any, Any], own: Sequence[Finite]) -> list[float]:

@@ -110,6 +110,10 @@ class Undirected(PicturedTable, Generic[Twin]):
         """ln p(given), a density where it gives reals; −inf for what cannot be."""
         return self.directed.log_prob_of(given)
 
+    def contradiction(self, given: Given) -> dict[str, object]:
+        """A part of the evidence that cannot be, and of which nothing can be left out; empty if all of it can be."""
+        return self.directed.contradiction(given)
+
     def most_probable(self, given: Given = None, targets: str | Sequence[str] | None = None) -> MostProbable:
         """The most probable states of all that is not observed, or of the targets with the rest summed out."""
         return self.directed.most_probable(given, targets)

@@ -14,7 +14,7 @@ from suffice.basis.blas import one_blas_thread
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, nearest, note
 from suffice.errors.earlier import tell_of_argument
-from suffice.errors.remedies import FAMILY, MORE_ITERATIONS, as_regression, in_python
+from suffice.errors.remedies import FAMILY, MORE_ITERATIONS, as_regression
 from suffice.families.protocol.family import Estimate
 from suffice.graphs.lagged import relative_name, unrolled_name
 from suffice.incomplete.components import Theta
@@ -30,8 +30,9 @@ from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, Spherica
 from suffice.limits import Limits, options_of
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_answers import best_log_prob
-from suffice.recipes.latent.choices import ICL, StartResult, best_of, checked_judge, checked_sizes
+from suffice.recipes.latent.choices import ICL, best_of, checked_judge, checked_sizes
 from suffice.recipes.latent.hmm_run import HmmRun
+from suffice.recipes.latent.latent_run import optima_of, tell_of_ends
 from suffice.structure.undirected.selection import HeldOut
 from suffice.variables import Finite
 
@@ -188,11 +189,7 @@ def _learn(rows: Sequences, k: int, task: _HmmTask) -> tuple[HmmRun, bool]:
             f"all {len(climbs)} starts of {k} states collapsed: {fallen[0]}; use fewer states, a prior, for instance "
             "(Dirichlet(1), NormalInverseGamma()), or a covariance that all states share, Tied()"
         )
-    if stopped:
-        note(f"stopped in start {len(climbs)} of {task.starts}: the model is the best so far")
-    if fallen:
-        note(f"{len(fallen)} of {len(climbs)} starts collapsed and were given up: {fallen[0]}")
-    climbs.sort(key=lambda c: (bool(c.stopped), -c.point.objective))
+    tell_of_ends(climbs, stopped, task.starts, "model")
     return _run(climbs, problem, hidden, task), stopped
 
 
@@ -280,12 +277,9 @@ def _run(climbs: list[Climb], problem: StateProblem, hidden: Finite, task: _HmmT
     stick = f", sticky by {task.sticky:g}" if task.sticky else ""
     info = f"a hidden Markov model of {hidden.n_states} states by EM from {problem.amount}, {by}{stick}"
     model = problem.network(point.parameters, point.statistic, info)
-    ends = (c.trace[-1].objective if c.trace else -np.inf for c in climbs)
-    ended = zip(ends, climbs, strict=True)
-    optima = [StartResult(end, len(c.trace), c.converged, in_python(c.stopped) or None) for end, c in ended]
     columns = tuple(n for n in problem.sequences.columns if n != hidden.name)
     hard = best_log_prob(model, problem.sequences)
-    facts = (tuple(optima), None, problem.weight, hidden.name, columns, counts / counts.sum(), hard)
+    facts = (optima_of(climbs), None, problem.weight, hidden.name, columns, counts / counts.sum(), hard)
     return HmmRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(c.trace) for c in climbs))
 
 

@@ -13,9 +13,8 @@ from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, listing, note
+from suffice.errors import DataError, FitError, listing
 from suffice.errors.earlier import tell_of_argument
-from suffice.errors.remedies import in_python
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate
 from suffice.graphs import Dag
@@ -28,7 +27,8 @@ from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
 from suffice.learning.latent.mixture_start import MixtureStarts, given_start, start_at
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
-from suffice.recipes.latent.choices import ICL, StartResult, best_of, checked_judge, checked_sizes
+from suffice.recipes.latent.choices import ICL, best_of, checked_judge, checked_sizes
+from suffice.recipes.latent.latent_run import optima_of, tell_of_ends
 from suffice.recipes.latent.mixture_run import MixtureRun
 from suffice.statistics import Statistics
 from suffice.structure.undirected.selection import HeldOut
@@ -163,11 +163,7 @@ def _learn(table: MixtureRows, k: int, task: _MixtureTask) -> tuple[MixtureRun, 
     fallen = [c.stopped for c in climbs if c.stopped]
     if len(fallen) == len(climbs):
         raise _all_collapsed(len(climbs), fallen[0], mixture)
-    if stopped:
-        note(f"stopped in start {len(climbs)} of {task.starts}: the mixture is the best so far")
-    if fallen:
-        note(f"{len(fallen)} of {len(climbs)} starts collapsed and were given up: {fallen[0]}")
-    climbs.sort(key=lambda c: (bool(c.stopped), -c.point.objective))
+    tell_of_ends(climbs, stopped, task.starts, "mixture")
     return _run(climbs, mixture, task), stopped
 
 
@@ -251,10 +247,7 @@ def _run(climbs: list[Climb], mixture: MixtureProblem, task: _MixtureTask) -> Mi
         incomplete=True,
         hidden=[hidden.name],
     )
-    ends = (c.trace[-1].objective if c.trace else -np.inf for c in climbs)
-    ended = zip(ends, climbs, strict=True)
-    optima = [StartResult(end, len(c.trace), c.converged, in_python(c.stopped) or None) for end, c in ended]
-    facts = (tuple(optima), None, mixture.weight, hidden.name, parameters, sums.hard, dict(mixture.variables))
+    facts = (optima_of(climbs), None, mixture.weight, hidden.name, parameters, sums.hard, dict(mixture.variables))
     return MixtureRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(c.trace) for c in climbs))
 
 

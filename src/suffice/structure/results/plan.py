@@ -26,7 +26,7 @@ from suffice.structure.scoring.regression_scores import PASSES, seconds_each
 from suffice.variables import Finite
 
 PER_BIT_CELL = 4e-12
-"""Seconds a row and cell by bitmaps, one thread (DESIGN §5)."""
+"""Seconds a row and cell by bitmaps, one thread."""
 PER_ROW_TABLE = 8e-10
 """Seconds a row and table by scans."""
 PER_TABLE = 1e-6

@@ -17,7 +17,8 @@ from suffice.graphs.text import Edge
 from suffice.inference.numbers.sparse_precision import GAP
 from suffice.models.gaussian_markov_net import in_data_units, partial_correlations
 from suffice.models.undirected.covariance_selection import selected_precision
-from suffice.models.undirected.covariances import Covariances, read_only, refuse_other_kinds
+from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
+from suffice.statistics.configurations import freeze
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome, PathEntry, PenaltyPath
@@ -138,8 +139,8 @@ class GraphicalLasso(GraphMethod):
             "partial correlation",
             PenaltyPath(PathEntry(x, f.n_parameters, c, f.solution.objective, f.solution.gap) for x, f, c in entries),
             tuple(_steps(path)),
-            read_only(solution.precision),
-            read_only(solution.covariance),
+            freeze(solution.precision),
+            freeze(solution.covariance),
             in_data_units(graph, path.seen, solution, info, None if self.refit else penalty),
             details=LassoDetails.of(path, judgement),
             finished=finished,

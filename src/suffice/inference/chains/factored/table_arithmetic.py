@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.inference.chains.factored.slice_program import Scope
+from suffice.inference.finite.logs import log_sum
 
 Array = npt.NDArray[np.float64]
 LETTERS = "abcdefghijklmnopqrstuvwxyABCDEFGHIJKLMNOPQRSTUVWXY"
@@ -142,13 +143,13 @@ class Logarithms:
         return result if room is not None else result[..., None]
 
     def _reduced(self, table: Array, axes: tuple[int, ...]) -> Array:
-        return _log_sum(table, axes)
+        return log_sum(table, axes)
 
     def summed(self, table: Array, axis: int, room: Array) -> Array:
         return self._reduced(table, (axis,))
 
     def normalised(self, table: Array, room: Array) -> tuple[Array, Array]:
-        total = _log_sum(table, tuple(range(table.ndim - 1)))
+        total = log_sum(table, tuple(range(table.ndim - 1)))
         return np.subtract(table, np.where(total > -np.inf, total, 0.0), out=room), total
 
 
@@ -161,13 +162,6 @@ class Largest(Logarithms):
     def normalised(self, table: Array, room: Array) -> tuple[Array, Array]:
         np.copyto(room, table)
         return room, np.zeros(table.shape[-1])
-
-
-def _log_sum(table: Array, axes: tuple[int, ...]) -> Array:
-    top = table.max(axis=axes, keepdims=True)
-    top = np.where(top > -np.inf, top, 0.0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.exp(table - top).sum(axis=axes)) + np.squeeze(top, axes))
 
 
 def _by_axis(table: Array, axis: int) -> Array:

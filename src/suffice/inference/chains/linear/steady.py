@@ -215,8 +215,8 @@ def _means(steps: LinearSteps, pattern: StepPattern, table: SteadyTable, means: 
 
     g, total, S = table.gains, np.zeros(len(pattern.sequences)), np.empty(0)
     p = g.U.shape[1]
-    forth = _filled(g.W, g.B), _filled(-g.U, g.A), _base(g.f, p)
-    back = _filled(g.U.swapaxes(1, 2)), _filled(g.A.swapaxes(1, 2)), _filled(g.P)
+    forth = _fill(g.W, g.B), _fill(-g.U, g.A), _base(g.f, p)
+    back = _fill(g.U.swapaxes(1, 2)), _fill(g.A.swapaxes(1, 2)), _fill(g.P)
     for row, lanes, of in _lanes(steps, pattern, table):
         for low in range(0, len(lanes), LANES):
             part = lanes[low : low + LANES]
@@ -231,7 +231,7 @@ def _means(steps: LinearSteps, pattern: StepPattern, table: SteadyTable, means: 
     return total
 
 
-def _filled(*tables: Array) -> Array:
+def _fill(*tables: Array) -> Array:
     """Tables, one below the other, with rows of zeros up to a multiple of four."""
     n, _, columns = tables[0].shape
     rows = sum(t.shape[1] for t in tables)

@@ -1,0 +1,149 @@
+"""A report in one file: `report` writes it, `report_html` has its text."""
+
+from __future__ import annotations
+
+import warnings
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+from suffice.basis.blas import one_blas_thread
+from suffice.engines.scan import scan
+from suffice.errors import DataError, SufficeError, SufficeNote, listing
+from suffice.output.files import replacing
+from suffice.reports.charts import line_chart
+from suffice.reports.graph import graph_section
+from suffice.reports.judgement import judge
+from suffice.reports.markup import Html, element, join, paragraph
+from suffice.reports.nodes import nodes_section
+from suffice.reports.origin import conventions, missing_section, origin_section, schema_section
+from suffice.reports.page import Section, page
+from suffice.reports.predictions import judged_section
+from suffice.reports.strengths import strengths_of
+from suffice.reports.subject import Subject, subject_of, with_rows
+from suffice.statistics import Statistics
+
+if TYPE_CHECKING:
+    from suffice.basis.argument_types import RowsLike
+
+
+def report(
+    x: object,
+    data: RowsLike | None,
+    path: str | PathLike[str],
+    *,
+    held_out: RowsLike | None = None,
+    title: str = "",
+    command: str = "",
+) -> None:
+    """Write what was learned from what into one HTML file, which loads nothing from anywhere and is readable without scripts.
+
+    `x` is a network, directed or not, a chain, or what `search`, `em`, `structural_em`, `mixture` and the like returned; then
+    their traces are in it. `data` are the rows it was learned from, or others, or None: from them come what columns are, what is
+    missing, what each edge is worth, and predictions. A fifth of the rows is set aside for these, and predicted by parameters
+    fitted again from the others; `held_out` are rows that the model was not fitted from, and is judged by as it is. `command` is
+    what made the model, to be told.
+
+    >>> import suffice as sf, tempfile, pathlib
+    >>> asia = sf.load("asia")
+    >>> rows = asia.sample(1000, seed=0)
+    >>> place = pathlib.Path(tempfile.mkdtemp()) / "asia.html"
+    >>> sf.report(sf.fit(asia.dag, rows, prior=sf.BDeu(1)), rows, place)
+    >>> place.read_text("utf-8").count("<h2")
+    7
+    """
+    with replacing(path) as place:
+        text = report_html(x, data, held_out=held_out, title=title, command=command)
+        place.write_text(text, encoding="utf-8", newline="\n")
+
+
+@one_blas_thread
+def report_html(
+    x: object, data: RowsLike | None = None, *, held_out: RowsLike | None = None, title: str = "", command: str = ""
+) -> str:
+    """The text of a report, as `report` writes it: the same for the same model and rows.
+
+    >>> import suffice as sf
+    >>> html = report_html(sf.load("asia"))
+    >>> "<h3>lung</h3>" in html
+    True
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        subject = with_rows(subject_of(x), data)
+        rows, notes = _rows(subject)
+        sections = _sections(subject, rows, _open_rows(subject, held_out), _source(data), command, notes, caught)
+    lead = subject.model._headline()
+    return page(title or f"Report: {subject.kind}", lead[:600], sections)
+
+
+def _sections(
+    subject: Subject, rows: Any, held_out: Any, source: str, command: str, notes: list[str], caught: list[warnings.WarningMessage]
+) -> list[Section]:
+    links = {node: f"#n{i}" for i, node in enumerate(subject.model)}
+    strengths = strengths_of(subject, rows)
+    found = judge(subject, rows, held_out)
+    made = [Section("graph", "Graph", graph_section(subject, strengths, links))]
+    if subject.traces:
+        made.append(Section("traces", "How it was found", _traces(subject)))
+    if found is not None:
+        made.append(Section("predictions", "Predictions", judged_section(found, links)))
+    made.append(Section("nodes", "Distributions", nodes_section(subject.model, subject, links)))
+    if rows is not None:
+        made.append(Section("missing", "Missing cells", missing_section(rows)))
+        made.append(Section("columns", "Columns", schema_section(rows)))
+    said = [str(w.message) for w in caught if isinstance(w.message, SufficeNote)]
+    told = list(dict.fromkeys([*notes, *getattr(subject.found, "remarks", ()), *said]))
+    origin = Section("origin", "What was learned from what", origin_section(subject, rows, source, command, told))
+    last = Section("conventions", "Conventions", conventions(subject, judged=found is not None))
+    return [origin, *made, last]
+
+
+def _rows(subject: Subject) -> tuple[Any, list[str]]:
+    """The rows with the columns and states of the model, if they have them all, and what is to be said of them."""
+    if subject.data is None:
+        return None, []
+    if isinstance(subject.data, Statistics):
+        return None, ["there are statistics and no rows: what is missing in these, and predictions, are not reported"]
+    opened = scan(subject.data)
+    known = [n for n in subject.names if n in opened.columns]
+    if not known:
+        raise DataError(
+            f"the data has none of the columns that the model names: {listing(subject.names)}; it has {listing(opened.columns)}"
+        )
+    return _read(subject, opened, known)
+
+
+def _read(subject: Subject, opened: Any, known: list[str]) -> tuple[Any, list[str]]:
+    """Rows as the model knows them; where they cannot be read so, as they are, which then is all that is said of them."""
+    hidden = getattr(subject.model, "hidden", ())
+    lacking = [n for n in subject.names if n not in known and n not in hidden]
+    told = [f"the data lacks columns of the model, so that it is not judged by them: {listing(lacking)}"] if lacking else []
+    own = opened.take(known).with_variables({n: subject.model.variables[n] for n in known})
+    try:
+        _ = own.n_rows, own.missing
+    except SufficeError as error:
+        return None, [f"the rows are not those of this model, and are left out: {error}"]
+    return own, [*own.notes, *told]
+
+
+def _open_rows(subject: Subject, held_out: Any) -> Any:
+    """Rows that are given as held out, as the model reads them."""
+    return None if held_out is None else subject.model.rows(held_out)
+
+
+def _source(data: Any) -> str:
+    """The file that rows come from."""
+    return fspath(data) if isinstance(data, (str, PathLike)) else ""
+
+
+def _traces(subject: Subject) -> Html:
+    """What went up, step by step."""
+    figures = []
+    for trace in subject.traces:
+        lines = trace.lines
+        chart = line_chart(lines, x=trace.steps, y=trace.objective, title=f"{trace.title}: {trace.objective}")
+        ends = ", ".join(f"{label} {values[-1]:,.4f}" for label, values in lines[:10])
+        words = f"{trace.title}: {trace.objective} after each {trace.steps}. Ends: {ends}."
+        more = " The heavy line is the best start." if len(lines) > 1 else ""
+        figures.append(element("figure", chart, element("figcaption", words + more)))
+    return join(figures) or paragraph("There is no trace.")

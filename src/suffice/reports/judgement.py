@@ -1,0 +1,135 @@
+"""How well a model predicts: rows that it was not fitted from, or rows of which it is said that this is not known.
+
+Rows that a network was fitted from are never called held out: a fifth of them is set aside, and the parameters are fitted again
+from the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from suffice.errors import FitError, SufficeError, quantity
+from suffice.families.priors.priors import suitable
+from suffice.graphs import Dag
+from suffice.learning.fit import fit
+from suffice.models.questions.regressions import families_of
+from suffice.recipes.calibration import Calibration, calibration
+from suffice.recipes.learn import PRIOR
+from suffice.reports.subject import Subject
+from suffice.variables import Finite
+
+FOLDS = 5
+"""One part in so many is set aside."""
+
+FEWEST = 50
+"""Rows, of which a part can be set aside."""
+
+MOST_ROWS = 5_000
+"""Rows that single predictions are judged by; of more a sample."""
+
+MOST_TARGETS = 60
+"""Nodes that are predicted, the first by name."""
+
+MOST_FILLED = 2_000_000
+"""Cells of rows with gaps from which parameters are fitted again, by EM."""
+
+
+@dataclass(frozen=True)
+class PredictionQuality:
+    """Which rows a model was judged by, what it said of them, and how well it predicts each node; or why it was not judged."""
+
+    which: str
+    held_out: bool = False
+    n_rows: int = 0
+    per_row: float | None = None
+    independent: float | None = None
+    """ln p of a row where all columns are taken to be independent, each as in the rows that were not set aside."""
+    n_predicted: int = 0
+    """The rows that single predictions were judged by."""
+    nodes: tuple[Calibration, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+def judge(subject: Subject, rows: Any, held_out: Any) -> PredictionQuality | None:
+    """The judgement by rows that are declared to be held out, by a part of the rows of the report, or by all of them.
+
+    >>> import suffice as sf
+    >>> from suffice.reports.subject import subject_of
+    >>> asia = sf.load("asia")
+    >>> rows = sf.scan(asia.sample(500, seed=0))
+    >>> judge(subject_of(sf.fit(asia.dag, rows, prior=sf.BDeu(1))), rows, None).n_rows
+    100
+    >>> judge(subject_of(asia), rows, None).held_out
+    False
+    """
+    model = subject.model
+    if held_out is not None:
+        which = "rows that were given as held out: whoever made the report says that the model was not fitted from them"
+        return _judgement(model, held_out, which, held_out=True)
+    if rows is None:
+        return None
+    if not getattr(model, "is_fitted", False):
+        which = "the rows of this report; whether the model was fitted from them is not known, so they are not called held out"
+        return _judgement(model, rows, which, held_out=False)
+    return _set_aside(subject, rows)
+
+
+def _set_aside(subject: Subject, rows: Any) -> PredictionQuality:
+    """A fifth of the rows, by what the others teach."""
+    if rows.n_rows < FEWEST:
+        return PredictionQuality(f"no rows are held out: {quantity(rows.n_rows, 'row')} are too few to set a part of them aside")
+    train, test = next(iter(rows.split(FOLDS, 0)))
+    try:
+        again = _again(subject.model, train)
+        alone = _independent(subject, train)
+    except SufficeError as error:
+        return PredictionQuality(
+            f"no rows are held out: the parameters cannot be fitted again without a part of the rows: {error}"
+        )
+    which = (
+        f"{quantity(test.n_rows, 'row')}, a fifth of those of this report at random (seed 0), predicted by the same graph with "
+        "parameters fitted again from the others; the graph itself may have been chosen with all rows"
+    )
+    return _judgement(again, test, which, held_out=True, independent=alone)
+
+
+def _again(model: Any, train: Any) -> Any:
+    """The same model of other rows."""
+    gappy = any(train.missing.values())
+    if getattr(model, "hidden", ()):
+        raise FitError("it has hidden variables")
+    if gappy and train.n_rows * len(train.columns) > MOST_FILLED:
+        raise FitError("EM of so many rows with gaps would take long")
+    if not hasattr(model, "dag"):
+        return fit(model.model, train, prior=model.prior, penalty=model.penalty)
+    shared = model.shared or None
+    return fit(model.dag, train, prior=model.prior, estimate=model.estimate, families=families_of(model, None), shared=shared)
+
+
+def _independent(subject: Subject, train: Any) -> Any:
+    """The network without edges, for comparison, where it has one."""
+    if not subject.is_directed or subject.model.regressions:
+        return None
+    variables = subject.model.variables.values()
+    return fit(Dag([], nodes=list(subject.model)), train, prior=suitable(PRIOR, variables, PRIOR))
+
+
+def _judgement(model: Any, rows: Any, which: str, *, held_out: bool, independent: Any = None) -> PredictionQuality:
+    try:
+        per_row = model.log_likelihood(rows) / rows.weight
+        alone = None if independent is None else independent.log_likelihood(rows) / rows.weight
+    except SufficeError as error:
+        return PredictionQuality(f"{which}; they cannot be scored: {error}", held_out, rows.n_rows)
+    some = rows if rows.n_rows <= MOST_ROWS else rows.of_rows(rows.sample(MOST_ROWS))
+    nodes, refused = [], []
+    finite = sorted(n for n, v in model.variables.items() if isinstance(v, Finite) and n in rows.columns)
+    hidden = getattr(model, "hidden", ())
+    for target in [n for n in finite if n not in hidden][:MOST_TARGETS]:
+        try:
+            nodes.append(calibration(model, some, target))
+        except SufficeError as error:
+            refused.append(f"{target}: {error}")
+    if len(finite) > MOST_TARGETS:
+        refused.append(f"of {len(finite):,} nodes the first {MOST_TARGETS} by name were predicted")
+    return PredictionQuality(which, held_out, rows.n_rows, per_row, alone, some.n_rows, tuple(nodes), tuple(refused))

@@ -1,0 +1,160 @@
+"""The sections about where a model comes from: how it was learned, from which rows, what is missing in them, and which
+conventions its numbers follow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from suffice.basis.version import VERSION
+from suffice.errors import SufficeError, quantity
+from suffice.recipes.missing.missingness import missingness
+from suffice.reports.markup import Content, Html, Row, bullets, cut_rows, element, facts, join, name, number, paragraph, table
+from suffice.reports.subject import Subject
+
+MOST_COLUMNS = 500
+"""Columns of the table of what they are."""
+
+
+def origin_section(subject: Subject, rows: Any, source: str, command: str, notes: list[str]) -> Html:
+    """How the model was learned, and from what.
+
+    >>> import suffice as sf
+    >>> from suffice.reports.subject import subject_of
+    >>> "smoke=no" in origin_section(subject_of(sf.load("asia").do({"smoke": "no"})), None, "", "", [])
+    True
+    """
+    model, problem = subject.model, getattr(subject.found, "problem", None)
+    statistics, prior = getattr(model, "statistics", None), model.prior
+    told: dict[str, Content] = {
+        "found": join([element("span", line, class_="line") for line in subject.summary]),
+        "fitted from": _fitted_from(model, statistics),
+        "set from outside": ", ".join(f"{n}={v}" for n, v in getattr(model, "interventions", {}).items()),
+        "prior": "" if prior is None else repr(prior),
+        "estimate": repr(model.estimate) if prior is not None else "",
+        "score of the search": "" if problem is None else repr(problem.score),
+        "method of the search": "" if subject.found is None else repr(subject.found.method),
+        "constraints": "none"
+        if problem is not None and problem.constraints is None
+        else repr(problem.constraints)
+        if problem
+        else "",
+        "seed of the search": "" if problem is None else number(problem.seed),
+        "rows of this report": _rows(subject, rows, source),
+        "command": element("code", command) if command else "",
+        "version": f"Suffice {VERSION}",
+    }
+    said = join([element("h3", "Notes"), bullets(notes)]) if notes else Html()
+    return join([facts({term: _short(value) for term, value in told.items()}), said])
+
+
+def _short(value: Content) -> Content:
+    return value if isinstance(value, Html) or not isinstance(value, str) else name(value, letters=600) if value else ""
+
+
+def _fitted_from(model: Any, statistics: Any) -> str:
+    if statistics is not None:
+        return f"{quantity(statistics.weight, 'row')} without missing cells"
+    if getattr(model, "incomplete", False):
+        return "rows with missing cells or hidden variables, which the model does not keep"
+    return "not known: the model keeps no statistics of rows"
+
+
+def _rows(subject: Subject, rows: Any, source: str) -> str:
+    if rows is None:
+        return "none"
+    weight = f", weight {rows.weight:,.10g}" if rows.weighted else ""
+    own = f"{quantity(rows.n_rows, 'row')}{weight} of {quantity(len(rows.columns), 'column')}{f', {source}' if source else ''}"
+    match fitted_from(subject.model, rows):
+        case True:
+            return f"{own}; the model was fitted from rows with the same statistics"
+        case False:
+            return f"{own}; the model was fitted from other rows"
+    return own
+
+
+def fitted_from(model: Any, rows: Any) -> bool | None:
+    """Whether rows have the statistics that a model was fitted from; None where that cannot be told.
+
+    >>> import suffice as sf
+    >>> rows = sf.scan({"x": ["a", "b", "b"]})
+    >>> bn = sf.fit("x", rows)
+    >>> fitted_from(bn, rows), fitted_from(bn, sf.scan({"x": ["a", "b"]})), fitted_from(sf.load("asia"), rows)
+    (True, False, None)
+    """
+    kept = getattr(model, "statistics", None)
+    if kept is None:
+        return None
+    if abs(kept.weight - rows.weight) > 1e-9 * kept.weight:
+        return False
+    try:
+        return bool(model.log_likelihood() == model.log_likelihood(model.summary(rows)))
+    except SufficeError:
+        return None
+
+
+def schema_section(rows: Any) -> Html:
+    """What each column is.
+
+    >>> import suffice as sf
+    >>> schema_section(sf.scan({"x": ["a", "b"], "y": [0.5, 1.5]})).count("<tr")
+    3
+    """
+    header, lines = rows.schema._table()
+    own = [Row(*(name(str(cell), letters=120) for cell in line), names=[str(line[0])]) for line in lines[:MOST_COLUMNS]]
+    said = cut_rows(len(own), len(lines), "row", "that come first")
+    return join([table(header, own, "Columns"), paragraph(f"Shown: {said}.", class_="cut") if said else ""])
+
+
+def missing_section(rows: Any) -> Html:
+    """How many cells are missing, in which patterns, and whether that seems to be at random.
+
+    >>> import suffice as sf
+    >>> "No cell is missing" in missing_section(sf.scan({"x": ["a", "b"]}))
+    True
+    """
+    if not any(rows.missing.values()):
+        return paragraph(f"No cell is missing in {quantity(rows.n_rows, 'row')} of {quantity(len(rows.columns), 'column')}.")
+    found = missingness(rows)
+    parts: list[Html] = [paragraph(f"{found._headline()}.")]
+    if found.warning:
+        parts.append(paragraph(element("strong", "Warning: "), found.warning, class_="note"))
+    parts.append(bullets([*found._facts(), f"MCAR: {found.mcar}"]))
+    for header, lines, said in found._tables():
+        if lines:
+            body = [Row(*(_cell(cell) for cell in line), names=[str(line[0])]) for line in lines]
+            parts += [table(header, body, header[0].capitalize()), paragraph(said, class_="cut") if said else Html()]
+    return join(parts)
+
+
+def _cell(cell: object) -> Content:
+    return cell if isinstance(cell, (int, float)) else name(str(cell), letters=120)
+
+
+def conventions(subject: Subject, *, judged: bool) -> Html:
+    """The conventions that the numbers of this report follow.
+
+    >>> import suffice as sf
+    >>> from suffice.reports.subject import subject_of
+    >>> "higher is better" in conventions(subject_of(sf.load("asia")), judged=False)
+    True
+    """
+    prior = subject.model.prior is not None
+    lines = [
+        "Logarithms are natural. Scores are such that higher is better: BIC is log L − ½ k ln N, AIC is log L − k.",
+        "The loss of an edge is what the score of the graph would be lower by without it, all else the same.",
+        "Point values are posterior means, unless the estimate above says mode."
+        if prior
+        else "Without a prior, point values are of maximum likelihood, or as given; the variance of a Gaussian is divided by N.",
+        "Intervals are equal-tailed and hold 95 % of the posterior, each parameter by itself; those of regressions are Wald's.",
+        "None seen: no row had these states of the parents. Its numbers are those of the prior; without one, uniform or missing.",
+        "Arrows are edges (parent, child) of a factorisation; that they are causes does not follow from data.",
+        "Numbers are shown with four digits, ends of intervals with three; the saved model has all of them.",
+    ]
+    if not subject.is_directed:
+        del lines[5]
+    if judged:
+        lines.append(
+            "The log score is the mean of ln p of the right state, the Brier score the mean of Σ (p − [state is right])², from 0 "
+            "to 2; the calibration error the mean distance of predicted probabilities from shares over bins of a tenth, by rows."
+        )
+    return bullets(lines)
