@@ -35,6 +35,7 @@ SCRIPTS = [
     "forecasts.py",
     "sequences.py",
     "crf.py",
+    "coming_from.py",
 ]
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "building.benchmarks",
     "building.commands",
+    "building.finished_report",
     "building.pictures",
     "building.reference",
     "building.site",

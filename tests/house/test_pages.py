@@ -9,6 +9,7 @@ import pytest
 
 from building.cells import cells_of, code_of, run
 from building.links import unknown_names
+from building.side_by_side import peer_blocks, run_ours, tasks
 from suffice import registry
 
 ROOT = Path(__file__).parents[2]
@@ -16,6 +17,7 @@ SITE = sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in 
 PAGES = [str(path.relative_to(ROOT)) for path in (ROOT / "README.md", *SITE)]
 WIDEST = 88
 """Characters of a line of code: longer ones would scroll on the site."""
+CODE_TO_READ = ("docs/gallery", "docs/howto", "docs/tutorials", "docs/start")
 START = "```{code-cell} python\n"
 
 
@@ -30,6 +32,27 @@ def test_examples_of_the_documentation_run(page: str, tmp_path, monkeypatch) -> 
     for known in (registry._words, registry._types):  # what a page has added is no part of the package
         for key in [key for key, piece in known.items() if piece.__module__.partition(".")[0] != "suffice"]:
             del known[key]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/coming_from/") and list(tasks(text_of(page)))])
+def test_our_lines_beside_those_of_others_run(page: str, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_ours(text_of(page), page)
+
+
+@pytest.mark.parametrize("peer", ["pgmpy", "bnlearn", "pyagrum"])
+def test_those_who_come_from_large_programs_find_forty_tasks(peer: str) -> None:
+    assert len(list(tasks(text_of(f"docs/coming_from/{peer}.md")))) >= 40
+
+
+def test_a_table_of_two_programs_is_read() -> None:
+    rows = "| or | `1 \\| 2` | – | ≠ why |\n| two | `b` | `c`, `d` | – |\n"
+    page = f"```py\na = 1\n```\n\n| task | R | ours | differs |\n|---|---|---|---|\n{rows}"
+    assert [(t.name, t.theirs, t.ours, t.mark, t.line) for t in tasks(page)] == [
+        ("or", "1 | 2", "", "≠", 7),
+        ("two", "b", "c\nd", "", 8),
+    ]
+    assert list(peer_blocks(page)) == ["a = 1\n"]
 
 
 def test_cells_know_their_options_and_lines() -> None:
@@ -62,7 +85,7 @@ def test_a_page_with_cells_is_a_notebook(page: str) -> None:
     assert "{code-cell}" not in text or text.startswith("---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith(("docs/howto", "docs/tutorials", "docs/start"))])
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith(CODE_TO_READ)])
 def test_lines_of_code_need_no_scrolling(page: str) -> None:
     assert not [line for cell in code_of(text_of(page)) for line in cell.source.splitlines() if len(line) > WIDEST]
 

@@ -36,7 +36,7 @@ def _gaussian(name: str, nodes: int, edges: int, parameters: int, about: str) ->
 
 
 def _rows(name: str, rows: int, columns: int, about: str, file: str | None = None) -> Bundled:
-    return Bundled(name, f"{rows:,} rows, {columns:,} columns", about, f"tables/{file or name}.csv")
+    return Bundled(name, f"{rows:,} rows, {columns:,} columns", about, f"tables/{file or f'{name}.csv'}")
 
 
 NETWORKS = {
@@ -70,9 +70,11 @@ TABLES = {
     for b in (
         _rows("anes96", 944, 10, "an election study, 1996"),
         _rows("auto_mpg", 392, 8, "cars and their mileage"),
-        _rows("bridges", 108, 12, "bridges of Pittsburgh, some cells missing", "pittsburgh_bridges"),
+        _rows("bridges", 108, 12, "bridges of Pittsburgh, some cells missing", "pittsburgh_bridges.csv"),
         _rows("galton", 898, 5, "heights of parents and children"),
         _rows("penguins", 344, 8, "penguins of three species, some cells missing"),
+        _rows("randhie", 20_190, 10, "visits to a doctor, and who pays", "randhie.csv.gz"),
+        _rows("south_german_credit", 1_000, 21, "credits, and whether they were paid back"),
         _rows("student_performance", 395, 33, "pupils, their homes and grades"),
     )
 }
@@ -103,14 +105,16 @@ def tables() -> Listing:
     """The tables that come with the package, which `table` gives by their names.
 
     >>> tables()
-    name                 size                  what
-    ───────────────────  ────────────────────  ─────────────────────────────────────────────
-    anes96               944 rows, 10 columns  an election study, 1996
-    auto_mpg             392 rows, 8 columns   cars and their mileage
-    bridges              108 rows, 12 columns  bridges of Pittsburgh, some cells missing
-    galton               898 rows, 5 columns   heights of parents and children
-    penguins             344 rows, 8 columns   penguins of three species, some cells missing
-    student_performance  395 rows, 33 columns  pupils, their homes and grades
+    name                 size                     what
+    ───────────────────  ───────────────────────  ─────────────────────────────────────────────
+    anes96               944 rows, 10 columns     an election study, 1996
+    auto_mpg             392 rows, 8 columns      cars and their mileage
+    bridges              108 rows, 12 columns     bridges of Pittsburgh, some cells missing
+    galton               898 rows, 5 columns      heights of parents and children
+    penguins             344 rows, 8 columns      penguins of three species, some cells missing
+    randhie              20,190 rows, 10 columns  visits to a doctor, and who pays
+    south_german_credit  1,000 rows, 21 columns   credits, and whether they were paid back
+    student_performance  395 rows, 33 columns     pupils, their homes and grades
     """
     return Listing(TABLES)
 
