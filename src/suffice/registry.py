@@ -89,6 +89,7 @@ PLACES: dict[str, dict[str, str]] = {
         "cli.commands.show": "show",
         "cli.commands.draw": "draw",
         "cli.commands.explore": "explore",
+        "cli.commands.report": "report",
         "cli.commands.package": "networks warm demo",
     },
 }

@@ -157,3 +157,7 @@ Without = Annotated[list[str] | None, typer.Option(metavar="A,B", help="leave th
 RowsOut = Annotated[
     str | None, typer.Option("-o", "--out", metavar="OUT", help=".csv .csv.gz .parquet; standard output if not given")
 ]
+ReportFile = Annotated[
+    str | None,
+    typer.Option("--report", metavar="FILE", help="also write what was learned from what into one HTML file"),
+]

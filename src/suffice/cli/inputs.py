@@ -384,9 +384,11 @@ def left_out(data: Any, words: Sequence[str]) -> Any:
     return data.select([name for name in data.columns if name not in gone])
 
 
-def written(model: Any, out: str, spent: str) -> None:
-    """Write a model, and say so."""
+def written(model: Any, out: str | None, spent: str) -> None:
+    """Write a model, if there is a place for it, and say so."""
     from suffice.formats import write
 
+    if out is None:
+        return
     write(model, out)
     say(f"{model._headline()}; {spent}; written to {out}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from suffice.blas import one_blas_thread
@@ -282,10 +282,11 @@ def fit_network(
     families: Mapping[str, Any] | None = None,
     shared: Any = None,
     missing_depends_on: Mapping[str, Iterable[str]] | None = None,
+    watch: Callable[[Any], object] | None = None,
     **climbing: Any,
 ) -> BayesNet:
     """The network of a graph: at once from complete rows or statistics; by `em`, with what else it takes, where cells are
-    missing, variables hidden, or distributions held as they are."""
+    missing, variables hidden, or distributions held as they are; then `watch` is called with the run."""
     how = checked_estimate(estimate)
     rows = data if isinstance(data, Statistics) else scan(data)
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
@@ -293,7 +294,7 @@ def fit_network(
     asked: dict[str, Any] = {"prior": prior, "estimate": how, "shared": shared, **climbing}
     if hidden or missing_depends_on is not None or climbing.get("fixed"):
         asked |= {"hidden": hidden, "families": families, "missing_depends_on": missing_depends_on}
-        return _from_incomplete(dag, rows, **asked)
+        return _from_incomplete(dag, rows, watch, **asked)
     if isinstance(dag, Plate):
         dag.check_families(families)
     if families:
@@ -301,7 +302,7 @@ def fit_network(
     try:
         seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
     except MissingCells:
-        return _from_incomplete(dag, rows, **asked)
+        return _from_incomplete(dag, rows, watch, **asked)
     seen = agreeing(seen, getattr(dag, "alike", ()))
     return estimated(BayesNet, graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
 
@@ -395,12 +396,14 @@ def _tabled_regressions(
     return estimated(BayesNet, graph, seen, prior, how, ready=ready, shared=[tie.nodes for tie in ties])
 
 
-def _from_incomplete(dag: Any, rows: Any, **options: Any) -> BayesNet:
+def _from_incomplete(dag: Any, rows: Any, watch: Callable[[Any], object] | None = None, **options: Any) -> BayesNet:
     """The network that EM finds; how far apart the optima of several starts are is noted."""
     from suffice.learning.em import em, spread
 
     run = em(dag, rows, **options)
     if len(run.optima) > 1:
         note(spread(run.optima))
+    if watch is not None:
+        watch(run)
     model: BayesNet = run.model
     return model

@@ -92,9 +92,9 @@ class _Frame:
 
     def chart(self, parts: Sequence[str], *, x: str, y: str, title: str) -> Html:
         x0, x1, y0, y1 = self.ends
-        few = 5 if self.width > 300 else 2
+        few = 8 if self.width > 300 else 2
         across = ticks(x0, x1, few)
-        down = ticks(y0, y1, 4 if self.width > 300 else 2)
+        down = ticks(y0, y1, 6 if self.width > 300 else 2)
         close = y1 - y0 < 1e-3 * max(abs(y0), abs(y1))
         marks = [f'<path class="grid" d="M{self.left:.1f} {self.y(v):.1f}H{self.width - ROOM:.1f}"/>' for v in down]
         marks += [

@@ -19,8 +19,11 @@ BARS = 60
 WHOLE_PAGE = 2200.0
 """A picture that is wider, in points, is not made smaller to fit the page, unless one asks for it."""
 
-MOST_EDGES = 1_500
-"""Edges of the table."""
+MOST_EDGES = 400
+"""Edges of the table; the others are in the picture only."""
+
+LOSS = "without it"
+"""A fact that stands in a column of its own."""
 
 FACT = 400
 """Letters of a fact that explains an edge."""
@@ -39,8 +42,6 @@ def picture_of(subject: Subject, strengths: Strengths) -> Picture:
     believing = subject.has_rows and len(subject.names) <= BARS
     scene: Picture = model.picture() if believing else model._scene()
     scene = scene.weighed(strengths.values, strengths.what) if strengths.values else scene
-    if len(scene.edges) > len(strengths.explained) and len(scene.edges) > MOST_EDGES:
-        return scene
     told = {pair: "\n".join(f"{which}: {what}" for which, what in facts) for pair, facts in strengths.explained.items()}
     edges = [replace(e, title=_title(e, told.get((e.tail, e.head), ""))) for e in scene.edges]
     return replace(scene, edges=tuple(edges))
@@ -89,12 +90,13 @@ def _edges(edges: Sequence[Any], total: int, strengths: Strengths, links: Mappin
     said = paragraph(f"Strengths: {strengths.what}, {strengths.said}." if strengths.what else f"{strengths.said.capitalize()}.")
     if not edges:
         return Html() if not strengths.said else said
-    columns = {"strength": bool(strengths.what), "direction": bool(strengths.directions), "why": bool(strengths.explained)}
+    explained = bool(strengths.explained)
+    columns = {"strength": bool(strengths.what), "direction": bool(strengths.directions) and not explained, "why": explained}
     rows = []
     for i, e in enumerate(edges):
         pair = (e.tail, e.head)
         label = joined([name(e.tail, links.get(e.tail, "")), " → " if e.arrow else " – ", name(e.head, links.get(e.head, ""))])
-        facts = strengths.explained.get(pair, ())
+        facts = [fact for fact in strengths.explained.get(pair, ()) if fact[0] != LOSS]
         value = strengths.values.get(pair)
         cells: dict[str, Content] = {
             "strength": None if value is None else Html(f"{value:,.2f}".replace("-", "−")),

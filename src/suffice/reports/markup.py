@@ -77,10 +77,12 @@ def joined(parts: Iterable[Content]) -> Html:
 def name(whole: str, link: str = "", letters: int = LONG) -> Html:
     """A name or a state, in whatever direction it is written; cut where it is long, and then whole in the title.
 
-    >>> name("lung"), name("lung", "#n1"), name("x" * 60)[:26]
-    ('<bdi>lung</bdi>', '<a href="#n1"><bdi>lung</bdi></a>', '<bdi title="xxxxxxxxxxxxxx')
+    >>> name("lung"), name("größe", "#n1"), name("x" * 60)[:26]
+    ('lung', '<a href="#n1"><bdi>größe</bdi></a>', '<bdi title="xxxxxxxxxxxxxx')
     """
     short = cut(whole, letters)
+    if short == whole and whole.isascii():  # most names: nothing to be isolated, nothing left out
+        return element("a", whole, href=link) if link else text(whole)
     shown = element("bdi", short, title=None if short == whole else whole[:WHOLE])
     return element("a", shown, href=link) if link else shown
 
@@ -138,8 +140,9 @@ def _cell(content: Content, class_: str, *, heading: bool) -> Html:
     return element("th", content, scope="row", class_=classes) if heading else element("td", content, class_=classes)
 
 
-def table(header: Sequence[Content], rows: Iterable[Row], caption: Content = "", *, headings: int = 1) -> Html:
-    """A table in a frame of its own, which scrolls where it is too wide; the first columns are headings of their rows.
+def table(header: Sequence[Content], rows: Iterable[Row], caption: str = "", *, headings: int = 1) -> Html:
+    """A table in a frame of its own, which scrolls where it is too wide; the first columns are headings of their rows. One with a
+    caption is a place on the way of the keyboard, too; the small ones of nodes would be too many.
 
     >>> print(table(["x", "p"], [Row("yes", 0.5)], "p(x)"))  # doctest: +ELLIPSIS
     <div class="wide" tabindex="0" role="region" aria-label="p(x)"><table><caption>p(x)</caption>...
@@ -147,13 +150,8 @@ def table(header: Sequence[Content], rows: Iterable[Row], caption: Content = "",
     head = element("thead", element("tr", *(element("th", h, scope="col") for h in header)))
     top = element("caption", caption) if caption else Html()
     body = element("tbody", *(row.html(headings) for row in rows))
-    return element("div", element("table", top, head, body), class_="wide", **_region(caption))
-
-
-def _region(caption: Content) -> dict[str, str | int | None]:
-    """What lets a keyboard scroll it."""
-    plain = "" if isinstance(caption, Html) else str(caption or "")
-    return {"tabindex": 0, "role": "region", "aria_label": cut(plain, 2 * LONG) or "table"}
+    region: dict[str, str | int] = {"tabindex": 0, "role": "region", "aria_label": str(caption)} if caption else {}
+    return element("div", element("table", top, head, body), class_="wide", **region)
 
 
 def cut_rows(n: int, total: int, noun: str, which: str) -> str:

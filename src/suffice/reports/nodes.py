@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import ModelError, TooLarge, counted
+from suffice.errors import FitError, ModelError, TooLarge, counted
 from suffice.models.gaussian_markov_net import GaussianMarkovNet
 from suffice.models.networks import MarkovNet
 from suffice.models.questions.answers import in_a_line
@@ -33,7 +33,7 @@ def nodes_section(model: Any, subject: Subject, links: Links) -> Html:
     8
     """
     believed, said = _beliefs(subject)
-    budget = share_of(len(model))
+    budget = share_of(len(model), intervals=any(model[node].has_posterior for node in model))
     shown = [_article(model, node, links, believed.get(node, ""), budget) for node in model]
     return joined([_intervals(model), said, element("div", *shown, class_="cards")])
 
@@ -68,7 +68,7 @@ def _article(model: Any, node: str, links: Links, belief: str, budget: int) -> H
     parents = [name(p, links.get(p, "")) for p in cpd.parents]
     children = [name(c, links.get(c, "")) for c in _children(model, node)]
     lines: list[Content] = [joined([kind_of(cpd.child), _listed(", parents ", parents), _listed(", children ", children)])]
-    if belief:
+    if belief and cpd.parents:  # else its table is its marginal
         lines.append(joined(["marginal: ", element("bdi", belief)]))
     if cpd._kind():
         lines.append(cpd._kind())
@@ -107,10 +107,18 @@ def _of_factors(model: MarkovNet, subject: Subject, links: Links) -> Html:
     believed, said = _beliefs(subject)
     own = [Row(name(n), kind_of(v), believed.get(n, ""), id=links[n][1:], names=[n]) for n, v in model.variables.items()]
     heads = table(["node", "kind", "marginal"], own, "Nodes")
-    budget = share_of(len(model.weights))
-    terms = [_term(model, key, np.asarray(weights), budget) for key, weights in model.weights.items()]
-    meaning = "ln p(row) is the sum of the weights of its terms, less the logarithm of the normaliser."
+    weights, meaning = _weights(model)
+    terms = [_term(model, key, np.asarray(own), share_of(len(weights))) for key, own in weights]
     return joined([said, heads, paragraph(meaning), element("div", *terms, class_="cards")])
+
+
+def _weights(model: MarkovNet) -> tuple[list[tuple[Any, Any]], str]:
+    """The weights of each term, or, where cells are impossible and weights not unique, the logarithms of factors."""
+    try:
+        return list(model.weights.items()), "ln p(row) is the sum of the weights of its terms, less that of the normaliser."
+    except FitError as error:
+        factors = [(factor.names, factor.log) for factor in model.factors if factor.names]
+        return factors, f"ln p(row) is the sum of ln φ of its factors, less that of the normaliser; weights: {error}."
 
 
 def _term(model: MarkovNet, key: Any, weights: Any, budget: int) -> Html:

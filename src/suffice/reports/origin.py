@@ -8,16 +8,11 @@ from typing import Any
 from suffice.errors import SufficeError, counted
 from suffice.recipes.missing.missingness import missingness
 from suffice.reports.markup import Content, Html, Row, bullets, cut_rows, element, facts, joined, name, number, paragraph, table
-from suffice.reports.nodes import kind_of
 from suffice.reports.subject import Subject
-from suffice.variables import Finite
 from suffice.version import VERSION
 
-MOST_COLUMNS = 1_500
+MOST_COLUMNS = 500
 """Columns of the table of what they are."""
-
-STATES = 6
-"""States of a column that are named."""
 
 
 def origin_section(subject: Subject, rows: Any, source: str, command: str, notes: list[str]) -> Html:
@@ -31,7 +26,6 @@ def origin_section(subject: Subject, rows: Any, source: str, command: str, notes
     model, problem = subject.model, getattr(subject.found, "problem", None)
     statistics, prior = getattr(model, "statistics", None), getattr(model, "prior", None)
     told: dict[str, Content] = {
-        "model": model._headline(),
         "found": joined([element("span", line, class_="line") for line in subject.summary]),
         "fitted from": _fitted_from(model, statistics),
         "set from outside": ", ".join(f"{n}={v}" for n, v in getattr(model, "interventions", {}).items()),
@@ -98,34 +92,17 @@ def fitted_from(model: Any, rows: Any) -> bool | None:
         return None
 
 
-def schema_section(subject: Subject, rows: Any) -> Html:
-    """What each column is; without rows, what each variable of the model is.
+def schema_section(rows: Any) -> Html:
+    """What each column is.
 
     >>> import suffice as sf
-    >>> from suffice.reports.subject import subject_of
-    >>> bn = sf.load("asia")
-    >>> schema_section(subject_of(bn), sf.scan(bn.sample(9, seed=0))).count("<tr")
-    9
+    >>> schema_section(sf.scan({"x": ["a", "b"], "y": [0.5, 1.5]})).count("<tr")
+    3
     """
-    if rows is None:
-        own = [Row(name(n), kind_of(v), _states(v), names=[n]) for n, v in list(subject.model.variables.items())[:MOST_COLUMNS]]
-        total = len(subject.model.variables)
-        html = table(["variable", "kind", "states"], own, "Variables")
-    else:
-        header, lines = rows.schema._table()
-        own = [Row(*(name(str(cell), letters=120) for cell in line), names=[str(line[0])]) for line in lines[:MOST_COLUMNS]]
-        total = len(lines)
-        html = table(header, own, "Columns")
-    said = cut_rows(len(own), total, "row", "that come first")
-    return joined([html, paragraph(f"Shown: {said}.", class_="cut") if said else ""])
-
-
-def _states(variable: Any) -> Html:
-    if not isinstance(variable, Finite):
-        return Html()
-    few = [name(s, letters=24) for s in variable.states[:STATES]]
-    more = f", … {variable.n_states - STATES:,} more" if variable.n_states > STATES else ""
-    return joined([Html(", ".join(few)), more])
+    header, lines = rows.schema._table()
+    own = [Row(*(name(str(cell), letters=120) for cell in line), names=[str(line[0])]) for line in lines[:MOST_COLUMNS]]
+    said = cut_rows(len(own), len(lines), "row", "that come first")
+    return joined([table(header, own, "Columns"), paragraph(f"Shown: {said}.", class_="cut") if said else ""])
 
 
 def missing_section(rows: Any) -> Html:
@@ -171,7 +148,7 @@ def conventions(subject: Subject, *, judged: bool) -> Html:
         "Intervals are equal-tailed and hold 95 % of the posterior, each parameter by itself; those of regressions are Wald's.",
         "None seen: no row had these states of the parents. Its numbers are those of the prior; without one, uniform or missing.",
         "Arrows are edges (parent, child) of a factorisation; that they are causes does not follow from data.",
-        "Numbers are shown with four digits; the saved model has all of them.",
+        "Numbers are shown with four digits, ends of intervals with three; the saved model has all of them.",
     ]
     if not subject.is_directed:
         del lines[5]

@@ -56,9 +56,7 @@ def _table(judgement: Judgement, links: dict[str, str]) -> Html:
         rows.append(
             Row(
                 name(c.target.name, links.get(c.target.name, "")),
-                c.log_score,
-                c.brier,
-                calibration_error(c),
+                *((f"{x:.4f}".replace("-", "−"), "n") for x in (c.log_score, c.brier, calibration_error(c))),
                 joined([f"{area:.4f} ", element("small", name(state, letters=24))]) if area == area else "–",
                 names=[c.target.name],
             )

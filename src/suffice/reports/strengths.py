@@ -14,8 +14,8 @@ from suffice.structure.methods.orders import Orders
 from suffice.structure.results.found import Found
 from suffice.structure.search import problem_of
 
-MOST_EXPLAINED = 200
-"""Edges that are explained, the strongest first: each takes some looking at other parents."""
+MOST_EXPLAINED, FEW_EXPLAINED = 200, 60
+"""Edges that are explained, the strongest first: each takes some looking at other parents. Of graphs with more edges, fewer."""
 
 MOST_EDGES = 5_000
 """Edges whose losses are found."""
@@ -67,7 +67,8 @@ def _of_losses(found: Any, said: str) -> Strengths:
 
 def _explained(found: Any, edges: Mapping[Pair, float]) -> dict[Pair, tuple[tuple[str, str], ...]]:
     """What explains the strongest edges, as far as the data at hand can tell."""
-    chosen = sorted(edges, key=lambda pair: (-abs(edges[pair]), pair))[:MOST_EXPLAINED]
+    most = MOST_EXPLAINED if len(edges) <= MOST_EXPLAINED else FEW_EXPLAINED
+    chosen = sorted(edges, key=lambda pair: (-abs(edges[pair]), pair))[:most]
     result = {}
     for pair in chosen:
         try:
@@ -91,12 +92,11 @@ def _judged_graph(subject: Subject, rows: Any) -> tuple[Found | None, str]:
     if len(bn.dag.edges) > MOST_EDGES:
         return None, f"no strengths of more than {MOST_EDGES:,} edges"
     where = "on the rows of this report"
-    if seen is None or any(seen.missing.values()):
-        gaps = seen is not None
+    if seen is None or set(seen.columns) != set(bn) or any(seen.missing.values()):
+        why = "there are no rows" if seen is None else "the rows do not show all cells"
         seen, where = bn.statistics, "on the statistics that the network was fitted from"
         if seen is None:
-            why = "cells are missing" if gaps else "there are no rows, and the network keeps no statistics"
-            return None, f"no strengths of edges: {why}"
+            return None, f"no strengths of edges: {why}, and the network keeps no statistics"
     try:
         most = max(len(bn.dag.parents(name)) for name in bn.dag.nodes)
         method = Orders(max_parents=max(1, most))

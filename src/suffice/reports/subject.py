@@ -89,6 +89,11 @@ def subject_of(x: object) -> Subject:
     )
 
 
+@subject_of.register(Subject)
+def _of_itself(x: Subject) -> Subject:
+    return x
+
+
 @subject_of.register(BayesNet)
 @subject_of.register(GaussianMarkovNet)
 @subject_of.register(Chain)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import SufficeError
-from suffice.reports.markup import Content, Html, Row, cut_rows, element, joined, name, number, table
+from suffice.reports.markup import Content, Html, Row, cut_rows, name, number, table
 from suffice.statistics.configurations import sizes
 
 Array = npt.NDArray[np.float64]
@@ -21,7 +21,7 @@ Array = npt.NDArray[np.float64]
 CELLS = 9_000
 """Numbers in the tables of a whole report, about."""
 
-FEWEST, MOST = 8, 400
+FEWEST, MOST = 4, 400
 """Numbers of one table, whatever the others take."""
 
 WIDE = 8
@@ -31,13 +31,13 @@ LARGEST = 2_000_000
 """Numbers of a table that is looked through for the lines with most support; of larger ones the first are taken."""
 
 
-def share_of(n_tables: int) -> int:
-    """How many numbers each of some tables may show.
+def share_of(n_tables: int, *, intervals: bool = False) -> int:
+    """How many numbers each of some tables may show; one with an interval takes the room of two.
 
-    >>> share_of(10), share_of(1000)
-    (400, 9)
+    >>> share_of(10), share_of(1000), share_of(1000, intervals=True)
+    (400, 9, 4)
     """
-    return max(FEWEST, min(MOST, CELLS // max(1, n_tables)))
+    return max(FEWEST, min(MOST, CELLS // max(1, n_tables) // (2 if intervals else 1)))
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,18 @@ class Numbers:
     def cell(self, i: int, j: int) -> tuple[Content, str]:
         """A number with its interval, and a class that draws it as a bar."""
         value = float(self.values[i, j])
-        bar = f"b{round(20 * value)}" if self.are_probabilities else ""
-        classes = "n" + (f" {bar}" if bar else "")
+        bar = round(20 * value) if self.are_probabilities and value == value else 0
+        classes = f"n b{bar}" if bar else "n"
         if self.low is None or self.high is None:
             return Html(number(value)), classes
-        ends = f"{number(float(self.low[i, j]))}–{number(float(self.high[i, j]))}"
-        return joined([number(value), Html(" "), element("small", ends)]), classes
+        low, high = (self._end(float(end[i, j])) for end in (self.low, self.high))
+        return Html(f"{number(value)} <small>{low}–{high}</small>"), classes
+
+    def _end(self, value: float) -> str:
+        """An end of an interval: of a probability three decimals, of other numbers three digits."""
+        if self.are_probabilities and value == value:
+            return f"{value:.3f}".rstrip("0").rstrip(".")
+        return f"{value:.3g}".replace("-", "−")
 
 
 def _ends(cpd: Any) -> tuple[Array, Array] | None:
@@ -124,15 +130,9 @@ def _wide(cpd: Any, own: Numbers, budget: int) -> tuple[Html, str]:
         seen = [_support(own, i)] if counted else []
         cells = [own.cell(i, j) for j in range(len(own.names))]
         rows.append(Row(*map(name, states), *cells, *seen, class_="unseen" if own.unsupported[i] else ""))
-    heads = [*(name(p.name) for p in parents), *_columns(cpd, own)]
+    heads = [*(name(p.name) for p in parents), *map(name, own.names)]
     html = table([*heads, *(["rows"] if counted else [])], rows, headings=len(parents))
     return html, cut_rows(len(rows), n, "row", which)
-
-
-def _columns(cpd: Any, own: Numbers) -> list[Html]:
-    """The headings of numbers: states of the child, or what the numbers are."""
-    sign = f"{cpd.child.name}=" if own.are_probabilities and len(cpd.child.name) <= 12 else ""
-    return [name(f"{sign}{column}") for column in own.names]
 
 
 def _long(cpd: Any, own: Numbers, budget: int) -> tuple[Html, str]:

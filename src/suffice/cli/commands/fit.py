@@ -11,6 +11,7 @@ import typer
 
 from suffice.cli import arguments
 from suffice.cli.arguments import Options
+from suffice.cli.kinds.reports import check_report, write_report
 from suffice.errors import SufficeError
 from suffice.registry import command
 
@@ -123,6 +124,7 @@ def fit(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what EM would cost; nothing is written")] = False,
+    report: arguments.ReportFile = None,
     engine: arguments.EngineWord = None,
     weights: arguments.Weights = None,
     missing: arguments.Missing = None,
@@ -150,6 +152,7 @@ def fit(
 
     begun = time.perf_counter()
     writable(out)
+    check_report(given)
     if statistics and (Path(statistics).resolve() == Path(out).resolve() or not Path(statistics).parent.is_dir()):
         raise SufficeError(
             f"the statistics cannot be written to {statistics}: give a file of their own in a directory that exists"
@@ -161,6 +164,7 @@ def fit(
         print(model)
     else:
         written(model, out, f"{time.perf_counter() - begun:.2f} s")
+        write_report(report, vars(given).get("run", model), vars(given).get("rows"))
 
 
 def _way(given: Options) -> Callable[[Options], Any]:

@@ -12,6 +12,7 @@ import typer
 from suffice.cli import arguments
 from suffice.cli.arguments import Options, refuse
 from suffice.cli.kinds.chains import ROWS_ONLY, CheckpointDirs, found_in_words, learn_template
+from suffice.cli.kinds.reports import check_report, write_report
 from suffice.cli.kinds.undirected import (
     DIRECTED_ONLY,
     check_graph_method,
@@ -93,6 +94,7 @@ def learn(
     seed: Annotated[int, typer.Option(help="the same seed gives the same graph", min=0)] = 0,
     threads: Annotated[int | None, typer.Option(help="how many threads; all that there are if not given", min=1)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what search or --bootstrap would cost")] = False,
+    report: arguments.ReportFile = None,
     engine: arguments.EngineWord = None,
     weights: arguments.Weights = None,
     missing: arguments.Missing = None,
@@ -118,6 +120,7 @@ def learn(
 
     if out is not None:
         writable(out)
+    check_report(given)
     given.in_sequences = by is not None or order is not None or lags is not None
     if given.in_sequences:
         holds_chains(out or "chain.json")
@@ -190,7 +193,7 @@ def _choose_method(given: Options) -> None:
 
 def _learn_template(given: Options) -> None:
     """A template, and the chain of it."""
-    wished = {name: getattr(given, name) for name in ("as_json", "explain", "bootstrap", "dry_run", "limits", "places")}
+    wished = {name: getattr(given, name) for name in ("as_json", "explain", "bootstrap", "dry_run", "limits", "places", "report")}
     lags = 1 if given.lags is None else given.lags
     learn_template(given.rows, lags, given.how, given.asked, given.fitting, given.out, **wished)
 
@@ -231,10 +234,11 @@ def _learn_graph(given: Options) -> None:
     found, strengths = _search(given)
     found = found if hasattr(found, "strengths") else without_arrows(found)
     with then_printed(graph_in_words(found, explain=given.explain, strengths=strengths, as_json=given.as_json)):
-        if given.out is not None:
+        if given.out is not None or given.report is not None:
             ready = found.has_model and given.prior is None
             net = found.model if ready else fit(found.graph, given.rows, prior=given.chosen_prior)
             inputs.written(net, given.out, f"searched for {found.seconds:.2f} s")
+            write_report(given.report, net, found=found)
 
 
 def _learn_network(given: Options) -> None:
@@ -247,10 +251,11 @@ def _learn_network(given: Options) -> None:
     found, strengths = _search(given)
     told = [found.explain(e) for e in sorted({*found.cpdag.directed, *found.cpdag.undirected})] if given.explain else None
     with then_printed(found_in_words(found, given.asked["score"], told, strengths, as_json=given.as_json)):
-        if given.out is not None:
+        if given.out is not None or given.report is not None:
             own = suitable(PRIOR, found.problem.variables, PRIOR) if given.prior is None else given.chosen_prior
             model = fit(found.dag, found.problem.data, prior=own, families=found.problem.families)
             inputs.written(model, given.out, f"searched for {found.seconds:.2f} s")
+            write_report(given.report, model, found=found)
 
 
 def _learn_from_incomplete(given: Options) -> None:
@@ -283,3 +288,4 @@ def _learn_from_incomplete(given: Options) -> None:
         if given.out is not None:
             model = with_information(run.model, given.out)
             inputs.written(model, given.out, f"searched for {time.perf_counter() - start:.2f} s")
+        write_report(given.report, run)

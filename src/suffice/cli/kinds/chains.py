@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from suffice.cli.arguments import Options, note_unheard, refuse
 from suffice.cli.kinds.networks import OF_GAPS
+from suffice.cli.kinds.reports import write_report
 from suffice.cli.words.objectives import check_template, objective_of, penalty_of, prior_words
 from suffice.errors import SufficeError
 from suffice.terminal import say, then_printed
@@ -142,6 +143,7 @@ def learn_template(
     dry_run: bool,
     limits: dict[str, Any],
     places: CheckpointDirs,
+    report: str | None,
 ) -> None:
     """Search for a template, write the chain of it if there is a place for it, and then print what was found."""
     from suffice.cli.inputs import written
@@ -161,10 +163,11 @@ def learn_template(
     strengths = None if bootstrap is None else _strengths(steps, lags, how, bootstrap, asked | limits, places.bootstrap)
     places.tidy()
     with then_printed(found_in_words(found, asked["score"], told, strengths, as_json=as_json)):
-        if out is not None:
+        if out is not None or report is not None:
             variables = [v for n, v in steps.schema.items() if n in found.template]
             chain = fit(found.template, steps, prior=suitable(prior, variables, PRIOR))
             written(chain, out, f"searched for {time.perf_counter() - begun:.2f} s")
+            write_report(report, chain)
     return None
 
 

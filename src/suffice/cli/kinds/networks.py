@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def fit_rows(given: Options) -> Any:
     told, prior = prior_words(given.objective, given.prior)
     objective, climbing, dag = objective_of(told), given.climbing, given.dag
     plate = words.plate_of(dag, given.group, given.inside, given.pooling)
-    rows = _known_rows(given, dag)
+    rows = given.rows = _known_rows(given, dag)
     columns = rows.select([n for n in dag.nodes if n in rows.columns]).schema if hasattr(rows, "columns") else rows.variables
     holds(given.out, [v for n, v in columns.items() if n in dag])
     asked: dict[str, Any] = {"prior": words.prior_of(prior), "estimate": words.estimate_of(given.estimate)}
@@ -46,7 +47,7 @@ def fit_rows(given: Options) -> Any:
         return _plan(dag, rows, asked | climbing)
     if given.statistics:
         rows = _saved(dag, rows, asked, given.statistics)
-    model = fit_network(plate, rows, **asked, **climbing)
+    model = fit_network(plate, rows, **asked, **climbing, watch=partial(setattr, given, "run"))
     _tell_unheard(model, asked, climbing)
     return with_information(model, given.out, given.information)
 

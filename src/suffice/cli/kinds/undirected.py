@@ -90,6 +90,7 @@ def fit_undirected(given: Options) -> Any:
     model, known = _model(given.graph, given.interactions, rows)
     if known is not None:
         rows = inputs.as_known(rows, known, given.declared)
+    given.rows = rows
     objective = objective_of(told)
     if isinstance(objective, ContrastiveDivergence):
         more["method"] = RobbinsMonro(seed=given.seed or 0)

@@ -1,0 +1,54 @@
+"""The command that reports: `suffice report`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from suffice.cli import arguments
+from suffice.cli.arguments import Options
+from suffice.cli.kinds.reports import check_report, write_report
+from suffice.errors import SufficeError
+from suffice.registry import command
+
+
+@command("report")
+def report(
+    model: arguments.Model,
+    data: Annotated[
+        str | None, typer.Argument(metavar="[DATA]", help="rows that it was learned from, or others: .csv .csv.gz .parquet")
+    ] = None,
+    *,
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="where the report goes: one HTML file")],
+    held_out: Annotated[
+        str | None,
+        typer.Option(
+            "--held-out",
+            metavar="DATA2",
+            help="rows that the model was not fitted from, to judge it by; else a fifth of DATA is set aside, and what is "
+            "fitted again from the rest is judged",
+        ),
+    ] = None,
+    engine: arguments.EngineWord = None,
+    weights: arguments.Weights = None,
+    missing: arguments.Missing = None,
+    separator: arguments.Separator = None,
+    decimal: arguments.Decimal = ".",
+    encoding: arguments.Encoding = "utf-8",
+) -> None:
+    """Write what a model is, what it was learned from and how well it predicts into one HTML file, which loads nothing."""
+    check_report(Options(report=out, out=None, dry_run=False))
+    from suffice.cli import inputs
+
+    shown = inputs.model_of(model)
+    if (kind := inputs.kind_of(shown)) in inputs.NO_ANSWERS:
+        raise SufficeError(f"{model} holds {inputs.NO_ANSWERS[kind]}; there is no report of it")
+
+    def rows(path: str | None) -> Any:
+        if path is None:
+            return None
+        there = inputs.text_path(path, separator, decimal, encoding)
+        return inputs.data_of(there, weights=weights, missing=missing, engine=engine)
+
+    write_report(out, shown, rows(data), held_out=rows(held_out))
