@@ -37,7 +37,7 @@ class Visit:
     def _listen(self, message: ConsoleMessage) -> None:
         if message.type not in ("error", "warning") or (self.refusals_expected and REFUSED.match(message.text)):
             return
-        self.heard.append(f"{message.type}: {message.text}")
+        self.heard.append(f"{message.type}: {message.text} {message.location.get('url', '')}")
 
     def _watch(self, request: Request) -> None:
         if not LOCAL.match(request.url):
