@@ -10,10 +10,14 @@ SPARK := .venv-spark
 BROWSER := $(VENV)/.browser
 NODE := web/node_modules/.ready
 
-.PHONY: demo web test test-bounds test-spark test-browser chromium java fuzz lint style types reference bench clean
+.PHONY: demo explore web test test-bounds test-spark test-browser chromium java fuzz lint style types reference bench clean
 
 demo: $(PACKAGE)        ## set up and run the main job: a network fitted from data, in a few seconds
 	$(BIN)/suffice demo
+
+explore: $(READY)       ## set up and open ALARM with a sample in the explorer
+	$(BIN)/suffice sample alarm -n 5000 --seed 1 -o $(VENV)/alarm.csv
+	$(BIN)/suffice explore alarm $(VENV)/alarm.csv
 
 # What is built is committed, so that installing needs no node; the same sources give the same bytes.
 web: $(NODE)            ## rebuild the explorer's page from web/; needs node 20

@@ -13,7 +13,7 @@ import pytest
 import suffice as sf
 from suffice.errors import SufficeError
 from suffice.explorer.app import LONGEST_BODY
-from suffice.explorer.security import Guard, listening, new_token
+from suffice.explorer.security import Guard, loopback_socket, new_token
 from tests.explorer.conftest import Client
 
 
@@ -152,7 +152,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(asia: Client) -> None:
 @pytest.mark.parametrize("address", ["0.0.0.0", "192.168.1.5", "8.8.8.8"])
 def test_another_address_than_loopback_is_refused(address: str) -> None:
     with pytest.raises(SufficeError, match="this machine only"):
-        listening(0, address)
+        loopback_socket(0, address)
 
 
 def test_a_client_elsewhere_is_refused() -> None:

@@ -18,7 +18,8 @@ from starlette.routing import Route
 
 from suffice.errors import SufficeError
 from suffice.explorer import beliefs, comparing, exports, held, learning, network, reasons, tables, uploads
-from suffice.explorer.calls import STATUS, Answering, Call, FileAnswer, NotHeld, TooMuch
+from suffice.explorer.calls import Answering, Call, FileAnswer
+from suffice.explorer.refusals import STATUS, NotHeld, TooMuch
 from suffice.explorer.security import Application, Guard
 from suffice.explorer.shelf import Shelf
 
@@ -83,9 +84,9 @@ def _endpoint(shelf: Shelf, answer: Answering) -> Any:
         except ClientDisconnect:
             return Response(status_code=400)
         except SufficeError as error:
-            return refused(error)
+            return refusal_of(error)
         except (MemoryError, RecursionError) as error:
-            return refused(SufficeError(f"this took more memory than there is ({type(error).__name__})"))
+            return refusal_of(SufficeError(f"this took more memory than there is ({type(error).__name__})"))
 
     return endpoint
 
@@ -95,12 +96,12 @@ def _upload(shelf: Shelf, hold: Any) -> Any:
         try:
             name = uploads.checked_name(request.query_params.get("name", ""))
             declared = int(request.headers.get("content-length", "0"))
-            place = await uploads.received(shelf, name, request.stream(), declared, held.UPLOAD_BYTES)
+            place = await uploads.receive(shelf, name, request.stream(), declared, held.UPLOAD_BYTES)
             return await run_in_threadpool(lambda: _response(hold(shelf, place, name)))
         except ClientDisconnect:
             return Response(status_code=400)
         except SufficeError as error:
-            return refused(error)
+            return refusal_of(error)
 
     return upload
 
@@ -125,7 +126,7 @@ def _events(shelf: Shelf) -> Any:
         try:
             job = learning.job(shelf, request.path_params["id"])
         except SufficeError as error:
-            return refused(error)
+            return refusal_of(error)
         return StreamingResponse(stream(job), media_type="text/event-stream")
 
     return events
@@ -177,7 +178,7 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def refused(error: SufficeError) -> Response:
+def refusal_of(error: SufficeError) -> Response:
     """A refusal: what is wrong, and the way out."""
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 400)
     said = {"message": str(error), "kind": type(error).__name__, "remedy": None}
@@ -201,7 +202,7 @@ def _files() -> Any:
     async def file(request: Request) -> Response:
         name = request.path_params["name"] or "index.html"
         if name not in files:
-            return refused(NotHeld("there is nothing at this address"))
+            return refusal_of(NotHeld("there is nothing at this address"))
         kind, data = files[name]
         return Response(data, media_type=kind)
 

@@ -9,7 +9,7 @@ from typing import Any
 from suffice.errors import FitError, ImpossibleEvidence, ModelError, SufficeError, TooLarge, listed, nearest, notes_kept
 from suffice.explorer.calls import Call
 from suffice.explorer.code import options, word
-from suffice.explorer.evidence import Asked
+from suffice.explorer.evidence import AskedNetwork
 
 MOST_DENSITIES = 20
 """Of how many nodes at once a density is told."""
@@ -26,14 +26,14 @@ MOST_TOGETHER = 3
 
 def beliefs(request: Call) -> dict[str, Any]:
     """p(x | evidence) of every node x, or of some."""
-    asked = Asked.of(request)
+    asked = AskedNetwork.of(request)
     only, level = request.names("only", None), request.given("interval", (int, float), None)
-    return believed(asked, only, level, sampled=request.given("sampled", bool, False))
+    return beliefs_of(asked, only, level, sampled=request.given("sampled", bool, False))
 
 
-def believed(asked: Asked, only: Sequence[str] | None, level: float | None, *, sampled: bool = False) -> dict[str, Any]:
+def beliefs_of(asked: AskedNetwork, only: Sequence[str] | None, level: float | None, *, sampled: bool = False) -> dict[str, Any]:
     """What the page is told of beliefs. Evidence that cannot be is no refusal: what contradicts what is said."""
-    known(asked, only or ())
+    check_nodes(asked, only or ())
     with notes_kept() as notes:
         try:
             answer = _sampled(asked, only) if sampled else _exact(asked, only, level)
@@ -46,7 +46,7 @@ def believed(asked: Asked, only: Sequence[str] | None, level: float | None, *, s
     return {**answer, "notes": [*(str(note) for note in notes), *answer["notes"]]}
 
 
-def known(asked: Asked, names: Sequence[str]) -> None:
+def check_nodes(asked: AskedNetwork, names: Sequence[str]) -> None:
     """Refuse names that are no nodes."""
     every = asked.model.network.variables
     for name in names:
@@ -54,7 +54,7 @@ def known(asked: Asked, names: Sequence[str]) -> None:
             raise ModelError(f"the network has no node {name!r}{nearest(name, every)}")
 
 
-def _exact(asked: Asked, only: Sequence[str] | None, level: float | None) -> dict[str, Any]:
+def _exact(asked: AskedNetwork, only: Sequence[str] | None, level: float | None) -> dict[str, Any]:
     found = asked.network.marginals(dict(asked.given))
     log = float(found.log_prob_of_evidence)
     answers: dict[str, Any] = {name: found[name] for name in found if only is None or name in only}
@@ -73,7 +73,7 @@ def _exact(asked: Asked, only: Sequence[str] | None, level: float | None) -> dic
     }
 
 
-def _with_intervals(asked: Asked, answers: dict[str, Any], level: float) -> tuple[dict[str, Any], list[str]]:
+def _with_intervals(asked: AskedNetwork, answers: dict[str, Any], level: float) -> tuple[dict[str, Any], list[str]]:
     """The answers with the intervals that they can have; why there are none, if there are none."""
     result, refused = dict(answers), dict[str, SufficeError]()
     if not asked.model.directed:
@@ -90,7 +90,7 @@ def _with_intervals(asked: Asked, answers: dict[str, Any], level: float) -> tupl
     return result, [] if not refused else [f"{listed(refused)} told without an interval: {next(iter(refused.values()))}"]
 
 
-def _sampled(asked: Asked, only: Sequence[str] | None) -> dict[str, Any]:
+def _sampled(asked: AskedNetwork, only: Sequence[str] | None) -> dict[str, Any]:
     """By draws, where the junction tree is too large."""
     if not asked.model.directed:
         raise ModelError("a network without arrows is not sampled so: give more evidence, or ask for nodes near it")
@@ -105,7 +105,7 @@ def _sampled(asked: Asked, only: Sequence[str] | None) -> dict[str, Any]:
     return {**_told_evidence(float(found.log_prob_of_evidence)), **how, "nodes": _nodes(asked, answers, only), "code": code}
 
 
-def _impossible(asked: Asked) -> dict[str, Any]:
+def _impossible(asked: AskedNetwork) -> dict[str, Any]:
     """What is said of evidence that cannot be."""
     from suffice.models.questions.evidence import in_words
 
@@ -122,7 +122,7 @@ def _told_evidence(log: float) -> dict[str, Any]:
     return {"log_evidence": log, "evidence_probability": p, "possible": True, "message": None, "at_odds": []}
 
 
-def _nodes(asked: Asked, answers: dict[str, Any], only: Sequence[str] | None) -> dict[str, Any]:
+def _nodes(asked: AskedNetwork, answers: dict[str, Any], only: Sequence[str] | None) -> dict[str, Any]:
     curves = only is not None and len(only) <= MOST_DENSITIES
     told = {name: _told(answer, curves) for name, answer in answers.items()}
     for name, value in asked.do.items():  # a number that is set is no node any more
@@ -144,8 +144,8 @@ def _told(answer: Any, curves: bool) -> dict[str, Any]:
 
 def joint(request: Call) -> dict[str, Any]:
     """p(targets | evidence) of up to three nodes together."""
-    asked, targets = Asked.of(request), request.names("targets")
-    known(asked, targets)
+    asked, targets = AskedNetwork.of(request), request.names("targets")
+    check_nodes(asked, targets)
     if not 1 <= len(targets) <= MOST_TOGETHER:
         raise ModelError(f"the joint distribution of one to {MOST_TOGETHER} nodes is told, not of {len(targets)}")
     for name in targets:
@@ -164,7 +164,7 @@ def joint(request: Call) -> dict[str, Any]:
 
 def explanation(request: Call) -> dict[str, Any]:
     """The most probable values of all that is not observed."""
-    asked = Asked.of(request)
+    asked = AskedNetwork.of(request)
     found = asked.network.most_probable(dict(asked.given))
     values = {name: value if isinstance(value, str) else float(value) for name, value in found.items()}
     code = asked.code("most_probable", command=asked.query(flags=" --mpe"))

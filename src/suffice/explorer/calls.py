@@ -1,31 +1,13 @@
-"""What a request asks, and how a refusal is told."""
+"""What a request asks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from suffice.errors import SufficeError
-
-if TYPE_CHECKING:
-    from suffice.explorer.shelf import HeldModel, HeldTable, Shelf
-
-
-class NotHeld(SufficeError):
-    """A model, table or job that is not there, or no longer."""
-
-
-class Busy(SufficeError):
-    """A job is running, and there is one at a time."""
-
-
-class TooMuch(SufficeError):
-    """A body that is larger than what is taken."""
-
-
-STATUS: Mapping[type[SufficeError], int] = {NotHeld: 404, Busy: 409, TooMuch: 413}
-"""Of refusals that are not 400."""
+from suffice.explorer.shelf import HeldModel, HeldTable, Shelf
 
 
 @dataclass(frozen=True)

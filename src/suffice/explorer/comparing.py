@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from suffice.errors import ImpossibleEvidence, ModelError, SufficeError, notes_kept
-from suffice.explorer.beliefs import believed
+from suffice.explorer.beliefs import beliefs_of
 from suffice.explorer.calls import Call
-from suffice.explorer.evidence import Asked
-from suffice.explorer.network import kind_of, laid_out, sized_node, told_graph
+from suffice.explorer.evidence import AskedNetwork
+from suffice.explorer.network import kind_of, layout_of, sized_node, told_graph
 from suffice.explorer.shelf import HeldModel
 
 
@@ -34,7 +34,7 @@ def _graph(a: HeldModel, b: HeldModel) -> dict[str, Any]:
     both = a.network._scene().against(b.network._scene())
     own = {n.name: sized_node(a if n.name in a.network.variables else b, n.name) for n in both.nodes}
     scene = type(both)(tuple(own.values()), both.edges, both.caption, both.legend)
-    at = laid_out(a, scene, ("against", b.id))
+    at = layout_of(a, scene, ("against", b.id))
     kinds = {n: kind_of(v) for n, v in {**b.network.variables, **a.network.variables}.items()}
     return {"ready": False} if at is None else told_graph(scene, at, kinds)
 
@@ -90,13 +90,13 @@ def _or_noted(notes: list[str], ask: Callable[[], Any]) -> Any:
 def _beliefs(request: Call, model: HeldModel, notes: list[str]) -> dict[str, Any]:
     """The same evidence, as far as the model has these nodes and states."""
     known = model.network.variables
-    asked = Asked.of(request, model)
+    asked = AskedNetwork.of(request, model)
     given = {n: v for n, v in asked.given.items() if n in known}
     done = {n: v for n, v in asked.do.items() if n in known}
     if left := [n for n in (*asked.given, *asked.do) if n not in known]:
         notes.append(f"{model.name} has no {', '.join(left)}: told without it")
     try:
-        return believed(Asked(model, given, done), None, None)
+        return beliefs_of(AskedNetwork(model, given, done), None, None)
     except (ModelError, ImpossibleEvidence) as error:
         nothing: dict[str, Any] = {
             "log_evidence": None,

@@ -14,7 +14,7 @@ from suffice.explorer.shelf import HeldModel
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedNetwork:
     """Evidence and interventions of a request, and the network that they are asked of."""
 
     model: HeldModel
@@ -23,7 +23,7 @@ class Asked:
     do: Mapping[str, Any]
 
     @classmethod
-    def of(cls, request: Call, model: HeldModel | None = None) -> Asked:
+    def of(cls, request: Call, model: HeldModel | None = None) -> AskedNetwork:
         own = model or request.model
         given, soft, do = (request.given(name, dict, {}) for name in ("given", "soft", "do"))
         if twice := [name for name in soft if name in given]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from suffice.errors import SufficeError
 from suffice.explorer.calls import Call, FileAnswer
-from suffice.explorer.evidence import Asked
+from suffice.explorer.evidence import AskedNetwork
 from suffice.explorer.shelf import HeldModel
 from suffice.registry import words
 
@@ -41,7 +41,7 @@ def export(request: Call) -> FileAnswer:
 
 def picture(request: Call) -> FileAnswer:
     """What the page shows, as a picture of the library."""
-    asked, word = Asked.of(request), request.given("format", str, "svg")
+    asked, word = AskedNetwork.of(request), request.given("format", str, "svg")
     if word not in ("svg", "png"):
         raise SufficeError(f"a picture is svg or png, not {word!r}")
     focus, steps = request.given("focus", str, None), request.given("steps", int, 1)

@@ -19,10 +19,10 @@ def state(request: Call) -> dict[str, Any]:
     shelf = request.shelf
     return {
         "version": VERSION,
-        "models": [model.told() for model in shelf.models],
-        "tables": [table.told() for table in shelf.tables],
+        "models": [model.facts() for model in shelf.models],
+        "tables": [table.facts() for table in shelf.tables],
         "bundled": list(NAMES),
-        "job": None if shelf.job is None else shelf.job.told(),
+        "job": None if shelf.job is None else shelf.job.facts(),
         "limits": {"upload_bytes": UPLOAD_BYTES},
         "open": shelf.open,
     }
@@ -30,7 +30,7 @@ def state(request: Call) -> dict[str, Any]:
 
 def open_bundled(request: Call) -> dict[str, Any]:
     """A network that comes with the package."""
-    return bundled_model(request.shelf, request.given("bundled", str)).told()
+    return bundled_model(request.shelf, request.given("bundled", str)).facts()
 
 
 def drop_model(request: Call) -> dict[str, Any]:

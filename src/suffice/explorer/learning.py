@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from suffice.errors import SufficeError, notes_kept
-from suffice.explorer.calls import Busy, Call, NotHeld
+from suffice.explorer.calls import Call
 from suffice.explorer.code import Origin, options
+from suffice.explorer.refusals import Busy, NotHeld
 from suffice.explorer.shelf import HeldModel, HeldTable, Shelf
 from suffice.explorer.words import choices as offered
-from suffice.explorer.words import found_prior, in_csv, method_of, score_of, spelled
+from suffice.explorer.words import found_prior, in_csv, method_of, python_of, score_of
 from suffice.iteration import TraceStep
 
 OFTEN = 0.05
@@ -35,7 +36,7 @@ class LearningJob:
     _stop: bool = False
     _last: float = 0.0
 
-    def told(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         return {"id": self.id, "kind": self.kind, "table": self.table, "running": self.end is None}
 
     def watch(self, step: TraceStep) -> bool:
@@ -80,7 +81,7 @@ def learn(request: Call) -> dict[str, Any]:
     plan = LearnPlan.of(request, table)
     if request.given("dry_run", bool, False):
         return plan.cost()
-    return start(request.shelf, "learn", table, lambda job: lambda: plan.learned(request.shelf, job)).told()
+    return start(request.shelf, "learn", table, lambda job: lambda: plan.learn(request.shelf, job)).facts()
 
 
 def strengths(request: Call) -> dict[str, Any]:
@@ -100,7 +101,7 @@ def strengths(request: Call) -> dict[str, Any]:
 
         return resampled
 
-    return start(request.shelf, "bootstrap", table, work).told()
+    return start(request.shelf, "bootstrap", table, work).facts()
 
 
 def stop(request: Call) -> dict[str, Any]:
@@ -151,11 +152,11 @@ class LearnPlan:
         limit = request.given("time_limit", (int, float), None)
         constraints, told, commands, rules = _constraints(request)
         chosen = {"score": score_of(score), "method": method_of(method, most)}
-        arguments = [f"{name}={spelled(value)}" for name, value in chosen.items() if value is not None]
+        arguments = [f"{name}={python_of(value)}" for name, value in chosen.items() if value is not None]
         arguments += [f"constraints={told}"] if told else []
         arguments += [f"seed={seed}"] if seed else []
         own: Any = ... if prior is None else None if prior == "mle" else found_prior(prior)
-        fitted = [] if prior is None else [f"prior={spelled(own)}"]
+        fitted = [] if prior is None else [f"prior={python_of(own)}"]
         python = f"bn = sf.learn({', '.join(['data', *arguments, *fitted])})"
         flags = options(score=score, method=method, max_parents=most, prior=prior, seed=seed or None) + rules
         how: dict[str, Any] = {"constraints": constraints, "time_limit": limit, "seed": seed}
@@ -194,7 +195,7 @@ class LearnPlan:
         said = "\n".join([str(plan), *(str(note) for note in notes)])
         return {"cost": said, "seconds": float(plan.seconds), "bytes": float(plan.bytes), "code": code}
 
-    def learned(self, shelf: Shelf, job: LearningJob) -> HeldModel:
+    def learn(self, shelf: Shelf, job: LearningJob) -> HeldModel:
         """The network, as `learn` gives it; and the search that it comes from, where there is one."""
         from suffice.recipes.learn import PRIOR, learn, network_of
         from suffice.structure.results.found import Found

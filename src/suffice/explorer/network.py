@@ -13,7 +13,7 @@ from typing import Any
 
 from suffice.errors import SufficeError
 from suffice.explorer.calls import Call
-from suffice.explorer.reasons import judged
+from suffice.explorer.reasons import judgement_of
 from suffice.explorer.shelf import HeldModel
 from suffice.pictures import Bar, PictureNode
 from suffice.pictures.arrangement import lay_out
@@ -64,21 +64,21 @@ def graph(request: Call) -> dict[str, Any]:
     focus, steps = request.query.get("focus") or None, request.number("steps", 1)
     if size not in ("bars", "names") or widths not in ("none", "loss", "share"):
         raise SufficeError("size is bars or names, and widths is none, loss or share")
-    scene = weighed(request, model, widths)
+    scene = scene_of(request, model, widths)
     picture = scene.near(focus, steps)
     sized = replace(picture, nodes=tuple(sized_node(model, node.name) for node in picture.nodes)) if size == "bars" else picture
-    at = laid_out(model, sized, ("layout", size, focus, steps))
+    at = layout_of(model, sized, ("layout", size, focus, steps))
     if at is None:
         return {"ready": False}
     kinds = {name: kind_of(v) for name, v in model.network.variables.items()}
     return {**told_graph(sized, at, kinds), "hidden": len(scene.nodes) - len(picture.nodes)}
 
 
-def weighed(request: Call, model: HeldModel, widths: str) -> Scene:
+def scene_of(request: Call, model: HeldModel, widths: str) -> Scene:
     """The graph, with edges as wide as the data say."""
     scene: Scene = model.network._scene()
     if widths == "loss":
-        return scene.weighed(judged(request, model)[0].losses, "loss without the edge")
+        return scene.weighed(judgement_of(request, model)[0].losses, "loss without the edge")
     if widths == "share":
         if model.strengths is None:
             raise SufficeError("how often edges are found is not known yet: let the rows be resampled first")
@@ -129,7 +129,7 @@ def _direction(edges: list[dict[str, Any]]) -> str:
     return "down" if sum(abs(b[1] - a[1]) - abs(b[0] - a[0]) for a, b in ways) >= 0 else "across"
 
 
-def laid_out(model: HeldModel, scene: Scene, key: Any) -> Layout | None:
+def layout_of(model: HeldModel, scene: Scene, key: Any) -> Layout | None:
     """The layout of a picture, kept; of a large one None until another process has made it."""
     sizes, parents = outline(scene)
     with model.lock:

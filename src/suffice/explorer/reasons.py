@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FitError, GraphError, ModelError, nearest
-from suffice.explorer.beliefs import known
+from suffice.explorer.beliefs import check_nodes
 from suffice.explorer.calls import Call
 from suffice.explorer.code import call
-from suffice.explorer.evidence import Asked
+from suffice.explorer.evidence import AskedNetwork
 from suffice.explorer.shelf import HeldModel
 
 MOST_ROWS = 200
@@ -20,7 +20,7 @@ MOST_ROWS = 200
 
 def influence(request: Call) -> dict[str, Any]:
     """How much each other node says about a target."""
-    asked, target = Asked.of(request), request.given("target", str)
+    asked, target = AskedNetwork.of(request), request.given("target", str)
     _arrows(asked.model, "influence")
     found = asked.network.influence(target, dict(asked.given))
     rows = []
@@ -39,7 +39,7 @@ def _move(found: Any, state: str, row: Any) -> dict[str, Any]:
 
 def tornado(request: Call) -> dict[str, Any]:
     """The answer when one parameter goes to the ends of its interval."""
-    asked, target, state = Asked.of(request), request.given("target", str), request.given("state", str)
+    asked, target, state = AskedNetwork.of(request), request.given("target", str), request.given("state", str)
     _arrows(asked.model, "the swing of parameters")
     found = asked.network.tornado(target, state, dict(asked.given))
     rows = [
@@ -54,7 +54,7 @@ def separation(request: Call) -> dict[str, Any]:
     """Whether the graph says that two nodes are independent given others; if not, along which path they are not."""
     model = request.model
     a, b, given = request.given("a", str), request.given("b", str), request.names("given", [])
-    known(Asked(model, {}, {}), [a, b, *given])
+    check_nodes(AskedNetwork(model, {}, {}), [a, b, *given])
     if a == b or a in given or b in given:
         raise GraphError("separation is between two nodes that are not given")
     graph = model.network.dag if model.directed else model.network.graph
@@ -94,8 +94,8 @@ def edge(request: Call) -> dict[str, Any]:
     """Why an edge is there, or is not."""
     model, parent, child = request.model, request.text("parent"), request.text("child")
     _arrows(model, "the reasons of edges")
-    known(Asked(model, {}, {}), [parent, child])
-    found, code = judged(request, model)
+    check_nodes(AskedNetwork(model, {}, {}), [parent, child])
+    found, code = judgement_of(request, model)
     told = found.explain((parent, child))
     present = (parent, child) in found.losses
     loss = found.losses.get((parent, child))
@@ -103,7 +103,7 @@ def edge(request: Call) -> dict[str, Any]:
     return {**answer, "code": model.origin.code(f"{code}\nanswer = found.explain({(parent, child)!r})")}
 
 
-def judged(request: Call, model: HeldModel) -> tuple[Any, str]:
+def judgement_of(request: Call, model: HeldModel) -> tuple[Any, str]:
     """The search that a model comes from, or what its data say of its graph; and the statements that give it."""
     from suffice.structure.methods.given_graph import GivenGraph
     from suffice.structure.search import search

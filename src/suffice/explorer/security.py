@@ -47,10 +47,10 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def listening(port: int = 0, address: str = LOOPBACK) -> socket.socket:
+def loopback_socket(port: int = 0, address: str = LOOPBACK) -> socket.socket:
     """A socket on this machine's own address, and on no other; port 0 takes one that is free.
 
-    >>> with listening() as own:
+    >>> with loopback_socket() as own:
     ...     own.getsockname()[0]
     '127.0.0.1'
     """

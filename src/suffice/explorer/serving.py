@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from suffice.errors import SufficeError
 from suffice.explorer.code import Origin
-from suffice.explorer.security import LOOPBACK, listening, new_token
+from suffice.explorer.security import LOOPBACK, loopback_socket, new_token
 from suffice.explorer.shelf import HeldModel, HeldTable, Shelf, bundled_model, read_model, read_table
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Explorer:
         from suffice.explorer.app import application
 
         self.shelf, self.token = shelf, new_token()
-        self._socket = listening(port)
+        self._socket = loopback_socket(port)
         self.port: int = self._socket.getsockname()[1]
         options = {"log_level": "critical", "access_log": False, "server_header": False, "date_header": False}
         quiet = {

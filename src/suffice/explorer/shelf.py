@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from suffice.errors import ModelError, SufficeError, notes_kept
-from suffice.explorer.calls import NotHeld
 from suffice.explorer.code import Origin
+from suffice.explorer.refusals import NotHeld
 
 KINDS = {"bayes_net": "bayes_net", "markov_net": "markov_net", "gaussian_markov_net": "markov_net"}
 """What is opened, and what the page calls it."""
@@ -74,7 +74,7 @@ class HeldModel:
                 self._after.popitem(last=False)
             return self._after[key]
 
-    def told(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """What the page is told of it."""
         net = self.network
         return {
@@ -104,7 +104,7 @@ class HeldTable:
     """The file that was uploaded."""
     kept: dict[Any, Any] = field(default_factory=dict)
 
-    def told(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         return {
             "id": self.id,
             "name": self.name,

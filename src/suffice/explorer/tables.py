@@ -29,7 +29,7 @@ def table(request: Call) -> dict[str, Any]:
     held = request.table
     if "detail" not in held.kept:
         held.kept["detail"] = _detail(held)
-    return {**held.told(), **held.kept["detail"]}
+    return {**held.facts(), **held.kept["detail"]}
 
 
 def _detail(held: HeldTable) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def schema(request: Call) -> dict[str, Any]:
     flags += f" --without {shlex.quote(in_csv(ignored))}" if ignored else ""
     lines = "\n".join(line for line in (held.origin.python, statement) if line)
     origin = Origin(lines, held.origin.word, held.origin.commands, held.origin.flags + flags)
-    return request.shelf.add_table(data, f"{held.name}, corrected", origin, held.path).told()
+    return request.shelf.add_table(data, f"{held.name}, corrected", origin, held.path).facts()
 
 
 def _declared(held: HeldTable, name: str, what: dict[str, Any]) -> tuple[Any, str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from suffice.errors import SufficeError
-from suffice.explorer.calls import TooMuch
+from suffice.explorer.refusals import TooMuch
 from suffice.explorer.shelf import Shelf, read_model, read_table
 
 _SUFFIX = re.compile(r"(\.[A-Za-z0-9]{1,10}){1,2}$")
@@ -26,7 +26,7 @@ def checked_name(name: str) -> str:
     return name
 
 
-async def received(shelf: Shelf, name: str, chunks: AsyncIterable[bytes], declared: int, most: int) -> Path:
+async def receive(shelf: Shelf, name: str, chunks: AsyncIterable[bytes], declared: int, most: int) -> Path:
     """The file with what was sent; one that is too large, or broken off, is removed."""
     suffix = _SUFFIX.search(name)
     place = shelf.room / f"{uuid.uuid4().hex}{suffix[0].lower() if suffix else ''}"
@@ -49,7 +49,7 @@ async def received(shelf: Shelf, name: str, chunks: AsyncIterable[bytes], declar
 def hold_model(shelf: Shelf, place: Path, name: str) -> dict[str, Any]:
     """Hold the model of an upload, whose file is needed no longer."""
     try:
-        return _told(place, name, lambda: read_model(shelf, place, name, name).told())
+        return _told(place, name, lambda: read_model(shelf, place, name, name).facts())
     finally:
         place.unlink(missing_ok=True)
 
@@ -57,7 +57,7 @@ def hold_model(shelf: Shelf, place: Path, name: str) -> dict[str, Any]:
 def hold_table(shelf: Shelf, place: Path, name: str) -> dict[str, Any]:
     """Hold the rows of an upload; its file goes with them."""
     try:
-        return _told(place, name, lambda: read_table(shelf, place, name, name, upload=True).told())
+        return _told(place, name, lambda: read_table(shelf, place, name, name, upload=True).facts())
     except BaseException:
         place.unlink(missing_ok=True)
         raise

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from suffice.errors import SufficeError
-from suffice.registry import find, found, words
+from suffice.registry import every, find, found, words
 from suffice.structure.results.plan import in_words
 
 EVIDENCE = ("bdeu:1", "k2", "bge")
@@ -64,8 +64,8 @@ def found_prior(word: str) -> Any:
 def method_of(word: str | None, max_parents: int | None) -> Any:
     """A method of search, with its own maximum of parents if it has one.
 
-    >>> spelled(method_of("hill-climb", 2))
-    'sf.HillClimb(max_parents=2)'
+    >>> python_of(method_of("hill-climb", 2))
+    'sf.methods.HillClimb(max_parents=2)'
     """
     if not word and max_parents is None:
         return None
@@ -76,24 +76,20 @@ def method_of(word: str | None, max_parents: int | None) -> Any:
     return piece.of_word(word or "orders", {} if max_parents is None else {"max_parents": max_parents})
 
 
-def spelled(value: Any) -> str:
+def python_of(value: Any) -> str:
     """A value as Python has it after `import suffice as sf`.
 
-    >>> spelled(score_of("bdeu:5")), spelled(method_of("tabu", None)).partition("(")[0]
-    ('sf.Evidence(prior=sf.BDeu(ess=5.0))', 'sf.methods.Tabu')
+    >>> python_of(score_of("bdeu:5")), python_of(method_of("tabu", None)).partition("(")[0]
+    ('sf.scores.Evidence(prior=sf.priors.BDeu(ess=5.0))', 'sf.methods.Tabu')
     """
-    import suffice
+    kinds = ("methods", "priors", "scores")
+    homes = {piece.__name__.removesuffix("Prior"): kind for kind in kinds for piece in every(kind).values()}
+    homes |= {"Evidence": "scores", "EBIC": "choices"}
 
     def home(match: re.Match[str]) -> str:
-        name = match[1]
-        if name in suffice.__all__:
-            return f"sf.{name}("
-        for module in ("methods", "priors", "scores"):
-            if name in getattr(suffice, module).__all__:
-                return f"sf.{module}.{name}("
-        return match[0]
+        return f"sf.{homes[match[1]]}.{match[1]}(" if match[1] in homes else match[0]
 
-    return _NAME.sub(home, in_words(value) if hasattr(type(value), "__dataclass_fields__") else repr(value))
+    return _NAME.sub(home, in_words(value) if getattr(value, "listed_in", "") == "methods" else repr(value))
 
 
 def in_csv(names: Sequence[str]) -> str:
