@@ -6,6 +6,7 @@ import type { Belief, Beliefs, Evidence, Model } from "./wire";
 
 const KEPT = 30;
 const LEVEL = 0.95;
+const SOON = 200;
 
 export type Marker = "before" | "prior" | "none";
 
@@ -81,7 +82,7 @@ export class Answers {
     this.now = found;
     this.question = question;
     this.renew();
-    this.askIntervals(0);
+    this.askIntervals(SOON);
     if (!this.prior) void this.askPrior(question.model, question.sampled);
   }
 

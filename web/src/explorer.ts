@@ -49,6 +49,7 @@ export class Explorer extends Source {
   gone = false;
   refused = false;
   said = "";
+  opening: string | null = null;
   private loaded: string | null = null;
 
   async start(): Promise<void> {
@@ -89,6 +90,7 @@ export class Explorer extends Source {
     const asks = keyOf(next.evidence) !== keyOf(this.place.evidence) || next.model !== this.place.model;
     const quiet = Object.keys(change).every((key) => key === "node" || key === "table" || key === "against" || key === "view");
     this.place = next;
+    if (!quiet) this.trouble = null;
     if (quiet) history.replaceState(mark(), "", fragmentOf(next));
     else history.pushState({ depth: depth + 1, undo: asks ? depth : undo, earlier: undo }, "", fragmentOf(next));
     this.changed();
@@ -154,7 +156,7 @@ export class Explorer extends Source {
   }
 
   async openBundled(name: string): Promise<void> {
-    await this.attempt(async () => {
+    await this.whileOpening(name, async () => {
       const model = await this.client.post<Model>("open", { bundled: name });
       await this.refresh();
       await this.openModel(model.id);
@@ -162,8 +164,7 @@ export class Explorer extends Source {
   }
 
   async openFile(file: File): Promise<void> {
-    await this.attempt(async () => {
-      this.say(`reading ${file.name}`);
+    await this.whileOpening(file.name, async () => {
       if (TABLES.test(file.name)) {
         const table = await this.client.upload<Table>("tables", file);
         await this.refresh();
@@ -173,8 +174,15 @@ export class Explorer extends Source {
         await this.refresh();
         await this.openModel(model.id);
       }
-      this.say("");
     });
+  }
+
+  private async whileOpening(name: string, work: () => Promise<void>): Promise<void> {
+    this.opening = name;
+    this.changed();
+    await this.attempt(work);
+    if (this.opening === name) this.opening = null;
+    this.changed();
   }
 
   private async learned(end: End, kind: Job["kind"]): Promise<void> {
@@ -182,7 +190,9 @@ export class Explorer extends Source {
       await this.refresh();
       if (end.error) throw new Refusal(end.error, "job", null, 400);
       if (kind === "bootstrap") return this.widen("share");
-      if (end.model) await this.openModel(end.model);
+      if (!end.model) return;
+      this.go({ against: this.place.model });
+      if (this.place.tab === "learn") await this.openModel(end.model);
     });
   }
 
@@ -196,7 +206,7 @@ export class Explorer extends Source {
     this.changed();
     if (!model) return;
     document.title = `${model.name} – Suffice`;
-    const asked = this.ask(NOTHING);
+    const asked = this.attempt(() => this.ask(NOTHING));
     const { nodes } = await this.client.get<{ nodes: NodeInfo[] }>(`models/${model.id}/nodes`);
     if (this.loaded !== model.id) return;
     this.nodes = new Map(nodes.map((node) => [node.name, node]));
@@ -270,7 +280,8 @@ export class Explorer extends Source {
     try {
       found = await this.answers.ask(model, place.evidence, place.sampled);
     } catch (error) {
-      if (error instanceof Refusal && this.place.evidence === place.evidence) this.revert(before);
+      if (!isAbort(error) && this.place.evidence === place.evidence) this.revert(before);
+      if (!this.answers.now && error instanceof Refusal && keyOf(before) !== keyOf(place.evidence)) await this.answers.ask(model, before, place.sampled);
       throw error;
     }
     if (!found || this.place.evidence !== place.evidence) return;

@@ -15,6 +15,7 @@ export class Learning {
   job: Job | null = null;
   steps: Step[] = [];
   end: End | null = null;
+  stopping = false;
   rules: Rules = { require: [], forbid: [], tiers: {} };
   private following: string | null = null;
 
@@ -63,7 +64,10 @@ export class Learning {
   }
 
   async stop(): Promise<void> {
-    if (this.job) await this.client.post(`jobs/${this.job.id}/stop`, {});
+    if (!this.job) return;
+    this.stopping = true;
+    this.changed();
+    await this.client.post(`jobs/${this.job.id}/stop`, {});
   }
 
   follow(job: Job | null): void {
@@ -71,6 +75,7 @@ export class Learning {
     this.job = job;
     this.steps = [];
     this.end = null;
+    this.stopping = false;
     this.following = job.id;
     this.changed();
     void this.listen(job);

@@ -10,12 +10,14 @@ import type { PanelProps } from "./node";
 
 const SHOWN = 30;
 
-export function InfluenceView({ explorer, model, node }: PanelProps) {
+export function InfluenceView({ explorer, model, node, shown }: PanelProps) {
   const { evidence } = explorer.place;
-  const asked = useAsk<Influence>(`${model.id} ${node.name} ${keyOf(evidence)}`, (signal) =>
+  const known = shown.how === "given" || shown.how === "do";
+  const asked = useAsk<Influence>(known ? null : `${model.id} ${node.name} ${keyOf(evidence)}`, (signal) =>
     explorer.client.post(`models/${model.id}/influence`, { ...evidence, target: node.name }, signal),
   );
   const { answer } = asked;
+  if (known) return <p class="faint">Its value is known: nothing tells more about it. Take the evidence back to ask.</p>;
   if (!answer) return <Waiting asked={asked} />;
   const most = answer.rows[0]?.information || 1;
   return (

@@ -10,13 +10,15 @@ import type { PanelProps } from "./node";
 
 const SHOWN = 15;
 
-export function TornadoView({ explorer, model, node }: PanelProps) {
+export function TornadoView({ explorer, model, node, shown }: PanelProps) {
   const [state, setState] = useState(node.states[0] ?? "");
   const { evidence } = explorer.place;
-  const asked = useAsk<Tornado>(`${model.id} ${node.name} ${state} ${keyOf(evidence)}`, (signal) =>
+  const known = shown.how === "given" || shown.how === "do";
+  const asked = useAsk<Tornado>(known ? null : `${model.id} ${node.name} ${state} ${keyOf(evidence)}`, (signal) =>
     explorer.client.post(`models/${model.id}/tornado`, { ...evidence, target: node.name, state }, signal),
   );
   const { answer } = asked;
+  if (known) return <p class="faint">Its value is known: no parameter moves it. Take the evidence back to ask.</p>;
   return (
     <section class="answer" aria-label="tornado" data-testid="tornado">
       <label>

@@ -1,11 +1,13 @@
 // What went wrong, in a sentence, above everything else.
 
 import type { Explorer } from "../explorer";
+import { short } from "../format";
 
 export function Banners({ explorer }: { explorer: Explorer }) {
-  const { gone, refused, trouble } = explorer;
+  const { gone, refused, trouble, opening } = explorer;
   return (
     <>
+      {opening !== null && <div class="opening" role="status" data-testid="opening">opening {short(opening, 60)} …</div>}
       {gone && (
         <div class="banner" role="alert" data-testid="gone">
           The server does not answer. Start <code>suffice explore</code> again; this page tries every two seconds.

@@ -119,7 +119,6 @@ function StateBar({ node, belief, was, value, best, state, index, row, problem, 
       role="button"
       tabindex={-1}
       aria-pressed={on}
-      aria-label={`${short(node.name, 60)} = ${short(state, 60)}, ${percent(share)} %`}
       data-testid="bar"
       data-state={state}
       onClick={(event: MouseEvent) => {
@@ -127,18 +126,18 @@ function StateBar({ node, belief, was, value, best, state, index, row, problem, 
         onState?.(node.name, state);
       }}
     >
-      <title>{state}</title>
+      <title>{`${short(node.name, 60)} = ${short(state, 60)}, ${percent(share)} %`}</title>
       <rect class="reach" x="3" y={y} width={node.w - 6} height={ROW} rx="2" />
-      <text class="label" x="8" y={y + 11}>
+      <text class="label" x="8" y={y + 11} aria-hidden="true">
         {short(state, 12)}
       </text>
       <rect class="scale" x={start} y={y + 2} width={SCALE} height="10" />
       <rect class="bar" x={start} y={y + 2} width={Math.max(at(share) - start, 0.1)} height="10" />
       {low !== undefined && high !== undefined && <path class="interval" d={`M${at(low)} ${y + 4.5}v5M${at(low)} ${y + 7}H${at(high)}M${at(high)} ${y + 4.5}v5`} />}
-      {on && <text class="tick" x={start + 3} y={y + 11}>✓</text>}
-      {!on && best === state && <text class="star" x={start + SCALE - 3} y={y + 11}>★</text>}
+      {on && <text aria-hidden="true" class="tick" x={start + 3} y={y + 11}>✓</text>}
+      {!on && best === state && <text aria-hidden="true" class="star" x={start + SCALE - 3} y={y + 11}>★</text>}
       {before !== undefined && !alike(before, share) && <path class="was" d={`M${at(before)} ${y + 0.5}v13`} />}
-      <text class="value" x={node.w - 6} y={y + 11}>
+      <text class="value" x={node.w - 6} y={y + 11} aria-hidden="true">
         {percent(share)}
       </text>
     </g>

@@ -61,7 +61,7 @@ export function CasesTab({ explorer }: { explorer: Explorer }) {
                 {answer.rows.map(({ row, log_prob, cells }) => (
                   <tr key={row} onClick={() => take(cells)}>
                     <th scope="row">
-                      <button type="button" class="link" aria-label={`make row ${row} the evidence`} onClick={(event) => { event.stopPropagation(); take(cells); }}>{whole(row)}</button>
+                      <button type="button" class="link" aria-label={`make row ${whole(row)} the evidence`} onClick={(event) => { event.stopPropagation(); take(cells); }}>{whole(row)}</button>
                     </th>
                     <td class="number">{digits(log_prob)}</td>
                     {cells.map((cell, i) => <td key={i} class={typeof cell === "number" ? "number" : cell === null ? "missing" : ""}>{cell === null ? "missing" : cellText(cell)}</td>)}

@@ -14,6 +14,7 @@ import { Stage } from "../picture/stage";
 import { NodePanel } from "../panel/node";
 import { EdgePanel } from "../panel/edge";
 import type { Explanation, GraphEdge } from "../wire";
+import { Strengths } from "../panel/strengths";
 import type { Shown } from "../picture/canvas";
 import { digits } from "../format";
 
@@ -116,6 +117,7 @@ function ModelPanel({ explorer }: { explorer: Explorer }) {
       </dl>
       {!model.has_posterior && <p class="note">No intervals: this model has point values only. Fit it with a prior to have them.</p>}
       {notes.map((note) => <p key={note} class="note">{note}</p>)}
+      <Strengths explorer={explorer} model={model} />
       <p class="faint">Choose a node, in the graph or the list, to ask about it; choose an edge to see why it is there.</p>
       <CodeFold code={model.code} />
     </aside>

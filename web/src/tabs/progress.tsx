@@ -15,8 +15,10 @@ export function Progress({ explorer, learning }: { explorer: Explorer; learning:
         <strong>{end ? (end.error ? "failed" : end.stopped ? "stopped: the best so far is kept" : "done") : job.kind === "learn" ? "learning …" : "redrawing rows …"}</strong>
         {last && <span>step {last.step}{last.score !== null ? `, score ${digits(last.score, 8)}` : ""}, {last.seconds.toFixed(1)} s</span>}
         <span class="spring" />
-        {!end && <button type="button" onClick={() => void explorer.attempt(() => learning.stop())} data-testid="stop">stop and keep the best</button>}
-        {end?.model && <button type="button" class="main" onClick={() => void explorer.openModel(end.model!)}>look at it</button>}
+        {!end && <button type="button" disabled={learning.stopping} onClick={() => void explorer.attempt(() => learning.stop())} data-testid="stop">
+            {learning.stopping ? "stopping at the next step …" : "stop and keep the best"}
+          </button>}
+        {end?.model && job.kind === "learn" && <button type="button" class="main" onClick={() => void explorer.openModel(end.model!)}>look at it</button>}
       </div>
       {end?.error && <p class="refusal" role="alert">{end.error}</p>}
       {last && <p class="faint">{last.text}</p>}
