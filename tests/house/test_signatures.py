@@ -36,6 +36,8 @@ TEXTS = {
     "scan.decimal": "a character of the file",
     "scan.encoding": "the name of an encoding of Python",
     "Data.map.what": "what the line of progress says",
+    "report.title": "the heading of the page",
+    "report.command": "a remark",
     "Crf.__init__.fit_info": "a remark",
     "undirected.RBM.__init__.fit_info": "a remark",
     "GraphicalLasso.__init__.on": "0.1 took a word; it goes with 0.3",

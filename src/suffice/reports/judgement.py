@@ -36,7 +36,7 @@ MOST_FILLED = 2_000_000
 
 
 @dataclass(frozen=True)
-class Judgement:
+class PredictionQuality:
     """Which rows a model was judged by, what it said of them, and how well it predicts each node; or why it was not judged."""
 
     which: str
@@ -51,7 +51,7 @@ class Judgement:
     refused: tuple[str, ...] = ()
 
 
-def judged(subject: Subject, rows: Any, held_out: Any) -> Judgement | None:
+def judged(subject: Subject, rows: Any, held_out: Any) -> PredictionQuality | None:
     """The judgement by rows that are declared to be held out, by a part of the rows of the report, or by all of them.
 
     >>> import suffice as sf
@@ -75,16 +75,18 @@ def judged(subject: Subject, rows: Any, held_out: Any) -> Judgement | None:
     return _set_aside(subject, rows)
 
 
-def _set_aside(subject: Subject, rows: Any) -> Judgement:
+def _set_aside(subject: Subject, rows: Any) -> PredictionQuality:
     """A fifth of the rows, by what the others teach."""
     if rows.n_rows < FEWEST:
-        return Judgement(f"no rows are held out: {counted(rows.n_rows, 'row')} are too few to set a part of them aside")
+        return PredictionQuality(f"no rows are held out: {counted(rows.n_rows, 'row')} are too few to set a part of them aside")
     train, test = next(iter(rows.split(FOLDS, 0)))
     try:
         again = _again(subject.model, train)
         alone = _independent(subject, train)
     except SufficeError as error:
-        return Judgement(f"no rows are held out: the parameters cannot be fitted again without a part of the rows: {error}")
+        return PredictionQuality(
+            f"no rows are held out: the parameters cannot be fitted again without a part of the rows: {error}"
+        )
     which = (
         f"{counted(test.n_rows, 'row')}, a fifth of those of this report at random (seed 0), predicted by the same graph with "
         "parameters fitted again from the others; the graph itself may have been chosen with all rows"
@@ -113,12 +115,12 @@ def _independent(subject: Subject, train: Any) -> Any:
     return fit(Dag([], nodes=list(subject.model)), train, prior=suitable(PRIOR, variables, PRIOR))
 
 
-def _judgement(model: Any, rows: Any, which: str, *, held_out: bool, independent: Any = None) -> Judgement:
+def _judgement(model: Any, rows: Any, which: str, *, held_out: bool, independent: Any = None) -> PredictionQuality:
     try:
         per_row = model.log_likelihood(rows) / rows.weight
         alone = None if independent is None else independent.log_likelihood(rows) / rows.weight
     except SufficeError as error:
-        return Judgement(f"{which}; they cannot be scored: {error}", held_out, rows.n_rows)
+        return PredictionQuality(f"{which}; they cannot be scored: {error}", held_out, rows.n_rows)
     some = rows if rows.n_rows <= MOST_ROWS else rows.of_rows(rows.sample(MOST_ROWS))
     nodes, refused = [], []
     finite = sorted(n for n, v in model.variables.items() if isinstance(v, Finite) and n in rows.columns)
@@ -130,4 +132,4 @@ def _judgement(model: Any, rows: Any, which: str, *, held_out: bool, independent
             refused.append(f"{target}: {error}")
     if len(finite) > MOST_TARGETS:
         refused.append(f"of {len(finite):,} nodes the first {MOST_TARGETS} by name were predicted")
-    return Judgement(which, held_out, rows.n_rows, per_row, alone, some.n_rows, tuple(nodes), tuple(refused))
+    return PredictionQuality(which, held_out, rows.n_rows, per_row, alone, some.n_rows, tuple(nodes), tuple(refused))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from suffice.recipes.calibration import Calibration
 from suffice.reports.charts import reliability
-from suffice.reports.judgement import Judgement
+from suffice.reports.judgement import PredictionQuality
 from suffice.reports.markup import Content, Html, Row, bullets, element, facts, joined, name, paragraph, table
 
 CHARTS = 12
@@ -14,10 +14,10 @@ MOST_STATES = 50
 """States of a node whose calibration is drawn."""
 
 
-def judged_section(judgement: Judgement, links: dict[str, str]) -> Html:
+def judged_section(judgement: PredictionQuality, links: dict[str, str]) -> Html:
     """The rows that a model was judged by, their score, a line for each node, and charts of some.
 
-    >>> judged_section(Judgement("no rows are held out: 3 rows are too few"), {})
+    >>> judged_section(PredictionQuality("no rows are held out: 3 rows are too few"), {})
     '<p>No rows are held out: 3 rows are too few.</p>'
     """
     which = paragraph(f"{judgement.which[:1].upper()}{judgement.which[1:]}.")
@@ -48,7 +48,7 @@ def _per_row(value: float) -> str:
     return f"{said} per row"
 
 
-def _table(judgement: Judgement, links: dict[str, str]) -> Html:
+def _table(judgement: PredictionQuality, links: dict[str, str]) -> Html:
     rows = []
     for c in judgement.nodes:
         state = c.of(None)
@@ -76,7 +76,7 @@ def calibration_error(c: Calibration) -> float:
     return sum(b.weight * abs(b.predicted - b.observed) for b in c.bins) / weight
 
 
-def _charts(judgement: Judgement) -> Html:
+def _charts(judgement: PredictionQuality) -> Html:
     drawn = [c for c in sorted(judgement.nodes, key=lambda c: (c.log_score, c.target.name)) if c.target.n_states <= MOST_STATES]
     figures = []
     for c in drawn[:CHARTS]:

@@ -41,7 +41,7 @@ def share_of(n_tables: int, *, intervals: bool = False) -> int:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class CpdNumbers:
     """The numbers of a distribution: a line for each configuration of the finite parents, a column for each name."""
 
     names: list[str]
@@ -54,7 +54,7 @@ class Numbers:
     are_probabilities: bool
 
     @classmethod
-    def of(cls, cpd: Any) -> Numbers:
+    def of(cls, cpd: Any) -> CpdNumbers:
         """Those of a distribution that has arrays by configuration."""
         n = int(np.prod(sizes(cpd.finite_parents), dtype=np.int64))
         values = np.concatenate([np.asarray(x).reshape(n, -1) for _, x in cpd._arrays()], axis=1)
@@ -103,7 +103,7 @@ def table_of(cpd: Any, budget: int) -> tuple[Html, str]:
     """
     if not cpd.arrays or cpd.is_regression:
         return _regression(cpd, budget)
-    own = Numbers.of(cpd)
+    own = CpdNumbers.of(cpd)
     return _long(cpd, own, budget) if len(own.names) > WIDE else _wide(cpd, own, budget)
 
 
@@ -119,7 +119,7 @@ def _content(cell: object) -> Content:
     return name(cell) if isinstance(cell, str) else float(cell) if isinstance(cell, float) else str(cell)
 
 
-def _wide(cpd: Any, own: Numbers, budget: int) -> tuple[Html, str]:
+def _wide(cpd: Any, own: CpdNumbers, budget: int) -> tuple[Html, str]:
     """A line for each configuration of the finite parents."""
     n = len(own.values)
     chosen, which = _chosen(own.support, n, max(1, budget // len(own.names)))
@@ -135,7 +135,7 @@ def _wide(cpd: Any, own: Numbers, budget: int) -> tuple[Html, str]:
     return html, cut_rows(len(rows), n, "row", which)
 
 
-def _long(cpd: Any, own: Numbers, budget: int) -> tuple[Html, str]:
+def _long(cpd: Any, own: CpdNumbers, budget: int) -> tuple[Html, str]:
     """A line for each number: of many states, the configuration and the state."""
     n, k = own.values.shape
     weight = None if own.support is None else (own.support[:, None] * own.values).reshape(-1)
@@ -173,7 +173,7 @@ def _states(parents: Sequence[Any], chosen: Sequence[int]) -> list[tuple[str, ..
     return [tuple(p.states[c] for p, c in zip(parents, codes, strict=True)) for codes in zip(*places, strict=True)]
 
 
-def _support(own: Numbers, i: int) -> tuple[Content, str]:
+def _support(own: CpdNumbers, i: int) -> tuple[Content, str]:
     assert own.support is not None
     count = number(float(own.support[i]))
     return (Html(f"{count} <small>none seen</small>") if own.unsupported[i] and own.support[i] <= 0 else Html(count)), "n"
