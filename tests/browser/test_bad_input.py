@@ -19,7 +19,7 @@ Open = Callable[..., Visit]
 Start = Callable[..., Explorer]
 STRANGE = {
     "markup": '<script>alert("x")</script><img src=x onerror=alert(1)>',
-    "quotes": "it's \"quoted\" \\ and `ticked`",
+    "quotes": 'it\'s "quoted" \\ and `ticked`',
     "newlines": "two\nlines\tand a tab",
     "right to left": "משתנה ‮reversed",
     "long": "long " * 2000,
@@ -38,7 +38,7 @@ def test_names_and_states_are_text(explored: Start, tab: Open, kind: str) -> Non
     visit = tab(explored(bn))
     expect(visit.test_id("node")).to_have_count(2)
     agrees_everywhere(visit, bn)
-    visit.page.locator(f"[data-testid=node]:not([data-node=y]) [data-testid=bar]").first.click()
+    visit.page.locator("[data-testid=node]:not([data-node=y]) [data-testid=bar]").first.click()
     expect(visit.test_id("p-evidence").locator("output")).to_have_text("0.25")
     agrees_everywhere(visit, bn, {name: states[0]})
     expect(visit.test_id("panel")).to_be_visible()
@@ -110,7 +110,8 @@ def test_a_junction_tree_that_is_too_large(explored: Start, tab: Open) -> None:
     visit.shoot("too-large")
     visit.button("answer by sampling").click()
     expect(visit.test_id("sampled")).to_contain_text("standard error")
-    expect(visit.test_id("bar").first).to_be_visible()
+    visit.choose("c5_5")
+    expect(visit.test_id("panel").get_by_test_id("panel-bar")).to_have_count(size)
 
 
 def test_without_a_posterior_the_hint_is_there(explored: Start, tab: Open) -> None:
@@ -129,7 +130,7 @@ def test_numbers_among_the_nodes(explored: Start, tab: Open) -> None:
     expect(panel.get_by_role("img", name="density of fever")).to_be_visible()
     visit.shoot("hybrid")
     visit.test_id("number").fill("38.2")
-    panel.get_by_role("button", name="observe").last.click()
+    panel.locator("form").get_by_role("button", name="observe").click()
     expect(visit.test_id("evidence")).to_contain_text("fever = 38.2")
     agrees_everywhere(visit, bn, {"fever": 38.2})
 
@@ -139,7 +140,9 @@ def test_edges_without_arrows(explored: Start, tab: Open, asia_rows: Any) -> Non
     visit = tab(explored(net))
     visit.bar("smoke", "yes").click()
     expect(visit.test_id("p-evidence")).to_be_visible()
-    expect(visit.bar("xray", "yes").locator(".value")).to_have_text(f"{100 * net.query('xray', given={'smoke': 'yes'})['yes']:.1f}")
+    expect(visit.bar("xray", "yes").locator(".value")).to_have_text(
+        f"{100 * net.query('xray', given={'smoke': 'yes'})['yes']:.1f}"
+    )
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,9 @@ def test_questions_about_a_node(explored: Start, tab: Open, asia: sf.BayesNet, a
     expect(panel.get_by_role("region", name="table of either").locator("tbody tr")).to_have_count(4)
     panel.get_by_role("button", name="influence", exact=True).click()
     information = asia.influence("either").information
-    expect(visit.test_id("influence").locator("tbody tr").first).to_contain_text(max(information, key=lambda name: information[name]))
+    expect(visit.test_id("influence").locator("tbody tr").first).to_contain_text(
+        max(information, key=lambda name: information[name])
+    )
     panel.get_by_role("button", name="tornado", exact=True).click()
     expect(visit.test_id("tornado").locator("li").first).to_be_visible()
     panel.get_by_role("button", name="joint", exact=True).click()
@@ -152,4 +154,6 @@ def test_every_answer_offers_its_code(explored: Start, tab: Open, asia: sf.Bayes
     assert "smoke" in text
     names: dict[str, Any] = {"sf": sf}
     exec(compile(text, "code", "exec"), names)  # it runs
-    expect(visit.page.locator("section.drawer").get_by_label("command code", exact=True)).to_contain_text(re.compile("suffice (query|show|draw)"))
+    expect(visit.page.locator("section.drawer").get_by_label("command code", exact=True)).to_contain_text(
+        re.compile("suffice (query|show|draw)")
+    )

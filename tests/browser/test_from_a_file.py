@@ -154,7 +154,9 @@ def test_a_surprising_row_becomes_the_evidence(explored: Start, tab: Open, asia:
 
 
 @pytest.mark.parametrize("format", ["json", "bif", "xmlbif", "net", "dsc", "uai"])
-def test_the_model_is_taken_away_and_read_again(explored: Start, tab: Open, asia: sf.BayesNet, tmp_path: Path, format: str) -> None:
+def test_the_model_is_taken_away_and_read_again(
+    explored: Start, tab: Open, asia: sf.BayesNet, tmp_path: Path, format: str
+) -> None:
     visit = tab(explored(asia))
     expect(visit.node("smoke")).to_be_visible()
     path = taken_away(visit, f"model as {format}", tmp_path)
@@ -165,7 +167,9 @@ def test_the_model_is_taken_away_and_read_again(explored: Start, tab: Open, asia
     assert back.query(last).probs == pytest.approx(asia.query("dysp").probs)
 
 
-def test_pictures_and_the_report_are_taken_away(explored: Start, tab: Open, asia: sf.BayesNet, asia_rows: Any, tmp_path: Path) -> None:
+def test_pictures_and_the_report_are_taken_away(
+    explored: Start, tab: Open, asia: sf.BayesNet, asia_rows: Any, tmp_path: Path
+) -> None:
     visit = tab(explored(asia, asia_rows))
     visit.bar("smoke", "yes").click()
     expect(visit.test_id("p-evidence")).to_be_visible()

@@ -30,7 +30,9 @@ def reach(visit: Visit, wanted: Locator) -> None:
             break
     expect(wanted).to_be_focused()
     line = wanted.evaluate("element => getComputedStyle(element).outlineStyle + getComputedStyle(element).outlineWidth")
-    drawn = wanted.evaluate("element => element.querySelector?.('.box') && getComputedStyle(element.querySelector('.box')).strokeWidth")
+    drawn = wanted.evaluate(
+        "element => element.querySelector?.('.box') && getComputedStyle(element.querySelector('.box')).strokeWidth"
+    )
     assert line not in ("none0px", "none3px") or drawn, f"the focus cannot be seen: {line}"
 
 

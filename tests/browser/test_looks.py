@@ -17,7 +17,9 @@ Start = Callable[..., Explorer]
 PHONE = {"width": 375, "height": 740}
 
 
-def test_at_375_pixels_a_list_with_bars_replaces_the_graph(explored: Start, tab: Open, alarm: sf.BayesNet, alarm_rows: Any) -> None:
+def test_at_375_pixels_a_list_with_bars_replaces_the_graph(
+    explored: Start, tab: Open, alarm: sf.BayesNet, alarm_rows: Any
+) -> None:
     visit = tab(explored(alarm, alarm_rows), viewport=PHONE, has_touch=True, is_mobile=True)
     row = visit.page.locator('[data-testid=list-row][data-node="HISTORY"]')
     expect(row).to_be_visible()

@@ -13,7 +13,7 @@ import suffice as sf
 from tests.browser.visits import SCREENSHOTS, Visit
 
 Open = Callable[..., Visit]
-STRANGE = ['<script>alert("x")</script>', "it's \"quoted\"", "two\nlines", "עברית ‮abc", "long " * 400]
+STRANGE = ['<script>alert("x")</script>', 'it\'s "quoted"', "two\nlines", "עברית ‮abc", "long " * 400]
 
 
 @pytest.fixture(scope="module")

@@ -110,10 +110,10 @@ def agrees(text: str, probability: float) -> bool:
 
 def agrees_everywhere(visit: Visit, bn: sf.BayesNet, given: Mapping[str, Any] | None = None) -> None:
     """Every bar on the screen is the network's answer, soon."""
+    visit.test_id("bar").first.wait_for(state="attached")
     answers: dict[tuple[str, str], float] = {}
     for _ in range(100):
         bars = visit.page.evaluate(BARS)
-        assert bars
         for node, state, _text in bars:
             if (node, state) not in answers:
                 answers |= {(node, one): p for one, p in asked(bn, node, given or {}).items()}
