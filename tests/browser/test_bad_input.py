@@ -1,4 +1,4 @@
-"""What should not be put in, put in: strange names, no nodes, many states, what cannot happen, broken files, a server that is gone."""
+"""What should not be put in: strange names, no nodes, many states, what cannot happen, broken files, a server that is gone."""
 
 from __future__ import annotations
 

@@ -117,15 +117,19 @@ def test_zoom_and_pan(explored: Start, tab: Open) -> None:
     press(visit, "+")
     visit.page.wait_for_timeout(300)
     larger = visit.node("smoke").bounding_box()
-    assert before and larger and larger["width"] > 1.1 * before["width"]
+    assert before
+    assert larger
+    assert larger["width"] > 1.1 * before["width"]
     press(visit, "ArrowRight")
     visit.page.wait_for_timeout(300)
     moved = visit.node("smoke").bounding_box()
-    assert moved and moved["x"] < larger["x"] - 40
+    assert moved
+    assert moved["x"] < larger["x"] - 40
     press(visit, "0")
     visit.page.wait_for_timeout(300)
     again = visit.node("smoke").bounding_box()
-    assert again and abs(again["width"] - before["width"]) < 2
+    assert again
+    assert abs(again["width"] - before["width"]) < 2
 
 
 def test_a_file_is_opened_from_the_keyboard(explored: Start, tab: Open, tmp_path: Path) -> None:
