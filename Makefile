@@ -10,7 +10,10 @@ SPARK := .venv-spark
 BROWSER := $(VENV)/.browser
 NODE := web/node_modules/.ready
 
-.PHONY: demo explore web test test-bounds test-spark test-browser chromium java fuzz lint style types reference bench clean
+# Where the environment forbids Python to keep what it compiled, every process of the tests would compile all sources again.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: demo explore web test test-bounds test-spark test-browser chromium java fuzz lint style types reference docs docs-open bench clean
 
 demo: $(PACKAGE)        ## set up and run the main job: a network fitted from data, in a few seconds
 	$(BIN)/suffice demo
@@ -85,6 +88,16 @@ types: $(READY)
 reference: $(READY)     ## check numbers of other programs on the tables beside the checkout (../shared)
 	$(PYTEST) tests/shared
 
+# Warnings are errors; what a browser would ask for, follow or read aloud is looked at afterwards. No cell may take 20 seconds of a
+# machine that has nothing else to do; the timeout leaves room for one that has.
+docs: $(VENV)/.docs     ## build the site of the documentation: docs/_build/html/index.html
+	$(BIN)/suffice warm
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --jobs 2 -d docs/_build/doctrees docs docs/_build/html
+	PYTHONPATH=docs $(BIN)/python -m building.checks docs/_build/html
+
+docs-open: docs         ## the same, and open it
+	$(BIN)/python -m webbrowser -t "file://$(CURDIR)/docs/_build/html/index.html"
+
 bench: $(READY)         ## speed and memory beside other programs; installs them
 	$(BIN)/pip install --quiet -e ".[bench]"
 	$(BIN)/python benchmarks/run.py
@@ -100,9 +113,13 @@ $(READY): pyproject.toml
 	$(call install,.[dev])
 	touch $(PACKAGE) $(READY)
 
+$(VENV)/.docs: pyproject.toml
+	$(call install,.[docs])
+	touch $(PACKAGE) $@
+
 $(PACKAGE): pyproject.toml
 	$(call install,.)
 	touch $(PACKAGE)
 
 clean:
-	rm -rf $(VENV) $(SPARK) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .numba_bounds
+	rm -rf docs/_build $(VENV) $(SPARK) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .numba_bounds

@@ -145,11 +145,11 @@ def threads(what: str, label: str, features: list[sf.Window], place: Path) -> No
 
 
 def encoding() -> None:
-    from suffice.learning.crf.fit import opened
+    from suffice.learning.crf.fit import open_columns
     from suffice.learning.crf.problem import LabelProblem
 
     table, chain = rows("train"), sf.LinearChain("upos", WORD)
-    seconds, problem = process_seconds(lambda: LabelProblem.of(chain, opened(chain, sequences(table, "upos")), threads=1))
+    seconds, problem = process_seconds(lambda: LabelProblem.of(chain, open_columns(chain, sequences(table, "upos")), threads=1))
     size = sum(whole.n_bytes for whole, _ in problem.blocks()) / problem.sequences.n_steps
     print(f"encoding {problem.sequences.n_steps:,} words from a frame: {seconds:.2f} s (wanted 1.5 s), {size:.0f} bytes a word")
 

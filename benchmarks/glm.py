@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.learning.complete.irls import fitted
+from suffice.learning.complete.irls import fit_regression
 from timing import line, seconds
 
 COLUMNS, OUT_OF_CORE = 20, 8
@@ -47,7 +47,7 @@ def scanned(X: Any, y: Any, variable: Any) -> Any:
 
 def ours(data: Any, family: Any) -> Any:
     parents = [data.schema[n] for n in data.columns if n != "y"]
-    return fitted(data.schema["y"], parents, data, family)
+    return fit_regression(data.schema["y"], parents, data, family)
 
 
 def statsmodels(X: Any, y: Any, family: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 import suffice as sf
 from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
-from suffice.models.questions.evidence import observed
+from suffice.models.questions.evidence import evidence_codes
 from suffice.models.questions.question import Question
 from timing import line, seconds
 
@@ -26,7 +26,7 @@ def main() -> None:
     bn = sf.fit(alarm.dag, alarm.sample(10_000, seed=0), prior=sf.BDeu(10))
     for target, given in QUESTIONS:
         names = [target] if isinstance(target, str) else target
-        n = len(Question.of(bn, names, observed(bn, given)).nodes)
+        n = len(Question.of(bn, names, evidence_codes(bn, given)).nodes)
         what = f"p({', '.join(names)} | {', '.join(given)}), {n} of {len(bn)} families matter"
         plain = seconds(lambda t=target, g=given: bn.query(t, g))
         for draws in (1_000, 10_000):

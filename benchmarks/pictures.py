@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import suffice as sf
-from suffice.display import text_table
+from suffice.output.display import text_table
 from suffice.pictures import Picture
 from suffice.pictures.arrangement import lay_out
 from suffice.pictures.layout import Layout

@@ -19,6 +19,11 @@ settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("busy")  # a busy machine is no fault of what is tested
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Who asks mypy comes last: `make test` fills its cache beside the other tests."""
+    items.sort(key=lambda item: "told" in getattr(item, "fixturenames", ()))
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Say so where everything was run but what needs Spark."""
     why = lacking()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.models.linear_chain.encoding import EncodedBlock, encoded
+from suffice.models.linear_chain.encoding import EncodedBlock, encode_block
 from suffice.models.linear_chain.features import step_scores
 from suffice.models.linear_chain.reading import LabelReading
 
@@ -17,7 +17,7 @@ def scores_of(crf: Any, sequences: Any) -> list[np.ndarray]:
     reading = LabelReading.of(crf._model, sequences)
     result = []
     for block in reading.map(lambda b: b, ""):
-        own: EncodedBlock = encoded(block, reading.tables)
+        own: EncodedBlock = encode_block(block, reading.tables)
         rows = np.empty((own.n_steps, len(crf.labels)))
         rows[own.layout.order] = step_scores(crf.features, crf.weight_vector, own)
         result += np.split(rows, np.cumsum(block.lengths)[:-1])

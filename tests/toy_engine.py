@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from suffice.engines import Data, Sum
 from suffice.engines.encoding.sources import Options, checked_variables, checked_words
-from suffice.engines.partitions.partitions import Partitions, Raw, caused
+from suffice.engines.partitions.partitions import Partitions, Raw, cause_of
 from suffice.engines.views.sample import Distinct, Sample
 
 
@@ -41,7 +41,7 @@ def run(message: bytes, blocks: list[Raw]) -> bytes:
     try:
         return pickle.dumps(pickle.loads(message)(blocks))
     except Exception as error:
-        return pickle.dumps(caused(error))
+        return pickle.dumps(cause_of(error))
 
 
 class Toy(Partitions):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from suffice.version import VERSION
+from suffice.basis.version import VERSION
 
 __version__ = VERSION
 
@@ -176,7 +176,7 @@ else:
             return import_module(f"suffice.{name}")
         home = _HOME.get(name)
         if home is None:
-            from suffice.earlier import TOPIC, tell_of_place
+            from suffice.errors.earlier import TOPIC, tell_of_place
 
             if name not in TOPIC:
                 raise AttributeError(f"module 'suffice' has no attribute {name!r}")

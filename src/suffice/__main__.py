@@ -12,7 +12,7 @@ def run() -> None:
     done: list[int] = []
     interrupts: list[int] = []
     signal.signal(signal.SIGINT, lambda *_: None if done else _interrupt(interrupts))
-    signal.signal(signal.SIGTERM, _ended)
+    signal.signal(signal.SIGTERM, _leave)
     try:
         code = _code()
         done.append(130 if code == 1 and interrupts else code)  # what an interrupt broke, and was told as something else
@@ -48,7 +48,7 @@ def _code() -> int:
     return 0
 
 
-def _ended(*_: Any) -> None:
+def _leave(*_: Any) -> None:
     """Leave by an exception, so that whatever was begun is taken back; a second signal does not wait for it."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     print("ended by a signal", file=sys.stderr)

@@ -15,8 +15,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy.typing as npt
 
 from suffice.errors import FitError
-from suffice.remedies import name_of
-from suffice.status import LINE, is_shown, patience
+from suffice.errors.remedies import name_of
+from suffice.output.status import LINE, is_shown, patience
 
 T = TypeVar("T")
 V = TypeVar("V")

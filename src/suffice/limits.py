@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from suffice.errors import ArgumentError, listed, nearest, whole
+from suffice.errors import ArgumentError, listing, nearest, whole
 from suffice.iteration import Progress, ProgressLike, checked_seconds
 
 if TYPE_CHECKING:
-    from suffice.argument_types import Path
+    from suffice.basis.argument_types import Path
 
 
 class Limits(TypedDict, total=False):
@@ -107,7 +107,7 @@ def options_of(
             raise ArgumentError(f"{call} takes no {name}={nearest(name, known)}")
         if name in without and value is not None:
             have = [limit for limit in LIMITS if limit not in without]
-            raise ArgumentError(f"{call} takes no {name}=: its limits are {listed(have, style='str')}")
+            raise ArgumentError(f"{call} takes no {name}=: its limits are {listing(have, style='str')}")
     own = {name: given.get(name, usual.get(name)) for name in known if name not in LIMITS}
     own |= {name: given[name] for name in old if name in given}
     return own, Budget(**{name: given[name] for name in LIMITS if name in given})

@@ -13,16 +13,20 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, listed, nearest, whole
+from suffice.errors import FitError, listing, nearest, whole
+from suffice.errors.remedies import LIKELIHOOD, Remedy, argument, weight_penalty
 from suffice.families.priors.priors import as_prior
 from suffice.registry import Named
-from suffice.remedies import LIKELIHOOD, Remedy, argument, weight_penalty
 
 Array = npt.NDArray[np.float64]
 
 
 class Objective(Named):
-    """What `fit(model, data, objective=…)` takes."""
+    """What `fit(model, data, objective=…)` takes.
+
+    >>> isinstance(Likelihood(), Objective), isinstance(L2(0.1), Objective)
+    (True, False)
+    """
 
     listed_in = "objectives"
 
@@ -148,7 +152,7 @@ class _Penalty(Named):
     strength: Any
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "strength", _checked(self.strength, type(self).__name__))
+        object.__setattr__(self, "strength", _check_strength(self.strength, type(self).__name__))
 
     def __add__(self, other: object) -> PenaltySum:
         return PenaltySum((self,)) + other
@@ -173,7 +177,7 @@ class _Penalty(Named):
                 if name not in nodes:
                     raise FitError(f"the penalty names {name!r}, which the model does not have{nearest(name, nodes)}")
             if frozenset(key) not in place:
-                raise FitError(f"the penalty names {listed(key)} together, and the model has no such term")
+                raise FitError(f"the penalty names {listing(key)} together, and the model has no such term")
             result[place[frozenset(key)]] = value
         return result
 
@@ -284,13 +288,13 @@ def _positive(value: Any, what: str, *, or_zero: bool = False) -> float:
     return float(value)
 
 
-def _checked(strength: Any, kind: str) -> Any:
+def _check_strength(strength: Any, kind: str) -> Any:
     if isinstance(strength, Mapping):
         for key in strength:
             if not key or not isinstance(key, (str, tuple, frozenset)):
                 raise FitError(f"a penalty is given by names, {kind}({{'a': 1.0, ('a', 'b'): 2.0}}), not by {key!r}")
         named = {((k,) if isinstance(k, str) else tuple(k)): v for k, v in strength.items()}
-        return {key: _positive(v, f"the strength of {kind} at {listed(key)}", or_zero=True) for key, v in named.items()}
+        return {key: _positive(v, f"the strength of {kind} at {listing(key)}", or_zero=True) for key, v in named.items()}
     if isinstance(strength, np.ndarray) or (isinstance(strength, Iterable) and not isinstance(strength, str)):
         try:
             matrix = np.array(strength, dtype=np.float64)

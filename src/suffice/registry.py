@@ -184,7 +184,7 @@ def find(kind: str, word: str) -> Any:
     return _words.get((kind, word))
 
 
-def found(kind: str, word: str, what: str, more: str = "") -> Any:
+def look_up(kind: str, word: str, what: str, more: str = "") -> Any:
     """What has a word; a word that is not known is refused with those that are."""
     piece = find(kind, word)
     if piece is None:

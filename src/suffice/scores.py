@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, nearest
+from suffice.errors.remedies import BY_BIC, CONSTRAINTS, as_regression, score_by
 from suffice.families import family_of
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Family, Statistic
 from suffice.families.regressions.regression_suprema import Supremum
 from suffice.registry import Named
-from suffice.remedies import BY_BIC, CONSTRAINTS, as_regression, score_by
 from suffice.statistics import Statistics
 from suffice.variables import Variable
 

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from suffice.earlier import tell_of_argument
-from suffice.errors import SchemaError, listed, nearest
+from suffice.errors import SchemaError, listing, nearest
+from suffice.errors.earlier import tell_of_argument
 
 LIST = "\x1f"
 """A state that stands for a list of texts begins with this mark, and has it between its items."""
@@ -86,13 +86,13 @@ class Finite:
         if text not in codes:
             raise SchemaError(
                 f"variable {self.name!r} has no state {text!r}"
-                + (nearest(text, self.states) or f"; its states are {listed(self.states)}")
+                + (nearest(text, self.states) or f"; its states are {listing(self.states)}")
             )
         return codes[text]
 
     def __repr__(self) -> str:
         cuts = f", cuts={list(self.cuts)}" if self.cuts is not None else ""
-        return f"Finite({self.name!r}, [{listed(self.states, 12)}]{cuts})"
+        return f"Finite({self.name!r}, [{listing(self.states, 12)}]{cuts})"
 
 
 @dataclass(frozen=True)
@@ -309,10 +309,10 @@ class NumbersStay:
     """A declaration: whatever the column is found to be, but numbers are numbers, however few values they have."""
 
 
-def declared(name: str, what: Declaration) -> Variable | Bins | type[Finite] | type[Real] | type[Count] | type[NumbersStay]:
+def declaration(name: str, what: Declaration) -> Variable | Bins | type[Finite] | type[Real] | type[Count] | type[NumbersStay]:
     """What the user declared of one column, checked.
 
-    >>> declared("x", ["a", "b"]), declared("x", Real)
+    >>> declaration("x", ["a", "b"]), declaration("x", Real)
     (Finite('x', ['a', 'b']), <class 'suffice.variables.Real'>)
     """
     if isinstance(what, Variable):

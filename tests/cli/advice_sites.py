@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 import suffice as sf
-from suffice import remedies
-from suffice.remedies import OPEN, Remedy
+from suffice.errors import remedies
+from suffice.errors.remedies import OPEN, Remedy
 
 SOURCES = Path(sf.__file__).parent
 MAKERS = {name for name, thing in vars(remedies).items() if callable(thing) and name not in ("in_python", "in_options")}

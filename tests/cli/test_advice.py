@@ -19,7 +19,7 @@ import pytest
 
 import suffice as sf
 from suffice.errors import SufficeNote
-from suffice.remedies import BETWEEN, CLOSE, OPEN, in_python
+from suffice.errors.remedies import BETWEEN, CLOSE, OPEN, in_python
 from tests.cli.advice import NOT_TAKEN, OBEYED, tables
 from tests.cli.advice_sites import Site, sites
 

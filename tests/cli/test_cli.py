@@ -12,7 +12,7 @@ import pytest
 
 import suffice as sf
 from suffice.errors import FormatError, SufficeError, SufficeNote
-from suffice.remedies import (
+from suffice.errors.remedies import (
     Remedy,
     argument,
     as_regression,

@@ -150,7 +150,7 @@ def test_an_interrupt_outside_em_is_said(run: Any, quiz: Any, monkeypatch: Any) 
     def stop(*args: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "estimated", stop)
+    monkeypatch.setattr(module, "estimate_network", stop)
     code, out, err = run("fit", GRAPH, "quiz.csv", "-o", "m.json")
     assert (code, out, err) == (130, "", "interrupted: no network was written\n")
     assert not Path("m.json").exists()

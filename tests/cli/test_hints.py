@@ -20,9 +20,8 @@ import pytest
 import typer.main
 
 import suffice as sf
-from suffice import remedies
 from suffice.cli import app as cli
-from suffice.errors import SufficeNote
+from suffice.errors import SufficeNote, remedies
 from suffice.registry import every
 
 SOURCES = Path(sf.__file__).parent
@@ -35,24 +34,31 @@ def trees() -> dict[Path, ast.Module]:
 
 
 @cache
+def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """What can be, or hold, a text, and classes: all of a tree are gone through once."""
+    return tuple(n for n in ast.walk(tree) if isinstance(n, ast.Expr | ast.JoinedStr | ast.Constant | ast.Call | ast.ClassDef))
+
+
+@cache
 def messages() -> tuple[str, ...]:
     """The texts of all modules but docstrings, with 'NAME' or NAME where something is filled in, and those within ways out."""
     said = (tree for path, tree in trees().items() if path.name not in ("svg.py", "drawing.py"))  # whose texts are for pictures
     return tuple(text for tree in said for text in (*_texts(tree), *_within(tree)))
 
 
-def _texts(tree: ast.Module) -> Iterator[str]:
+@cache
+def _texts(tree: ast.Module) -> tuple[str, ...]:
     """What is said, without the ways out in it."""
-    skipped = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+    skipped = {id(n.value) for n in nodes(tree) if isinstance(n, ast.Expr)}
     for call in _calls(tree):
         skipped |= {id(part) for part in ast.walk(call)}
-    for node in ast.walk(tree):
+    said = []
+    for node in nodes(tree):
         if isinstance(node, ast.JoinedStr) and id(node) not in skipped:
             skipped |= {id(part) for part in ast.walk(node) if part is not node}
-            yield "".join(str(p.value) if isinstance(p, ast.Constant) else _filled(p) for p in node.values)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped and " " in node.value:
-            yield node.value
+            said.append("".join(str(p.value) if isinstance(p, ast.Constant) else _filled(p) for p in node.values))
+    plain = (n for n in nodes(tree) if isinstance(n, ast.Constant) and id(n) not in skipped)
+    return (*said, *(n.value for n in plain if isinstance(n.value, str) and " " in n.value))
 
 
 def _within(tree: ast.Module) -> Iterator[str]:
@@ -63,7 +69,7 @@ def _within(tree: ast.Module) -> Iterator[str]:
 
 def _calls(tree: ast.Module) -> Iterator[ast.Call]:
     """Ways out that are made: by `Remedy`, or by one of its kin."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WAYS:
             yield node
 
@@ -121,8 +127,8 @@ def arguments() -> set[str]:
     """The arguments of all that is public, and the keywords of long calls."""
     topics = [getattr(sf, topic) for topic in sf._MODULES.split() if topic not in ("estimators", "exponential")]
     public = [getattr(sf, name) for name in sf.__all__] + [x for t in topics for x in vars(t).values() if callable(x)]
-    nodes = [n for tree in trees().values() for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
-    typed = [n for n in nodes if {b.id for b in n.bases if isinstance(b, ast.Name)} & {"TypedDict", "Limits"}]
+    defined = [n for tree in trees().values() for n in nodes(tree) if isinstance(n, ast.ClassDef)]
+    typed = [n for n in defined if {b.id for b in n.bases if isinstance(b, ast.Name)} & {"TypedDict", "Limits"}]
     keywords = {a.target.id for n in typed for a in n.body if isinstance(a, ast.AnnAssign) and isinstance(a.target, ast.Name)}
     return {p for thing in public for p in _arguments(thing)} | keywords | {"accelerate", "batches", "m_step"}  # these of 0.1
 
@@ -137,7 +143,7 @@ FORMULAS = {"P", "Var", "N", "KL", "NAME", "Traceback"}
 @cache
 def classes() -> set[str]:
     """The names of all classes: the public ones, and others that reprs name."""
-    return {*sf.__all__, *(n.name for tree in trees().values() for n in ast.walk(tree) if isinstance(n, ast.ClassDef))}
+    return {*sf.__all__, *(n.name for tree in trees().values() for n in nodes(tree) if isinstance(n, ast.ClassDef))}
 
 
 def _arguments(thing: Any) -> Iterator[str]:
@@ -151,7 +157,7 @@ def _arguments(thing: Any) -> Iterator[str]:
 
 
 PYTHON_ONLY = {
-    "estimators", "exponential", "cli", "remedies.py", "kernels",
+    "estimators", "exponential", "cli", "errors/remedies.py", "kernels",
     *(f"recipes/{n}.py" for n in ("classifiers", "compared_fits", "cross_validation", "learn")),
     *(f"recipes/latent/{n}.py" for n in ("factors", "hmm", "mixture")),
     *(f"learning/{n}.py" for n in ("gradient", "graph_score", "complete/lms", "complete/plates", "complete/project")),

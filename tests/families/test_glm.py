@@ -11,7 +11,7 @@ from scipy import stats
 
 import suffice as sf
 from suffice.engines.scan import scan
-from suffice.learning.complete.irls import fitted
+from suffice.learning.complete.irls import fit_regression
 
 sm = pytest.importorskip("statsmodels.api")
 STATES = np.array(["a", "b", "c"])
@@ -71,7 +71,7 @@ def fitted_in_order(columns: dict[str, Any], child: str, family: Any, parents: s
     names = {child, *own, *([weights] if weights else [])}
     declared = {n: v for n, v in COUNTS.items() if n in names}
     data = scan({n: c for n, c in columns.items() if n in names}, variables=declared, weights=weights)
-    return fitted(data.schema[child], [data.schema[p] for p in own], data, family)
+    return fit_regression(data.schema[child], [data.schema[p] for p in own], data, family)
 
 
 def estimate(cpd: Any) -> Any:

@@ -21,7 +21,7 @@ from suffice.families.regressions.logistic import Logistic
 from suffice.families.regressions.ordinal import ProportionalOdds
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.formats.json.model import read, write
-from suffice.models.parts.closed_forms import closed
+from suffice.models.parts.closed_forms import as_closed_form
 
 Z, Y, U = sf.Finite("z", ["a", "b"]), sf.Finite("y", ["p", "q", "r"]), sf.Finite("u", ["no", "yes"])
 FINITE = {v.name: v for v in (Z, Y, U)}
@@ -347,7 +347,7 @@ def test_a_linear_regression_is_a_conditional_gaussian() -> None:
     graph = {"y": ["x", "z", "o"], "v": ["y"], "x": [], "o": [], "z": []}
     rest = {"x": sf.Gaussian(0.5), "o": sf.Gaussian(), "z": [0.4, 0.6], "v": sf.Gaussian(0.0, {"y": -1.0})}
     a, b = (sf.BayesNet(graph, {**rest, "y": cpd}, [Z]) for cpd in (regression, gaussian))
-    assert isinstance(closed(a["y"]), ConditionalGaussian)
+    assert isinstance(as_closed_form(a["y"]), ConditionalGaussian)
     assert a.entropy() == pytest.approx(b.entropy())
     assert sf.information.kl(a, b) == pytest.approx(0.0, abs=1e-12)
     assert a.log_prob_of({"v": 1.0}) == pytest.approx(b.log_prob_of({"v": 1.0}))
@@ -364,11 +364,11 @@ def test_a_linear_regression_is_a_conditional_gaussian() -> None:
 def test_a_poisson_regression_on_states_has_rates() -> None:
     cpds = {"z": [0.4, 0.6], "n": Regression(sf.regressions.PoissonLog(), 0.5, {"z=b": 1.0})}
     bn = sf.BayesNet("z -> n", cpds, [Z])
-    assert closed(bn["n"]).rates == pytest.approx(np.exp([0.5, 1.5]))
+    assert as_closed_form(bn["n"]).rates == pytest.approx(np.exp([0.5, 1.5]))
     other = sf.BayesNet("z -> n", {"z": [0.4, 0.6], "n": sf.regressions.Rates(np.exp([0.5, 1.5]))}, [Z])
     assert bn.query("n").mean == pytest.approx(other.query("n").mean)
     assert bn.query("z", {"n": 4}).probs == pytest.approx(other.query("z", {"n": 4}).probs)
-    assert isinstance(closed(bn["n"]), PoissonRates)
+    assert isinstance(as_closed_form(bn["n"]), PoissonRates)
     assert bn.entropy() == pytest.approx(other.entropy())
     assert sf.information.kl(other, bn) == pytest.approx(0.0, abs=1e-12)
 

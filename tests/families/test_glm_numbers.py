@@ -12,12 +12,12 @@ import pytest
 from scipy import stats
 
 import suffice as sf
-from suffice.engines.data import added
+from suffice.engines.engine import add_up
 from suffice.engines.scan import scan
 from suffice.families.regressions.glm import Regressors
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.learning.complete import irls
-from suffice.learning.complete.irls import fitted
+from suffice.learning.complete.irls import fit_regression
 from suffice.variables import Count, Finite, Real
 
 FAMILIES = {
@@ -122,7 +122,7 @@ def test_sums_add_and_weights_repeat(name):
     whole = family.measure(at, theta, columns, times)
     halves = [family.measure(at, theta, {n: c[r] for n, c in columns.items()}, times[r]) for r in (slice(0, 9), slice(9, None))]
     again = family.measure(at, theta, {n: np.repeat(c, times) for n, c in columns.items()}, None)
-    for other in (added(*halves), again):
+    for other in (add_up(*halves), again):
         for a, b in zip(whole, other, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
@@ -173,7 +173,7 @@ def test_longley():
     numbers = np.array([[float(c) for c in r.split()] for r in LONGLEY.replace("\n", ";").split(";")])
     names = ["y", "deflator", "gnp", "unemployed", "forces", "population", "year"]
     data = scan(dict(zip(names, numbers.T, strict=True)))
-    cpd = fitted(data.schema["y"], [data.schema[n] for n in names[1:]], data, sf.regressions.Linear())
+    cpd = fit_regression(data.schema["y"], [data.schema[n] for n in names[1:]], data, sf.regressions.Linear())
     expected = np.array(CERTIFIED)
     np.testing.assert_allclose([cpd.intercept, *cpd.coefficients], expected[:, 0], rtol=1e-11)
     np.testing.assert_allclose(cpd.standard_errors, expected[:, 1], rtol=1e-11)
@@ -190,7 +190,7 @@ def test_stackloss():
     """Brownlee's data, as statsmodels prints its ordinary least squares."""
     numbers = np.array([[float(c) for c in r.split()] for r in STACKLOSS.replace("\n", ";").split(";")])
     data = scan(dict(zip(["air", "water", "acid", "loss"], numbers.T, strict=True)))
-    cpd = fitted(data.schema["loss"], [data.schema[n] for n in ("air", "water", "acid")], data, sf.regressions.Linear())
+    cpd = fit_regression(data.schema["loss"], [data.schema[n] for n in ("air", "water", "acid")], data, sf.regressions.Linear())
     np.testing.assert_allclose(
         [cpd.intercept, *cpd.coefficients], [-39.91967442, 0.7156402005, 1.2952861244, -0.1521225191], rtol=1e-9
     )
@@ -238,7 +238,7 @@ def opened(table: Any, name: str, parents: str, **options: Any) -> tuple[Any, An
 
 
 def regression(table: Any, name: str, parents: str = "x v z", *, threads: int | None = None, **options: Any) -> Any:
-    return fitted(*opened(table, name, parents, **options), family_of(name), threads=threads)
+    return fit_regression(*opened(table, name, parents, **options), family_of(name), threads=threads)
 
 
 def numbers(cpd: Any) -> Any:
@@ -389,8 +389,8 @@ def test_finite_parents_alone_need_no_rows():
     """The contingency table is enough: the likelihood is that of its cells."""
     table = columns(5000)
     child, parents, data = opened({**table, "g": np.array(list("pq"))[(table["x"] > 0).astype(int)]}, "softmax", "z g")
-    whole = fitted(child, parents, data, sf.Logistic())
-    rows = irls.maximised(child, parents, data, sf.Logistic())
+    whole = fit_regression(child, parents, data, sf.Logistic())
+    rows = irls.maximise(child, parents, data, sf.Logistic())
     np.testing.assert_allclose(numbers(whole), numbers(rows), rtol=1e-9, atol=1e-11)
     assert whole.fitted.log_likelihood == pytest.approx(rows.fitted.log_likelihood, rel=1e-12)
 

@@ -11,7 +11,7 @@ import suffice as sf
 from suffice.engines.scan import scan
 from suffice.errors import ModelError, SufficeError, TooLarge
 from suffice.families.regressions.regression_cpd import RegressionCpd
-from suffice.learning.complete.irls import fitted
+from suffice.learning.complete.irls import fit_regression
 from suffice.variables import Count, Finite, Real
 
 RNG = np.random.default_rng(0)
@@ -127,7 +127,7 @@ def test_columns_that_the_rows_do_not_tell_apart(family):
     refused(family, "no row has z=d; leave the state out", {"z": Z, "y": y}, {"z": Finite("z", list("abcd"))})
     data = scan({"x": X * 1e200, "y": y}, variables={"y": Count("y")} if y is COUNTS else {})
     with pytest.raises(SufficeError, match="beyond the largest double; rescale the columns"):
-        fitted(data.schema["y"], [data.schema["x"]], data, family)
+        fit_regression(data.schema["y"], [data.schema["x"]], data, family)
     refused(family, "there are no rows", {"x": np.zeros(0), "y": y[:0]}, BINARY if y is TWO else None)
 
 
@@ -296,7 +296,7 @@ def test_arguments(call, error, message):
 def test_too_few_iterations():
     data = scan({"x": X, "y": COUNTS}, variables={"y": Count("y")})
     with pytest.raises(SufficeError, match="'y' did not converge in 1 iterations"):
-        fitted(data.schema["y"], [data.schema["x"]], data, sf.regressions.PoissonLog(), max_iter=1)
+        fit_regression(data.schema["y"], [data.schema["x"]], data, sf.regressions.PoissonLog(), max_iter=1)
 
 
 def test_draws_beyond_the_doubles():

@@ -13,7 +13,7 @@ from scipy.special import gammaln, softmax
 import suffice as sf
 from suffice.errors import FitError, SufficeNote
 from suffice.families.categorical import TableNode
-from suffice.families.hierarchical.hierarchical import HierarchicalDirichlet, pooled
+from suffice.families.hierarchical.hierarchical import HierarchicalDirichlet, pool_rows
 from suffice.families.priors.empirical_bayes import EmpiricalBayes, highest_point
 from suffice.families.priors.pooling import LOWEST, _digamma_rise, _mean_at, _Profile, _Rows, _trigamma_fall
 from suffice.families.priors.priors import K2, BDeu, BDs, Dirichlet, Gamma, NormalInverseGamma, Several
@@ -54,7 +54,7 @@ def test_strength_and_mean_are_those_of_the_largest_evidence(counts):
     starts = ([np.log(s), *np.zeros(K - 1)] for s in (0.1, 1.0, 10.0, 100.0))
     tried = [minimize(loss, x, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 9000}) for x in starts]
     best = min(tried, key=lambda r: r.fun)
-    found = pooled(counts)
+    found = pool_rows(counts)
     assert found.strength == pytest.approx(np.exp(best.x[0]), rel=1e-5)
     assert found.mean == pytest.approx(softmax(np.append(best.x[1:], 0.0)), rel=1e-5)
     assert found.log_evidence == pytest.approx(polya(counts, found.strength, found.mean), abs=1e-10)
@@ -63,12 +63,12 @@ def test_strength_and_mean_are_those_of_the_largest_evidence(counts):
 
 def test_what_is_given_is_kept_and_the_rest_is_best():
     m = np.array([0.5, 0.4, 0.1])
-    found = pooled(SOME, mean=m)
+    found = pool_rows(SOME, mean=m)
     best = minimize_scalar(lambda t: -polya(SOME, np.exp(t), m), bounds=(-6, 6), method="bounded", options={"xatol": 1e-10})
     assert found.strength == pytest.approx(np.exp(best.x), rel=1e-6)
     assert found.mean == pytest.approx(m)
-    assert pooled(SOME, 3.0, m) == (3.0, pytest.approx(m), pytest.approx(polya(SOME, 3.0, m)))
-    found = pooled(SOME, strength=3.0)
+    assert pool_rows(SOME, 3.0, m) == (3.0, pytest.approx(m), pytest.approx(polya(SOME, 3.0, m)))
+    found = pool_rows(SOME, strength=3.0)
     for other in itertools.permutations([1e-3, 0.0, -1e-3]):
         near = found.mean + other
         assert polya(SOME, 3.0, near) + np.log(near).sum() / 3 < found.log_evidence + np.log(found.mean).sum() / 3
@@ -92,40 +92,40 @@ def test_differences_of_digammas_are_sums(a):
 
 def test_rows_drawn_around_a_mean_give_it_back():
     for s in (0.3, 3.0, 30.0):
-        found = pooled(drawn(s, [0.1, 0.2, 0.7], 3000, 25, seed=3))
+        found = pool_rows(drawn(s, [0.1, 0.2, 0.7], 3000, 25, seed=3))
         assert found.strength == pytest.approx(s, rel=0.1)
         assert found.mean == pytest.approx([0.1, 0.2, 0.7], abs=0.02)
 
 
 def test_rows_that_are_alike_are_pooled_up_to_their_weight_and_rows_of_one_state_not_at_all():
-    assert pooled([[8, 2], [8, 2], [8, 2]]).strength == 30.0
-    assert pooled([[8, 0], [0, 5], [3, 0]]).strength == LOWEST
-    alone = pooled([[8, 2], [0, 0]])
+    assert pool_rows([[8, 2], [8, 2], [8, 2]]).strength == 30.0
+    assert pool_rows([[8, 0], [0, 5], [3, 0]]).strength == LOWEST
+    alone = pool_rows([[8, 2], [0, 0]])
     assert (alone.strength, alone.mean.tolist()) == (1.0, [0.5, 0.5])
-    assert pooled(np.zeros((2, 3))).log_evidence == 0.0
-    assert pooled([[4], [5]]).log_evidence == 0.0
+    assert pool_rows(np.zeros((2, 3))).log_evidence == 0.0
+    assert pool_rows([[4], [5]]).log_evidence == 0.0
 
 
 def test_permuting_rows_or_states_permutes_the_answer_and_empty_rows_change_nothing():
-    found, rows = pooled(SOME), pooled(np.vstack([SOME[::-1], np.zeros((2, 3))]))
-    states = pooled(SOME[:, [2, 0, 1]])
+    found, rows = pool_rows(SOME), pool_rows(np.vstack([SOME[::-1], np.zeros((2, 3))]))
+    states = pool_rows(SOME[:, [2, 0, 1]])
     assert rows.strength == found.strength
     assert states.strength == pytest.approx(found.strength, rel=1e-9)
     assert states.mean == pytest.approx(found.mean[[2, 0, 1]], rel=1e-9)
 
 
 def test_a_state_that_was_never_seen_keeps_a_share():
-    found = pooled([[8, 2, 0], [3, 7, 0], [0, 9, 0]])
+    found = pool_rows([[8, 2, 0], [3, 7, 0], [0, 9, 0]])
     assert 0.0 < found.mean[2] < 0.1
     assert found.mean.sum() == pytest.approx(1.0)
 
 
 def test_huge_counts_are_as_proportions():
-    large, larger = (pooled(np.array([[8.0, 2], [3, 7], [5, 5], [6, 4]]) * scale) for scale in (1e6, 1e12))
+    large, larger = (pool_rows(np.array([[8.0, 2], [3, 7], [5, 5], [6, 4]]) * scale) for scale in (1e6, 1e12))
     assert larger.strength == pytest.approx(large.strength, rel=1e-4)
     assert larger.mean == pytest.approx(large.mean, rel=1e-4)
     assert np.isfinite(larger.log_evidence)
-    tiny = pooled(np.array([[8.0, 2], [3, 7]]) * 1e-9)
+    tiny = pool_rows(np.array([[8.0, 2], [3, 7]]) * 1e-9)
     assert np.all(np.isfinite([tiny.strength, *tiny.mean, tiny.log_evidence]))
 
 
@@ -140,21 +140,21 @@ def test_newton_ends_where_nothing_is_gained():
 @pytest.mark.parametrize("wrong", [[[1, -1]], [[np.nan, 1]], [1, 2], [["a", "b"]], np.zeros((2, 0))])
 def test_counts_that_are_none_are_refused(wrong):
     with pytest.raises(FitError, match="counts to pool"):
-        pooled(wrong)
+        pool_rows(wrong)
 
 
 def test_wrong_numbers_are_refused():
     for s in (0, -1, np.inf, "a", True):
         with pytest.raises(FitError, match="strength"):
-            pooled(SOME, strength=s)
+            pool_rows(SOME, strength=s)
         with pytest.raises(FitError, match="strength"):
             HierarchicalDirichlet(strength=s)
     with pytest.raises(FitError, match="3 probabilities"):
-        pooled(SOME, mean=[0.5, 0.5])
+        pool_rows(SOME, mean=[0.5, 0.5])
     with pytest.raises(FitError, match="rules out state number 2"):
-        pooled(SOME, mean=[0.5, 0.5, 0.0])
+        pool_rows(SOME, mean=[0.5, 0.5, 0.0])
     with pytest.raises(FitError, match="rules out state number 1,"):
-        pooled([[0, 3, 0], [0, 1, 1]], mean=[0, 0, 1.0])
+        pool_rows([[0, 3, 0], [0, 1, 1]], mean=[0, 0, 1.0])
     with pytest.raises(FitError, match="given by node"):
         HierarchicalDirichlet(mean=[0.5, 0.5])
 
@@ -162,7 +162,7 @@ def test_wrong_numbers_are_refused():
 def test_fit_shrinks_rows_towards_their_mean():
     counts = drawn(4.0, [0.2, 0.3, 0.5], 40, 6)
     bn = sf.fit("x -> y", table(counts), prior=HierarchicalDirichlet())
-    found = pooled(counts)
+    found = pool_rows(counts)
     prior = found.strength * found.mean
     assert bn["y"].probs == pytest.approx((counts + prior) / (counts + prior).sum(axis=1, keepdims=True), rel=1e-9)
     assert bn.prior.strength["y"] == pytest.approx(found.strength)
@@ -184,7 +184,7 @@ def test_partial_pooling_foretells_better_than_none_or_all():
     def log_loss(probs):
         return -float((more * np.log(probs)).sum())
 
-    s, m, _ = pooled(seen)
+    s, m, _ = pool_rows(seen)
     partial = log_loss((seen + s * m) / (5 + s))
     assert partial < log_loss((seen + 1 / 3) / 6)
     assert partial < log_loss(np.broadcast_to(seen.sum(axis=0) / seen.sum(), seen.shape))
@@ -226,7 +226,7 @@ def test_numbers_by_node_and_nodes_that_are_not_there():
     prior = HierarchicalDirichlet(strength={"y": 2.0}, mean={"y": [0.2, 0.3, 0.5]})
     assert sf.fit("x -> y", rows, prior=prior)["y"].imagined.dense()[0] == pytest.approx([0.4, 0.6, 1.0])
     even = sf.fit("x -> y", rows, prior=HierarchicalDirichlet(mean={"y": None}))
-    assert even.prior.strength["y"] == pytest.approx(pooled(SOME, mean=[1 / 3] * 3).strength)
+    assert even.prior.strength["y"] == pytest.approx(pool_rows(SOME, mean=[1 / 3] * 3).strength)
     assert even["y"].imagined.dense()[0] == pytest.approx(even.prior.strength["y"] / 3)
     with pytest.raises(FitError, match="'yy', which is not in the graph; did you mean 'y'"):
         sf.fit("x -> y", rows, prior=HierarchicalDirichlet(strength={"yy": 2.0}))
@@ -270,7 +270,7 @@ def test_tied_nodes_are_pooled_by_what_they_saw_together():
     rows = {"u": u.astype(str), "a": (rng.random(300) < u / 5).astype(str), "b": (rng.random(300) < u / 5).astype(str)}
     bn = sf.fit("u -> a; u -> b", rows, prior=HierarchicalDirichlet(), shared=[("a", "b")])
     both = bn["a"].seen.dense()
-    assert bn["a"].imagined.dense()[0] == pytest.approx((found := pooled(both)).strength * found.mean)
+    assert bn["a"].imagined.dense()[0] == pytest.approx((found := pool_rows(both)).strength * found.mean)
     assert bn["b"].imagined.dense() == pytest.approx(bn["a"].imagined.dense())
     one = sf.fit("u -> a; u -> b", rows, prior=EmpiricalBayes(Dirichlet()), shared=[("a", "b")])
     parts = [both, bn["u"].seen.dense()[None]]
@@ -370,7 +370,7 @@ def test_scores_of_wide_tables_list_only_rows_with_data():
     wide = [sf.Finite(f"p{i}", [str(k) for k in range(60)]) for i in range(6)]
     y = sf.Finite("y", ["a", "b"])
     seen = Counts((*wide, y), [3.0, 1.0, 4.0], [2, 3, 60**6])
-    found = pooled([[3, 1], [4, 0]])
+    found = pool_rows([[3, 1], [4, 0]])
     prior = HierarchicalDirichlet().choose({"y": y}, [(y, wide, seen)], None)
     said = prior.imagine(y, wide, seen)
     assert len(said.keys) == 4

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.engines.data import added
+from suffice.engines.engine import add_up
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, SufficeError, TooLarge
 from suffice.families.conditional_gaussian import LinearGaussian
 from suffice.families.regressions.logistic import Logistic, _widest
 from suffice.families.regressions.regression_cpd import RegressionCpd
-from suffice.learning.complete.irls import fitted as fitted_by
+from suffice.learning.complete.irls import fit_regression as fitted_by
 from suffice.variables import Finite, Real
 
 STATES = np.array(["a", "b", "c"])
@@ -247,7 +247,7 @@ def test_sums_add_and_weights_repeat(problem, cut):
     whole = family.step(cpd, columns, times)
     parts = [family.step(cpd, {n: c[r] for n, c in columns.items()}, times[r]) for r in (slice(0, cut), slice(cut, None))]
     repeated = family.step(cpd, {n: np.repeat(c, times) for n, c in columns.items()}, None)
-    for other in (added(*parts), repeated._replace(powers=whole.powers)):  # powers are of rows, whatever their weights
+    for other in (add_up(*parts), repeated._replace(powers=whole.powers)):  # powers are of rows, whatever their weights
         for a, b in zip(whole, other, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 

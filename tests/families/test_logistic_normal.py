@@ -15,7 +15,7 @@ from suffice.errors import FitError, SufficeNote
 from suffice.families.hierarchical.joint_evidence import normal_of_rows
 from suffice.families.hierarchical.joint_laplace import JointLaplace, joint_quantiles
 from suffice.families.hierarchical.laplace import Laplace
-from suffice.families.hierarchical.laplace_draws import _moved, drawn, quantiles
+from suffice.families.hierarchical.laplace_draws import _solve_shift, draw_rows, quantiles
 from suffice.families.hierarchical.logistic_normal import LIKE_DIRICHLET, LogisticNormal
 from suffice.families.priors.priors import BDeu, NormalInverseGamma
 from suffice.learning.graph_score import by_evidence
@@ -152,7 +152,7 @@ def test_a_state_without_rows_may_be_as_rare_as_the_prior_allows():
     rows = sf.scan({"x": ["a"] * 1000}, variables={"x": ["a", "b"]})
     lower = sf.fit("x", rows, prior=LogisticNormal(variance=100.0))["x"].interval(0.95).lower[1]
     assert np.log(lower) == pytest.approx(np.log(1.1e-15), abs=0.3)
-    some = drawn(Laplace(np.array([[1000.0, 0.0]]), np.zeros(2), 100.0), 20_000, np.random.default_rng(0))[:, 0, 1]
+    some = draw_rows(Laplace(np.array([[1000.0, 0.0]]), np.zeros(2), 100.0), 20_000, np.random.default_rng(0))[:, 0, 1]
     assert np.log(np.quantile(some, 0.025)) == pytest.approx(np.log(1.1e-15), abs=0.7)
 
 
@@ -162,7 +162,7 @@ def test_intervals_hold_parameters_drawn_from_the_prior():
     rows = Laplace(np.array([rng.multinomial(12, p) for p in theta], float), np.zeros(4), 4.0)
     lower, upper = quantiles(rows, 0.05)
     assert ((lower <= theta) & (theta <= upper)).mean() == pytest.approx(0.9, abs=0.03)
-    some = drawn(rows.some(np.arange(10)), 2000, rng)
+    some = draw_rows(rows.some(np.arange(10)), 2000, rng)
     ends = np.quantile(some, [0.05, 0.95], axis=0)
     assert np.abs(ends - np.array([lower, upper])[:, :10]).max() < 0.06
     assert some.mean(axis=0) == pytest.approx(rows.means()[:10], abs=0.03)
@@ -171,7 +171,7 @@ def test_intervals_hold_parameters_drawn_from_the_prior():
 @pytest.mark.parametrize("c", [1e-12, 1e-3, 1.0, 1e3, 1e5, 1e12, 1e24])
 def test_the_mode_of_an_effect_given_the_common_one(c):
     delta = np.concatenate([-np.logspace(-6, 8, 40), [0.0], np.logspace(-6, 2, 30)])
-    e = _moved(np.full(len(delta), c), delta)
+    e = _solve_shift(np.full(len(delta), c), delta)
     off = c * np.expm1(e) + e - delta
     assert np.all(np.abs(off) <= 1e-9 * (1.0 + np.abs(delta)))
 

@@ -11,13 +11,13 @@ import pytest
 from scipy.special import expit
 
 import suffice as sf
-from suffice.engines.data import added
+from suffice.engines.engine import add_up
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, SufficeError, TooLarge
 from suffice.families.regressions.glm import Regressors
 from suffice.families.regressions.ordinal import ProportionalOdds
 from suffice.families.regressions.regression_cpd import RegressionCpd
-from suffice.learning.complete.irls import fitted
+from suffice.learning.complete.irls import fit_regression
 from suffice.variables import Finite, Real
 
 LEVELS = ["low", "mid", "high", "top"]
@@ -45,7 +45,7 @@ def fit(table: dict[str, Any], parents: str = "x z", *, ridge: float = 0.0, stat
     order = {"y": Finite("y", LEVELS[:states])}
     names = [*parents.split(), "y", *([options["weights"]] if "weights" in options else [])]
     data = scan({n: table[n] for n in names}, variables={**order, **options.pop("variables", {})}, integers=Real, **options)
-    return fitted(data.schema["y"], [data.schema[p] for p in parents.split()], data, ProportionalOdds(ridge))
+    return fit_regression(data.schema["y"], [data.schema[p] for p in parents.split()], data, ProportionalOdds(ridge))
 
 
 @pytest.mark.parametrize("states", [2, 3, 4])
@@ -72,7 +72,7 @@ def test_two_states_are_a_logistic_regression():
     table = rows(2, states=2)
     cpd = fit(table, states=2, weights="w")
     data = scan({n: table[n] for n in ("x", "z", "y", "w")}, variables={"y": Finite("y", LEVELS[:2])}, weights="w")
-    binary = fitted(data.schema["y"], [data.schema["x"], data.schema["z"]], data, sf.Logistic())
+    binary = fit_regression(data.schema["y"], [data.schema["x"], data.schema["z"]], data, sf.Logistic())
     np.testing.assert_allclose([-cpd.cut_points[0], *cpd.coefficients], [binary.intercept[0], *binary.coefficients[0]], rtol=1e-9)
     np.testing.assert_allclose(cpd.standard_errors, binary.standard_errors[0], rtol=1e-8)
     f, g = cpd.fitted, binary.fitted
@@ -117,7 +117,7 @@ def test_sums_add_and_weights_repeat():
     whole = family.measure(at, theta, columns, times)
     halves = [family.measure(at, theta, {n: c[r] for n, c in columns.items()}, times[r]) for r in (slice(0, 9), slice(9, None))]
     again = family.measure(at, theta, {n: np.repeat(c, times) for n, c in columns.items()}, None)
-    for other in (added(*halves), again):
+    for other in (add_up(*halves), again):
         for a, b in zip(whole, other, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
 
@@ -125,7 +125,7 @@ def test_sums_add_and_weights_repeat():
 def test_no_parents_are_the_frequencies():
     table = rows(3)
     data = scan({"y": table["y"]}, variables={"y": Finite("y", LEVELS)})
-    cpd = fitted(data.schema["y"], [], data, ProportionalOdds())
+    cpd = fit_regression(data.schema["y"], [], data, ProportionalOdds())
     share = np.array([np.mean(table["y"] == s) for s in LEVELS])
     np.testing.assert_allclose(cpd.table().probs, share, rtol=1e-12)
 

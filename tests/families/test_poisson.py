@@ -458,3 +458,15 @@ def test_statistics_and_models_with_counts_that_0_1_wrote_are_read() -> None:
     old = sf.read(reference / "counts_0_1.json")
     assert old == new
     assert old.update(data)["n"].rates == pytest.approx(new.update(data)["n"].rates, rel=1e-14)
+
+
+def test_rows_of_few_values_are_looked_up() -> None:
+    """What is computed once for each value and configuration is, bit for bit, what is computed for each row."""
+    rng = np.random.default_rng(4)
+    u = np.arange(5000) % 3
+    cpd = PoissonRates(sf.Count("n"), (sf.Finite("u", ["a", "b", "c"]),), np.array([0.7, 3.0, np.nan]))
+    u[u == 2] = 0  # a configuration without a rate is no fault where no row has it
+    n = rng.poisson(np.array([0.7, 3.0])[u]).astype(float)
+    singly = np.concatenate([cpd.log_prob({"u": u[i : i + 5], "n": n[i : i + 5]}) for i in range(0, 5000, 5)])
+    np.testing.assert_array_equal(cpd.log_prob({"u": u, "n": n}), singly)
+    assert cpd.log_prob({"u": u, "n": np.where(n > 0, n, 0.5)})[n == 0] == pytest.approx(-np.inf)

@@ -54,8 +54,9 @@ def bindings(path: str) -> dict[str, tuple[str, str]]:
     return found
 
 
-def classes_in(path: str) -> Iterator[ast.ClassDef]:
-    return (n for n in ast.walk(trees()[path]) if isinstance(n, ast.ClassDef))
+@cache
+def classes_in(path: str) -> tuple[ast.ClassDef, ...]:
+    return tuple(n for n in ast.walk(trees()[path]) if isinstance(n, ast.ClassDef))
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -16,9 +17,16 @@ def modules() -> dict[str, Path]:
     return {".".join(p.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__"): p for p in SOURCE.rglob("*.py")}
 
 
+@cache
+def nodes(file: Path) -> tuple[ast.AST, ...]:
+    """The imports and classes of a file."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return tuple(n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom | ast.Import | ast.ClassDef))
+
+
 def imported(file: Path) -> Iterator[str]:
     """All that a file imports of the package, wherever it says so: at its head, in functions, for type checkers only."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in nodes(file):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}:{node.lineno}: imports name the whole way"
             yield from (node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names))
@@ -26,6 +34,7 @@ def imported(file: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
 
 
+@cache
 def graph() -> nx.DiGraph:
     files = modules()
     named = {
@@ -51,7 +60,7 @@ def test_no_class_name_stands_for_two_things() -> None:
     """A reader who meets a name need not ask which of two classes it is."""
     homes: dict[str, list[str]] = {}
     for name, file in modules().items():
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in nodes(file):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(name)
     assert {name: where for name, where in homes.items() if len(where) > 1} == {}

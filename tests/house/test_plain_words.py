@@ -16,7 +16,7 @@ import pytest
 import suffice as sf
 from suffice.cli.inputs import missing_words
 from suffice.iteration import Progress
-from suffice.status import in_notebook, patience
+from suffice.output.status import in_notebook, patience
 
 SOURCES = [p for p in Path(sf.__file__).parent.rglob("*.py") if "kernels" not in p.parts]
 QUAINT = ("foretold", "foretell", "its ends ±", "hangs a little", ", worth {", "written down;")

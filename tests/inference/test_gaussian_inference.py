@@ -13,12 +13,12 @@ from scipy.stats import multivariate_normal
 from suffice.errors import TooLarge
 from suffice.inference.finite import logs
 from suffice.inference.finite.junction_tree import JunctionTree
-from suffice.inference.finite.logs import LogFactor, absorbed, log_factors, log_joint
+from suffice.inference.finite.logs import LogFactor, absorb_factors, log_factors, log_joint
 from suffice.inference.finite.network import GaussianNode, Network
 from suffice.inference.finite.questions import best_codes, posterior
 from suffice.inference.numbers import gaussian
 from suffice.inference.numbers.gaussian import COLLINEAR, FINE, OVERFLOW, Gaussians
-from suffice.inference.numbers.hybrid import blocks, packed
+from suffice.inference.numbers.hybrid import blocks, pack_blocks
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -170,8 +170,8 @@ def test_small_blocks_are_packed_where_that_needs_no_more_configurations() -> No
     seen = dict.fromkeys(range(5), 0.0)
     parts = blocks(nodes, [], seen)
     unknown = np.full(3, -1)
-    assert sorted(b.members for b in packed(nodes, parts, unknown, seen)) == [(0, 1, 2, 3), (4,)]
-    assert sorted(b.members for b in packed(nodes, parts, np.array([-1, -1, 0]), seen)) == [(0, 1, 2, 3, 4)]
+    assert sorted(b.members for b in pack_blocks(nodes, parts, unknown, seen)) == [(0, 1, 2, 3), (4,)]
+    assert sorted(b.members for b in pack_blocks(nodes, parts, np.array([-1, -1, 0]), seen)) == [(0, 1, 2, 3, 4)]
 
 
 def random_network(rng: np.random.Generator, n: int = 5) -> Network:
@@ -261,7 +261,7 @@ def test_rows_are_eliminated_at_once() -> None:
 def test_absorbed_factors_are_the_same_product() -> None:
     rng = np.random.default_rng(2)
     parts = [LogFactor(s, rng.normal(size=(1, *(2 + v for v in s)))) for s in ((0,), (1, 0), (2,), (), (1,))]
-    merged = absorbed(parts)
+    merged = absorb_factors(parts)
     assert [f.scope for f in merged] == [(1, 0), (2,)]
     total = sum(f.over((0, 1, 2)) for f in parts)
     np.testing.assert_allclose(sum(f.over((0, 1, 2)) for f in merged), np.broadcast_to(total, (1, 2, 3, 4)), rtol=1e-12)

@@ -13,7 +13,7 @@ import pytest
 import suffice as sf
 from suffice.inference.sampling.sampling import Chained, Gibbs, LikelihoodWeighting, Weighted
 from suffice.models.questions import approximate
-from suffice.models.questions.evidence import observed
+from suffice.models.questions.evidence import evidence_codes
 from suffice.models.questions.question import Question, requisite
 from tests.oracles import joint, random_dag, random_net
 
@@ -278,8 +278,8 @@ def test_chains_that_begin_apart_and_stay_there_are_noted() -> None:
 def test_only_what_matters_is_drawn() -> None:
     bn = random_net(0, n_nodes=6)
     alarm = sf.load("alarm")
-    assert Question.of(bn, ["n0"], observed(bn, {})).nodes == bn.dag.ancestral("n0").topological_order
-    assert len(Question.of(alarm, ["HR"], observed(alarm, {"CATECHOL": "HIGH"})).nodes) == 1
+    assert Question.of(bn, ["n0"], evidence_codes(bn, {})).nodes == bn.dag.ancestral("n0").topological_order
+    assert len(Question.of(alarm, ["HR"], evidence_codes(alarm, {"CATECHOL": "HIGH"})).nodes) == 1
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -23,7 +23,7 @@ from suffice.incomplete.finite import Reduce
 from suffice.inference.finite.junction_tree import JunctionTree
 from suffice.inference.finite.network import NONE, Network
 from suffice.inference.finite.questions import TOO_LARGE, in_rows
-from suffice.inference.finite.tree import arranged, completed, greedy_order, part_of
+from suffice.inference.finite.tree import arrange, complete_order, greedy_order, part_of
 
 BINARY = "variable {} {{ type discrete [2] {{ a, b }}; }}\n"
 
@@ -57,7 +57,7 @@ def test_a_tree_that_outgrows_the_first_guess_of_its_room(n_parents: int) -> Non
     roots = [((v,), v, np.array([0.5, 0.5])) for v in range(n_parents)]
     net = Network.of([2] * (n_parents + 1), [*roots, (range(n_parents + 1), n_parents, child)])
     part = part_of(net, net.all_factors, net.unobserved())
-    tree = arranged(net, part, greedy_order(net, part).order)
+    tree = arrange(net, part, greedy_order(net, part).order)
     assert tree.widest == n_parents + 1
     assert tree.dim_start[-1] >= (n_parents + 1) * (n_parents + 2) // 2
     assert all((np.diff(tree.dim_place[tree.dim_start[t] : tree.dim_start[t + 1]]) > 0).all() for t in range(tree.n_tables))
@@ -76,7 +76,7 @@ def test_more_cells_than_floats_count() -> None:
     """An order of infinitely many cells was no better than none, so none was written, and what lay in memory was taken for it."""
     net = clique(26, 2**40)
     part = part_of(net, net.all_factors, net.unobserved())
-    for found in (greedy_order(net, part), completed(net, part, ())):
+    for found in (greedy_order(net, part), complete_order(net, part, ())):
         assert sorted(found.order) == list(range(26))
         assert 1e299 < found.cells < np.inf
     seen = net.unobserved().astype(np.int32)[None]

@@ -119,3 +119,15 @@ def test_draws_of_parameters_have_the_means_of_the_posterior() -> None:
     for name, array in (("u", "probs"), ("y", "intercept"), ("n", "rates")):
         drawn = np.array([getattr(cpd, array) for cpd in bn[name].redrawn(4000, np.random.default_rng(0))])
         assert drawn.mean(axis=0) == pytest.approx(getattr(bn[name], array), abs=5.0 * drawn.std(axis=0).max() / np.sqrt(4000))
+
+
+def test_every_kind_prints_as_a_table() -> None:
+    """A dataclass that forgets `repr=False` would print all of its arrays instead."""
+    from suffice.families.hierarchical.random_effects import MixedGaussian
+
+    def kinds(of: type) -> list[type]:
+        return [of, *(k for sub in of.__subclasses__() for k in kinds(sub))]
+
+    every_kind = kinds(Cpd)
+    assert MixedGaussian in every_kind
+    assert not [k.__name__ for k in every_kind if "__repr__" in vars(k) and k is not Cpd]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.inference.chains.labels.conditional import PLACES, Room, SequenceLayout, expect_few, expect_in_logs, expect_labels
-from suffice.learning.crf.fit import opened
+from suffice.learning.crf.fit import open_columns
 from suffice.learning.crf.problem import LabelProblem
 from tests.crf_oracles import enumerated, scores_of
 
@@ -71,7 +71,7 @@ def test_expectations_are_those_of_all_labellings(lengths: list[int], L: int, se
 
 @pytest.mark.parametrize("gaps", [0.0, 0.3])
 def test_the_gradient_is_that_of_differences(gaps: float) -> None:
-    problem = LabelProblem.of(CHAIN, opened(CHAIN, rows(table(1, gaps=gaps))))
+    problem = LabelProblem.of(CHAIN, open_columns(CHAIN, rows(table(1, gaps=gaps))))
     rng = np.random.default_rng(0)
     w = rng.normal(size=problem.features.n)
     _, slope = problem.loss(w)
@@ -82,7 +82,7 @@ def test_the_gradient_is_that_of_differences(gaps: float) -> None:
 
 
 def test_at_the_optimum_what_is_seen_is_expected_but_for_the_penalty() -> None:
-    problem = LabelProblem.of(CHAIN, opened(CHAIN, rows(table(2))))
+    problem = LabelProblem.of(CHAIN, open_columns(CHAIN, rows(table(2))))
     crf = sf.fit(CHAIN, rows(table(2)), penalty=sf.L2(0.5), tol=1e-13)
     _, slope = problem.loss(crf.weight_vector)
     np.testing.assert_allclose(slope, -2 * 0.5 * crf.weight_vector, atol=1e-4)
@@ -94,7 +94,7 @@ def test_at_the_optimum_what_is_seen_is_expected_but_for_the_penalty() -> None:
 
 def test_an_l1_keeps_zeros_where_the_slope_is_within_its_price() -> None:
     for c1 in (0.5, 2.0):
-        problem = LabelProblem.of(CHAIN, opened(CHAIN, rows(table(3))))
+        problem = LabelProblem.of(CHAIN, open_columns(CHAIN, rows(table(3))))
         crf = sf.fit(CHAIN, rows(table(3)), penalty=sf.L1(c1) + sf.L2(0.01), tol=1e-12)
         w, slope = crf.weight_vector, problem.loss(crf.weight_vector)[1]
         smooth = slope + 2 * 0.01 * w

@@ -11,7 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.learning.crf.fit import opened
+from suffice.learning.crf.fit import open_columns
 from suffice.learning.crf.problem import LabelProblem
 from tests.crf_oracles import by_name
 
@@ -127,7 +127,7 @@ def test_the_gradient_is_that_of_differences(rule: str, order: int, pairs: bool,
         kept = {rows["y"].index(y) for y in rows["y"]}
         rows = {**rows, "y": [None if i not in kept and rng.random() < 0.4 else y for i, y in enumerate(rows["y"])]}
         everything = sf.sequences(rows, by="s")
-    problem = LabelProblem.of(chain, opened(chain, everything))
+    problem = LabelProblem.of(chain, open_columns(chain, everything))
     w = rng.normal(size=problem.features.n)
     value, slope = problem.loss(w)
     assert value == pytest.approx(-sf.Crf(problem.vocabulary, problem.features, w).log_likelihood(everything), rel=1e-9)
@@ -186,7 +186,7 @@ def test_long_sequences_and_large_weights_stay_finite() -> None:
     rng = np.random.default_rng(0)
     rows = {"x": [f"a{i}" for i in rng.integers(0, 3, n)], "y": [LABELS[i] for i in rng.integers(0, 2, n)]}
     chain = sf.LinearChain("y", [sf.Window(["x"]), sf.Window(["x"], pairs=True)], order=2, unseen=True)
-    problem = LabelProblem.of(chain, opened(chain, sf.sequences(rows)))
+    problem = LabelProblem.of(chain, open_columns(chain, sf.sequences(rows)))
     for size in (1.0, 500.0):
         value, slope = problem.loss(size * rng.uniform(-1, 1, problem.features.n))
         assert np.isfinite(value)
@@ -202,7 +202,7 @@ def test_few_long_sequences_with_forbidden_ends(n: int, size: float) -> None:
     rows = {"x": [f"a{i}" for i in rng.integers(0, 3, 3 * n)], "y": labels}
     for rule in (sf.labels.BIO(), sf.labels.Transitions(forbidden=[("<s>", "O"), ("B-p", "</s>")])):
         chain = sf.LinearChain("y", [sf.Window(["x"])], unseen=True, transitions=rule)
-        problem = LabelProblem.of(chain, opened(chain, sf.sequences(rows)))
+        problem = LabelProblem.of(chain, open_columns(chain, sf.sequences(rows)))
         features: Any = problem.features
         w = size * rng.uniform(-1, 1, features.n)
         [(block, _)] = problem.blocks()
@@ -231,7 +231,7 @@ def test_weights_of_labels_are_costs_of_missing_them(order: int, gaps: bool) -> 
     if gaps:
         rows = {**rows, "y": [None if i in (1, 6) else y for i, y in enumerate(rows["y"])]}
     s = sf.sequences(rows, by="s")
-    problem = LabelProblem.of(chain, opened(chain, s))
+    problem = LabelProblem.of(chain, open_columns(chain, s))
     costs = np.log([weights.get(y, 1.0) for y in problem.vocabulary.labels])
     problem = replace(problem, costs=costs)
     w = np.random.default_rng(0).normal(size=problem.features.n)
@@ -255,7 +255,7 @@ def test_weights_of_labels_are_costs_of_missing_them(order: int, gaps: bool) -> 
 @settings(deadline=None, max_examples=15)
 def test_weights_of_labels_keep_the_objective_concave(seed: int) -> None:
     chain, s, _ = case("none", [4, 1, 3], 1, False, seed, False)
-    problem = replace(LabelProblem.of(chain, opened(chain, s)), costs=np.log([5.0, 0.2, 3.0, 1.0]))
+    problem = replace(LabelProblem.of(chain, open_columns(chain, s)), costs=np.log([5.0, 0.2, 3.0, 1.0]))
     rng = np.random.default_rng(seed)
     one, other = rng.normal(size=(2, problem.features.n))
     middle = problem.loss((one + other) / 2)[0]

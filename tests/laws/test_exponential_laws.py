@@ -282,6 +282,15 @@ def test_statistics_add(member: Member) -> None:
 
 
 @every_member
+def test_statistics_are_values(member: Member) -> None:
+    """The same rows give equal statistics, other rows others, and what is no statistic is not equal."""
+    family, x = member.one.bare, member.one.sample(30, 2)
+    assert family.statistic(x) == family.statistic(x.copy())
+    assert family.statistic(x) != family.statistic(x[:11])
+    assert family.statistic(x) != 30
+
+
+@every_member
 def test_the_statistic_holds_the_likelihood_and_its_maximum(member: Member) -> None:
     """Σ ln p(x) = η·Σ T(x) − N A + Σ ln h; where it is largest, E[T] is the mean of T."""
     x = member.one.sample(200, 3)

@@ -19,7 +19,7 @@ from suffice.engines.bitmaps import Bitmaps
 from suffice.incomplete.components import FlatTables
 from suffice.incomplete.finite import Reduce
 from suffice.kernels.compiler.compiling import Kernel, kernels
-from suffice.kernels.compiler.interpreting import interpreted
+from suffice.kernels.compiler.interpreting import interpret
 from suffice.kernels.counting.components import rehash
 
 called: set[str] = set()
@@ -46,7 +46,7 @@ def flat(argument: Any) -> list[Any]:
 def both(kernel: Kernel, *arguments: Any) -> Any:
     """The result of the compiled copy, which is that of the other, as is all that was written."""
     theirs = copied(arguments, {})
-    other = interpreted(kernel.in_python(), theirs)
+    other = interpret(kernel.in_python(), theirs)
     result = kernel.compiled(*arguments)
     exact = kernel.exact and kernel.work is not None
     for a, b in zip(flat((result, *arguments)), flat((other, *theirs)), strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import integrate, optimize, stats
+from scipy import integrate, optimize, special, stats
 
 import suffice as sf
 import suffice.exponential as ef
@@ -183,7 +183,8 @@ def test_the_evidence_obeys_the_chain_rule(word: str) -> None:
 
 @every
 def test_the_evidence_is_the_integral(word: str) -> None:
-    """ln ∫ p(rows | θ) p(θ) dθ by quadrature over the parameters, p(θ) being what the imagined rows leave behind."""
+    """ln ∫ p(rows | θ) p(θ) dθ by quadrature over the parameters, p(θ) being what the imagined rows leave behind; of two by
+    the trapezoidal rule over their logarithms, whose steps cancel."""
     data = {n: column[:10:2] for n, column in rows(word, 10).items()}
     family = ExponentialNode(distribution(word))
     x = family.variable("x")
@@ -193,17 +194,12 @@ def test_the_evidence_is_the_integral(word: str) -> None:
     values = np.array(data["x"])
     if word in PAIRS:
         peak = family.distribution.from_mean(total[0] / count[0])
-
-        def integrand(v: float, w: float, seen: bool) -> float:
-            a, b = np.exp(v), np.exp(v - w)
-            member = type(peak)(a, b)
-            logs = -float(count[0]) * float(peak.kl(member)) + np.log(a) + np.log(b)
-            return float(np.exp(logs + (member.log_prob(values).sum() + 20.0 if seen else 0.0)))
-
         mode = np.log(np.array(peak._parameters()))
-        ends = (mode[0] - mode[1] - 5.0, mode[0] - mode[1] + 5.0, mode[0] - 6.0, mode[0] + 6.0)
-        parts = [integrate.dblquad(integrand, *ends, args=(s,), epsabs=0.0, epsrel=1e-7)[0] for s in (True, False)]
-        wanted, tolerance = np.log(parts[0] / parts[1]) - 20.0, 1e-5
+        ahead, v = np.meshgrid(*(np.linspace(at - 6.0, at + 6.0, 241) for at in (mode[0] - mode[1], mode[0])))
+        member = type(peak)(np.exp(v), np.exp(v - ahead))
+        logs = -float(count[0]) * peak.kl(member) + 2.0 * v - ahead
+        likelihood = sum(member.log_prob(value) for value in values)
+        wanted, tolerance = special.logsumexp(logs + likelihood) - special.logsumexp(logs), 1e-5
     else:
         belief: Any = family.kind.belief(family.distribution, count, total)
         end = 1.0 if family.names == ("p",) else np.inf
@@ -276,7 +272,7 @@ def test_questions_agree_with_enumeration(word: str) -> None:
 def test_em_climbs_and_complete_rows_need_one_step(word: str) -> None:
     data = rows(word, 80)
     hidden = {"x": data["x"], "v": [("c", "d")[i % 3 > 0] for i in range(80)]}
-    options: dict[str, Any] = {"families": {"x": distribution(word)}, "hidden": [sf.Finite("h", ["0", "1"])], "seed": 0}
+    options: dict[str, Any] = {"families": {"x": distribution(word)}, "hidden": [sf.Finite("h", ["0", "1"])], "starts": 3}
     for how in (None, (sf.Dirichlet(1), sf.priors.Conjugate(1, prior(word)[1].mean))):
         run = sf.em("h -> x; h -> v", hidden, prior=how, max_iter=40, **options)
         objective = np.array([t.objective for t in run.trace])

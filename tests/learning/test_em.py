@@ -26,7 +26,7 @@ def coins(alpha: float, p: float, q: float) -> sf.BayesNet:
 
 
 def test_the_two_coins_of_the_text() -> None:
-    """MISSION §4: HHH TTT HHH TTT HHH from (.3, .3, .6): responsibilities .0508 and .6967, then (.3092, .0987, .8244)."""
+    """HHH TTT HHH TTT HHH from (.3, .3, .6): responsibilities .0508 and .6967, then (.3092, .0987, .8244)."""
     start = coins(0.3, 0.3, 0.6)
     assert start.query("coin", given={"a": "H", "b": "H", "c": "H"})["1"] == pytest.approx(0.0508, abs=5e-5)
     assert start.query("coin", given={"a": "T", "b": "T", "c": "T"})["1"] == pytest.approx(0.6967, abs=5e-5)
@@ -66,7 +66,7 @@ def test_a_symmetric_start_is_noticed_and_broken() -> None:
 
 
 def test_cells_missing_at_random_do_not_bias() -> None:
-    """MISSION §4: A → B → C, A deleted with probability .8 where C = 1; complete cases would give .419."""
+    """A → B → C, A deleted with probability .8 where C = 1; complete cases would give .419."""
     rng = np.random.default_rng(0)
     n = 20_000
     a = rng.random(n) < 0.5

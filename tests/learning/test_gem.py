@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from suffice.engines.data import added
+from suffice.engines.engine import add_up
 from suffice.engines.scan import scan
 from suffice.errors import SufficeNote
 from suffice.families.by_hand import Gaussian
@@ -75,7 +75,7 @@ def improved(cpds: dict[str, Any], columns: Columns) -> dict[str, Any]:
     for name, cpd in cpds.items():
         if isinstance(cpd, RegressionCpd):
             sums = [_sums(cpd, columns, z, r[:, z]) for z in range(CLASS.n_states)]
-            result[name] = cpd.family.advance(cpd, added(*sums))
+            result[name] = cpd.family.advance(cpd, add_up(*sums))
         else:
             counts = [np.bincount(columns[name][s := columns[name] >= 0], r[s, z], cpd.child.n_states) for z in (0, 1)]
             result[name] = Table(cpd.child, (CLASS,), counts / np.sum(counts, axis=1, keepdims=True))

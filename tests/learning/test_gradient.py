@@ -11,7 +11,7 @@ import pytest
 import suffice as sf
 from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.em import em
-from suffice.learning.gradient import LBFGS, Projected, gradient, projected
+from suffice.learning.gradient import LBFGS, Projected, gradient, project_rows
 from suffice.learning.incomplete.problem import problem_of
 from tests.oracles import random_net, random_rows
 
@@ -144,7 +144,7 @@ def test_a_projection_is_the_nearest_point(seed):
     rng = np.random.default_rng(seed)
     row = rng.normal(0.3, 1.0, 4)
     inside = np.array([True, True, True, seed % 2 == 0])
-    near = projected(row[None], inside[None])[0]
+    near = project_rows(row[None], inside[None])[0]
     assert near.sum() == pytest.approx(1.0, abs=1e-12)
     assert np.all(near[inside] > 0)
     others = rng.dirichlet(np.ones(inside.sum()) * 0.3, 2_000)

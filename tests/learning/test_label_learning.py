@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 import suffice as sf
 from suffice.engines.local.kept import SpilledValue, ValueStore
 from suffice.learning.crf import planes
-from suffice.learning.crf.fit import opened
+from suffice.learning.crf.fit import open_columns
 from suffice.learning.crf.problem import LabelProblem
 from tests.crf_oracles import enumerated, scores_of
 
@@ -123,7 +123,7 @@ def test_blocks_outside_memory_give_the_same_bits() -> None:
     data = table(4000, 8)
     data["y"] = [None if i % 97 == 0 else y for i, y in enumerate(data["y"])]
     near, far = rows(data), rows(data, memory_limit=4096)
-    problem = LabelProblem.of(CHAIN, opened(CHAIN, far))
+    problem = LabelProblem.of(CHAIN, open_columns(CHAIN, far))
     assert any(isinstance(kept, SpilledValue) for kept in problem.findings.blocks.values())
     for objective, penalty in ((None, sf.L2(1)), (sf.objectives.Perceptron("y", epochs=2), None), (sf.Margin("y"), sf.L2(1))):
         with pytest.warns(sf.SufficeNote):

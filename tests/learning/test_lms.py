@@ -11,8 +11,8 @@ from scipy.special import expit
 import suffice as sf
 from suffice.engines.scan import scan
 from suffice.errors import SufficeError
-from suffice.kernels.regressions.lms import moved
-from suffice.learning.complete.irls import fitted
+from suffice.kernels.regressions.lms import implicit_step
+from suffice.learning.complete.irls import fit_regression
 from suffice.learning.complete.lms import lms
 from suffice.variables import Count, Finite
 
@@ -62,7 +62,7 @@ def away(cpd: Any, best: Any) -> float:
 def test_near_to_irls(name):
     """Within a standard error after one pass, a quarter after ten. A row is seen by 300 ns of work, whatever its rate."""
     data, parents = opened(rows(), name)
-    best = fitted(data.schema[name], [data.schema[p] for p in parents], data, CASES[name][0])
+    best = fit_regression(data.schema[name], [data.schema[p] for p in parents], data, CASES[name][0])
     one, ten = (lms(name, data, parents=parents, family=CASES[name][0], passes=passes) for passes in (1, 10))
     assert one.converged
     assert away(one.model, best) < 1.0
@@ -93,9 +93,9 @@ def test_going_on_from_a_fit():
     """New rows move an estimate of 20,000 old ones as far as 2,000 of 22,000 may."""
     table, new = rows(), rows(2000, seed=9)
     data, parents = opened(table, "two")
-    old = fitted(data.schema["two"], [data.schema[p] for p in parents], data, sf.Logistic())
+    old = fit_regression(data.schema["two"], [data.schema[p] for p in parents], data, sf.Logistic())
     both = opened({n: np.concatenate([table[n], new[n]]) for n in table}, "two")[0]
-    best = fitted(both.schema["two"], [both.schema[p] for p in parents], both, sf.Logistic())
+    best = fit_regression(both.schema["two"], [both.schema[p] for p in parents], both, sf.Logistic())
     run = lms("two", opened(new, "two")[0], parents=parents, start=old)
     assert away(run.model, best) < 0.5
     assert run.state.seen == 22_000
@@ -109,7 +109,7 @@ def test_sorted_rows_are_mixed(tmp_path):
     order = np.argsort(table["two"], kind="stable")
     pd.DataFrame({n: table[n][order] for n in ("x", "v", "z", "two")}).to_csv(tmp_path / "rows.csv", index=False)
     data = scan(tmp_path / "rows.csv", memory_limit=0)
-    best = fitted(data.schema["two"], [data.schema[p] for p in "xvz"], data, sf.Logistic())
+    best = fit_regression(data.schema["two"], [data.schema[p] for p in "xvz"], data, sf.Logistic())
     mixed, as_is = (lms("two", data, parents=["x", "v", "z"], seed=s) for s in (0, None))
     assert away(mixed.model, best) < 1.5
     assert away(as_is.model, best) > 5
@@ -126,9 +126,9 @@ def test_weights():
     some, _ = opened({n: c[half] for n, c in table.items()}, "two")
     assert lms("two", weighted, parents=parents, seed=None).state.seen == 3000
     heavy = scan({**{n: table[n] for n in (*parents, "two")}, "w": np.full(6000, 50.0)}, weights="w")
-    best = fitted(data.schema["two"], [data.schema[p] for p in parents], data, sf.Logistic())
+    best = fit_regression(data.schema["two"], [data.schema[p] for p in parents], data, sf.Logistic())
     assert away(lms("two", heavy, parents=parents, passes=20).model, best) < 1.0
-    best = fitted(some.schema["two"], [some.schema[p] for p in parents], some, sf.Logistic())
+    best = fit_regression(some.schema["two"], [some.schema[p] for p in parents], some, sf.Logistic())
     assert away(lms("two", weighted, parents=parents, passes=5).model, best) < 1.5
 
 
@@ -139,7 +139,7 @@ def test_steps_end_where_they_should(response):
     for eta in (-30.0, -1.0, 0.0, 2.0, 30.0):
         for y in (0.0, 1.0, 5.0) if response < 3 else (0.0, 1.0, 1000.0):
             for c in (1e-6, 0.1, 1.0, 1e6):
-                xi = moved(eta, y, 5.0, c, response)
+                xi = implicit_step(eta, y, 5.0, c, response)
                 miss = xi - c * (y - means[response](eta + xi))
                 assert abs(miss) <= 1e-6 * (1 + abs(xi)) * (1 + c * means[3](min(eta + xi, 700)) if response == 3 else 1 + c)
 

@@ -12,7 +12,7 @@ import suffice as sf
 from suffice.errors import FitError, SufficeNote
 from suffice.families.categorical import TableNode
 from suffice.families.hierarchical.hierarchical import common
-from suffice.families.priors.pooling import pooled
+from suffice.families.priors.pooling import pool_rows
 from suffice.learning.complete.plates import Partial, Plate, Pooled, Separate
 from suffice.statistics import Counts
 
@@ -130,11 +130,11 @@ def test_strength_is_that_of_the_highest_evidence() -> None:
     strength, mean = common(counts.astype(float))
 
     def evidence(s: float) -> float:
-        return float(sum((found := pooled(rows, s)).log_evidence + np.log(found.mean).sum() / 3 for rows in counts))
+        return float(sum((found := pool_rows(rows, s)).log_evidence + np.log(found.mean).sum() / 3 for rows in counts))
 
     assert all(evidence(strength) >= evidence(s) - 1e-9 for s in strength * np.array([0.3, 0.8, 0.99, 1.01, 1.3, 3.0]))
     for rows, m in zip(counts, mean, strict=True):
-        np.testing.assert_allclose(m, pooled(rows, strength).mean)
+        np.testing.assert_allclose(m, pool_rows(rows, strength).mean)
 
 
 def test_configurations_without_rows_do_not_matter() -> None:
@@ -147,8 +147,8 @@ def test_configurations_without_rows_do_not_matter() -> None:
     np.testing.assert_array_equal(found[1].mean[0], found[0].mean)
     counts = np.array([[8.0, 2, 0], [3, 7, 0], [6, 4, 0]])
     more = np.array([counts, np.zeros((3, 3)), [[5.0, 1, 1], [0, 0, 0], [0, 0, 0]]])
-    assert common(more)[0] == pooled(counts).strength
-    assert common(np.array([counts, counts]))[0] == pytest.approx(pooled(counts).strength, rel=1e-9)
+    assert common(more)[0] == pool_rows(counts).strength
+    assert common(np.array([counts, counts]))[0] == pytest.approx(pool_rows(counts).strength, rel=1e-9)
 
 
 def test_evidence_of_a_pooled_plate() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.learning.principles import KINDS, OBJECTIVES, in_markdown, written
+from building.cells import code_of
+from suffice.learning.principles import KINDS, OBJECTIVES, in_markdown, objective_in_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,7 +83,7 @@ def test_every_cell_of_the_table(kind: Any, objective: type) -> None:
     said = str(refused.value)
     assert said.startswith(f"{goal!r} is not for {kind.name}"), said
     assert "the nearest is " in said
-    near = next(o for o in OBJECTIVES if f"the nearest is {written(o, 'y')}" in said)
+    near = next(o for o in OBJECTIVES if f"the nearest is {objective_in_python(o, 'y')}" in said)
     assert near in kind.takes
     assert f"{objective.__name__} is for " in said
     assert fit(VALUES[near]).fit_info
@@ -164,8 +164,9 @@ def without_seconds(table: str) -> list[list[str]]:
 
 def test_the_five_principles_of_the_documentation_are_what_they_are() -> None:
     page = (ROOT / "docs" / "principles.md").read_text("utf-8")
-    blocks, namespace = re.findall(r"```python\n(.*?)```", page, re.DOTALL), {"sf": sf}
-    exec(compile(next(b for b in blocks if "compared = " in b), "principles.md", "exec"), namespace)
+    cell = next(cell for cell in code_of(page) if "compared = " in cell.source)
+    namespace = {"sf": sf}
+    exec(compile(cell.source, "principles.md", "exec"), namespace)
     shown = page[page.index("| principle |") :].split("\n\n")[0]
     found = compared_in_markdown(namespace["compared"], seconds=False)
     assert without_seconds(shown)[:2] == without_seconds(found)[:2]

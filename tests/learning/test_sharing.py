@@ -13,7 +13,7 @@ from suffice.errors import FitError, ModelError, SufficeNote
 from suffice.families.hierarchical.hierarchical import HierarchicalDirichlet
 from suffice.families.hierarchical.logistic_normal import LogisticNormal
 from suffice.learning.incomplete.objective import Collapsed
-from suffice.models.parts.sharing import Tie, linked
+from suffice.models.parts.sharing import Tie, linked_names
 
 CHAIN = "x1 -> x2 -> x3"
 STATES = ["a", "b", "c"]
@@ -146,7 +146,10 @@ def test_declared_states_are_taken_at_their_word() -> None:
 
 
 def test_a_tied_chain_is_of_one_shape_throughout() -> None:
-    assert linked([Tie((("x2", "x1"), ("x3", "x2"))), Tie((("z", "w"), ("w", "v")))]) == [("x1", "x2", "x3"), ("v", "w", "z")]
+    assert linked_names([Tie((("x2", "x1"), ("x3", "x2"))), Tie((("z", "w"), ("w", "v")))]) == [
+        ("x1", "x2", "x3"),
+        ("v", "w", "z"),
+    ]
     rows = {"x1": ["a", "b", "c"], "x2": ["b", "c", "c"], "x3": ["c", "a", "a"]}
     with pytest.warns(SufficeNote, match="'x2' takes on 'a', 'x3' takes on 'b', which 'x1' has"):
         bn = sf.fit(CHAIN, rows, shared=[("x2", "x3")], prior=sf.K2())

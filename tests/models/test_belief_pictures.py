@@ -27,8 +27,8 @@ def test_bars_are_the_answers_with_their_intervals() -> None:
     for name in set(ASIA.nodes) - {"xray", "smoke"}:
         answer = done.query(name, {"xray": "yes"}, interval=0.95)
         bars = node(picture, name).bars
-        assert [b.value for b in bars] == answer.probs.tolist()
-        assert [(b.low, b.high) for b in bars] == list(zip(*(end.tolist() for end in answer.interval), strict=True))
+        assert np.allclose([b.value for b in bars], answer.probs, atol=1e-14)
+        assert np.allclose([(b.low, b.high) for b in bars], np.transpose(answer.interval), atol=1e-12)
         assert [b.before for b in bars] == pytest.approx(FITTED.query(name).probs.tolist())
     assert (node(picture, "xray").mark, node(picture, "xray").heading) == ("observed", "xray=yes")
     assert (node(picture, "smoke").mark, node(picture, "smoke").heading) == ("set", "do(smoke=no)")
@@ -161,3 +161,18 @@ def test_a_network_too_large_for_bars_is_drawn_without_them(monkeypatch: pytest.
     monkeypatch.setattr(beliefs, "MOST_CELLS", 1)
     assert not any(n.bars for n in ASIA._notebook_picture().nodes)
     assert sf.load("munin1")._repr_svg_() is None
+
+
+def test_numbers_are_drawn_as_densities() -> None:
+    numbers = {"x": [1.0, 2.0, 4.0, 3.5] * 10, "y": [1.5, 2.0, 3.0, 3.9] * 10}
+    bn = sf.fit("x -> y", numbers, prior=sf.NormalInverseGamma())
+    scene = bn.picture({"x": 2.0}, interval=0.9)
+    curve = next(node for node in scene.nodes if node.name == "y").curve
+    assert curve is not None
+    answer = bn.query("y", {"x": 2.0}, interval=0.9)
+    at, heights = np.array(curve.points).T
+    assert np.allclose(heights, answer.density(at))
+    assert np.allclose([y for _, y in curve.before], bn.query("y").density(at))
+    assert np.allclose(curve.mean, answer.mean_interval)
+    assert next(node for node in scene.nodes if node.name == "x").curve is None  # it is known: there is no density
+    assert "suffice-curve" in scene.svg()

@@ -318,11 +318,11 @@ def test_averaged_weights_are_the_mean_of_those_on_the_way() -> None:
     for n in (1, 3):
         crf = sf.fit(NOISY, rows(table), objective=sf.objectives.Perceptron("y", epochs=n))
         w = {"at": np.zeros(crf.n_weights)}
-        from suffice.learning.crf.fit import opened
+        from suffice.learning.crf.fit import open_columns
         from suffice.learning.crf.problem import LabelProblem
         from suffice.learning.crf.updates import LabelUpdates
 
-        problem = LabelProblem.of(NOISY, opened(NOISY, rows(table)))
+        problem = LabelProblem.of(NOISY, open_columns(NOISY, rows(table)))
         updates = LabelUpdates(problem.features, w["at"])
         total, steps = np.zeros(crf.n_weights), 0
         for _ in range(n):

@@ -12,8 +12,8 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 import suffice as sf
 from suffice.families.regressions.logistic import Logistic
 from suffice.incomplete.rows import RowEvidence
-from suffice.models.rows.posteriors import _inferred, applies, direct_rows, row_posterior
-from suffice.recipes.classifiers import discriminant, from_incomplete, labelled, naive_bayes
+from suffice.models.rows.posteriors import _infer_rows, applies, direct_rows, row_posterior
+from suffice.recipes.classifiers import check_labelled, discriminant, from_incomplete, naive_bayes
 
 IRIS = load_iris(return_X_y=True)
 WINE = load_wine(return_X_y=True)
@@ -264,7 +264,7 @@ def test_em_of_complete_rows_is_the_closed_form(kind, prior):
     closed = discriminant(rows, "y", covariance=kind, prior=prior)
     from suffice.families.priors.priors import as_prior
 
-    by_em = from_incomplete(labelled(rows, "y", None, None), kind, as_prior(prior), sf.Mean())
+    by_em = from_incomplete(check_labelled(rows, "y", None, None), kind, as_prior(prior), sf.Mean())
     for name in ("x0", "x3"):
         np.testing.assert_allclose(by_em[name].variance, closed[name].variance, rtol=1e-9)
         np.testing.assert_allclose(by_em[name].intercept, closed[name].intercept, rtol=1e-7)
@@ -397,7 +397,7 @@ def test_the_direct_way_gives_what_inference_gives(seed, target):
     direct = direct_rows(bn, target, seen)
     assert applies(bn, target)
     assert 0.1 < direct.mean() < 0.9
-    expected = _inferred(bn, target, seen)
+    expected = _infer_rows(bn, target, seen)
     np.testing.assert_allclose(row_posterior(bn, target, seen), expected, atol=1e-10)
     if target == "t":
         assert np.isnan(expected[direct]).any()

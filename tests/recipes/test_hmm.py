@@ -18,7 +18,7 @@ from suffice.estimators import HMM
 from suffice.incomplete.chains import chain_batches
 from suffice.incomplete.first_slices import Given, Stationary
 from suffice.kernels.chains.state_normals import CHUNK, score_normals, sum_normals
-from suffice.learning.ascent.climb import evaluated
+from suffice.learning.ascent.climb import evaluate
 from suffice.learning.chains.chain_covariance import StateProblem
 from suffice.learning.latent.mixture_setup import Kind
 from suffice.models.chain import Chain
@@ -178,7 +178,7 @@ def test_shared_variances_maximise_the_objective_with_a_prior(kind: Kind, estima
     run = hmm(rows_of(ids, x), 2, covariance=kind, prior=prior, estimate=estimate, starts=1, tol=1e-12, max_iter=3000)
     problem = made[-1]
     best = problem.parameters({n: run.model[n] for n in run.model})
-    top = evaluated(problem, best).objective
+    top = evaluate(problem, best).objective
     assert top == pytest.approx(run.objective, rel=1e-12)
     for name in "abc":
         cpd: Any = best.others[name]
@@ -187,10 +187,10 @@ def test_shared_variances_maximise_the_objective_with_a_prior(kind: Kind, estima
             for factor in (0.98, 1.02)
         ):
             moved = type(best)(best.tables, best.cells, {**best.others, **other})
-            assert evaluated(problem, moved).objective < top - 1e-4
+            assert evaluate(problem, moved).objective < top - 1e-4
         for shift in (-0.05, 0.05):
             other = {name: moved_gaussian(cpd, shift=shift)}
-            assert evaluated(problem, type(best)(best.tables, best.cells, {**best.others, **other})).objective < top - 1e-4
+            assert evaluate(problem, type(best)(best.tables, best.cells, {**best.others, **other})).objective < top - 1e-4
 
 
 def moved_gaussian(cpd: Any, variance: float = 1.0, shift: float = 0.0) -> Any:
@@ -402,7 +402,7 @@ def test_states_in_another_order_keep_what_was_expected(monkeypatch: Any) -> Non
     monkeypatch.setattr(StateProblem, "network", lambda self, *parts: found.append((self, *parts)) or network(self, *parts))
     hmm(rows, 3, start=start, max_iter=2, tol=0)
     [(problem, theta, statistic, _)] = found
-    want = evaluated(problem, theta).statistic
+    want = evaluate(problem, theta).statistic
     np.testing.assert_allclose(statistic.cells, want.cells, rtol=1e-10)
     assert set(statistic.moments) == set(want.moments)
     for name, groups in want.moments.items():

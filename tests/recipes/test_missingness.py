@@ -14,6 +14,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import suffice as sf
+from suffice.cli.arguments import with_options
 from suffice.cli.commands.missing import missing_command
 from suffice.engines.engine import ROWS
 from suffice.errors import DataError, SufficeNote
@@ -38,7 +39,7 @@ def facts(report: Missingness) -> dict[str, Any]:
 
 
 def chain(n: int, seed: int, *, at_random: bool) -> dict[str, Any]:
-    """The chain of MISSION §4: A is deleted with probability .8 where C is 1, or as often wherever."""
+    """The chain A → B → C: A is deleted with probability .8 where C is 1, or as often wherever."""
     rng = np.random.default_rng(seed)
     a = rng.random(n) < 0.5
     b = rng.random(n) < np.where(a, 0.8, 0.3)
@@ -315,7 +316,7 @@ def test_what_cannot_be_reported_on_is_refused() -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     app = typer.Typer()
-    app.command()(missing_command)
+    app.command()(with_options(missing_command))
     pd.DataFrame({"id": range(1000), **chain(1000, 16, at_random=True)}).to_csv(tmp_path / "rows.csv", index=False)
     told = CliRunner().invoke(app, [str(tmp_path / "rows.csv"), "--without", "id"])
     assert told.exit_code == 0, told.output

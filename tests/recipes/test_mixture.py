@@ -15,7 +15,7 @@ import suffice as sf
 from suffice.errors import DataError, FitError, SufficeNote
 from suffice.families.priors.priors import Gamma, as_prior
 from suffice.incomplete.classes import ClassParameters
-from suffice.learning.ascent.climb import FellError, evaluated
+from suffice.learning.ascent.climb import FellError, evaluate
 from suffice.learning.latent import mixture_setup
 from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, MixtureRows, Spherical, Tied
 from suffice.recipes.latent.mixture import ICL, HeldOut, mixture
@@ -214,7 +214,7 @@ def test_objective_with_a_prior(kind: Kind, estimate: Any) -> None:
     problem = MixtureRows.of(sf.scan(rows)).mixture(sf.Finite("class", ["0", "1"]), kind, prior, estimate)
 
     def objective(theta: ClassParameters) -> float:
-        return evaluated(problem, theta).objective  # type: ignore[arg-type]
+        return evaluate(problem, theta).objective  # type: ignore[arg-type]
 
     rng = np.random.default_rng(0)
     for _ in range(12):

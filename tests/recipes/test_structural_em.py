@@ -20,7 +20,7 @@ from suffice.errors import SufficeNote
 from suffice.families.categorical import Table
 from suffice.families.poisson import PoissonRates
 from suffice.incomplete.expected import completions, expected_moments
-from suffice.incomplete.expected.completions import CodedRows, FiniteCompletions, ReduceRows, condensed, theta_of
+from suffice.incomplete.expected.completions import CodedRows, FiniteCompletions, ReduceRows, condense_rows, theta_of
 from suffice.incomplete.expected.expectations import IncompleteRows, spread
 from suffice.iteration import Progress
 from suffice.learning.complete.irls import Pass
@@ -232,7 +232,7 @@ def test_rows_summed_up_keep_weight_mean_and_scatter() -> None:
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(50, 4)), rng.random(50)
     x[:, 1], x[:, 2] = 0.1, np.nan
-    few, weight = condensed(x, w)
+    few, weight = condense_rows(x, w)
     assert (few.shape, weight.sum()) == ((4, 4), pytest.approx(w.sum()))
     assert np.isnan(few[:, 2]).all()
     assert (few[:, 1] == 0.1).all()
@@ -240,7 +240,7 @@ def test_rows_summed_up_keep_weight_mean_and_scatter() -> None:
         one, other = (np.cov(v[:, [a, b]].T, aweights=u, ddof=0) * u.sum() for v, u in ((few, weight), (x, w)))
         np.testing.assert_allclose(one, other, rtol=1e-12)
     np.testing.assert_allclose(weight @ few[:, [0, 3]], w @ x[:, [0, 3]], rtol=1e-12)
-    nothing, _ = condensed(np.full((5, 2), np.nan), np.ones(5))
+    nothing, _ = condense_rows(np.full((5, 2), np.nan), np.ones(5))
     assert nothing.shape == (1, 2)
 
 

@@ -11,7 +11,7 @@ import pytest
 from suffice.engines.scan import scan
 from suffice.families.regressions.logistic import Logistic
 from suffice.families.regressions.regression_cpd import RegressionCpd
-from suffice.learning.complete.irls import fitted
+from suffice.learning.complete.irls import fit_regression
 from suffice.variables import Finite, Real
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tables"
@@ -24,7 +24,7 @@ def regression(
     names = [child, *parents.split()]
     declared = {n: Finite(n, states[n]) if n in states else Real for n in names}
     data = scan(table, variables=declared, weights=weights).select(names)
-    cpd = fitted(data.schema[child], [data.schema[p] for p in parents.split()], data, Logistic())
+    cpd = fit_regression(data.schema[child], [data.schema[p] for p in parents.split()], data, Logistic())
     each = data.fold(lambda b: float((cpd.log_prob(b.columns) * (1.0 if b.weight is None else b.weight)).sum()))
     return cpd, each
 

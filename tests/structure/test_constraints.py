@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from suffice.errors import FormatError, GraphError
 from suffice.graphs import Cpdag, Dag
-from suffice.graphs.text import written
+from suffice.graphs.text import spelling
 from suffice.structure.constraints.constraints import (
     Adjacent,
     Candidates,
@@ -176,7 +176,7 @@ def test_edges_may_be_given_in_many_ways(edges: list[tuple[str, str]]) -> None:
     assert Forbid(edges) == Forbid(iter(edges)) == Forbid(map(list, edges)) == Forbid(set(edges)) == known
     assert Forbid(networkx.DiGraph(edges)) == Forbid({b: [a for a, c in edges if c == b] for _, b in edges}) == known
     if edges:
-        assert Forbid("; ".join(f"{written(a)} -> {written(b)}" for a, b in edges)) == known
+        assert Forbid("; ".join(f"{spelling(a)} -> {spelling(b)}" for a, b in edges)) == known
 
 
 def test_a_graph_is_a_constraint_too() -> None:

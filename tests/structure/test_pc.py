@@ -15,7 +15,7 @@ from suffice.errors import FitError, SufficeError, SufficeNote
 from suffice.structure.constraints.constraints import MaxParents
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.methods import pc
-from suffice.structure.methods.orientation import Conservative, FirstSepset, Majority, Triple, Verdict, directed
+from suffice.structure.methods.orientation import Conservative, FirstSepset, Majority, Triple, Verdict, orient_edges
 from suffice.structure.methods.pc import MMHC, PC
 from suffice.structure.problem import Problem
 from suffice.structure.search import problem_of, search
@@ -179,9 +179,9 @@ def test_colliders_that_contradict_each_other() -> None:
     for a, b in ((0, 1), (1, 2), (2, 3)):
         line[a, b] = line[b, a] = True
     sure, unsure = Verdict(Triple(0, 1, 2), True, 0.0, -0.1), Verdict(Triple(1, 2, 3), True, 0.2, -0.1)
-    assert directed(list("abcd"), line, free, [unsure, sure]).directed == (("a", "b"), ("c", "b"))
+    assert orient_edges(list("abcd"), line, free, [unsure, sure]).directed == (("a", "b"), ("c", "b"))
     flipped = [unsure._replace(share=0.0, log_p=0.0), sure]
-    assert directed(list("abcd"), line, free, flipped).directed == (("b", "c"), ("d", "c"))
+    assert orient_edges(list("abcd"), line, free, flipped).directed == (("b", "c"), ("d", "c"))
 
 
 def test_a_ring_without_colliders_gets_the_least_sure_one() -> None:
@@ -190,7 +190,7 @@ def test_a_ring_without_colliders_gets_the_least_sure_one() -> None:
         ring[a, b] = ring[b, a] = True
     corners = [Triple(0, 1, 2), Triple(0, 3, 2), Triple(1, 0, 3), Triple(1, 2, 3)]
     verdicts = [Verdict(t, False, 0.9 if t.z != 2 else 0.6, 0.0) for t in corners]
-    cpdag = directed(list("abcd"), ring, Rules.free(4), verdicts)
+    cpdag = orient_edges(list("abcd"), ring, Rules.free(4), verdicts)
     assert cpdag.directed == (("b", "c"), ("d", "c"))
     assert cpdag.to_dag().cpdag() == cpdag
 
@@ -206,7 +206,7 @@ def test_whatever_the_verdicts_arrows_make_no_cycle_if_they_can(seed: int) -> No
     verdicts = [Verdict(t, bool(rng.random() < 0.4), float(rng.random()), 0.0) for t in triples(adjacent)]
     rules = Rules.free(7)
     rules.allowed[0, 1:4] = False
-    cpdag = directed(list("abcdefg"), adjacent, rules, verdicts)
+    cpdag = orient_edges(list("abcdefg"), adjacent, rules, verdicts)
     assert {frozenset(e) for e in cpdag.skeleton().edges} == {
         frozenset(("abcdefg"[a], "abcdefg"[b])) for a, b in np.argwhere(adjacent)
     }

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.structure.constraints.rules import Parents, Rules
-from suffice.structure.methods.chow_liu import NONE, TAN, ChowLiu, best_forest, branching, rooted, spanning_tree
+from suffice.structure.methods.chow_liu import NONE, TAN, ChowLiu, best_forest, branching, reroot, spanning_tree
 from suffice.structure.problem import Problem
 from tests.oracles import random_net, random_rows
 
@@ -78,7 +78,7 @@ def test_the_spanning_tree_weighs_what_the_branching_does(seed: int) -> None:
     tree = spanning_tree(worth, 1e-9)
     assert weighs(worth, tree) == pytest.approx(weighs(worth, branching(worth, 1e-9)))
     root = int(rng.integers(n))
-    turned = rooted(tree, root)
+    turned = reroot(tree, root)
     assert turned[root] == NONE
     assert weighs(worth, turned) == pytest.approx(weighs(worth, tree))
     assert best_forest(weight, np.zeros((n, n), bool), 1e-9, root=root)[root] == NONE

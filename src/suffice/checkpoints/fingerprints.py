@@ -15,7 +15,7 @@ import numpy as np
 
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import FitError, listed
+from suffice.errors import FitError, listing
 from suffice.statistics import Moments, Statistics
 
 SHORT = 60
@@ -31,7 +31,7 @@ def fingerprint(learner: str, data: Any, options: Mapping[str, Any]) -> dict[str
 def _rows(data: Any) -> dict[str, Any]:
     if isinstance(data, (Statistics, Moments)):
         entries = [data] if isinstance(data, Moments) else list(data)
-        return {"weight": None, "columns": {listed([*e.names, *e.request.real], 9): [_digest(in_words(e)), ""] for e in entries}}
+        return {"weight": None, "columns": {listing([*e.names, *e.request.real], 9): [_digest(in_words(e)), ""] for e in entries}}
     rows = data.data if isinstance(data, Sequences) else scan(data)
     columns = {str(r["column"]): [_digest(json.dumps(r)), str(r["kind"])] for r in rows.schema.records()}
     return {"weight": repr(float(rows.weight)), "columns": columns}
@@ -70,7 +70,7 @@ def differences(place: Path, then: Mapping[str, Any], now: Mapping[str, Any]) ->
     found += other
     if found:
         raise FitError(
-            f"the checkpoint in {str(place)!r} was made {listed(found, 5, 'str')}: give another directory, or remove this one"
+            f"the checkpoint in {str(place)!r} was made {listing(found, 5, 'str')}: give another directory, or remove this one"
         )
 
 
@@ -90,8 +90,8 @@ def _other_options(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]
 def _other_columns(then: Mapping[str, list[str]], now: Mapping[str, list[str]]) -> list[str]:
     if set(then) != set(now):
         lost, new = [n for n in then if n not in now], [n for n in now if n not in then]
-        parts = [f"with the columns {listed(lost)}"] * bool(lost) + [f"without the columns {listed(new)}"] * bool(new)
+        parts = [f"with the columns {listing(lost)}"] * bool(lost) + [f"without the columns {listing(new)}"] * bool(new)
         return [f"from other data, {' and '.join(parts)}"]
     kinds = [f"from data in which {n!r} is {then[n][1]}, not {now[n][1]}" for n in then if then[n][1] != now[n][1]]
     values = [n for n in then if then[n][1] == now[n][1] and then[n][0] != now[n][0]]
-    return kinds + ([f"from data with other values of {listed(values)}"] if values else [])
+    return kinds + ([f"from data with other values of {listing(values)}"] if values else [])

@@ -33,7 +33,7 @@ import numpy as np
 from suffice.checkpoints.fingerprints import differences, fingerprint
 from suffice.errors import FormatError, SufficeError, note
 from suffice.iteration import Memory, OutOfTime, Packed
-from suffice.output import replacing
+from suffice.output.files import replacing
 from suffice.statistics.archive import DAMAGE, array_of, header_of, write_archive
 
 V = TypeVar("V")
@@ -216,9 +216,9 @@ class Journal(Memory):
                 kinds = dict.fromkeys(kind for _, _, shapes in header["answers"] for kind, _ in shapes)
                 joined, at = {kind: array_of(archive, kind) for kind in kinds}, dict.fromkeys(kinds, 0)
         except FormatError as error:
-            raise _damaged(path, str(error)) from None
+            raise _damage_error(path, str(error)) from None
         except DAMAGE as error:
-            raise _damaged(path, f"{type(error).__name__}: {error}") from None
+            raise _damage_error(path, f"{type(error).__name__}: {error}") from None
         answers = []
         for label, document, shapes in header["answers"]:
             arrays = []
@@ -230,7 +230,7 @@ class Journal(Memory):
         return answers
 
 
-def _damaged(path: Path, why: str) -> FormatError:
+def _damage_error(path: Path, why: str) -> FormatError:
     return FormatError(f"this file of a checkpoint is damaged ({why}): remove the directory, and the run begins anew", path=path)
 
 
@@ -328,7 +328,7 @@ class Checkpoint(Memory):
                 raise ValueError("not a checkpoint")
             return told["run"]
         except DAMAGE as error:
-            raise _damaged(self.place / RUN, f"{type(error).__name__}: {error}") from None
+            raise _damage_error(self.place / RUN, f"{type(error).__name__}: {error}") from None
 
 
 def checkpoint_of(place: Any, learner: str, data: Any, options: Mapping[str, Any]) -> Memory:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import text_table
 from suffice.errors import ModelError
 from suffice.models.networks import BayesNet
 from suffice.models.questions.answers import Distribution, Marginals, MostProbable, in_a_line
 from suffice.models.questions.evidence import code_of
+from suffice.output.display import text_table
 from suffice.variables import Finite
 
 States = Mapping[str, str]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass
+from inspect import Parameter, signature
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from suffice.errors import SufficeError, listed
-from suffice.terminal import say
+from suffice.errors import SufficeError, listing
+from suffice.output.terminal import say
 
 Options = SimpleNamespace
 """What a command was given, by the names of its arguments, and what it made of that."""
@@ -27,7 +30,7 @@ def refuse(given: Options, names: str, why: str, instead: str = ": leave it out"
 def note_unheard(given: dict[str, Any], why: str) -> None:
     """Say which options of EM nothing listened to."""
     if given:
-        names = listed([option_of(name) for name in given], style="str")
+        names = listing([option_of(name) for name in given], style="str")
         say(f"note: {names} {'is' if len(given) == 1 else 'are'} for EM: {why}")
 
 
@@ -161,3 +164,84 @@ ReportFile = Annotated[
     str | None,
     typer.Option("--report", metavar="FILE", help="also write what was learned from what into one HTML file"),
 ]
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How rows are read from files. A command that has an argument of such a type has all its fields as options."""
+
+    missing: Missing = None
+    separator: Separator = None
+    decimal: Decimal = "."
+    encoding: Encoding = "utf-8"
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What `inputs.data_of` takes of these."""
+        return {n: value for n, value in vars(self).items() if n in ("missing", "engine", "weights", "integers", "without")}
+
+
+@dataclass(frozen=True)
+class StepOptions(TextOptions):
+    """How sequences are read, and where answers about them go."""
+
+    out: RowsOut = None
+    by: By = None
+    order: Order = None
+    gaps: Gaps = "refuse"
+
+
+@dataclass(frozen=True)
+class WeightOptions(TextOptions):
+    """How rows are read whose columns are known."""
+
+    engine: EngineWord = None
+    weights: Weights = None
+
+
+@dataclass(frozen=True)
+class RowOptions(WeightOptions):
+    """How rows are read, and what their columns are."""
+
+    integers: Integers = "auto"
+    finite: FiniteWords = None
+    real: RealWords = None
+    bins: BinWords = None
+    count: CountWords = None
+
+
+@dataclass(frozen=True)
+class ColumnOptions(RowOptions):
+    """How rows are read, what their columns are, and which are left out."""
+
+    without: Without = None
+
+
+def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A command in which an argument that is a dataclass is replaced by its fields, as typer reads them.
+
+    >>> def look(data: DataFile, *, read: TextOptions) -> None:
+    ...     print(data, read.decimal)
+    >>> list(signature(with_options(look)).parameters)
+    ['data', 'missing', 'separator', 'decimal', 'encoding']
+    >>> with_options(look)(data="rows.csv", missing=None, separator=None, decimal=",", encoding="utf-8")
+    rows.csv ,
+    """
+    hints = get_type_hints(function, include_extras=True)
+    kinds: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    fields = {name: get_type_hints(kind, include_extras=True) for name, kind in kinds.items()}
+    own = [p.replace(annotation=hints[n]) for n, p in signature(function).parameters.items() if n not in kinds]
+    more = [
+        Parameter(f, Parameter.KEYWORD_ONLY, default=getattr(kinds[name], f), annotation=hint)
+        for name in kinds
+        for f, hint in fields[name].items()
+    ]
+
+    def call(**given: Any) -> Any:
+        groups = {name: kind(**{f: given.pop(f) for f in fields[name]}) for name, kind in kinds.items()}
+        return function(**given, **groups)
+
+    call.__signature__ = signature(function).replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+    call.__annotations__ = {p.name: p.annotation for p in (*own, *more)}
+    call.__doc__ = function.__doc__
+    return call

@@ -7,22 +7,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from suffice.basis.libraries import pa
+from suffice.cli.arguments import RowOptions, TextOptions
 from suffice.cli.words.question import read_settings
-from suffice.cli.words.vocabulary import GAPS, INTEGERS, Words, chosen, fields
+from suffice.cli.words.vocabulary import GAPS, INTEGERS, Words, choice, fields
 from suffice.engines.encoding.dialect import Dialect, TextPath
 from suffice.engines.scan import rows_of, scan, source_of
 from suffice.engines.sequences.sequences import Sequences, sequences
-from suffice.errors import SchemaError, SufficeError, listed, nearest
+from suffice.errors import SchemaError, SufficeError, listing, nearest
 from suffice.formats import NAMES, TABLES, load, path_of, read
 from suffice.formats.registry import is_model_file
 from suffice.formats.rows import checked_rows_path
 from suffice.graphs import Dag
 from suffice.graphs.lagged import variable_and_lag
-from suffice.libraries import pa
 from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
+from suffice.output.terminal import say
 from suffice.statistics import Statistics
-from suffice.terminal import say
 from suffice.variables import Bins, Count, Finite, Real, Variable
 
 NO_ANSWERS = {
@@ -40,15 +41,16 @@ ENGINES = {"memory": 2**62, "files": 0}
 _INDEX = re.compile(r"\[\s*[-\u2212]\s*[0-9]+\s*\]\s*$")
 
 
-def text_path(path: str, separator: str | None, decimal: str, encoding: str) -> str:
+def text_path(path: str, read: TextOptions) -> str:
     """The path of rows, with what the options say of how their text is written.
 
-    >>> text_path("rows.csv", "tab", ".", "utf-8").dialect
+    >>> text_path("rows.csv", TextOptions(separator="tab")).dialect
     Dialect(separator='\\t', decimal='.', encoding='utf-8')
-    >>> type(text_path("rows.parquet", None, ".", "utf-8"))
+    >>> type(text_path("rows.parquet", TextOptions()))
     <class 'str'>
     """
-    dialect = Dialect(None if separator is None else MARKS.get(separator, separator), decimal, encoding)
+    mark = None if read.separator is None else MARKS.get(read.separator, read.separator)
+    dialect = Dialect(mark, read.decimal, read.encoding)
     return path if dialect == Dialect() else TextPath(path, dialect)
 
 
@@ -168,21 +170,21 @@ def _value_of(variable: Any, value: Any) -> Any:
         return value
 
 
-def declarations(finite: Words, real: Words, bins: Words, count: Words = None) -> dict[str, Any]:
+def declarations(read: RowOptions) -> dict[str, Any]:
     """`--finite a,b`, `--finite smoke=no,yes`, `--real x`, `--bins age=18,65`, `--bins age=5`, `--count visits`.
 
-    >>> declarations(["smoke=no,yes"], [], ["age=5"])["age"]
+    >>> declarations(RowOptions(finite=["smoke=no,yes"], bins=["age=5"]))["age"]
     Bins(how=5, target=None, width=False)
     """
     result: dict[str, Any] = {}
-    for words in finite or ():
+    for words in read.finite or ():
         name, equals, states = words.partition("=")
         result |= {name: Finite(name, states.split(","))} if equals else dict.fromkeys(words.split(","), Finite)
-    for words in real or ():
+    for words in read.real or ():
         result |= dict.fromkeys(words.split(","), Real)
-    for words in count or ():
+    for words in read.count or ():
         result |= {name: Count(name) for name in words.split(",")}
-    for words in bins or ():
+    for words in read.bins or ():
         name, _, cuts = words.partition("=")
         try:
             numbers = [float(c) for c in cuts.split(",") if c.strip()]
@@ -201,7 +203,7 @@ def hidden_of(words: Sequence[str]) -> list[Variable]:
     >>> hidden_of(["ill=no,cold,flu", "class=2", "ability:real"])
     [Finite('ill', ['no', 'cold', 'flu']), Finite('class', ['1', '2']), Real('ability')]
     """
-    return [_hidden_number(text) or _hidden(text, 1) for text in words]
+    return [_hidden_number(text) or _hidden_variable(text, 1) for text in words]
 
 
 def hidden_in_steps(words: Sequence[str]) -> list[Variable]:
@@ -210,7 +212,7 @@ def hidden_in_steps(words: Sequence[str]) -> list[Variable]:
     >>> hidden_in_steps(["state=2", "mood=calm,wild", "level", "slope=real"])
     [Finite('state', ['0', '1']), Finite('mood', ['calm', 'wild']), Real('level'), Real('slope')]
     """
-    return [_hidden_number(text if set(text) & set("=:") else f"{text}=real") or _hidden(text, 0) for text in words]
+    return [_hidden_number(text if set(text) & set("=:") else f"{text}=real") or _hidden_variable(text, 0) for text in words]
 
 
 def _hidden_number(text: str) -> Real | None:
@@ -219,7 +221,7 @@ def _hidden_number(text: str) -> Real | None:
     return Real(text.strip()[: len(name)]) if name and kind.lower() == "real" else None
 
 
-def _hidden(text: str, first: int) -> Finite:
+def _hidden_variable(text: str, first: int) -> Finite:
     """A hidden variable; states of which only the number is said are counted from the first."""
     name, equals, states = (part.strip() for part in text.partition("="))
     each = fields(states)
@@ -254,7 +256,7 @@ def data_of(
     """Data from a path or a table, as the options say: rows, or statistics that were saved."""
     if isinstance(path, str) and path in TABLES and not Path(path).exists():
         path = path_of(TABLES[path])
-    options: dict[str, Any] = {"weights": weights, "missing": missing_words(missing), **chosen(INTEGERS, integers, "--integers")}
+    options: dict[str, Any] = {"weights": weights, "missing": missing_words(missing), **choice(INTEGERS, integers, "--integers")}
     if not isinstance(path, str) or not path.lower().endswith(".stats"):
         rows: Any = scan(path, variables=variables or None, **options, **engine_of(engine))
     elif variables or any(options.values()) or engine or isinstance(path, TextPath):
@@ -280,9 +282,9 @@ def engine_of(word: str | None) -> dict[str, Any]:
         return {}
     name, _, master = word.partition(":")
     if name == "spark":
-        from suffice.engines.spark import Spark, started
+        from suffice.engines.spark import Spark, start_session
 
-        return {"engine": Spark(started(master or "local[*]"))}
+        return {"engine": Spark(start_session(master or "local[*]"))}
     if word not in ENGINES:
         raise SufficeError(f"--engine is memory, files, spark or spark:MASTER, not {word!r}")
     return {"memory_limit": ENGINES[word]}
@@ -292,7 +294,7 @@ def sequences_of(rows: Any, by: str | None, order: str | None, gaps: str = "refu
     """Which rows belong together, and in which order, as the options say."""
     if isinstance(rows, Statistics):
         raise SufficeError("the data are saved statistics, and this needs the rows of sequences")
-    how = chosen(GAPS, gaps, "--gaps")
+    how = choice(GAPS, gaps, "--gaps")
     if order is None and gaps != "refuse":
         raise SufficeError("--gaps are steps that an order leaves out: give --order")
     return sequences(rows, by, order, gaps=how)
@@ -304,12 +306,12 @@ def only_columns(rows: Any, wanted: Sequence[str], by: str | None, order: str | 
     return rows.select([n for n in rows.columns if n in (*some, by, order)]) if some else rows
 
 
-def sequences_for(chain: Chain, path: str, by: str | None, order: str | None, gaps: str, **read: Any) -> Sequences:
+def sequences_for(chain: Chain, path: str, by: str | None, order: str | None, gaps: str, read: TextOptions) -> Sequences:
     """Sequences that a chain is asked about: states are those that it knows."""
     if path.lower().endswith(".stats"):
         raise SufficeError(f"{path} holds statistics, and a chain is asked about sequences: give their rows")
     columns = columns_of(path)
-    rows = data_of(path, {n: v for n, v in chain.variables.items() if n in columns}, **read)
+    rows = data_of(path, {n: v for n, v in chain.variables.items() if n in columns}, **read.reading)
     return sequences_of(only_columns(rows, list(chain.variables), by, order), by, order, gaps)
 
 
@@ -340,11 +342,11 @@ def beside(data: Any, keys: Sequence[str | None], keep: list[str] | None, writte
     names = [*named, *(n for n in kept_columns(keep, rows.columns, [*written, *named]))]
     if not names:
         return {}
-    blocks = list(rows.select(names[:1]).map(_kept, keep=names))
+    blocks = list(rows.select(names[:1]).map(_kept_columns, keep=names))
     return {n: pa.chunked_array([plain_text(block[n]) for block in blocks]) for n in names}
 
 
-def _kept(block: Any) -> Any:
+def _kept_columns(block: Any) -> Any:
     return block.kept
 
 
@@ -369,7 +371,7 @@ def known_names(names: Sequence[str], bn: Any) -> list[str]:
     lacking = [n for n in names if n not in bn]
     if lacking:
         what = "chain" if isinstance(bn, Chain) else "network"
-        raise SufficeError(f"the {what} has no node {listed(lacking)}{nearest(lacking[0], bn)}")
+        raise SufficeError(f"the {what} has no node {listing(lacking)}{nearest(lacking[0], bn)}")
     return list(names)
 
 
@@ -384,7 +386,7 @@ def left_out(data: Any, words: Sequence[str]) -> Any:
     return data.select([name for name in data.columns if name not in gone])
 
 
-def written(model: Any, out: str | None, spent: str) -> None:
+def write_model(model: Any, out: str | None, spent: str) -> None:
     """Write a model, if there is a place for it, and say so."""
     from suffice.formats import write
 

@@ -191,21 +191,21 @@ def bits_of(
     Rows at hand are not: by measurement, the pass that merges them takes longer than all that a search asks of their bits.
     """
     bits = data.engine.bits(layout, threads=threads, memory_limit=memory_limit)
-    few = None if bits.at_hand else merged(data, variables)
+    few = None if bits.at_hand else merge_equal_rows(data, variables)
     if few is None:
         return bits, data
     note(f"{data.n_rows:,} rows are {few.n_rows:,} different ones, which are searched with their weights")
     return few.engine.bits(layout, threads=threads, memory_limit=memory_limit), few
 
 
-def merged(data: Data, variables: Sequence[Finite]) -> Data | None:
+def merge_equal_rows(data: Data, variables: Sequence[Finite]) -> Data | None:
     """The same rows, equal ones merged into one that has their weight; None unless there are few that can differ.
 
     One pass counts the table of all variables, whose cells are the rows. Its scores and tests are those of the rows.
 
     >>> from suffice import scan
     >>> data = scan({"x": ["a", "b"] * 9000})
-    >>> few = merged(data, list(data.schema.values()))
+    >>> few = merge_equal_rows(data, list(data.schema.values()))
     >>> few.n_rows, few.weight
     (2, 18000.0)
     """

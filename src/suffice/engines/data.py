@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.encoding.encode import code_type
-from suffice.engines.engine import Block, Engine, KnownColumns, S, Seen, Step, T, added, checked_function, step_of
+from suffice.engines.engine import Block, Engine, KnownColumns, S, Seen, Step, T, checked_function, step_of
 from suffice.engines.gather import Gather, GatherPlan
 from suffice.engines.schema import Schema, Summarise
 from suffice.engines.steps.parallel import n_threads
 from suffice.engines.views.sample import Collision, Distinct, Sample, SampledRows, Stretches, most_of
 from suffice.engines.views.some_rows import TakeRows
 from suffice.engines.views.views import BootstrapRows, FoldRows, Size, Tally, Viewed
-from suffice.errors import DataError, counted, listed, whole
-from suffice.remedies import in_python
+from suffice.errors import DataError, listing, quantity, whole
+from suffice.errors.remedies import in_python
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, NumbersStay
 
 if TYPE_CHECKING:
-    from suffice.argument_types import SeedLike, VariablesLike
+    from suffice.basis.argument_types import SeedLike, VariablesLike
 
-__all__ = ["Data", "Schema", "added"]
+__all__ = ["Data", "Schema"]
 
 MAX_BYTES = 2**31
 """Distinct rows and their weights take no more memory than this, unless another limit is given."""
@@ -253,10 +253,10 @@ class Data:
     def of_rows(self, rows: SampledRows) -> Data:
         """Data of some of the rows, as `sample` or `distinct` gave them, held in memory; what the columns are stays as it is, and
         the place of a row is where it came from."""
-        from suffice.engines.local.local import held
+        from suffice.engines.local.local import hold_in_memory
 
         place = partial(_place, self.engine, rows.at)
-        return Data(held(self.engine.variables(self.columns), [rows], place=place), self.columns)
+        return Data(hold_in_memory(self.engine.variables(self.columns), [rows], place=place), self.columns)
 
     def resample(self, seed: SeedLike) -> Data:
         """A view of a bootstrap sample: as many rows, drawn with replacement, block by block.
@@ -311,8 +311,8 @@ class Data:
 
     def __repr__(self) -> str:
         if not self._read:
-            rows = "" if self.engine.n_rows is None else f"{counted(self.engine.n_rows, 'row')}, "
-            return f"Data({rows}{counted(len(self.columns), 'column')}, not read yet: {listed(self.columns, style='str')})"
+            rows = "" if self.engine.n_rows is None else f"{quantity(self.engine.n_rows, 'row')}, "
+            return f"Data({rows}{quantity(len(self.columns), 'column')}, not read yet: {listing(self.columns, style='str')})"
         return f"Data({len(self.columns)} {'column' if len(self.columns) == 1 else 'columns'}): {self.schema!r}"
 
     def _repr_html_(self) -> str:

@@ -22,14 +22,14 @@ from suffice.engines.steps.blocks import (
     Step,
     Sum,
     T,
-    added,
+    add_up,
     checked_function,
     is_missing,
     ranges,
     step_of,
-    summed,
+    sum_up,
 )
-from suffice.errors import DataError, MissingCells, counted, listed, nearest
+from suffice.errors import DataError, MissingCells, listing, nearest, quantity
 from suffice.variables import Variable
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ __all__ = [
     "Sum",
     "T",
     "View",
-    "added",
+    "add_up",
     "checked_function",
     "is_missing",
     "ranges",
     "refuse_missing",
     "step_of",
-    "summed",
+    "sum_up",
 ]
 
 
@@ -237,6 +237,6 @@ def refuse_missing(missing: Mapping[str, int], n_rows: int) -> None:
     found = [f"{name!r} {n:,}" for name, n in missing.items() if n]
     if found:
         raise MissingCells(
-            f"there are missing cells ({listed(found, style='str')}, of {counted(n_rows, 'row')}), and counting needs complete "
+            f"there are missing cells ({listing(found, style='str')}, of {quantity(n_rows, 'row')}), and counting needs complete "
             "rows; no row is ever dropped: fit and em learn from incomplete rows, and learn does"
         )

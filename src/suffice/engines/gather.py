@@ -19,9 +19,9 @@ import numpy.typing as npt
 from suffice.engines.encoding.encode import code_type
 from suffice.engines.engine import ROWS, Array, Block, Step, Sum
 from suffice.engines.steps.parallel import available_memory
-from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
+from suffice.errors import SchemaError, TooLarge, bytes_in_words, listing
 from suffice.statistics import Counts, Moments, Request
-from suffice.statistics.chan import Spread, merged, settled
+from suffice.statistics.chan import Spread, merge_spreads, settle_spread
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite, Variable
 
@@ -66,7 +66,7 @@ class GatherPlan:
         # Both ways give the same bits, so the compiled one is taken whenever it is there.
         compiled = n_rows is None or n_rows * len(wanted) > SMALL or "suffice.kernels.counting.count" in sys.modules
         moments = [r for r in wanted if r.real]
-        cut = pooled([r for r in moments if not r.finite])
+        cut = pool_requests([r for r in moments if not r.finite])
         kept = [r for r in moments if r.finite or not cut]
         return GatherPlan(variables, dense, tuple(sparse), (*cut, *kept), cut, compiled)
 
@@ -100,10 +100,10 @@ class GatherPlan:
         return first, members, np.array([s for t in each for s in t], np.int64), offsets
 
 
-def pooled(requests: Sequence[Request]) -> dict[Request, tuple[Request, ...]]:
+def pool_requests(requests: Sequence[Request]) -> dict[Request, tuple[Request, ...]]:
     """Moments of overlapping columns in one: a large product of matrices costs less than many small ones, up to some width.
 
-    >>> pooled([Request((), ("x",)), Request((), ("x", "y"))])
+    >>> pool_requests([Request((), ("x",)), Request((), ("x", "y"))])
     {Request(finite=(), real=('x', 'y')): (Request(finite=(), real=('x',)), Request(finite=(), real=('x', 'y')))}
     """
     columns = tuple(dict.fromkeys(n for r in requests for n in r.real))
@@ -136,10 +136,10 @@ def _check(request: Request, variables: Mapping[str, Variable]) -> None:
         if derived.column not in request.real:
             raise SchemaError(f"{derived.formula} of {derived.column!r} is asked for, which is not among the columns asked for")
     if len(set(request.names)) < len(request.names):
-        raise SchemaError(f"a column is asked for twice in one table: {listed(request.names)}")
+        raise SchemaError(f"a column is asked for twice in one table: {listing(request.names)}")
     cells = math.prod(_sizes(request, variables))
     if cells >= 2**63:
-        raise TooLarge(f"the table of {listed(request.finite)} has {cells:.3g} cells, more than can be numbered")
+        raise TooLarge(f"the table of {listing(request.finite)} has {cells:.3g} cells, more than can be numbered")
 
 
 def _sizes(request: Request, variables: Mapping[str, Variable]) -> list[int]:
@@ -190,7 +190,7 @@ class Groups:
         if not np.array_equal(a.keys, b.keys):
             keys = np.union1d(a.keys, b.keys)
             a, b = a.over(keys), b.over(keys)
-        return Groups(a.keys, merged(a.spread, b.spread), a.sums + b.sums)
+        return Groups(a.keys, merge_spreads(a.spread, b.spread), a.sums + b.sums)
 
     def over(self, keys: Keys) -> Groups:
         """The same moments over more configurations, the new ones without weight."""
@@ -254,7 +254,7 @@ class Gather(Step[Parts]):
             largest = max(plan.dense, key=plan.n_cells)
             raise TooLarge(
                 f"the tables asked for need {bytes_in_words(need)} and {bytes_in_words(available_memory())} are free; "
-                f"the largest is over {listed(largest.finite)}"
+                f"the largest is over {listing(largest.finite)}"
             )
 
 
@@ -299,7 +299,7 @@ class _Counter:
         own = [bases[d] for d in request.derived]
         if not request.finite:
             return whole_moments(block, self._members[request], own)
-        groups = grouped(self._flat(block, request), self.plan.n_cells(request))
+        groups = group_rows(self._flat(block, request), self.plan.n_cells(request))
         return moments_of(block, self._members[request], groups, own, compiled=self.plan.compiled)
 
     def _flat(self, block: Buffers, request: Request) -> Keys:
@@ -327,7 +327,7 @@ def _entries(plan: GatherPlan, total: Parts) -> list[Entry]:
         answers.append(Counts(plan.finite(request), table.values[table.values > 0], table.keys[table.values > 0]))
     for request, groups in zip(plan.moments, total.get("moments", ()), strict=True):
         seen = groups.spread.weight > 0
-        count, mean, rest, scatter = settled(Spread(*(part[seen] for part in groups.spread)))
+        count, mean, rest, scatter = settle_spread(Spread(*(part[seen] for part in groups.spread)))
         finite, keys, sums = plan.finite(request), groups.keys[seen], groups.sums[seen]
         moments = Moments(finite, request.real, keys, count, mean, scatter, rest=rest, derived=request.derived, sums=sums)
         answers += [moments.marginal(r.finite, r.real).deriving(r.derived) for r in plan.cut.get(request, (request,))]
@@ -344,10 +344,10 @@ def table_of(flat: Keys, weight: Floats | None) -> ListedCells:
     return ListedCells(keys, np.bincount(inverse, weight, len(keys)).astype(np.float64))
 
 
-def grouped(flat: Keys, n_configurations: int) -> tuple[Keys, npt.NDArray[np.uint32]]:
+def group_rows(flat: Keys, n_configurations: int) -> tuple[Keys, npt.NDArray[np.uint32]]:
     """The configurations that occur, and the position among them of each row's.
 
-    >>> grouped(np.array([7, 3, 7]), 10)
+    >>> group_rows(np.array([7, 3, 7]), 10)
     (array([3, 7]), array([1, 0, 1], dtype=uint32))
     """
     if n_configurations == 1:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.basis.libraries import nw, pa
 from suffice.engines.data import Data
 from suffice.engines.encoding.dialect import Dialect, TextPath
 from suffice.engines.encoding.sources import Options, Source, checked_limit, checked_variables, checked_words
@@ -20,13 +21,12 @@ from suffice.engines.local.local import Local
 from suffice.engines.reading.conll import SUFFIXES as CONLL
 from suffice.engines.reading.conll import Conll
 from suffice.engines.reading.files import SUFFIXES, Delimited, Parquet
-from suffice.errors import DataError, SchemaError, listed, nearest
-from suffice.libraries import nw, pa
-from suffice.remedies import TEXT_OPTIONS
+from suffice.errors import DataError, SchemaError, listing, nearest
+from suffice.errors.remedies import TEXT_OPTIONS
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike, VariablesLike, WeightsLike
+    from suffice.basis.argument_types import RowsLike, VariablesLike, WeightsLike
     from suffice.engines.spark import Spark
 
 
@@ -160,7 +160,7 @@ def _frame(x: Any) -> Source:
     except nw.exceptions.DuplicateError:
         names = list(map(str, getattr(x, "columns", ())))
         twice = sorted({n for n in names if names.count(n) > 1})
-        raise DataError(f"the table has a column twice: {listed(twice)}") from None
+        raise DataError(f"the table has a column twice: {listing(twice)}") from None
     except TypeError:
         frame = None
     if isinstance(frame, nw.LazyFrame):
@@ -191,7 +191,7 @@ PARQUET = (".parquet", ".pq")
 
 def from_paths(paths: Sequence[str | os.PathLike[str]], dialect: Dialect = Dialect()) -> Source:  # noqa: B008
     """The source of the rows of files."""
-    files = [f for p in paths for f in expanded(p)]
+    files = [f for p in paths for f in matching_files(p)]
     suffixes = {suffix(f) for f in files}
     if suffixes <= set(SUFFIXES):
         return Delimited(files, [SUFFIXES[suffix(f)] for f in files], dialect)
@@ -204,18 +204,18 @@ def from_paths(paths: Sequence[str | os.PathLike[str]], dialect: Dialect = Diale
     raise DataError("the files are of different kinds: " + ", ".join(sorted(suffixes)))
 
 
-def expanded(path: str | os.PathLike[str]) -> list[Path]:
+def matching_files(path: str | os.PathLike[str]) -> list[Path]:
     """The files that a path or pattern means, in the order of their names."""
     text = os.path.expanduser(os.fspath(path))
     if os.path.isdir(text):
         raise DataError(f"{text}: this is a directory; give its files, such as {os.path.join(text, '*.parquet')}")
     if os.path.exists(text):
-        return [_known(Path(text))]
+        return [_check_suffix(Path(text))]
     if glob.has_magic(text):
         found = sorted(Path(f) for f in glob.glob(text, recursive=True) if os.path.isfile(f))
         if not found:
             raise DataError(f"{text}: no file fits this pattern")
-        return [_known(f) for f in found]
+        return [_check_suffix(f) for f in found]
     parent = Path(text).parent
     if not parent.is_dir():
         raise DataError(f"{text}: there is no directory {str(parent)!r}")
@@ -231,7 +231,7 @@ def suffix(path: Path) -> str:
     return Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
 
 
-def _known(path: Path) -> Path:
+def _check_suffix(path: Path) -> Path:
     if suffix(path) not in (*SUFFIXES, *CONLL, *PARQUET) or (path.suffix.lower() == ".gz" and suffix(path) in PARQUET):
         raise DataError(f"{path}: rows are read from .csv, .tsv, .conll, .conllu (also .gz) and .parquet files")
     return path

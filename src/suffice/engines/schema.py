@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.engines.encoding.encode import missing_code
 from suffice.engines.engine import Array, Block, Floats, Seen, Step
-from suffice.errors import listed
+from suffice.errors import listing
+from suffice.output.display import OneTable
 from suffice.variables import Finite, Variable
 
 SHOWN = 6
@@ -127,7 +127,7 @@ class Schema(OneTable, Mapping[str, Variable]):
             doubts = [d.short for d in seen[name].doubts] if name in seen else []
             missing = seen[name].n_missing if name in seen else self._missing.get(name, 0)
             record = {"column": name, "kind": type(v).__name__, "missing": missing, "doubts": doubts}
-            result.append({**record, **_recorded(v, summaries.get(name))})
+            result.append({**record, **_record(v, summaries.get(name))})
         return result
 
 
@@ -142,25 +142,25 @@ def _values(variable: Variable, summary: Array | NumberSummary | None) -> str:
 
 def _states(states: Sequence[str], counts: Array | NumberSummary | None) -> str:
     if not isinstance(counts, np.ndarray):
-        return listed(map(_shown, states), SHOWN, "str")
-    pairs = [f"{_shown(s)} {int(n):,}" for s, n in zip(states, counts, strict=True)]
+        return listing(map(_state_text, states), SHOWN, "str")
+    pairs = [f"{_state_text(s)} {int(n):,}" for s, n in zip(states, counts, strict=True)]
     if len(states) <= SHOWN:
         return ", ".join(pairs)
     most = np.argsort(-counts, kind="stable")[: SHOWN // 2]
     return f"{len(states):,} states: " + ", ".join(pairs[i] for i in most) + ", …"
 
 
-def _shown(state: str) -> str:
+def _state_text(state: str) -> str:
     """A state in a table: in quotes where blanks around it would not be seen.
 
-    >>> _shown("yes"), _shown(" yes")
+    >>> _state_text("yes"), _state_text(" yes")
     ('yes', "' yes'")
     """
     short = state if len(state) <= LONGEST else state[: LONGEST - 1] + "…"
     return short if short == short.strip() and short.isprintable() else repr(short)
 
 
-def _recorded(variable: Variable, summary: Array | NumberSummary | None) -> dict[str, object]:
+def _record(variable: Variable, summary: Array | NumberSummary | None) -> dict[str, object]:
     if isinstance(variable, Finite):
         counts = summary.tolist() if isinstance(summary, np.ndarray) else [None] * variable.n_states
         return {"states": dict(zip(variable.states, counts, strict=True))}

@@ -23,17 +23,17 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import pa
 from suffice.engines.encoding.sources import Options, Source
 from suffice.engines.engine import ROWS, Engine, Sum, View
 from suffice.engines.partitions.held_blocks import HeldBlocks, remove_here
-from suffice.engines.partitions.jobs import Job, add_answers, opened, package_version, plain_errors
+from suffice.engines.partitions.jobs import Job, add_answers, package_version, plain_errors, unwrap
 from suffice.engines.partitions.partitions import Partitions, PartitionWork, Reader
-from suffice.engines.partitions.pieces import Piece, dealt, row_groups, tables, text_files
+from suffice.engines.partitions.pieces import Piece, deal_out, row_groups, tables, text_files
 from suffice.engines.reading.files import Delimited, Parquet
 from suffice.engines.views.views import Viewed
 from suffice.errors import DataError, note, whole
-from suffice.libraries import pa
 
 T = TypeVar("T")
 
@@ -136,7 +136,7 @@ class Spark:
     def run(self, tasks: Sequence[Any], work: Callable[[Any], T]) -> list[T]:
         """What some work gives for each task."""
         with plain_errors("the work on a partition failed"):
-            return [opened(answer) for answer in self.interruptible(lambda: self._answers(tasks, work).collect())]
+            return [unwrap(answer) for answer in self.interruptible(lambda: self._answers(tasks, work).collect())]
 
     def sum(self, tasks: Sequence[Any], work: Callable[[Any], Sum[T]]) -> Sum[T]:
         """The sum of what some work gives, added up by the workers where it is large."""
@@ -144,7 +144,7 @@ class Spark:
         left = tasks[len(first) :]
         if first and len(left) * len(pickle.dumps(first[0])) > MOST:
             with plain_errors("the work on a partition failed"):
-                first.append(opened(self.interruptible(lambda: self._answers(left, work).treeReduce(add_answers, depth=2))))
+                first.append(unwrap(self.interruptible(lambda: self._answers(left, work).treeReduce(add_answers, depth=2))))
         else:
             first += self.run(left, work)
         total: Sum[T] = Sum()
@@ -167,12 +167,12 @@ class Spark:
 
         context, tag = self.context, f"suffice-{uuid.uuid4().hex}"
 
-        def tagged() -> T:
+        def call_with_tag() -> T:
             context.addJobTag(tag)
             return call()
 
         with ThreadPoolExecutor(1) as thread:
-            result: Future[T] = thread.submit(inheritable_thread_target(self.session)(tagged))
+            result: Future[T] = thread.submit(inheritable_thread_target(self.session)(call_with_tag))
             try:
                 while not result.done():
                     wait([result], WATCH)
@@ -199,7 +199,7 @@ def check_java() -> None:
         raise DataError(JAVA.format(f", and {java} is Java {found[1]}" if found else f", and {java} does not run"))
 
 
-def started(master: str) -> Any:
+def start_session(master: str) -> Any:
     """A session of Spark for the command line, whose workers run the Python that this is."""
     try:
         from pyspark.sql import SparkSession
@@ -261,7 +261,7 @@ class SparkRows(Partitions):
     def __init__(self, spark: Spark, pieces: tuple[Piece, ...], names: Sequence[str], options: Options) -> None:
         super().__init__(names, options)
         self.spark, self.pieces, self.columns = spark, pieces, tuple(names)
-        self.tasks = [SparkTask(i, part) for i, part in enumerate(dealt(pieces, spark.n_tasks))]
+        self.tasks = [SparkTask(i, part) for i, part in enumerate(deal_out(pieces, spark.n_tasks))]
 
     def again(self, options: Options) -> SparkRows:
         return SparkRows(self.spark, self.pieces, self.columns, options)

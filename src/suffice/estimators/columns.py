@@ -12,11 +12,11 @@ import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, check_consistent_length, column_or_1d, validate_data
 
+from suffice.basis.libraries import nw, pa
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences, sequences
-from suffice.errors import WAY_OUT, DataError, FitError, listed
-from suffice.libraries import nw, pa
+from suffice.errors import WAY_OUT, DataError, FitError, listing
 from suffice.variables import Bins, Finite, Real, state_text
 
 
@@ -33,7 +33,7 @@ def features(estimator: Any, X: Any, *, reset: bool) -> Frame:
     The columns of an array are `x0`, `x1`, …; a column of a frame that is not of numbers (text, categories, booleans) is kept
     as it is, and will be finite. A missing cell of a number is NaN.
     """
-    mixed = _mixed(X)
+    mixed = _mixed_frame(X)
     if mixed is None:
         X = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=_finite(estimator))
         names = _names(estimator)
@@ -47,7 +47,7 @@ def features(estimator: Any, X: Any, *, reset: bool) -> Frame:
 
 
 @contextmanager
-def hinted() -> Iterator[None]:
+def unseen_state_hint() -> Iterator[None]:
     """Say what to do about a state that no row of `fit` had, where a row to be predicted has it."""
     try:
         yield
@@ -93,7 +93,7 @@ class Target(NamedTuple):
     variable: Any
 
 
-def labelled(name: str, labels: npt.NDArray[Any], codes: npt.NDArray[np.int64]) -> Target:
+def class_column(name: str, labels: npt.NDArray[Any], codes: npt.NDArray[np.int64]) -> Target:
     """The column of classes."""
     variable = Finite(name, states(labels))
     return Target(
@@ -109,7 +109,7 @@ def rows(frame: Frame, X: Any, target: Target, sample_weight: Any, variables: An
     check_consistent_length(X, target.cells)
     cut = bins if bins is None or isinstance(bins, Bins) else Bins(bins)
     declared = dict.fromkeys(frame.numbers, Real if cut is None else cut)
-    declared |= _declared(variables, frame)
+    declared |= _declarations(variables, frame)
     weights = None if sample_weight is None else _check_sample_weight(sample_weight, X)
     return scan({**frame.columns, name: target.cells}, {**declared, name: target.variable}, weights=weights)
 
@@ -119,7 +119,7 @@ def steps(frame: Frame, lengths: Any, variables: Any = None, name: str = "state"
     if name in frame.columns:
         raise DataError(f"a feature has the name {name!r} of the hidden state: give that another, name='regime'")
     n = len(next(iter(frame.columns.values())))
-    declared = {**dict.fromkeys(frame.numbers, Real), **_declared(variables, frame)}
+    declared = {**dict.fromkeys(frame.numbers, Real), **_declarations(variables, frame)}
     if lengths is None:
         return sequences(frame.columns, variables=declared)
     sizes = _lengths(lengths, n)
@@ -136,18 +136,18 @@ def _lengths(lengths: Any, n: int) -> npt.NDArray[np.int64]:
     return sizes.astype(np.int64)
 
 
-def _declared(variables: Any, frame: Frame) -> dict[str, Any]:
+def _declarations(variables: Any, frame: Frame) -> dict[str, Any]:
     try:
         said = {} if variables is None else variables if isinstance(variables, dict) else {v.name: v for v in variables}
     except (TypeError, AttributeError):
         raise FitError(f"variables is a dict of names, {{'x0': Count}}, or a list of variables, not {variables!r}") from None
     unknown = [n for n in said if n not in frame.columns]
     if unknown:
-        raise FitError(f"variables declares {listed(unknown)}, and the features are {listed(frame.columns)}")
+        raise FitError(f"variables declares {listing(unknown)}, and the features are {listing(frame.columns)}")
     return said
 
 
-def _mixed(X: Any) -> Any:
+def _mixed_frame(X: Any) -> Any:
     """A frame with columns that are not of numbers, as narwhals knows it; None for anything else."""
     if not hasattr(X, "columns"):
         return None

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError
-from suffice.estimators.columns import features, hinted, steps
+from suffice.estimators.columns import features, steps, unseen_state_hint
 from suffice.families.priors.priors import Dirichlet, Gamma, NormalInverseGamma, suitable
 from suffice.models.chains.chain_answers import answers, best_states
 from suffice.models.chains.chain_reading import ChainReading
@@ -101,6 +101,6 @@ class HMM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _reading(self, X: Any, lengths: Any) -> ChainReading:
         check_is_fitted(self)
         frame = features(self, X, reset=False)
-        with hinted():
+        with unseen_state_hint():
             known = {n: v for n, v in self.chain_.variables.items() if n != self.name}
             return ChainReading.of(self.chain_, steps(frame, lengths, known, self.name))

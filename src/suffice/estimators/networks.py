@@ -17,8 +17,8 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import rows_of
-from suffice.errors import DataError, FitError, listed, nearest
-from suffice.estimators.columns import Target, classes, features, hinted, labelled, rows
+from suffice.errors import DataError, FitError, listing, nearest
+from suffice.estimators.columns import Target, class_column, classes, features, rows, unseen_state_hint
 from suffice.families import family_of
 from suffice.families.priors.priors import Dirichlet, NormalInverseGamma, as_prior, suitable
 from suffice.families.protocol.family import Mean
@@ -26,9 +26,9 @@ from suffice.families.regressions.glm import Glm
 from suffice.families.regressions.logistic import Logistic
 from suffice.families.regressions.responses import Linear
 from suffice.graphs import Dag
-from suffice.learning.complete.irls import fitted
+from suffice.learning.complete.irls import fit_regression
 from suffice.learning.fit import fit
-from suffice.models.estimates.estimated import estimated
+from suffice.models.estimates.estimated import estimate_network
 from suffice.models.networks import BayesNet
 from suffice.recipes import classifiers as recipes
 from suffice.recipes.learn import PRIOR, learn
@@ -62,7 +62,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         frame = features(self, X, reset=True)
         self.classes_, codes = classes(y)
         declared = getattr(self, "variables", None), getattr(self, "bins", None)
-        data = rows(frame, X, labelled(self.target, self.classes_, codes), sample_weight, *declared)
+        data = rows(frame, X, class_column(self.target, self.classes_, codes), sample_weight, *declared)
         self.network_ = self._network(data, list(frame.columns))
         return self
 
@@ -70,7 +70,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """p(class | row), a column per class of `classes_`. Missing cells are summed out; an impossible row has NaN."""
         check_is_fitted(self)
         frame = features(self, X, reset=False)
-        with hinted():
+        with unseen_state_hint():
             answer = self.network_.predict_proba(frame.columns, self.target)
         return np.stack(list(answer.values()), axis=1)
 
@@ -276,7 +276,7 @@ class GLMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         columns = features(self, X, reset=False).columns
         cpd = self.network_[self.target]
-        with hinted():
+        with unseen_state_hint():
             rows = rows_of(columns).with_variables({v.name: v for v in cpd.parent_variables})
             parts = list(rows.take([v.name for v in cpd.parent_variables]).map(Means(cpd)))
         return np.concatenate([np.zeros(0), *parts])
@@ -307,7 +307,7 @@ def _family(estimator: Any, default: Any, taken: Any) -> Any:
     """The family of an estimator, of a kind it can take, with the ridge that it or the estimator was given."""
     family: Any = default if estimator.family is None else estimator.family
     if not isinstance(family, Glm) or (family.kind is Finite) != (taken is CLASSES):
-        raise _refused(type(estimator).__name__, family, taken)
+        raise _refusal(type(estimator).__name__, family, taken)
     ridge = float(estimator.ridge) if isinstance(estimator.ridge, Number) else estimator.ridge
     if ridge is None:
         return family
@@ -317,7 +317,7 @@ def _family(estimator: Any, default: Any, taken: Any) -> Any:
     return replace(family, ridge=ridge)  # type: ignore[type-var]
 
 
-def _refused(name: str, family: Any, taken: str) -> FitError:
+def _refusal(name: str, family: Any, taken: str) -> FitError:
     if isinstance(family, Glm):
         what, instead = (
             ("numbers", "classes: use GLMRegressor") if taken is CLASSES else ("classes", "numbers: use GLMClassifier")
@@ -332,13 +332,13 @@ def _regression(estimator: Any, data: Data, names: list[str], family: Any) -> Ba
     for what in ("offset", "trials"):
         name = getattr(family, what)
         if name is not None and name not in names:
-            raise FitError(f"the {what} {name!r} of {type(family).__name__} is not one of the features, {listed(names)}")
+            raise FitError(f"the {what} {name!r} of {type(family).__name__} is not one of the features, {listing(names)}")
     known = data.schema
-    cpd = fitted(known[estimator.target], [known[n] for n in names], data, family)
+    cpd = fit_regression(known[estimator.target], [known[n] for n in names], data, family)
     # the features are roots of the network, whose parameters say nothing about the regression
     needs = [family_of(known[n], []).needs(known[n], []) for n in names]
     prior = as_prior(suitable(PRIOR, [known[n] for n in names], PRIOR))
-    roots = estimated(BayesNet, Dag({n: [] for n in names}), data.gather(needs), prior, Mean())
+    roots = estimate_network(BayesNet, Dag({n: [] for n in names}), data.gather(needs), prior, Mean())
     dag = Dag({**{n: [] for n in names}, estimator.target: names})
     variables = {**roots.variables, estimator.target: known[estimator.target]}
     info = f"{type(family).__name__} regression from {data.weight:,.10g} rows"

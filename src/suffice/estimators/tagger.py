@@ -11,10 +11,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from suffice.basis.libraries import nw
 from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.errors import DataError, note
 from suffice.learning.fit import fit
-from suffice.libraries import nw
 from suffice.models.linear_chain.windows import LinearChain, Window
 from suffice.objectives import L1, L2, PenaltySum
 

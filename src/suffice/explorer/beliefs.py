@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from suffice.errors import FitError, ImpossibleEvidence, ModelError, SufficeError, TooLarge, listed, nearest, notes_kept
+from suffice.errors import FitError, ImpossibleEvidence, ModelError, SufficeError, TooLarge, listing, nearest, notes_kept
 from suffice.explorer.calls import Call
 from suffice.explorer.code import options, word
 from suffice.explorer.evidence import AskedNetwork
+from suffice.models.questions.answers import Distribution
 
 MOST_DENSITIES = 20
 """Of how many nodes at once a density is told."""
@@ -36,7 +37,7 @@ def beliefs_of(asked: AskedNetwork, only: Sequence[str] | None, level: float | N
     check_nodes(asked, only or ())
     with notes_kept() as notes:
         try:
-            answer = _sampled(asked, only) if sampled else _exact(asked, only, level)
+            answer = _sampled_answer(asked, only) if sampled else _exact(asked, only, level)
         except ImpossibleEvidence:
             answer = _impossible(asked)
         except TooLarge as error:
@@ -87,10 +88,10 @@ def _with_intervals(asked: AskedNetwork, answers: dict[str, Any], level: float) 
     open_nodes = [name for name in answers if name not in asked.given]
     if refused and all(name in refused for name in open_nodes):
         return answers, [f"no intervals: {next(iter(refused.values()))}"]
-    return result, [] if not refused else [f"{listed(refused)} told without an interval: {next(iter(refused.values()))}"]
+    return result, [] if not refused else [f"{listing(refused)} told without an interval: {next(iter(refused.values()))}"]
 
 
-def _sampled(asked: AskedNetwork, only: Sequence[str] | None) -> dict[str, Any]:
+def _sampled_answer(asked: AskedNetwork, only: Sequence[str] | None) -> dict[str, Any]:
     """By draws, where the junction tree is too large."""
     if not asked.model.directed:
         raise ModelError("a network without arrows is not sampled so: give more evidence, or ask for nodes near it")
@@ -98,7 +99,8 @@ def _sampled(asked: AskedNetwork, only: Sequence[str] | None) -> dict[str, Any]:
 
     found = asked.network.marginals(dict(asked.given), method=LikelihoodWeighting(DRAWS))
     answers = {name: found[name] for name in found if only is None or name in only}
-    errors = [float(e) for answer in answers.values() if hasattr(answer, "probs") for e in answer.error]
+    finite = [answer for answer in answers.values() if isinstance(answer, Distribution)]
+    errors = [float(answer.error.max()) for answer in finite if answer.error is not None]
     method = f"method=sf.methods.LikelihoodWeighting({DRAWS})"
     code = asked.model.origin.code(f"{asked.statement('marginals').removesuffix(')')}{', ' * bool(asked.given)}{method})")
     how: dict[str, Any] = {"method": "sampled", "error": max(errors, default=None), "notes": []}
@@ -124,16 +126,16 @@ def _told_evidence(log: float) -> dict[str, Any]:
 
 def _nodes(asked: AskedNetwork, answers: dict[str, Any], only: Sequence[str] | None) -> dict[str, Any]:
     curves = only is not None and len(only) <= MOST_DENSITIES
-    told = {name: _told(answer, curves) for name, answer in answers.items()}
+    told = {name: _belief(answer, curves) for name, answer in answers.items()}
     for name, value in asked.do.items():  # a number that is set is no node any more
         if name not in told and not isinstance(value, str) and (only is None or name in only):
             told[name] = {"mean": float(value), "sd": 0.0, "lower": None, "upper": None, "density": None}
     return told
 
 
-def _told(answer: Any, curves: bool) -> dict[str, Any]:
+def _belief(answer: Any, curves: bool) -> dict[str, Any]:
     """A belief about one node."""
-    if hasattr(answer, "probs"):
+    if isinstance(answer, Distribution):
         lower, upper = (None, None) if answer.interval is None else (end.tolist() for end in answer.interval)
         return {"probs": answer.probs.tolist(), "lower": lower, "upper": upper}
     lower, upper = (None, None) if answer.mean_interval is None else map(float, answer.mean_interval)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from suffice.basis.version import VERSION
 from suffice.explorer.calls import Call
 from suffice.explorer.shelf import bundled_model
-from suffice.version import VERSION
 
 UPLOAD_BYTES = 2**30
 """No file that is uploaded is larger."""

@@ -95,11 +95,11 @@ def strengths(request: Call) -> dict[str, Any]:
     rows = model.network.rows(table.data)
 
     def work(job: LearningJob) -> Callable[[], HeldModel]:
-        def resampled() -> HeldModel:
+        def start_bootstrap() -> HeldModel:
             model.strengths = bootstrap(rows, n=n, progress=job.watch)
             return model
 
-        return resampled
+        return start_bootstrap
 
     return start(request.shelf, "bootstrap", table, work).facts()
 

@@ -84,7 +84,7 @@ class Guard:
         if scope["type"] != "http":
             return  # no sockets, and nothing at start and end
 
-        async def sealed(message: Message) -> None:
+        async def seal(message: Message) -> None:
             if message["type"] == "http.response.start":
                 own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
                 message["headers"] = [*(h for h in message.get("headers", ()) if h[0].decode() not in HEADERS), *own]
@@ -92,13 +92,13 @@ class Guard:
 
         refused = self._refusal(scope)
         if refused is None:
-            await self._inner(scope, receive, sealed)
+            await self._inner(scope, receive, seal)
             return
         status, words = refused
         body = json.dumps({"error": {"message": words, "kind": "refused", "remedy": None}}).encode()
         headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-        await sealed({"type": "http.response.start", "status": status, "headers": headers})
-        await sealed({"type": "http.response.body", "body": body})
+        await seal({"type": "http.response.start", "status": status, "headers": headers})
+        await seal({"type": "http.response.body", "body": body})
 
     def _refusal(self, scope: Message) -> tuple[int, str] | None:
         """The status and words of a refusal; None if the request is answered."""

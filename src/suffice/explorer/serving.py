@@ -13,7 +13,7 @@ from suffice.explorer.security import LOOPBACK, loopback_socket, new_token
 from suffice.explorer.shelf import HeldModel, HeldTable, Shelf, bundled_model, read_model, read_table
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
 
 WAIT = 10.0
 """Seconds until a server that was started should serve, or one that was stopped be gone."""
@@ -23,7 +23,7 @@ class Explorer:
     """A page at `url`, until it is closed; `explore` starts one."""
 
     def __init__(self, shelf: Shelf, port: int = 0) -> None:
-        uvicorn = _needed()
+        uvicorn = _require()
         from suffice.explorer.app import application
 
         self.shelf, self.token = shelf, new_token()
@@ -87,7 +87,7 @@ def explore(
     ...     page.url.partition(str(page.port))[0]
     'http://127.0.0.1:'
     """
-    _needed()
+    _require()
     shelf = Shelf()
     try:
         table = None if data is None else _table(shelf, data)
@@ -128,7 +128,7 @@ def _table(shelf: Shelf, data: Any) -> HeldTable:
     return shelf.add_table(scan(data), "data", Origin("# data: the rows that were passed to explore", None))
 
 
-def _needed() -> Any:
+def _require() -> Any:
     try:
         import starlette  # noqa: F401
         import uvicorn

@@ -69,7 +69,7 @@ def schema(request: Call) -> dict[str, Any]:
         if what.get("kind") == "ignore":
             ignored.append(name)
             continue
-        declared[name], words, option = _declared(held, name, what)
+        declared[name], words, option = _declaration(held, name, what)
         python.append(f"{name!r}: {words}")
         flags += f" {option}"
     kept = [name for name in held.data.columns if name not in ignored]
@@ -84,7 +84,7 @@ def schema(request: Call) -> dict[str, Any]:
     return request.shelf.add_table(data, f"{held.name}, corrected", origin, held.path).facts()
 
 
-def _declared(held: HeldTable, name: str, what: dict[str, Any]) -> tuple[Any, str, str]:
+def _declaration(held: HeldTable, name: str, what: dict[str, Any]) -> tuple[Any, str, str]:
     """What a column is to be, in Python, and as an option of the command line."""
     kind, states, bins = what.get("kind"), what.get("states"), what.get("bins")
     if bins is not None:
@@ -111,7 +111,7 @@ def cases(request: Call) -> dict[str, Any]:
     limit = request.number("limit", 50, 1, MOST_CASES)
     if order not in ("surprise", "row"):
         raise SufficeError("rows come in the order of surprise or row")
-    logs, ranked = _ranked(model, held)
+    logs, ranked = _ranking(model, held)
     numbers = (ranked if order == "surprise" else np.arange(len(logs)))[offset : offset + limit].tolist()
     data = model.network.rows(held.data)
     cells = data.cells(numbers)
@@ -121,7 +121,7 @@ def cases(request: Call) -> dict[str, Any]:
     return {"columns": names, "rows": rows, "total": len(logs), "code": model.origin.code(statement, None, held.origin)}
 
 
-def _ranked(model: HeldModel, held: HeldTable) -> tuple[Any, Any]:
+def _ranking(model: HeldModel, held: HeldTable) -> tuple[Any, Any]:
     """ln p of each row, and the rows from the least probable on; kept."""
     key = ("ranked", held.id)
     if key not in model.kept:

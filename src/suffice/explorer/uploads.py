@@ -49,7 +49,7 @@ async def receive(shelf: Shelf, name: str, chunks: AsyncIterable[bytes], declare
 def hold_model(shelf: Shelf, place: Path, name: str) -> dict[str, Any]:
     """Hold the model of an upload, whose file is needed no longer."""
     try:
-        return _told(place, name, lambda: read_model(shelf, place, name, name).facts())
+        return _refusal_of(place, name, lambda: read_model(shelf, place, name, name).facts())
     finally:
         place.unlink(missing_ok=True)
 
@@ -57,13 +57,13 @@ def hold_model(shelf: Shelf, place: Path, name: str) -> dict[str, Any]:
 def hold_table(shelf: Shelf, place: Path, name: str) -> dict[str, Any]:
     """Hold the rows of an upload; its file goes with them."""
     try:
-        return _told(place, name, lambda: read_table(shelf, place, name, name, upload=True).facts())
+        return _refusal_of(place, name, lambda: read_table(shelf, place, name, name, upload=True).facts())
     except BaseException:
         place.unlink(missing_ok=True)
         raise
 
 
-def _told(place: Path, name: str, hold: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _refusal_of(place: Path, name: str, hold: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What is held, or a refusal that calls the file by its own name."""
     try:
         return hold()

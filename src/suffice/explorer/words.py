@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from suffice.errors import SufficeError
-from suffice.registry import every, find, found, words
+from suffice.registry import every, find, look_up, words
 from suffice.structure.results.plan import in_words
 
 EVIDENCE = ("bdeu:1", "k2", "bge")
@@ -21,11 +21,11 @@ _NAME = re.compile(r"\b([A-Z]\w*)\(")
 def choices() -> dict[str, list[dict[str, str]]]:
     """What the registry has, each with the first sentence that is said of it."""
     evidence = [{"word": word, "text": f"the evidence under {found_prior(word)!r}"} for word in EVIDENCE]
-    priors = [{"word": "mle", "text": "no prior: maximum likelihood"}, *_listed("priors")]
-    return {"scores": [*_listed("scores"), *evidence], "methods": _listed("methods"), "priors": priors}
+    priors = [{"word": "mle", "text": "no prior: maximum likelihood"}, *_word_list("priors")]
+    return {"scores": [*_word_list("scores"), *evidence], "methods": _word_list("methods"), "priors": priors}
 
 
-def _listed(kind: str) -> list[dict[str, str]]:
+def _word_list(kind: str) -> list[dict[str, str]]:
     """Those that need nothing said besides."""
     told = []
     for word in words(kind):
@@ -58,7 +58,7 @@ def score_of(word: str | None) -> Any:
 def found_prior(word: str) -> Any:
     """A prior by its word."""
     name = word.partition(":")[0]
-    return found("priors", name, f"the score or prior {word!r}").of_word(word, {})
+    return look_up("priors", name, f"the score or prior {word!r}").of_word(word, {})
 
 
 def method_of(word: str | None, max_parents: int | None) -> Any:
@@ -69,7 +69,7 @@ def method_of(word: str | None, max_parents: int | None) -> Any:
     """
     if not word and max_parents is None:
         return None
-    piece = found("methods", (word or "orders").partition(":")[0], f"the method {word!r}")
+    piece = look_up("methods", (word or "orders").partition(":")[0], f"the method {word!r}")
     takes = "max_parents" in getattr(piece, "__dataclass_fields__", {})
     if max_parents is not None and not takes:
         raise SufficeError(f"the method {word} has no maximum of parents: leave it out")

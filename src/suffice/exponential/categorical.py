@@ -11,12 +11,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import DataError, ModelError, listed, nearest
-from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, held, observed, plain, shown
+from suffice.basis.libraries import sc
+from suffice.errors import DataError, ModelError, listing, nearest
+from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, hold, observations, plain, show
 from suffice.exponential.draws import Draws, number_of_states
 from suffice.exponential.protocol.family import ExponentialFamily, Inside, generator
 from suffice.exponential.protocol.statistic import Totals
-from suffice.libraries import sc
 from suffice.variables import Finite, Variable, state_text
 
 
@@ -44,9 +44,9 @@ class Categorical(Draws):
         k = len(states) if states is not None and self.k is None and self.probs is None else self.k
         k, probs = number_of_states(k, self.probs, "Categorical")
         if states is not None and len(states) != k:
-            raise ModelError(f"Categorical has {k} probabilities and the {len(states)} states {listed(states)}")
+            raise ModelError(f"Categorical has {k} probabilities and the {len(states)} states {listing(states)}")
         object.__setattr__(self, "k", k)
-        object.__setattr__(self, "probs", None if probs is None else held(probs))
+        object.__setattr__(self, "probs", None if probs is None else hold(probs))
         object.__setattr__(self, "states", states)
 
     @classmethod
@@ -61,7 +61,7 @@ class Categorical(Draws):
     @property
     def support(self) -> str:  # type: ignore[override]
         """What x may be, in words."""
-        return f"the states {listed(self.states)}" if self.states else f"the states 0 to {self.k - 1}"
+        return f"the states {listing(self.states)}" if self.states else f"the states 0 to {self.k - 1}"
 
     @property
     def draws(self) -> float:
@@ -73,7 +73,7 @@ class Categorical(Draws):
     def codes(self, x: Any) -> npt.NDArray[np.int64]:
         """The number of each state; −1 of what is none."""
         if self.states is None:
-            numbers = observed(x, "Categorical")
+            numbers = observations(x, "Categorical")
             inside = (numbers >= 0.0) & (numbers < self.k) & (numbers == np.rint(numbers))
             return np.where(inside, numbers, -1.0).astype(np.int64)
         values = np.asarray(x)
@@ -141,18 +141,18 @@ class Categorical(Draws):
             lost = [s for s in variable.states if s not in self.states]
             if lost:
                 raise DataError(
-                    f"{variable.name!r} has the state {lost[0]!r}, which is not among those of Categorical, {listed(self.states)}"
-                    f"{nearest(lost[0], self.states)}"
+                    f"{variable.name!r} has the state {lost[0]!r}, which is not among those of Categorical, "
+                    f"{listing(self.states)}{nearest(lost[0], self.states)}"
                 )
             return np.array([self.states.index(s) for s in variable.states])
         if variable.n_states != self.k:
             raise DataError(
-                f"{variable.name!r} has {variable.n_states} states, {listed(variable.states)}, and Categorical has {self.k}; "
+                f"{variable.name!r} has {variable.n_states} states, {listing(variable.states)}, and Categorical has {self.k}; "
                 "make it of the variable: Categorical.of(data.schema[column])"
             )
         return None
 
     def __repr__(self) -> str:
-        shown_states = "" if self.states is None else f"states=[{listed(self.states, 12)}]"
-        probs = "" if self.probs is None else f"probs={shown(self.probs)}"
+        shown_states = "" if self.states is None else f"states=[{listing(self.states, 12)}]"
+        probs = "" if self.probs is None else f"probs={show(self.probs)}"
         return f"Categorical({', '.join(p for p in (probs, shown_states) if p) or f'k={self.k}'})"

@@ -30,6 +30,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import DataError, FitError, ModelError
 from suffice.exponential.arithmetic.cumulants import single
 from suffice.exponential.arithmetic.interval import Interval, tail
@@ -43,10 +44,9 @@ from suffice.exponential.arithmetic.special import (
     stirling_divergence,
     stirling_rest,
 )
-from suffice.exponential.arithmetic.values import LEAST, Array, bounded, observed, plain, vectors
+from suffice.exponential.arithmetic.values import LEAST, Array, between, observations, plain, vectors
 from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, generator
 from suffice.exponential.protocol.statistic import Totals
-from suffice.libraries import sc
 
 SMALL = 0.1
 """Gamma variables of a smaller shape than this are drawn as logs: they may lie below the smallest double."""
@@ -212,7 +212,7 @@ class Dirichlet(Simplex):
     example: ClassVar[str] = "Categorical(3)"
 
     def _checked(self, name: str, value: Any) -> Array:
-        alpha = bounded(value, "alpha of Dirichlet", 0.0, open=True)
+        alpha = between(value, "alpha of Dirichlet", 0.0, open=True)
         if alpha.ndim == 0 or alpha.shape[-1] < 2:
             raise ModelError(f"alpha of Dirichlet needs one number for each of two states or more, not {value!r}")
         return alpha
@@ -225,7 +225,7 @@ class Dirichlet(Simplex):
         return np.maximum(draw_shares(self._alpha(), n, generator(n, seed)), LEAST)
 
     def _alpha(self, eta: Any = None) -> Array:
-        return self._need("alpha") if eta is None else bounded(self._at(eta) + 1.0, "η + 1 of Dirichlet", 0.0, open=True)
+        return self._need("alpha") if eta is None else between(self._at(eta) + 1.0, "η + 1 of Dirichlet", 0.0, open=True)
 
     def _from_alpha(self, alpha: Array, of: ExponentialFamily | None = None) -> Self:
         return type(self)(alpha, of=of)
@@ -238,7 +238,7 @@ class Dirichlet(Simplex):
 
     def _inside(self, x: Any) -> Inside:
         """Equal shares in place of what is not possible."""
-        x = observed(x, "Dirichlet")
+        x = observations(x, "Dirichlet")
         k = x.shape[-1] if self.alpha is None and x.ndim else np.shape(self.alpha)[-1]
         if x.ndim == 0 or x.shape[-1] != k or k < 2:
             raise DataError(f"Dirichlet is about vectors of {max(k, 2)} shares, along the last axis; the shape is {x.shape}")
@@ -281,7 +281,7 @@ class Beta(Simplex):
     def _alpha(self, eta: Any = None) -> Array:
         if eta is None:
             return np.stack(self._parameters(), axis=-1)
-        return bounded(self._vectors(eta, "η") + 1.0, "η + 1 of Beta", 0.0, open=True)
+        return between(self._vectors(eta, "η") + 1.0, "η + 1 of Beta", 0.0, open=True)
 
     def _from_alpha(self, alpha: Array, of: ExponentialFamily | None = None) -> Self:
         return type(self)(alpha[..., 0], alpha[..., 1], of=of)
@@ -294,7 +294,7 @@ class Beta(Simplex):
 
     def _inside(self, x: Any) -> Inside:
         """Both shares; ½ in place of what is not possible."""
-        x = observed(x, "Beta")
+        x = observations(x, "Beta")
         inside = (x >= 0.0) & (x <= 1.0)
         x = np.where(inside, x, 0.5)
         return np.stack([x, 1.0 - x], axis=-1), inside

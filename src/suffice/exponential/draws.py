@@ -21,26 +21,26 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import DataError, ModelError, listed
+from suffice.basis.libraries import sc
+from suffice.errors import DataError, ModelError, listing
 from suffice.exponential.arithmetic.cumulants import of_one_draw
 from suffice.exponential.arithmetic.special import deviance, lattice, log_binomial, log_multinomial, log_poisson
 from suffice.exponential.arithmetic.values import (
     Array,
-    bounded,
+    between,
     broadcast,
-    held,
+    hold,
     natural_numbers,
-    observed,
+    observations,
     plain,
     rows_of_several,
-    shown,
+    show,
     vectors,
 )
 from suffice.exponential.dirichlet import Beta, Dirichlet, others
 from suffice.exponential.predictives import BetaBinomial, DirichletMultinomial
 from suffice.exponential.protocol.family import ExponentialFamily, Inside, generator
-from suffice.exponential.protocol.statistic import Totals, aligned
-from suffice.libraries import sc
+from suffice.exponential.protocol.statistic import Totals, explain_shapes
 from suffice.variables import Finite, Variable
 
 ROUNDING = 1e-12
@@ -140,11 +140,11 @@ class Draws(ExponentialFamily):
         """n Σ pᵢ ln(pᵢ/rᵢ); inf where the other rules out a state that this allows."""
         return np.asarray(self.draws * deviance(self._probs(), other._probs()).sum(axis=-1))
 
-    @aligned
+    @explain_shapes
     def conjugate(self, total: Any, count: Any) -> Any:
         """Dirichlet(total, n·count − Σ total)."""
         total = vectors(total, f"the total of {self._title}", self.k - 1)
-        return self._dirichlet(_with_rest(total, self.draws * bounded(count, "the count", 0.0)))
+        return self._dirichlet(_with_rest(total, self.draws * between(count, "the count", 0.0)))
 
     def learned(self, statistic: Totals) -> Array:
         """The counts of all k states, the last of them too."""
@@ -224,7 +224,7 @@ class Multinomial(Draws):
         k, probs = number_of_states(self.k, self.probs, "Multinomial")
         object.__setattr__(self, "n", int(n))
         object.__setattr__(self, "k", k)
-        object.__setattr__(self, "probs", None if probs is None else held(probs))
+        object.__setattr__(self, "probs", None if probs is None else hold(probs))
 
     @property
     def support(self) -> str:  # type: ignore[override]
@@ -252,14 +252,14 @@ class Multinomial(Draws):
 
     def _inside(self, x: Any) -> Inside:
         """n times the last state in place of what is not possible."""
-        x = observed(x, "Multinomial")
+        x = observations(x, "Multinomial")
         if x.ndim == 0 or x.shape[-1] != self.k:
             raise DataError(f"Multinomial is about {self.support}, along the last axis; the shape is {x.shape}")
         inside = ((x >= 0.0) & (x == np.rint(x))).all(axis=-1) & (x.sum(axis=-1) == self.n)
         return np.where(inside[..., None], x, self.n * (np.arange(self.k) == self.k - 1)), inside
 
     def __repr__(self) -> str:
-        return f"Multinomial(n={self.n}, {f'k={self.k}' if self.probs is None else f'probs={shown(self.probs)}'})"
+        return f"Multinomial(n={self.n}, {f'k={self.k}' if self.probs is None else f'probs={show(self.probs)}'})"
 
 
 class Trials(Draws):
@@ -290,7 +290,7 @@ class Trials(Draws):
 
     def _inside(self, x: Any) -> Inside:
         """Successes and failures; no success in place of what is not possible."""
-        x = observed(x, self._title)
+        x = observations(x, self._title)
         inside = (x >= 0.0) & (x <= self.draws) & (x == np.rint(x))
         return _with_rest(np.where(inside, x, 0.0)[..., None], self.draws), inside
 
@@ -314,11 +314,11 @@ class Binomial(Trials):
 
     def __post_init__(self) -> None:
         n = natural_numbers(self.n, "n of Binomial", 1)
-        object.__setattr__(self, "n", int(n) if n.ndim == 0 else held(n))
+        object.__setattr__(self, "n", int(n) if n.ndim == 0 else hold(n))
         super().__post_init__()
 
     def _checked(self, name: str, value: Any) -> Array:
-        p = bounded(value, "p of Binomial", 0.0, 1.0)
+        p = between(value, "p of Binomial", 0.0, 1.0)
         return broadcast("Binomial", p=p, n=np.asarray(self.n))[0]
 
     @property
@@ -350,7 +350,7 @@ class Bernoulli(Trials):
     support: ClassVar[str] = "0 and 1"
 
     def _checked(self, name: str, value: Any) -> Array:
-        return bounded(value, "p of Bernoulli", 0.0, 1.0)
+        return between(value, "p of Bernoulli", 0.0, 1.0)
 
     @property
     def draws(self) -> Array:
@@ -375,7 +375,7 @@ class Bernoulli(Trials):
         if variable.n_states == 2:
             return np.arange(2)
         raise DataError(
-            f"Bernoulli needs a column of two states, and {variable.name!r} has {variable.n_states}: {listed(variable.states)}"
+            f"Bernoulli needs a column of two states, and {variable.name!r} has {variable.n_states}: {listing(variable.states)}"
         )
 
 
@@ -385,7 +385,7 @@ def checked_probs(probs: Any, what: str) -> Array:
     >>> checked_probs([0.25, 0.75], "probs")
     array([0.25, 0.75])
     """
-    p = bounded(probs, what, 0.0, 1.0 + 1e-6)
+    p = between(probs, what, 0.0, 1.0 + 1e-6)
     if p.ndim == 0 or p.shape[-1] == 0:
         raise ModelError(f"{what} must be an array with one probability for each state, not {probs!r}")
     sums = p.sum(axis=-1, keepdims=True)

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from suffice.basis.libraries import sc
 from suffice.errors import FitError, ModelError
 from suffice.exponential.arithmetic.cumulants import single, symmetric
 from suffice.exponential.arithmetic.interval import Interval, tail
@@ -34,11 +35,10 @@ from suffice.exponential.arithmetic.special import (
     stirling_divergence,
     stirling_rest,
 )
-from suffice.exponential.arithmetic.values import LEAST, Array, bounded, observed, plain, vectors
+from suffice.exponential.arithmetic.values import LEAST, Array, between, observations, plain, vectors
 from suffice.exponential.predictives import Lomax
 from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, Summed, generator
-from suffice.exponential.protocol.statistic import Totals, aligned
-from suffice.libraries import sc
+from suffice.exponential.protocol.statistic import Totals, explain_shapes
 
 ROUNDED = 1e-9
 """A shape below 1 by no more than this is 1: rounding of sums must not rule out a mode."""
@@ -92,12 +92,12 @@ class Gamma(FamilyAndPrior):
         return Interval(plain(lower / self._need("rate")), plain(upper / self._need("rate")))
 
     def sufficient(self, x: Any) -> Array:
-        x = observed(x, "Gamma")
+        x = observations(x, "Gamma")
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.stack([np.log(x), x], axis=-1)
 
     def _inside(self, x: Any) -> Inside:
-        x = observed(x, "Gamma")
+        x = observations(x, "Gamma")
         return np.where(x > 0.0, x, 1.0), x > 0.0
 
     @property
@@ -106,13 +106,13 @@ class Gamma(FamilyAndPrior):
 
     def from_natural(self, eta: Any) -> Self:
         eta = vectors(eta, "η of Gamma", 2)
-        shape = bounded(eta[..., 0] + 1.0, "η₁ + 1 of Gamma", 0.0, open=True)
-        return type(self)(shape, bounded(-eta[..., 1], "−η₂ of Gamma", 0.0, open=True))
+        shape = between(eta[..., 0] + 1.0, "η₁ + 1 of Gamma", 0.0, open=True)
+        return type(self)(shape, between(-eta[..., 1], "−η₂ of Gamma", 0.0, open=True))
 
     def from_mean(self, mu: Any) -> Self:
         """The solution of ln a − ψ(a) = ln E[x] − E[ln x], by Newton, and b = a/E[x]."""
         mu = vectors(mu, "E[T] of Gamma", 2)
-        mean = bounded(mu[..., 1], "E[x] of Gamma", 0.0, open=True)
+        mean = between(mu[..., 1], "E[x] of Gamma", 0.0, open=True)
         gap = np.log(mean) - mu[..., 0]
         if np.any(gap <= EQUAL * (1.0 + np.abs(mu[..., 0]))):
             raise FitError(
@@ -207,7 +207,7 @@ class Exponential(Summed):
     support: ClassVar[str] = "numbers from 0 up"
 
     def _inside(self, x: Any) -> Inside:
-        x = observed(x, "Exponential")
+        x = observations(x, "Exponential")
         return x, x >= 0.0
 
     @property
@@ -215,11 +215,11 @@ class Exponential(Summed):
         return -self._need("rate")[..., None]
 
     def from_natural(self, eta: Any) -> Self:
-        return type(self)(bounded(-vectors(eta, "η of Exponential", 1)[..., 0], "−η of Exponential", 0.0, open=True))
+        return type(self)(between(-vectors(eta, "η of Exponential", 1)[..., 0], "−η of Exponential", 0.0, open=True))
 
     def from_mean(self, mu: Any) -> Self:
         with np.errstate(over="ignore"):
-            return type(self)(1.0 / bounded(vectors(mu, "E[T] of Exponential", 1)[..., 0], "E[T] of Exponential", 0.0, open=True))
+            return type(self)(1.0 / between(vectors(mu, "E[T] of Exponential", 1)[..., 0], "E[T] of Exponential", 0.0, open=True))
 
     def log_normaliser(self, eta: Any = None) -> Any:
         return plain(-np.log(self._parameters(eta)[0]))
@@ -258,10 +258,10 @@ class Exponential(Summed):
         """r − 1 − ln r, where r = λ₂/λ₁."""
         return ratio_excess(other._need("rate"), self._need("rate"))
 
-    @aligned
+    @explain_shapes
     def conjugate(self, total: Any, count: Any) -> Gamma:
         """λ ~ Gamma(count + 1, total)."""
-        return Gamma(bounded(count, "the count", 0.0) + 1.0, vectors(total, "the total", 1)[..., 0], of=self.bare)
+        return Gamma(between(count, "the count", 0.0) + 1.0, vectors(total, "the total", 1)[..., 0], of=self.bare)
 
     def learned(self, statistic: Totals) -> tuple[Array, Array]:
         """Events, one in each row, and the time that they took."""

@@ -16,15 +16,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import ModelError
 from suffice.exponential.arithmetic.cumulants import of_odds, single
 from suffice.exponential.arithmetic.special import deviance, log_negative_binomial
-from suffice.exponential.arithmetic.values import DRAWN, Array, bounded, broadcast, counts, held, plain, vectors
+from suffice.exponential.arithmetic.values import DRAWN, Array, between, broadcast, counts, hold, plain, vectors
 from suffice.exponential.dirichlet import Beta
 from suffice.exponential.predictives import Predictive
 from suffice.exponential.protocol.family import Inside, Summed, generator
-from suffice.exponential.protocol.statistic import Totals, aligned
-from suffice.libraries import sc
+from suffice.exponential.protocol.statistic import Totals, explain_shapes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,12 +50,12 @@ class NegativeBinomialKnownSize(Summed):
     def __post_init__(self) -> None:
         if self.size is None:
             raise ModelError(f"{self._title} needs its size, the known number of successes: {self._title}(3)")
-        size = bounded(self.size, "the size of NegativeBinomialKnownSize", 0.0, open=True)
-        object.__setattr__(self, "size", held(size))
+        size = between(self.size, "the size of NegativeBinomialKnownSize", 0.0, open=True)
+        object.__setattr__(self, "size", hold(size))
         super().__post_init__()
 
     def _checked(self, name: str, value: Any) -> Array:
-        p = bounded(bounded(value, self._called("p"), 0.0, 1.0), self._called("p"), 0.0, open=True)
+        p = between(between(value, self._called("p"), 0.0, 1.0), self._called("p"), 0.0, open=True)
         return broadcast(self._title, p=p, size=self._r)[0]
 
     @property
@@ -78,7 +78,7 @@ class NegativeBinomialKnownSize(Summed):
         return type(self)(self.size, -np.expm1(self._negative(eta)))
 
     def from_mean(self, mu: Any) -> Self:
-        mean = bounded(vectors(mu, f"E[T] of {self._title}", 1)[..., 0], f"E[T] of {self._title}", 0.0)
+        mean = between(vectors(mu, f"E[T] of {self._title}", 1)[..., 0], f"E[T] of {self._title}", 0.0)
         return type(self)(self.size, self._r / (self._r + mean))
 
     def log_normaliser(self, eta: Any = None) -> Any:
@@ -118,9 +118,9 @@ class NegativeBinomialKnownSize(Summed):
         p, q = self._need("p"), other._need("p")
         return np.asarray(self._r * (deviance(p, q) + deviance(1.0 - p, 1.0 - q)) / p)
 
-    @aligned
+    @explain_shapes
     def conjugate(self, total: Any, count: Any) -> Beta:
-        return Beta(self._r * bounded(count, "the count", 0.0), vectors(total, "the total", 1)[..., 0], of=self.bare)
+        return Beta(self._r * between(count, "the count", 0.0), vectors(total, "the total", 1)[..., 0], of=self.bare)
 
     def learned(self, statistic: Totals) -> Array:
         """Successes, r in each row, and failures."""
@@ -166,7 +166,7 @@ class BetaNegativeBinomial(Predictive, NamedTuple("BetaNegativeBinomial", [("siz
         own = r * b / (c - 1.0) * ((c + r - 1.0) / (c - 1.0)) * ((c + b - 1.0) / (c - 2.0))
         return plain(np.where(a > 2.0, own, np.inf))
 
-    @aligned
+    @explain_shapes
     def log_prob(self, x: Any) -> Any:
         """ln p(x) of each x; −inf outside 0, 1, 2, …."""
         r, a, b = self._arrays

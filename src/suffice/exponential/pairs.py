@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.libraries import sc
 from suffice.errors import FitError
 from suffice.exponential.arithmetic.values import Array
 from suffice.exponential.protocol.family import ExponentialFamily
-from suffice.libraries import sc
 
 DROP = 40.0
 """The grid ends where the density is e⁻⁴⁰ of the highest."""

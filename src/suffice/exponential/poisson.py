@@ -20,16 +20,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import ModelError
 from suffice.exponential.arithmetic.cumulants import of_odds, single
 from suffice.exponential.arithmetic.special import deviance, lattice, log_negative_binomial, log_poisson
-from suffice.exponential.arithmetic.values import DRAWN, Array, bounded, counts, plain, vectors
+from suffice.exponential.arithmetic.values import DRAWN, Array, between, counts, plain, vectors
 from suffice.exponential.dirichlet import Beta
 from suffice.exponential.gamma import Gamma
 from suffice.exponential.predictives import BetaGeometric, NegativeBinomial
 from suffice.exponential.protocol.family import Inside, Summed, generator
-from suffice.exponential.protocol.statistic import Totals, aligned
-from suffice.libraries import sc
+from suffice.exponential.protocol.statistic import Totals, explain_shapes
 
 TOGETHER = 4096
 """Rates whose sums are held in memory at once."""
@@ -55,7 +55,7 @@ class Poisson(Summed):
     support: ClassVar[str] = "whole numbers from 0 up"
 
     def _checked(self, name: str, value: Any) -> Array:
-        return bounded(value, "the rate of Poisson", 0.0)
+        return between(value, "the rate of Poisson", 0.0)
 
     def _inside(self, x: Any) -> Inside:
         return counts(x, "Poisson")
@@ -108,7 +108,7 @@ class Poisson(Summed):
         """λ₁ ln(λ₁/λ₂) − λ₁ + λ₂; inf where the other rate is 0 and this is not."""
         return deviance(self._need("rate"), other._need("rate"))
 
-    @aligned
+    @explain_shapes
     def conjugate(self, total: Any, count: Any) -> Gamma:
         return Gamma(vectors(total, "the total of Poisson", 1)[..., 0], count, of=self.bare)
 
@@ -116,7 +116,7 @@ class Poisson(Summed):
         """Events, and rows."""
         return statistic.total[..., 0], statistic.count
 
-    @aligned
+    @explain_shapes
     def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         """The probability of the sum, and that of the rows when it is known: of one row that is 1, and all digits are there; of
         several they end where the rounding of Σ ln x! does, which is 4e-3 where that is 3e13, as it is of a count of 1e12."""
@@ -148,7 +148,7 @@ class Geometric(Summed):
     support: ClassVar[str] = "whole numbers from 0 up (failures before the first success)"
 
     def _checked(self, name: str, value: Any) -> Array:
-        return bounded(bounded(value, "p of Geometric", 0.0, 1.0), "p of Geometric", 0.0, open=True)
+        return between(between(value, "p of Geometric", 0.0, 1.0), "p of Geometric", 0.0, open=True)
 
     def _inside(self, x: Any) -> Inside:
         return counts(x, "Geometric")
@@ -162,7 +162,7 @@ class Geometric(Summed):
         return type(self)(-np.expm1(self._negative(eta)))
 
     def from_mean(self, mu: Any) -> Self:
-        return type(self)(1.0 / (1.0 + bounded(vectors(mu, "E[T] of Geometric", 1)[..., 0], "E[T] of Geometric", 0.0)))
+        return type(self)(1.0 / (1.0 + between(vectors(mu, "E[T] of Geometric", 1)[..., 0], "E[T] of Geometric", 0.0)))
 
     def log_normaliser(self, eta: Any = None) -> Any:
         return plain(0.0 - np.log(self._need("p") if eta is None else -np.expm1(self._negative(eta))))
@@ -203,9 +203,9 @@ class Geometric(Summed):
         p, r = self._need("p"), other._need("p")
         return np.asarray((deviance(p, r) + deviance(1.0 - p, 1.0 - r)) / p)
 
-    @aligned
+    @explain_shapes
     def conjugate(self, total: Any, count: Any) -> Beta:
-        count = bounded(count, "the count", 0.0)
+        count = between(count, "the count", 0.0)
         return Beta(count + 1.0, vectors(total, "the total of Geometric", 1)[..., 0], of=self.bare)
 
     def learned(self, statistic: Totals) -> Array:

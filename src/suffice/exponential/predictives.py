@@ -15,16 +15,16 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import ModelError, TooLarge, whole
 from suffice.exponential.arithmetic.interval import Interval, checked_level, tail
 from suffice.exponential.arithmetic.special import log_gamma_step, log_negative_binomial, log_polya, student_end
-from suffice.exponential.arithmetic.symmetric import factored
-from suffice.exponential.arithmetic.values import DRAWN, Array, components, counts, observed, plain
+from suffice.exponential.arithmetic.symmetric import scaled_cholesky
+from suffice.exponential.arithmetic.values import DRAWN, Array, components, counts, observations, plain
 from suffice.exponential.dirichlet import Dirichlet, others
 from suffice.exponential.protocol.family import generator
-from suffice.exponential.protocol.statistic import aligned
+from suffice.exponential.protocol.statistic import explain_shapes
 from suffice.exponential.protocol.tables import summary
-from suffice.libraries import sc
 
 LONGEST = 10_000_000
 """The terms that the sum below a quantile may have."""
@@ -64,7 +64,7 @@ class BetaBinomial(Predictive, NamedTuple("BetaBinomial", [("n", Any), ("a", Any
         n, a, b = self._arrays
         return plain(n * a / (a + b) * (b / (a + b)) * ((a + b + n) / (a + b + 1.0)))
 
-    @aligned
+    @explain_shapes
     def log_prob(self, x: Any) -> Any:
         """ln p(x) of each x; −inf outside 0, …, n."""
         n, a, b = self._arrays
@@ -112,7 +112,7 @@ class BetaGeometric(Predictive, NamedTuple("BetaGeometric", [("a", Any), ("b", A
         c = np.where(a > 2.0, a, 3.0)
         return plain(np.where(a > 2.0, c / (c - 1.0) * (b / (c - 1.0)) * ((c + b - 1.0) / (c - 2.0)), np.inf))
 
-    @aligned
+    @explain_shapes
     def log_prob(self, x: Any) -> Any:
         """ln p(x) of each x; −inf outside 0, 1, 2, …."""
         a, b = self._arrays
@@ -120,11 +120,11 @@ class BetaGeometric(Predictive, NamedTuple("BetaGeometric", [("a", Any), ("b", A
         first = np.log(a) - np.log(a + b + x)
         return plain(np.where(inside, first + self.log_survival(x), -np.inf))
 
-    @aligned
+    @explain_shapes
     def log_survival(self, x: Any) -> Any:
         """ln P(X ≥ x) = ln B(a, b + x)/B(a, b)."""
         a, b = self._arrays
-        x = np.maximum(observed(x, "BetaGeometric"), 0.0)
+        x = np.maximum(observations(x, "BetaGeometric"), 0.0)
         # No success in x trials.
         return plain(log_polya(np.stack([np.zeros_like(x), x], axis=-1), np.stack([a, b], axis=-1)))
 
@@ -175,7 +175,7 @@ class DirichletMultinomial(Predictive, NamedTuple("DirichletMultinomial", [("n",
         alpha = np.asarray(self.alpha, dtype=np.float64)
         return BetaBinomial(self.n, alpha, others(alpha))
 
-    @aligned
+    @explain_shapes
     def log_prob(self, x: Any) -> Any:
         """ln p(x) of each vector x of counts; −inf where they do not sum to n."""
         x, inside = counts(x, "DirichletMultinomial")
@@ -211,17 +211,17 @@ class Lomax(Predictive, NamedTuple("Lomax", [("shape", Any), ("scale", Any)])):
             finite = scale**2 * (a / ((a - 1.0) ** 2 * (a - 2.0)))
         return plain(np.where(shape > 2.0, finite, np.where(shape > 1.0, np.inf, np.nan)))
 
-    @aligned
+    @explain_shapes
     def log_prob(self, x: Any) -> Any:
         """ln p(x) of each x; −inf below 0."""
-        x, (shape, scale) = observed(x, "Lomax"), self._arrays
+        x, (shape, scale) = observations(x, "Lomax"), self._arrays
         inside = np.log(shape) - np.log(scale) - (shape + 1.0) * np.log1p(np.where(x < 0.0, 0.0, x) / scale)
         return plain(np.where(x < 0.0, -np.inf, inside))
 
-    @aligned
+    @explain_shapes
     def cdf(self, x: Any) -> Any:
         """P(X ≤ x)."""
-        x, (shape, scale) = np.maximum(observed(x, "Lomax"), 0.0), self._arrays
+        x, (shape, scale) = np.maximum(observations(x, "Lomax"), 0.0), self._arrays
         return plain(-np.expm1(-shape * np.log1p(x / scale)))
 
     def interval(self, level: float = 0.95) -> Any:
@@ -257,7 +257,7 @@ class NegativeBinomial(Predictive, NamedTuple("NegativeBinomial", [("shape", Any
         shape, rate = self._arrays
         return plain(shape / rate * (1.0 + 1.0 / rate))
 
-    @aligned
+    @explain_shapes
     def log_prob(self, n: Any) -> Any:
         """ln p(n) of each n; −inf outside 0, 1, 2, …."""
         shape, rate = self._arrays
@@ -309,18 +309,18 @@ class StudentT(Predictive, NamedTuple("StudentT", [("df", Any), ("location", Any
         with np.errstate(over="ignore"):
             return plain(scale**2 * factor)
 
-    @aligned
+    @explain_shapes
     def log_prob(self, x: Any) -> Any:
         """ln p(x) of each x."""
         df, location, scale = self._arrays
-        z = (observed(x, "StudentT") - location) / scale
+        z = (observations(x, "StudentT") - location) / scale
         top = log_gamma_step(df / 2.0, 0.5) - 0.5 * np.log(df * np.pi) - np.log(scale)
         return plain(top - (df + 1.0) / 2.0 * log1p_square(z, df))
 
-    @aligned
+    @explain_shapes
     def cdf(self, x: Any) -> Any:
         """P(X ≤ x)."""
-        return plain(sc.stdtr(self.df, (observed(x, "StudentT") - self.location) / self.scale))
+        return plain(sc.stdtr(self.df, (observations(x, "StudentT") - self.location) / self.scale))
 
     def interval(self, level: float = 0.95) -> Any:
         """The equal-tailed interval of this probability: a pair."""
@@ -359,11 +359,11 @@ class MultivariateT(Predictive, NamedTuple("MultivariateT", [("df", Any), ("loca
         unit = StudentT(self.df, 0.0, 1.0).variance
         return np.asarray(np.asarray(unit)[..., None, None] * self.scale)
 
-    @aligned
+    @explain_shapes
     def log_prob(self, x: Any) -> Any:
         """ln p(x) of each x, whose last axis is d."""
-        df, x = np.asarray(self.df, dtype=np.float64), observed(x, "MultivariateT")
-        factor, d = factored(np.asarray(self.scale, dtype=np.float64)), np.shape(self.location)[-1]
+        df, x = np.asarray(self.df, dtype=np.float64), observations(x, "MultivariateT")
+        factor, d = scaled_cholesky(np.asarray(self.scale, dtype=np.float64)), np.shape(self.location)[-1]
         if x.ndim == 0 or x.shape[-1] != d:
             raise ModelError(f"{type(self).__name__} of {d} numbers has no density at the shape {x.shape}")
         finite = np.isfinite(x).all(axis=-1)
@@ -390,5 +390,5 @@ class MultivariateT(Predictive, NamedTuple("MultivariateT", [("df", Any), ("loca
         """n draws, the first axis."""
         rng, location = generator(n, seed), np.asarray(self.location, dtype=np.float64)
         df = np.broadcast_to(np.asarray(self.df, dtype=np.float64), location.shape[:-1])
-        z = factored(np.asarray(self.scale, dtype=np.float64)).coloured(rng.standard_normal((n, *location.shape)))
+        z = scaled_cholesky(np.asarray(self.scale, dtype=np.float64)).coloured(rng.standard_normal((n, *location.shape)))
         return np.asarray(location + z * np.sqrt(df / rng.chisquare(df, (n, *df.shape)))[..., None])

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from suffice.errors import FitError, ModelError, StatisticsError
-from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, finite, observed, plain, read_only, shown
+from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, finite, observations, plain, read_only, show
 from suffice.exponential.protocol.family import generator
 from suffice.exponential.protocol.observable import Observable
-from suffice.exponential.protocol.statistic import aligned, weight_of_statistic
+from suffice.exponential.protocol.statistic import explain_shapes, weight_of_statistic
 from suffice.exponential.protocol.tables import table
 
 
@@ -32,6 +32,13 @@ class Extremes:
 
     def __post_init__(self) -> None:
         read_only(self, "count", "lower", "upper")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Extremes):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("count", "lower", "upper"))
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: Extremes) -> Extremes:
         if not isinstance(other, Extremes):
@@ -80,7 +87,7 @@ class Uniform(Observable):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.lower is not None and np.any(np.asarray(self.upper) <= self.lower):
-            raise ModelError(f"the upper end of Uniform must lie above the lower: {shown(self.lower)} and {shown(self.upper)}")
+            raise ModelError(f"the upper end of Uniform must lie above the lower: {show(self.lower)} and {show(self.upper)}")
 
     def _checked(self, name: str, value: Any) -> Array:
         return finite(value, f"the {name} end of Uniform")
@@ -100,7 +107,7 @@ class Uniform(Observable):
 
     def statistic(self, x: Any, weights: Any = None) -> Extremes:
         """The count, the smallest and the largest of some observations, the first axis. Rows of weight 0 do not count."""
-        x = observed(x, "Uniform")
+        x = observations(x, "Uniform")
         x = x[None] if x.ndim == 0 else x
         if not np.isfinite(x).all():
             raise Outside("Uniform is about finite numbers, and", int(np.argwhere(~np.isfinite(x))[0][0]), "is not")
@@ -124,10 +131,10 @@ class Uniform(Observable):
             )
         return type(self)(statistic.lower, statistic.upper)
 
-    @aligned
+    @explain_shapes
     def log_prob(self, x: Any) -> Any:
         """−ln(upper − lower) from end to end, −inf elsewhere."""
-        x, (low, high) = observed(x, "Uniform"), self._ends
+        x, (low, high) = observations(x, "Uniform"), self._ends
         return plain(np.where((x >= low) & (x <= high), -self.entropy(), -np.inf))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
@@ -141,7 +148,7 @@ class Uniform(Observable):
         low, high = self._ends
         return plain(np.log(0.5 * high - 0.5 * low) + np.log(2.0))
 
-    @aligned
+    @explain_shapes
     def kl(self, other: Self) -> Any:
         """The log of the ratio of the lengths; inf where the other does not cover this one."""
         if not isinstance(other, Uniform):

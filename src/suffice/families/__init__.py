@@ -11,7 +11,7 @@ from typing import Any
 
 from suffice.errors import FitError
 from suffice.graphs.lagged import variable_and_lag
-from suffice.remedies import as_regression, declaration
+from suffice.errors.remedies import as_regression, declaration
 from suffice.families.categorical import TableNode
 from suffice.families.protocol.family import Family
 from suffice.families.conditional_gaussian import LinearGaussian
@@ -28,7 +28,7 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
     """
     numbers = [p.name for p in parents if not isinstance(p, Finite)]
     if isinstance(child, Distributed):
-        return _chosen(child, numbers)
+        return _choice(child, numbers)
     if numbers and not isinstance(child, Real):
         name, number, finite = child.name, numbers[0], isinstance(child, Finite)
         of_states = f"the finite node {name!r} has the real parent {number!r}, which needs a GLM"
@@ -42,7 +42,7 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
     return TableNode() if isinstance(child, Finite) else LinearGaussian()
 
 
-def _chosen(child: Distributed, numbers: Sequence[str]) -> Family[Any]:
+def _choice(child: Distributed, numbers: Sequence[str]) -> Family[Any]:
     """The family that was chosen for a number, which has a distribution for each configuration of finite parents."""
     if numbers:
         raise FitError(

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from suffice.errors import ModelError, listed, nearest
+from suffice.errors import ModelError, listing, nearest
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import terms
 from suffice.families.poisson import PoissonRates
@@ -55,8 +55,10 @@ class Gaussian(ByHand):
         finite, reals = split(parents)
         names = [p.name for p in reals]
         if set(self.coefficients) != set(names):
-            given = listed(self.coefficients) or "none"
-            raise ModelError(f"{child.name!r} needs coefficients of its real parents {listed(names) or '(none)'}, not of {given}")
+            given = listing(self.coefficients) or "none"
+            raise ModelError(
+                f"{child.name!r} needs coefficients of its real parents {listing(names) or '(none)'}, not of {given}"
+            )
         shape = sizes(finite)
         columns = [_spread(self.coefficients[n], shape, child, f"coefficient of {n!r}") for n in names]
         intercept, variance = (_spread(getattr(self, n), shape, child, n) for n in ("intercept", "variance"))
@@ -131,7 +133,7 @@ class Regression(ByHand):
             raise ModelError(f"the coefficients of {child.name!r} are given by term, {{'x': 2.0}}, not as {self.coefficients!r}")
         for term in self.coefficients:
             if term not in names:
-                known = listed(names) or "none"
+                known = listing(names) or "none"
                 raise ModelError(f"{child.name!r} has no term {term!r}, its terms are {known}{nearest(str(term), names)}")
         layout = self.family.layout(child, len(names))
         theta = layout.of_levels(self._numbers(child, self.family.level_words, self.intercept, len(layout.levels)))

@@ -21,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, note
+from suffice.errors.remedies import BY_MEAN
 from suffice.exponential.arithmetic.special import log_gamma_step
 from suffice.exponential.dirichlet import beta_interval, shares_of
 from suffice.families.parameter_draws import DrawnTable
 from suffice.families.protocol.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, flat_index
-from suffice.remedies import BY_MEAN
 from suffice.statistics import Counts, Request
-from suffice.statistics.configurations import Keys, checked_cells, described, frozen, n_configurations, sizes
+from suffice.statistics.configurations import Keys, checked_cells, describe, freeze, n_configurations, sizes
 from suffice.variables import Finite, Variable
 
 
@@ -75,7 +75,7 @@ class TableNode:
         alpha = imagined.at(keys)
         alpha_u = imagined.marginal(imagined.names[:-1]).at(rows)
         if np.any(alpha <= 0):
-            cell = described(int(keys[np.argmin(alpha)]), seen.variables)
+            cell = describe(int(keys[np.argmin(alpha)]), seen.variables)
             raise FitError(f"the prior of {child.name!r} rules out {cell}, which the data holds: the evidence is zero")
         return float(log_gamma_step(alpha, N).sum() - log_gamma_step(alpha_u, N_u).sum())
 
@@ -90,7 +90,7 @@ class TableNode:
         weights = N if imagined is None else (seen + imagined).dense()
         if imagined is not None and isinstance(how, Mode):
             if np.any(weights < 1.0):
-                cell = described(int(np.argmin(weights)), seen.variables)
+                cell = describe(int(np.argmin(weights)), seen.variables)
                 raise FitError(
                     f"the posterior of {child.name!r} has no mode: count and prior at {cell} make {weights.min():g}, below 1; "
                     f"use {BY_MEAN} or a stronger prior"
@@ -130,7 +130,7 @@ class Table(Cpd):
             names = [*self.parents, self.child.name]
             raise ModelError(f"the table of {self.child.name!r} needs the shape {shape} (axes {names}), not {probs.shape}")
         object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
-        object.__setattr__(self, "probs", frozen(normalised(probs, self.child, self.parent_variables)))
+        object.__setattr__(self, "probs", freeze(normalise(probs, self.child, self.parent_variables)))
 
     @property
     def family(self) -> TableNode:
@@ -210,7 +210,7 @@ class Table(Cpd):
         return [*(f"{self.child.name}={s}" for s in states[:most]), *more], [[*row, *("…" for _ in more)] for row in rows]
 
 
-def normalised(probs: Array, child: Finite, parents: Sequence[Finite]) -> Array:
+def normalise(probs: Array, child: Finite, parents: Sequence[Finite]) -> Array:
     """The table, each row of which must be probabilities that sum to 1 up to 1e-6; what is left is scaled away, with a note."""
     rows = probs.reshape(-1, child.n_states)
     wrong = ~np.isfinite(rows) | (rows < 0.0)
@@ -218,7 +218,7 @@ def normalised(probs: Array, child: Finite, parents: Sequence[Finite]) -> Array:
     bad = wrong.any(axis=1) | ~(np.abs(sums - 1.0) <= 1e-6)
     if bad.any():
         i = int(np.argmax(bad))
-        where = f" at {described(i, parents)}" if parents else ""
+        where = f" at {describe(i, parents)}" if parents else ""
         values = ", ".join(f"{v:g}" for v in rows[i][:8])
         problem = "are not all probabilities" if wrong[i].any() else f"sum to {sums[i]:.9g}, not 1"
         raise ModelError(f"the numbers of {child.name!r}{where} {problem}: {values}")

@@ -15,13 +15,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import FitError
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.protocol.family import Cpd, Estimate
-from suffice.libraries import sc
 from suffice.statistics import Counts, Moments
-from suffice.statistics.configurations import described
+from suffice.statistics.configurations import describe
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -167,7 +167,7 @@ class TableChart:
     def label(self, u: int, i: int) -> str:
         """A parameter in words."""
         cpd = self.cpd
-        given = f" | {described(int(u), cpd.parent_variables)}" if cpd.parents else ""
+        given = f" | {describe(int(u), cpd.parent_variables)}" if cpd.parents else ""
         return f"p({cpd.child.name}={cpd.child.states[int(i)]!r}{given})"
 
 
@@ -316,7 +316,7 @@ class GaussianChart:
     def label(self, u: int, i: int) -> str:
         cpd = self.cpd
         kinds = ["intercept", *(f"coefficient of {p!r}" for p in cpd.real_parents), "variance"]
-        where = f" at {described(int(u), cpd.finite_parents)}" if cpd.finite_parents else ""
+        where = f" at {describe(int(u), cpd.finite_parents)}" if cpd.finite_parents else ""
         return f"{kinds[int(i)]} of {cpd.child.name!r}{where}"
 
     def _parts(self, cpd: ConditionalGaussian) -> tuple[Array, Array, Array]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, ModelError, listed, whole
+from suffice.errors import FitError, ModelError, listing, whole
 from suffice.exponential.normals.lines import log_line_prior
 from suffice.families.parameter_draws import DrawnGaussian
 from suffice.families.priors.known_variance import MeanBelief
@@ -32,7 +32,7 @@ from suffice.families.protocol.family import Estimate, Interval, Mean
 from suffice.families.regression import ConjugateLines, LeastSquares, least_squares, posterior_lines
 from suffice.inference.finite.network import GaussianNode
 from suffice.statistics import Moments, Request
-from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
+from suffice.statistics.configurations import checked_cells, describe, freeze, n_configurations, sizes
 from suffice.variables import Real, Variable
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class ConditionalGaussian(Cpd):
 
     def __post_init__(self) -> None:
         for name in ("intercept", "coefficients", "variance"):
-            object.__setattr__(self, name, frozen(np.array(getattr(self, name), dtype=np.float64)))
+            object.__setattr__(self, name, freeze(np.array(getattr(self, name), dtype=np.float64)))
         if np.any(self.variance <= 0.0) or np.any(np.isinf(self.variance)):
             raise ModelError(f"the variance of {self.child.name!r} must be a positive number")
 
@@ -295,7 +295,7 @@ class ConditionalGaussian(Cpd):
         if np.isnan(variance).any():
             lost = np.isnan(variance[rows]) & used
             if lost.any():
-                where = described(int(rows[np.argmax(lost)]), self.finite_parents)
+                where = describe(int(rows[np.argmax(lost)]), self.finite_parents)
                 raise ModelError(f"{self.child.name!r} has no parameters at {where}: too few rows had it; fit with a prior")
         k = self.coefficients.shape[-1]
         return self.intercept.reshape(-1)[rows], self.coefficients.reshape(len(variance), k)[rows], variance[rows]
@@ -306,7 +306,7 @@ class ConditionalGaussian(Cpd):
         return ["intercept", *self.real_parents, "variance"], np.concatenate(columns, axis=1)[:limit].tolist()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SharedGaussian(ConditionalGaussian):
     """A conditional Gaussian that shares numbers with other classes or columns; `own` are those that are counted here."""
 
@@ -351,13 +351,13 @@ def estimable(seen: Moments, line: LeastSquares) -> npt.NDArray[np.bool_]:
 def no_estimate(child: Variable, seen: Moments, g: int, line: LeastSquares) -> FitError:
     """Why there is no maximum likelihood estimate, in one sentence."""
     rows, d, place = float(seen.count[g]), len(seen.reals), int(line.collinear[g])
-    where = f" at {described(int(seen.keys[g]), seen.variables)}" if seen.variables else ""
+    where = f" at {describe(int(seen.keys[g]), seen.variables)}" if seen.variables else ""
     what = f"{child.name!r}{where} cannot be fitted from {rows:,.10g} rows by maximum likelihood"
     if rows < d + 1:
         return FitError(f"{what}: its {d} coefficients and variance need at least {d + 1} rows, or a prior")
     if place >= 0:
         column, before = seen.reals[place], seen.reals[:place]
-        of = f"a linear combination of {listed(before)} or constant" if before else "constant"
+        of = f"a linear combination of {listing(before)} or constant" if before else "constant"
         return FitError(f"{what}: its parent {column!r} is {of}; leave it out, or give a prior")
     parents = ", its parents determine it" if d > 1 else ", all its values are the same"
     return FitError(f"{what}: there is no residual variance{parents}; give a prior")

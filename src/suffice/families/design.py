@@ -129,10 +129,10 @@ def terms(parents: Sequence[Variable]) -> tuple[str, ...]:
     >>> terms([Real("x"), Finite("z", ["a", "b", "c"])])
     ('x', 'z=b', 'z=c')
     """
-    return tuple(v.name if state is None else f"{v.name}={state}" for v, state in expanded(parents))
+    return tuple(v.name if state is None else f"{v.name}={state}" for v, state in design_terms(parents))
 
 
-def expanded(parents: Sequence[Variable]) -> Iterator[tuple[Variable, str | None]]:
+def design_terms(parents: Sequence[Variable]) -> Iterator[tuple[Variable, str | None]]:
     """The parent, and its state if it is finite, of each column."""
     for v in parents:
         yield from ((v, s) for s in v.states[1:]) if isinstance(v, Finite) else ((v, None),)
@@ -140,7 +140,7 @@ def expanded(parents: Sequence[Variable]) -> Iterator[tuple[Variable, str | None
 
 def are_numbers(parents: Sequence[Variable]) -> npt.NDArray[np.bool_]:
     """Which of the columns are numbers."""
-    return np.array([state is None for _, state in expanded(parents)], dtype=bool)
+    return np.array([state is None for _, state in design_terms(parents)], dtype=bool)
 
 
 def columns_of(parents: Sequence[Variable], name: str) -> slice:
@@ -154,7 +154,9 @@ def columns_of(parents: Sequence[Variable], name: str) -> slice:
     return slice(start, start + len(terms(parents[at : at + 1])))
 
 
-def filled(parents: Sequence[Variable], columns: Columns, centre: Array, n: int, child: str, *, complete: bool = False) -> Array:
+def fill_design(
+    parents: Sequence[Variable], columns: Columns, centre: Array, n: int, child: str, *, complete: bool = False
+) -> Array:
     """Xᵀ of n rows: a row of ones, then a row per column of the regression, numbers less their centre."""
     X = np.empty((1 + len(centre), n))
     X[0], j = 1.0, 1
@@ -171,13 +173,13 @@ def filled(parents: Sequence[Variable], columns: Columns, centre: Array, n: int,
     return X
 
 
-def predicted(theta: Array, parents: Sequence[Variable], columns: Columns, centre: Array, n: int, child: str) -> Array:
+def predict_rows(theta: Array, parents: Sequence[Variable], columns: Columns, centre: Array, n: int, child: str) -> Array:
     """θ X of n rows, a row for each row of θ, some rows of the design held at a time."""
     size = max(1, CELLS // theta.shape[-1])
     parts = [np.zeros((len(theta), 0))]
     for start in range(0, n, size):
         own = {v.name: columns[v.name][start : start + size] for v in parents}
-        parts.append(theta @ filled(parents, own, centre, min(size, n - start), child))
+        parts.append(theta @ fill_design(parents, own, centre, min(size, n - start), child))
     return np.concatenate(parts, axis=1)
 
 
@@ -189,7 +191,7 @@ def codes_of(columns: Columns, v: Finite) -> npt.NDArray[np.intp]:
     return codes
 
 
-def fixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The same numbers, read-only: to the compiler these are another type, and a kernel has one signature."""
     view = array.view()
     view.flags.writeable = False

@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 
 from suffice.engines.data import Data
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import FitError, listed, nearest, note
+from suffice.errors import FitError, listing, nearest, note
+from suffice.errors.remedies import DECLARED, FAMILY, Remedy, as_regression, declaration
 from suffice.exponential import Gamma
 from suffice.families import family_of
 from suffice.families.chosen.exponential_node import ExponentialNode
 from suffice.families.chosen.node_kinds import kind_of
 from suffice.families.priors.number_priors import GammaPrior
-from suffice.remedies import DECLARED, FAMILY, Remedy, as_regression, declaration
 from suffice.variables import Count, Distributed, Finite, Real, Variable
 
 STATES = 20
@@ -43,15 +43,15 @@ def _as_family(name: str, family: Any) -> Any:
     return family if kind_of(family) is None else ExponentialNode(family)
 
 
-def distributed(families: Any) -> dict[str, Distributed]:
+def variables_with_distributions(families: Any) -> dict[str, Distributed]:
     """The variables of nodes whose distribution is named."""
     named = as_families(families) if isinstance(families, Mapping) else {}
     return {n: f.variable(n) for n, f in named.items() if isinstance(f, ExponentialNode)}
 
 
-def typed(rows: R, families: Mapping[str, Any]) -> R:
+def with_types_of(rows: R, families: Mapping[str, Any]) -> R:
     """The rows, with numbers that are the child of a family of states or of counts taken for such, which is said."""
-    chosen = {n: v for n, v in distributed(families).items() if n in rows.columns}
+    chosen = {n: v for n, v in variables_with_distributions(families).items() if n in rows.columns}
     rows = rows.with_variables(chosen) if chosen else rows
     families = {n: f for n, f in families.items() if n not in chosen}
     schema = rows.schema
@@ -70,7 +70,7 @@ def typed(rows: R, families: Mapping[str, Any]) -> R:
                 f"states; if they are states, declare them: {declaration(name, 'Finite', 'scan(data, {})')}"
             )
     states, counts = ([n for n, kind in declared.items() if (kind is Finite) == finite] for finite in (True, False))
-    said = [f"{listed(names)} for {what}" for names, what in ((states, "states"), (counts, "counts")) if names]
+    said = [f"{listing(names)} for {what}" for names, what in ((states, "states"), (counts, "counts")) if names]
     note(f"numbers are taken as their family needs them: {' and '.join(said)}; {DECLARED}")
     return result
 
@@ -94,7 +94,7 @@ def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
                     f"{FAMILY} speaks of {column!r}, which is no column of the data{nearest(str(column), rows.columns)}"
                 )
     regressions = {n: f for n, f in named.items() if getattr(f, "iterative", False)}
-    rows = typed(rows.with_numbers(n for n, f in regressions.items() if f.kind is not Finite), named)
+    rows = with_types_of(rows.with_numbers(n for n, f in regressions.items() if f.kind is not Finite), named)
     schema = rows.schema if named else {}
     for name, family in named.items():
         check_family(name, family, schema[name], [schema[role] for role in getattr(family, "roles", ())])

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from suffice.basis.libraries import sc
 from suffice.errors import ModelError, StatisticsError
 from suffice.exponential.poisson import Poisson
 from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
@@ -23,9 +24,8 @@ from suffice.families.chosen.exponential_node import ExponentialNode
 from suffice.families.protocol.cpd import Array
 from suffice.families.protocol.family import Estimate, Interval, Mean
 from suffice.inference.finite.network import CountNode
-from suffice.libraries import sc
 from suffice.statistics import Moments
-from suffice.statistics.configurations import frozen, sizes
+from suffice.statistics.configurations import freeze, sizes
 from suffice.variables import Count, Finite, Variable
 
 
@@ -93,7 +93,7 @@ class PoissonRates(MemberCpd):
         if np.isinf(rates).any() or np.any(rates < 0.0):
             wrong = rates[np.isinf(rates) | (rates < 0.0)][0]
             raise ModelError(f"the rates of {self.child.name!r} must be finite numbers from 0 up, not {wrong:g}")
-        object.__setattr__(self, "rates", frozen(rates))
+        object.__setattr__(self, "rates", freeze(rates))
 
     @property
     def family(self) -> PoissonNode:

@@ -16,10 +16,10 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, declare, finished
+from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, check_network, declare
 from suffice.formats.grammar.network_format import NetworkFormat
-from suffice.formats.grammar.probability_block import Codes, by_name, head, read_rows, read_states, written
-from suffice.formats.grammar.tokens import Spelling, Tokens, grammar, shown, without_comments
+from suffice.formats.grammar.probability_block import Codes, block_lines, by_name, head, read_rows, read_states
+from suffice.formats.grammar.tokens import Spelling, Tokens, grammar, show, without_comments
 from suffice.variables import Finite
 
 _GRAMMAR = grammar("(){}[]|;", special=r'property(?=[ \t]+[^\s,){}|;])(?:"[^"\n]*+"|[^;\n])*+;?+|')
@@ -45,7 +45,7 @@ def read(text: str) -> FiniteNetwork:
         elif not _properties(tokens, ("network", "variable", "probability", "")):
             raise tokens.unexpected("'network', 'variable' or 'probability'")
     codes = cache(by_name)
-    return finished(variables, [_read_probability(tokens, at, variables, codes) for at in blocks])
+    return check_network(variables, [_read_probability(tokens, at, variables, codes) for at in blocks])
 
 
 def _properties(tokens: Tokens, follow: tuple[str, ...]) -> bool:
@@ -81,7 +81,7 @@ def _read_variable(tokens: Tokens, variables: dict[str, Finite]) -> None:
         states = read_states(tokens, name)
         tokens.expect(";")
     if states is None:
-        raise tokens.error(f"variable {shown(name)} has no type", start)
+        raise tokens.error(f"variable {show(name)} has no type", start)
     declare(variables, name, states, lambda: tokens.line(start))
 
 
@@ -96,7 +96,7 @@ def _read_probability(tokens: Tokens, at: int, variables: dict[str, Finite], cod
         elif tokens.accept("default"):
             block.read_default()
         elif _FUNCTION.match(tokens.word):
-            raise tokens.error(f"variable {shown(block.child.name)} is given by a function; only tables can be read")
+            raise tokens.error(f"variable {show(block.child.name)} is given by a function; only tables can be read")
         elif not _properties(tokens, ("(", "table", "default", "}")):
             raise tokens.unexpected("a row, 'table', 'default' or '}'")
     return block.definition(child_first=True)
@@ -107,7 +107,7 @@ def write(network: FiniteNetwork) -> str:
     parts = ["network unknown {\n}\n"]
     for name, words in states.items():
         parts.append(f"variable {_word(name)} {{\n  type discrete [ {len(words)} ] {{ {', '.join(words)} }};\n}}\n")
-    return "".join([*parts, *written(network, _word, states, colon="", alone="table")])
+    return "".join([*parts, *block_lines(network, _word, states, colon="", alone="table")])
 
 
 class Bif(NetworkFormat):

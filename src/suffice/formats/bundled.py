@@ -8,11 +8,11 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FormatError, SufficeNote, nearest
 from suffice.formats.registry import read
+from suffice.output.display import OneTable
 
 if TYPE_CHECKING:
     from suffice.models.networks import BayesNet
@@ -73,6 +73,7 @@ TABLES = {
         _rows("bridges", 108, 12, "bridges of Pittsburgh, some cells missing", "pittsburgh_bridges"),
         _rows("galton", 898, 5, "heights of parents and children"),
         _rows("penguins", 344, 8, "penguins of three species, some cells missing"),
+        _rows("student_performance", 395, 33, "pupils, their homes and grades"),
     )
 }
 NAMES = tuple(NETWORKS)
@@ -102,13 +103,14 @@ def tables() -> Listing:
     """The tables that come with the package, which `table` gives by their names.
 
     >>> tables()
-    name      size                  what
-    ────────  ────────────────────  ─────────────────────────────────────────────
-    anes96    944 rows, 10 columns  an election study, 1996
-    auto_mpg  392 rows, 8 columns   cars and their mileage
-    bridges   108 rows, 12 columns  bridges of Pittsburgh, some cells missing
-    galton    898 rows, 5 columns   heights of parents and children
-    penguins  344 rows, 8 columns   penguins of three species, some cells missing
+    name                 size                  what
+    ───────────────────  ────────────────────  ─────────────────────────────────────────────
+    anes96               944 rows, 10 columns  an election study, 1996
+    auto_mpg             392 rows, 8 columns   cars and their mileage
+    bridges              108 rows, 12 columns  bridges of Pittsburgh, some cells missing
+    galton               898 rows, 5 columns   heights of parents and children
+    penguins             344 rows, 8 columns   penguins of three species, some cells missing
+    student_performance  395 rows, 33 columns  pupils, their homes and grades
     """
     return Listing(TABLES)
 
@@ -125,7 +127,11 @@ def table(name: str) -> Data:
 
 
 def path_of(bundled: Bundled) -> str:
-    """The file of a bundled network or table."""
+    """The file of a bundled network or table.
+
+    >>> path_of(TABLES["penguins"]).endswith("penguins.csv")
+    True
+    """
     return str(resources.files("suffice").joinpath("bundled", *bundled.file.split("/")))
 
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, declare, finished
+from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, check_network, declare
 from suffice.formats.grammar.network_format import NetworkFormat
-from suffice.formats.grammar.probability_block import Codes, by_name, head, read_rows, read_states, written
-from suffice.formats.grammar.tokens import IDENTIFIER, Spelling, Tokens, grammar, quoted, shown, without_comments
+from suffice.formats.grammar.probability_block import Codes, block_lines, by_name, head, read_rows, read_states
+from suffice.formats.grammar.tokens import IDENTIFIER, Spelling, Tokens, grammar, quote, show, without_comments
 from suffice.variables import Finite
 
 _GRAMMAR = grammar("(){}[]|;:=")
@@ -47,7 +47,7 @@ def read(text: str) -> FiniteNetwork:
         else:
             raise tokens.unexpected("'node' or 'probability'")
     codes = cache(_by_number)
-    return finished(variables, [_read_probability(tokens, at, variables, codes) for at in blocks])
+    return check_network(variables, [_read_probability(tokens, at, variables, codes) for at in blocks])
 
 
 def _by_number(variable: Finite) -> dict[str, int]:
@@ -66,13 +66,13 @@ def _read_node(tokens: Tokens, variables: dict[str, Finite]) -> None:
             raise tokens.unexpected("':'")
         if key == "type":
             if states is not None:
-                raise tokens.error(f"variable {shown(name)} has two types")
+                raise tokens.error(f"variable {show(name)} has two types")
             states = read_states(tokens, name, "=")
             if tokens.word != ";":
                 raise tokens.unexpected("';'")
         tokens.until(";")
     if states is None:
-        raise tokens.error(f"variable {shown(name)} has no type", start)
+        raise tokens.error(f"variable {show(name)} has no type", start)
     declare(variables, name, states, lambda: tokens.line(start))
 
 
@@ -86,7 +86,7 @@ def _read_probability(tokens: Tokens, at: int, variables: dict[str, Finite], cod
             tokens.expect(":")
             block.read_default()
         elif tokens.word in ("function", "_"):
-            raise tokens.error(f"variable {shown(block.child.name)} is given by a function; only tables can be read")
+            raise tokens.error(f"variable {show(block.child.name)} is given by a function; only tables can be read")
         else:
             block.read_everything()
     return block.definition(child_first=False)
@@ -96,10 +96,10 @@ def write(network: FiniteNetwork) -> str:
     _word.note((v.name for v in network.variables), "DSC")
     parts = ['belief network "unknown"\n']
     for variable in network.variables:
-        states = ", ".join(map(quoted, variable.states))
+        states = ", ".join(map(quote, variable.states))
         parts.append(f"node {_word(variable.name)} {{\n  type : discrete [ {variable.n_states} ] = {{ {states} }};\n}}\n")
     numbers = {v.name: list(map(str, range(v.n_states))) for v in network.variables}
-    return "".join([*parts, *written(network, _word, numbers, colon=" :", alone=" ")])
+    return "".join([*parts, *block_lines(network, _word, numbers, colon=" :", alone=" ")])
 
 
 class Dsc(NetworkFormat):

@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
-from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, Numbers, States, declare, finished
+from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, Numbers, States, check_network, declare
 from suffice.formats.grammar.network_format import NetworkFormat
-from suffice.formats.grammar.tokens import Tokens, grammar, shown, without_comments
+from suffice.formats.grammar.tokens import Tokens, grammar, show, without_comments
 from suffice.variables import Finite
 
 _GRAMMAR = grammar("(){}[];=", multiline_strings=True)
@@ -33,7 +33,7 @@ class _Node:
 
     def attribute(self, tokens: Tokens, key: str) -> tuple[int, list[str]]:
         if key not in self.attributes:
-            raise tokens.error(f"variable {shown(self.name)} has no {key}", self.at)
+            raise tokens.error(f"variable {show(self.name)} has no {key}", self.at)
         return self.attributes[key]
 
     def listed(self, tokens: Tokens, key: str) -> tuple[int, list[str]]:
@@ -56,7 +56,7 @@ def read(text: str) -> FiniteNetwork:
         _check_type(tokens, node)
         at, words = node.listed(tokens, "NAMESTATES")
         declare(variables, node.name, tokens.names(words, at, "a state"), partial(tokens.line, node.at))
-    return finished(variables, [_definition(tokens, node, variables[node.name]) for node in nodes])
+    return check_network(variables, [_definition(tokens, node, variables[node.name]) for node in nodes])
 
 
 def _read_nodes(tokens: Tokens) -> list[_Node]:
@@ -98,9 +98,9 @@ def _check_type(tokens: Tokens, node: _Node) -> None:
     at, words = node.attribute(tokens, "TYPE")
     kind = " ".join(words)
     if kind in _DECISIONS:
-        raise tokens.error(f"node {shown(node.name)} is of type {kind}: influence diagrams cannot be read", at)
+        raise tokens.error(f"node {show(node.name)} is of type {kind}: influence diagrams cannot be read", at)
     if kind not in ("CPT", "TRUTHTABLE"):
-        raise tokens.error(f"node {shown(node.name)} is of type {shown(kind)}; only tables (CPT, TRUTHTABLE) can be read", at)
+        raise tokens.error(f"node {show(node.name)} is of type {show(kind)}; only tables (CPT, TRUTHTABLE) can be read", at)
 
 
 def _definition(tokens: Tokens, node: _Node, variable: Finite) -> Definition:
@@ -115,7 +115,7 @@ def _definition(tokens: Tokens, node: _Node, variable: Finite) -> Definition:
     found = []
     for k, state in enumerate(tokens.names(words, at, "a state")):
         if state not in codes and state not in numbers:
-            raise tokens.error(f"variable {shown(node.name)} has no state {shown(state)}", at + k)
+            raise tokens.error(f"variable {show(node.name)} has no state {show(state)}", at + k)
         found.append(codes[state] if state in codes else numbers[state])
     return Definition(node.name, parents, States(found), lambda _: tokens.line(at))
 

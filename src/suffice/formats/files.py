@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 
 from suffice.errors import FormatError, TooLarge, bytes_in_words
-from suffice.output import replacing
+from suffice.output.files import replacing
 
 MAX_BYTES = 2**30
 """No file with more text is read."""

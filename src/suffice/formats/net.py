@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, Numbers, Rows, declare, finished, known
+from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, Numbers, Rows, check_network, declare, variable_of
 from suffice.formats.grammar.network_format import NetworkFormat
-from suffice.formats.grammar.tokens import IDENTIFIER, Spelling, Tokens, grammar, quoted, shown, without_comments
+from suffice.formats.grammar.tokens import IDENTIFIER, Spelling, Tokens, grammar, quote, show, without_comments
 from suffice.variables import Finite
 
 _GRAMMAR = grammar("(){}[]|;=", multiline_strings=True)
@@ -58,8 +58,8 @@ def read(text: str) -> FiniteNetwork:
         raise tokens.unexpected("'}'")
     definitions = [_read_potential(tokens, at, variables) for at in potentials]
     empty = [d.child for d in definitions if isinstance(d.content, Rows)]
-    notes = [f"the potential of {shown(empty[0])} has no data and is taken as uniform"] if empty else []
-    return finished(variables, definitions, weights=True, notes=notes)
+    notes = [f"the potential of {show(empty[0])} has no data and is taken as uniform"] if empty else []
+    return check_network(variables, definitions, weights=True, notes=notes)
 
 
 def _read_attributes(tokens: Tokens) -> dict[str, tuple[int, list[str]]]:
@@ -81,7 +81,7 @@ def _read_node(tokens: Tokens, variables: dict[str, Finite]) -> None:
     name = tokens.name("the name of a node")
     attributes = _read_attributes(tokens)
     if "states" not in attributes:
-        raise tokens.error(f"variable {shown(name)} has no states", start)
+        raise tokens.error(f"variable {show(name)} has no states", start)
     at, words = attributes["states"]
     if len(words) < 2 or words[0] != "(" or words[-1] != ")":
         raise tokens.unexpected("a list of states in brackets", at)
@@ -98,20 +98,20 @@ def _read_potential(tokens: Tokens, at: int, variables: dict[str, Finite]) -> De
         parents = tokens.names(tokens.until(")"), start, "the name of a parent")
     elif not tokens.accept(")"):
         raise tokens.unexpected("')' or '|' after the one node that the potential defines")
-    sizes = [known(variables, name, lambda: tokens.line(at)).n_states for name in (*parents, child)]
+    sizes = [variable_of(variables, name, lambda: tokens.line(at)).n_states for name in (*parents, child)]
     attributes = _read_attributes(tokens)
     if "model_nodes" in attributes or "model_data" in attributes:
-        raise tokens.error(f"the potential of {shown(child)} is given by a function; only tables can be read", at)
+        raise tokens.error(f"the potential of {show(child)} is given by a function; only tables can be read", at)
     if "data" not in attributes:
         return Definition(child, tuple(parents), Rows((), np.empty(0), np.ones(sizes[-1])), lambda _: tokens.line(at))
     start, words = attributes["data"]
     values = tokens.numbers([word for word in words if word not in "()"], start)
-    if not _nested(words, sizes, values.size):
-        raise tokens.error(f"the brackets around the data of {shown(child)} do not fit its parents and states", start)
+    if not _is_nested(words, sizes, values.size):
+        raise tokens.error(f"the brackets around the data of {show(child)} do not fit its parents and states", start)
     return Definition(child, tuple(parents), Numbers(values), lambda _: tokens.line(start))
 
 
-def _nested(words: list[str], sizes: list[int], n_numbers: int) -> bool:
+def _is_nested(words: list[str], sizes: list[int], n_numbers: int) -> bool:
     """Whether the brackets are one for all or one for each axis. If the count is wrong, that is the better complaint."""
     found = "".join([word if word in "()" else "." for word in words])
     if found == f"({'.' * n_numbers})":
@@ -129,7 +129,7 @@ def write(network: FiniteNetwork) -> str:
     _word.note((v.name for v in network.variables), "NET")
     parts = ["net\n{\n}\n"]
     for variable in network.variables:
-        parts.append(f"node {_word(variable.name)}\n{{\n  states = ( {' '.join(map(quoted, variable.states))} );\n}}\n")
+        parts.append(f"node {_word(variable.name)}\n{{\n  states = ( {' '.join(map(quote, variable.states))} );\n}}\n")
     for name, table in network.tables.items():
         pieces = [f"({row})" for row in table.rows()]
         for size in reversed(table.probs.shape[:-1]):

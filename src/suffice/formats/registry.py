@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import FormatError, SufficeError, TooLarge, note
 from suffice.formats.files import text_of, write_bytes
 from suffice.formats.grammar.network_format import Format
-from suffice.formats.grammar.tokens import shown
+from suffice.formats.grammar.tokens import show
 from suffice.formats.json.any_model import Json, kind_of_model
 from suffice.registry import find, words
 from suffice.variables import Variable
@@ -77,7 +77,7 @@ def write(bn: BayesNet | Chain | Crf | GaussianMarkovNet | MarkovNet | RBM, path
     except FormatError as error:
         raise error.at(place) from None
     except UnicodeEncodeError as error:
-        raise FormatError(f"{shown(error.object[error.start - 20 : error.end])} cannot be written in UTF-8", path=place) from None
+        raise FormatError(f"{show(error.object[error.start - 20 : error.end])} cannot be written in UTF-8", path=place) from None
     write_bytes(place, data, compressed=_is_compressed(place))
 
 

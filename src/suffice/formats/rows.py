@@ -9,10 +9,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from suffice.display import text_table
-from suffice.errors import FormatError, counted
-from suffice.libraries import pa, pc, pq
-from suffice.output import replacing
+from suffice.basis.libraries import pa, pc, pq
+from suffice.errors import FormatError, quantity
+from suffice.output.display import text_table
+from suffice.output.files import replacing
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
@@ -44,7 +44,7 @@ def write_stream(tables: Iterable[pa.Table], path: str | None) -> int:
     (2, 'x\\n0\\n1\\n')
     """
     n_rows = 0
-    with _opened(path) as write:
+    with _open_writer(path) as write:
         for table in tables:
             write(table)
             n_rows += table.num_rows
@@ -52,7 +52,7 @@ def write_stream(tables: Iterable[pa.Table], path: str | None) -> int:
 
 
 @contextmanager
-def _opened(path: str | None) -> Iterator[Callable[[pa.Table], None]]:
+def _open_writer(path: str | None) -> Iterator[Callable[[pa.Table], None]]:
     """What writes one table after another to a file, or to standard output."""
     if path is None and sys.stdout.isatty():
         with _on_terminal() as write:
@@ -113,7 +113,7 @@ def _on_terminal() -> Iterator[Callable[[pa.Table], None]]:
         shown = pa.concat_tables(first)
         print(text_table(shown.column_names, [["" if c is None else c for c in row.values()] for row in shown.to_pylist()]))
     if n_rows > SHOWN:
-        print(f"… and {counted(n_rows - SHOWN, 'row')} more: -o FILE writes all, | cat prints them as CSV")
+        print(f"… and {quantity(n_rows - SHOWN, 'row')} more: -o FILE writes all, | cat prints them as CSV")
 
 
 def _csv_writer(stream: Any) -> Callable[[pa.Table], None]:

@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FormatError, bytes_in_words, listed, note
-from suffice.formats.grammar.finite_network import MAX_PARENTS, Definition, FiniteNetwork, Numbers, declare, finished
+from suffice.errors import FormatError, bytes_in_words, listing, note
+from suffice.formats.grammar.finite_network import MAX_PARENTS, Definition, FiniteNetwork, Numbers, check_network, declare
 from suffice.formats.grammar.network_format import NetworkFormat
-from suffice.formats.grammar.tokens import Grammar, Tokens, shown
+from suffice.formats.grammar.tokens import Grammar, Tokens, show
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def read(text: str) -> FiniteNetwork | FunctionTables:
     definitions = [_definition(tokens, scope) for scope in scopes]
     if tokens.word:
         raise tokens.unexpected("the end of the file")
-    return finished(variables, definitions)
+    return check_network(variables, definitions)
 
 
 def _functions(tokens: Tokens, variables: dict[str, Finite], n_factors: int) -> FunctionTables:
@@ -92,7 +92,7 @@ def _functions(tokens: Tokens, variables: dict[str, Finite], n_factors: int) -> 
     tables = []
     for scope in scopes:
         at, shape = tokens.at, [variables[n].n_states for n in scope]
-        what = f"the factor of {listed(scope, style='str')}" if scope else "a factor without variables"
+        what = f"the factor of {listing(scope, style='str')}" if scope else "a factor without variables"
         if len(scope) > MAX_PARENTS + 1:
             cells = math.prod(shape[:64])
             raise tokens.error(f"{what} has {cells:,} joint states or more ({bytes_in_words(8.0 * cells)}), too many", at)
@@ -100,7 +100,7 @@ def _functions(tokens: Tokens, variables: dict[str, Finite], n_factors: int) -> 
         wanted = next((c for c in accumulate(shape, mul, initial=1) if c > len(tokens.words)), None) or int(np.prod(shape or [1]))
         if n != wanted:
             raise tokens.error(f"{what} has {n} numbers, and its variables have {wanted} joint states", at)
-        values = tokens.numbers(tokens.words[tokens.at : tokens.at + n], tokens.at) if _left(tokens) >= n else None
+        values = tokens.numbers(tokens.words[tokens.at : tokens.at + n], tokens.at) if _n_left(tokens) >= n else None
         if values is None:
             raise tokens.error(f"the file ends before the {n} numbers of {what}", at)
         tokens.at += n
@@ -112,7 +112,7 @@ def _functions(tokens: Tokens, variables: dict[str, Finite], n_factors: int) -> 
     return FunctionTables(variables, scopes, tables)
 
 
-def _left(tokens: Tokens) -> int:
+def _n_left(tokens: Tokens) -> int:
     """How many words are left; the last one of all is empty."""
     return len(tokens.words) - 1 - tokens.at
 
@@ -137,10 +137,10 @@ def _scope(tokens: Tokens, names: list[str], *, constant: bool = False) -> list[
 
 def _definition(tokens: Tokens, scope: list[str]) -> Definition:
     at = tokens.at
-    n = tokens.count(f"the number of numbers of the factor of {shown(scope[-1])}")
+    n = tokens.count(f"the number of numbers of the factor of {show(scope[-1])}")
     words = tokens.words[tokens.at : tokens.at + n]
     if len(words) < n or (words and not words[-1]):
-        raise tokens.error(f"the file ends before the {n} numbers of the factor of {shown(scope[-1])}", at)
+        raise tokens.error(f"the file ends before the {n} numbers of the factor of {show(scope[-1])}", at)
     values = tokens.numbers(words, tokens.at)
     tokens.at += n
     return Definition(scope[-1], tuple(scope[:-1]), Numbers(values), lambda _: tokens.line(at))

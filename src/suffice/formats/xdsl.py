@@ -25,10 +25,10 @@ from functools import partial
 
 import numpy as np
 
-from suffice.errors import FormatError, listed
-from suffice.formats.grammar.finite_network import TOLERANCE, Definition, FiniteNetwork, Numbers, States, declare, finished
-from suffice.formats.grammar.tokens import Array, shown
-from suffice.formats.grammar.xml_tree import BLANKS, Element, escaped, tree
+from suffice.errors import FormatError, listing
+from suffice.formats.grammar.finite_network import TOLERANCE, Definition, FiniteNetwork, Numbers, States, check_network, declare
+from suffice.formats.grammar.tokens import Array, show
+from suffice.formats.grammar.xml_tree import BLANKS, Element, escape_xml, tree
 from suffice.graphs import Dag
 from suffice.variables import Finite
 
@@ -50,7 +50,7 @@ def read_tree(root: Element) -> FiniteNetwork:
     for node in root.one("nodes").children:
         _check_kind(node)
         if node.attribute("id") in nodes:
-            raise FormatError(f"variable {shown(node.attribute('id'))} is declared twice", line=node.line)
+            raise FormatError(f"variable {show(node.attribute('id'))} is declared twice", line=node.line)
         nodes[node.attribute("id")] = node
     names = {key: _name(key, node) for key, node in nodes.items()}
     states = {key: [state.attribute("id") for state in node.all("state")] for key, node in nodes.items()}
@@ -59,7 +59,7 @@ def read_tree(root: Element) -> FiniteNetwork:
         declare(variables, names[key], _states(states[key], nodes[key]), partial(getattr, nodes[key], "line"))
     order = TableOrder(_is_reversed(root), {key: len(own) for key, own in states.items()})
     definitions = [_definition(node, names, states[key], order) for key, node in nodes.items()]
-    return finished(variables, definitions, notes=order.notes())
+    return check_network(variables, definitions, notes=order.notes())
 
 
 @dataclass
@@ -74,7 +74,7 @@ class TableOrder:
     def numbers(self, name: str, values: Array, parents: Sequence[str], n_states: int) -> Numbers:
         """The numbers of a table, the last parent before the first and the child fastest, unless its rows say otherwise."""
         shape = [self.sizes.get(parent, 0) for parent in parents]
-        if values.size != n_states * math.prod(shape):  # which `finished` refuses
+        if values.size != n_states * math.prod(shape):  # which `check_network` refuses
             return Numbers(values)
         if self.reversed and len(parents) > 1:
             self.turned.append(name)
@@ -92,10 +92,10 @@ class TableOrder:
         if self.turned:
             told.append(
                 f"the file is aGrUM's, whose tables have the first parent vary before the last, not as GeNIe's: "
-                f"{listed(self.turned)} {'is' if len(self.turned) == 1 else 'are'} read so"
+                f"{listing(self.turned)} {'is' if len(self.turned) == 1 else 'are'} read so"
             )
         if self.child_first:
-            told.append(f"the rows of {listed(self.child_first)} sum to 1 only where the child varies slowest, and are read so")
+            told.append(f"the rows of {listing(self.child_first)} sum to 1 only where the child varies slowest, and are read so")
         return told
 
 
@@ -111,7 +111,7 @@ def _is_reversed(root: Element) -> bool:
 
 def _check_kind(node: Element) -> None:
     if node.tag in _DECISIONS:
-        key = shown(node.attributes.get("id", ""))
+        key = show(node.attributes.get("id", ""))
         raise FormatError(f"node {key} is a {node.tag}: influence diagrams cannot be read", line=node.line)
     if node.tag not in _KINDS:
         raise FormatError(
@@ -131,7 +131,7 @@ def _definition(node: Element, names: dict[str, str], states: list[str], order: 
     codes = {state: k for k, state in enumerate(states)}
     results = table.content.split()
     if unknown := [state for state in results if state not in codes]:
-        raise FormatError(f"variable {shown(name)} has no state {shown(unknown[0])}", line=table.line)
+        raise FormatError(f"variable {show(name)} has no state {show(unknown[0])}", line=table.line)
     return Definition(name, parents, States([codes[state] for state in results]), lambda _: table.line)
 
 
@@ -141,19 +141,19 @@ def _property(node: Element, key: str) -> str | None:
 
 def _name(key: str, node: Element) -> str:
     """The true name of a node, which its id was made from: perhaps with a number to tell it from another."""
-    kept = _decoded(_property(node, "suffice_name"))
+    kept = _decode(_property(node, "suffice_name"))
     made_from = isinstance(kept, str) and re.fullmatch(rf"{re.escape(_identifier(kept))}(?:_[0-9]+)?", key)
     return kept if isinstance(kept, str) and made_from else key
 
 
 def _states(keys: list[str], node: Element) -> list[str]:
     """The true names of the states, if the ids are still those that were made from them."""
-    kept = _decoded(_property(node, "suffice_states"))
+    kept = _decode(_property(node, "suffice_states"))
     fits = isinstance(kept, list) and all(isinstance(state, str) for state in kept) and identifiers(kept) == keys
     return kept if isinstance(kept, list) and fits else keys
 
 
-def _decoded(text: str | None) -> object:
+def _decode(text: str | None) -> object:
     try:
         return None if text is None else json.loads(text)
     except (ValueError, RecursionError):
@@ -214,23 +214,23 @@ def write(network: FiniteNetwork) -> str:
 def _node(variable: Finite, network: FiniteNetwork, keys: dict[str, str]) -> str:
     key, states = keys[variable.name], identifiers(variable.states)
     parents, probs = network.tables[variable.name]
-    lines = [f'<cpt id="{escaped(key)}">', *(f'\t<state id="{escaped(state)}" />' for state in states)]
+    lines = [f'<cpt id="{escape_xml(key)}">', *(f'\t<state id="{escape_xml(state)}" />' for state in states)]
     if parents:
-        lines.append(f"\t<parents>{escaped(' '.join(keys[parent] for parent in parents))}</parents>")
+        lines.append(f"\t<parents>{escape_xml(' '.join(keys[parent] for parent in parents))}</parents>")
     lines.append(f"\t<probabilities>{' '.join(map(repr, probs.reshape(-1).tolist()))}</probabilities>")
     if key != variable.name:
-        lines.append(f'\t<property id="suffice_name">{escaped(json.dumps(variable.name))}</property>')
+        lines.append(f'\t<property id="suffice_name">{escape_xml(json.dumps(variable.name))}</property>')
     if tuple(states) != variable.states:
-        lines.append(f'\t<property id="suffice_states">{escaped(json.dumps(list(variable.states)))}</property>')
+        lines.append(f'\t<property id="suffice_states">{escape_xml(json.dumps(list(variable.states)))}</property>')
     return "".join(f"\t\t{line}\n" for line in [*lines, "</cpt>"])
 
 
 def _shape(key: str, name: str, k: int) -> str:
     """How GeNIe shows a node: its name, and a place in a grid."""
     left, top = 40 + 130 * (k % _COLUMNS), 40 + 80 * (k // _COLUMNS)
-    title = escaped("".join(c if c.isprintable() else " " for c in name).strip(BLANKS))
+    title = escape_xml("".join(c if c.isprintable() else " " for c in name).strip(BLANKS))
     return (
-        f'\t\t\t<node id="{escaped(key)}">\n\t\t\t\t<name>{title}</name>\n\t\t\t\t<interior color="e5f6f7" />\n'
+        f'\t\t\t<node id="{escape_xml(key)}">\n\t\t\t\t<name>{title}</name>\n\t\t\t\t<interior color="e5f6f7" />\n'
         '\t\t\t\t<outline color="000080" />\n\t\t\t\t<font color="000000" name="Arial" size="8" />\n'
         f"\t\t\t\t<position>{left} {top} {left + 100} {top + 50}</position>\n\t\t\t</node>\n"
     )

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import suffice.formats.xdsl as xdsl
 from suffice.errors import FormatError
-from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, Numbers, declare, finished
+from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, Numbers, check_network, declare
 from suffice.formats.grammar.network_format import NetworkFormat
-from suffice.formats.grammar.tokens import shown
+from suffice.formats.grammar.tokens import show
 from suffice.formats.grammar.xml_tree import Element, element, tree
 from suffice.variables import Finite
 
@@ -34,16 +34,16 @@ def read_tree(root: Element) -> FiniteNetwork:
     variables: dict[str, Finite] = {}
     for node in network.all("VARIABLE"):
         _declare(node, variables)
-    return finished(variables, [_definition(node) for node in network.all("DEFINITION")])
+    return check_network(variables, [_definition(node) for node in network.all("DEFINITION")])
 
 
 def _declare(node: Element, variables: dict[str, Finite]) -> None:
     name = node.one("NAME").content
     kind = node.attributes.get("TYPE", "nature")
     if kind in ("decision", "utility"):
-        raise FormatError(f"variable {shown(name)} is a {kind}: influence diagrams cannot be read", line=node.line)
+        raise FormatError(f"variable {show(name)} is a {kind}: influence diagrams cannot be read", line=node.line)
     if kind != "nature":
-        raise FormatError(f"variable {shown(name)} is of type {shown(kind)}; only nature can be read", line=node.line)
+        raise FormatError(f"variable {show(name)} is of type {show(kind)}; only nature can be read", line=node.line)
     declare(variables, name, [outcome.content for outcome in node.all("OUTCOME")], lambda: node.line)
 
 
@@ -53,7 +53,7 @@ def _definition(node: Element) -> Definition:
     child = node.one("FOR").content
     table = node.one("TABLE")
     if table.children:
-        raise FormatError(f"the table of {shown(child)} holds <{table.children[0].tag[:60]}>, not only numbers", line=table.line)
+        raise FormatError(f"the table of {show(child)} holds <{table.children[0].tag[:60]}>, not only numbers", line=table.line)
     return Definition(child, tuple(given.content for given in node.all("GIVEN")), Numbers(table.numbers()), lambda _: table.line)
 
 

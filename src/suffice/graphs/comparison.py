@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import comb
 from typing import Any, TypeAlias
 
-from suffice.errors import GraphError, listed
+from suffice.errors import GraphError, listing
 from suffice.graphs.directed import Cpdag, Dag, DagLike
 from suffice.graphs.text import Edge
 
@@ -69,7 +69,7 @@ class Comparison:
             return f"precision {precision:.3f}, recall {recall:.3f}, f1 {f1:.3f}"
 
         def edges(word: str, pairs: tuple[Edge, ...]) -> str:
-            return f"\n  {word} {len(pairs)}" + (f": {listed(pairs, 4)}" if pairs else "")
+            return f"\n  {word} {len(pairs)}" + (f": {listing(pairs, 4)}" if pairs else "")
 
         return (
             f"Comparison: shd {self.shd} between the equivalence classes; all below is of {self._what}"
@@ -94,7 +94,7 @@ def shd(a: DagLike | Cpdag, b: DagLike | Cpdag) -> int:
     first, second = _class_of(a), _class_of(b)
     if first.nodes != second.nodes:
         only = sorted({*first.nodes} ^ {*second.nodes})
-        raise GraphError(f"the graphs have different nodes: {listed(only)} only in one of them")
+        raise GraphError(f"the graphs have different nodes: {listing(only)} only in one of them")
     one, two = marks(first), marks(second)
     return sum(one.get(pair) != two.get(pair) for pair in one.keys() | two.keys())
 

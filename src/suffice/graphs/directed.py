@@ -13,14 +13,14 @@ from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from suffice.errors import GraphError, TooLarge, listed
-from suffice.graphs.paths import active_path, blocked, compelled, extension, links, meek, reached, topological_order
-from suffice.graphs.text import Edge, all_nodes, check_edges, quoted, read_directed, read_pairs, shown, statements
+from suffice.errors import GraphError, TooLarge, listing
+from suffice.graphs.paths import active_path, all_blocked, compelled_parents, extension, links, meek, reach, topological_order
+from suffice.graphs.text import Edge, all_nodes, check_edges, quote_name, read_directed, read_pairs, show, statements
 from suffice.graphs.undirected import Graph
 from suffice.graphs.value import GraphValue
 
 if TYPE_CHECKING:
-    from suffice.argument_types import NetworkxLike
+    from suffice.basis.argument_types import NetworkxLike
 
 
 class HasDag(Protocol):
@@ -131,7 +131,7 @@ class Dag(GraphValue):
         >>> Dag("a -> b -> c; b -> d").ancestors("c")
         ('a', 'b')
         """
-        return tuple(sorted(reached(self.parents(x), self._parents)))
+        return tuple(sorted(reach(self.parents(x), self._parents)))
 
     def descendants(self, x: str) -> tuple[str, ...]:
         """The nodes with a directed path from x, sorted, without x.
@@ -139,7 +139,7 @@ class Dag(GraphValue):
         >>> Dag("a -> b -> c; b -> d").descendants("b")
         ('c', 'd')
         """
-        return tuple(sorted(reached(self.children(x), self._children)))
+        return tuple(sorted(reach(self.children(x), self._children)))
 
     def markov_blanket(self, x: str) -> tuple[str, ...]:
         """Parents, children and other parents of the children: given these, x is independent of all else.
@@ -161,8 +161,8 @@ class Dag(GraphValue):
         sources, targets, known = self._set(a), self._set(b), self._set(given)
         common = sources & targets | sources & known | targets & known
         if common:
-            raise GraphError(f"d-separation is between disjoint sets; {listed(sorted(common))} is in two of them")
-        return blocked(self._parents, self._children, sources, targets, known)
+            raise GraphError(f"d-separation is between disjoint sets; {listing(sorted(common))} is in two of them")
+        return all_blocked(self._parents, self._children, sources, targets, known)
 
     def active_path(self, a: str, b: str, given: str | Iterable[str] = ()) -> tuple[str, ...]:
         """The shortest path between two nodes that `given` does not block; empty if it blocks all, which `d_separated` says.
@@ -188,7 +188,7 @@ class Dag(GraphValue):
         >>> Dag("a -> b -> c; b -> d").ancestral("c")
         Dag('a -> b; b -> c')
         """
-        return self.subgraph(reached(self._set(nodes), self._parents))
+        return self.subgraph(reach(self._set(nodes), self._parents))
 
     def moral(self) -> Graph:
         """The undirected graph that also joins the parents of each child.
@@ -222,12 +222,12 @@ class Dag(GraphValue):
         >>> Dag("a -> b -> c").cpdag(forbidden=[("b", "a")]).directed
         (('a', 'b'), ('b', 'c'))
         """
-        strong = compelled(self.topological_order, self._parents)
+        strong = compelled_parents(self.topological_order, self._parents)
         refused = set(read_pairs(forbidden))
         self._set(sorted({x for edge in refused for x in edge}))
         for a, b in self.edges:
             if (a, b) in refused:
-                raise GraphError(f"the edge {shown(a)} -> {shown(b)} is forbidden, but it is in the graph")
+                raise GraphError(f"the edge {show(a)} -> {show(b)} is forbidden, but it is in the graph")
         directed = [(a, b) for a, b in self.edges if a in strong[b] or (b, a) in refused]
         undirected = [(a, b) for a, b in self.edges if a not in strong[b] and (b, a) not in refused]
         if refused:
@@ -252,7 +252,7 @@ class Dag(GraphValue):
           "a" -> "b";
         }
         """
-        return self._dot("digraph", [f"{quoted(a)} -> {quoted(b)}" for a, b in self.edges])
+        return self._dot("digraph", [f"{quote_name(a)} -> {quote_name(b)}" for a, b in self.edges])
 
     def __str__(self) -> str:
         return "; ".join(statements(self.topological_order, self._parents))
@@ -343,13 +343,13 @@ class Cpdag(GraphValue):
           "a" -> "b" [dir=none];
         }
         """
-        lines = {(a, b): f"{quoted(a)} -> {quoted(b)} [dir=none]" for a, b in self.undirected}
-        lines |= {(a, b): f"{quoted(a)} -> {quoted(b)}" for a, b in self.directed}
+        lines = {(a, b): f"{quote_name(a)} -> {quote_name(b)} [dir=none]" for a, b in self.undirected}
+        lines |= {(a, b): f"{quote_name(a)} -> {quote_name(b)}" for a, b in self.directed}
         return self._dot("digraph", [lines[e] for e in sorted(lines)])
 
     def __repr__(self) -> str:
-        lines = f", [{listed(self.undirected, 12)}]" if self.undirected else ""
-        return f"Cpdag([{listed(self.directed, 12)}]{lines}{self._lone([*self.directed, *self.undirected])})"
+        lines = f", [{listing(self.undirected, 12)}]" if self.undirected else ""
+        return f"Cpdag([{listing(self.directed, 12)}]{lines}{self._lone([*self.directed, *self.undirected])})"
 
     def _drawn(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
         return self.nodes, self.directed, self.undirected

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from suffice.errors import GraphError, TooLarge
 from suffice.graphs.paths import chain, find_cycle, links
-from suffice.graphs.text import Edge, all_nodes, check_edges, checked_name, read_directed, shown, written
+from suffice.graphs.text import Edge, all_nodes, check_edges, checked_name, read_directed, show, spelling
 
 Parents: TypeAlias = Mapping[str, tuple[str, ...]]
 """The parents of each variable, the lagged ones as `x[-1]`."""
@@ -28,8 +28,8 @@ def lag(name: str, steps: int = 1) -> str:
     """
     variable, k = variable_and_lag(checked_name(name))
     if k:
-        raise GraphError(f"{shown(name)} is a lag itself; write lag({shown(variable)}, steps) with all the steps")
-    return relative_name(variable, whole_steps(steps, f"the lag of {shown(name)}", 1))
+        raise GraphError(f"{show(name)} is a lag itself; write lag({show(variable)}, steps) with all the steps")
+    return relative_name(variable, whole_steps(steps, f"the lag of {show(name)}", 1))
 
 
 def relative_name(variable: str, k: int) -> str:
@@ -61,9 +61,9 @@ def variable_and_lag(name: str) -> tuple[str, int]:
         return name, 0
     found = _LAG.fullmatch(index)
     if not found or not variable.strip() or _parts(variable)[1]:
-        raise GraphError(f"{shown(name)} is no name in a template: write x for the present step and x[-1] for the one before")
+        raise GraphError(f"{show(name)} is no name in a template: write x for the present step and x[-1] for the one before")
     if len(found[1]) > len(str(MAX_LAG)):
-        raise TooLarge(f"{shown(name)} reaches back more than {MAX_LAG:,} steps")
+        raise TooLarge(f"{show(name)} reaches back more than {MAX_LAG:,} steps")
     return variable, int(found[1])
 
 
@@ -85,7 +85,7 @@ def whole_steps(value: object, what: str, least: int) -> int:
     except TypeError:
         number = least - 1
     if isinstance(value, bool) or number < least:
-        raise GraphError(f"{what} is a whole number of at least {least}, not {shown(value)}")
+        raise GraphError(f"{what} is a whole number of at least {least}, not {show(value)}")
     return number
 
 
@@ -102,7 +102,7 @@ def read_lagged(x: Any, nodes: Collection[str] | None = None) -> dict[str, tuple
     for name in variables:
         if name != name.rstrip() and name.rstrip() in variables:
             raise GraphError(
-                f"the variables {shown(name.rstrip())} and {shown(name)} differ only by a blank: write x[-1], not x [-1]"
+                f"the variables {show(name.rstrip())} and {show(name)} differ only by a blank: write x[-1], not x [-1]"
             )
     parents, _ = links(pairs, variables)
     found = {name: tuple(parents[name]) for name in variables}
@@ -116,10 +116,10 @@ def _check_pairs(pairs: list[Edge]) -> None:
     for a, b in pairs:
         variable, k = variable_and_lag(b)
         if k:
-            hint = f"write {written(variable)} for the child, and count the lag of its parent from there"
-            raise GraphError(f"an edge into the past: {shown(a)} -> {shown(b)}; {hint}")
+            hint = f"write {spelling(variable)} for the child, and count the lag of its parent from there"
+            raise GraphError(f"an edge into the past: {show(a)} -> {show(b)}; {hint}")
         if a == b:
-            raise GraphError(f"the variable {shown(a)} has an edge to itself; its value one step before is {shown(lag(a))}")
+            raise GraphError(f"the variable {show(a)} has an edge to itself; its value one step before is {show(lag(a))}")
     check_edges(pairs)
 
 
@@ -128,7 +128,7 @@ def _present(mentioned: list[str], pairs: list[Edge]) -> list[str]:
     lagged = {a for a, _ in pairs}
     for name in mentioned:
         if variable_and_lag(name)[1] and relative_name(*variable_and_lag(name)) not in lagged:
-            raise GraphError(f"the lagged {shown(name)} has no child; a lag is only of use as a parent")
+            raise GraphError(f"the lagged {show(name)} has no child; a lag is only of use as a parent")
     return [variable_and_lag(name)[0] for name in mentioned]
 
 
@@ -148,4 +148,4 @@ def lagged_written(name: str) -> str:
     ('y[-1]', '"heart rate[-1]"')
     """
     variable, k = variable_and_lag(name)
-    return name if written(variable) == variable and k else written(name)
+    return name if spelling(variable) == variable and k else spelling(name)

@@ -12,8 +12,8 @@ from heapq import heapify, heappop, heappush
 from itertools import chain as joined
 from typing import TypeAlias, TypeVar
 
-from suffice.errors import GraphError, listed
-from suffice.graphs.text import written
+from suffice.errors import GraphError, listing
+from suffice.graphs.text import spelling
 
 Node = TypeVar("Node", str, int)
 Links: TypeAlias = Mapping[Node, Sequence[Node]]
@@ -66,10 +66,10 @@ def _sorted_so_far(parents: Links[Node], children: Links[Node]) -> list[Node]:
     return order
 
 
-def reached(start: Iterable[Node], links: Links[Node]) -> set[Node]:
+def reach(start: Iterable[Node], links: Links[Node]) -> set[Node]:
     """The nodes at the ends of paths along the links, the start included.
 
-    >>> sorted(reached(["c"], {"a": [], "b": ["a"], "c": ["b"], "d": []}))
+    >>> sorted(reach(["c"], {"a": [], "b": ["a"], "c": ["b"], "d": []}))
     ['a', 'b', 'c']
     """
     found = set(start)
@@ -103,13 +103,13 @@ def shortest_path(start: Node, end: Node, links: Links[Node]) -> list[Node]:
     return path[::-1]
 
 
-def blocked(parents: Links[str], children: Links[str], sources: set[str], targets: set[str], given: set[str]) -> bool:
+def all_blocked(parents: Links[str], children: Links[str], sources: set[str], targets: set[str], given: set[str]) -> bool:
     """Whether every path between sources and targets is blocked (Koller & Friedman 2009, algorithm 3.1: linear time).
 
-    >>> blocked({"a": [], "b": ["a"]}, {"a": ["b"], "b": []}, {"a"}, {"b"}, set())
+    >>> all_blocked({"a": [], "b": ["a"]}, {"a": ["b"], "b": []}, {"a"}, {"b"}, set())
     False
     """
-    active_colliders = reached(given, parents)
+    active_colliders = reach(given, parents)
     stack = [(x, True) for x in sources]
     visited = set()
     while stack:
@@ -135,7 +135,7 @@ def active_path(parents: Links[str], children: Links[str], source: str, target: 
     >>> active_path(parents, children, "a", "b", set()), active_path(parents, children, "a", "b", {"d"})
     ([], ['a', 'c', 'b'])
     """
-    active_colliders = reached(given, parents)
+    active_colliders = reach(given, parents)
     start = (source, True)
     came: dict[tuple[str, bool], tuple[str, bool]] = {start: start}
     queue = [start]
@@ -184,17 +184,17 @@ def chain(names: Sequence[object], limit: int = 10) -> str:
     >>> chain(["a", "b", "a"]), chain(list("abcdef"), limit=4)
     ('a -> b -> a', 'a -> b -> c -> ... -> f')
     """
-    cut = [written(str(name)[:60]) for name in names]
+    cut = [spelling(str(name)[:60]) for name in names]
     return " -> ".join(cut if len(cut) <= limit else [*cut[: limit - 1], "...", cut[-1]])
 
 
-def compelled(order: Sequence[Node], parents: Links[Node]) -> dict[Node, set[Node]]:
+def compelled_parents(order: Sequence[Node], parents: Links[Node]) -> dict[Node, set[Node]]:
     """Of each node the parents that it has in every Markov-equivalent graph (Chickering 1995, Label-Edges).
 
     Children y are visited in topological order, and only the last parent x of y is looked at. When some compelled w -> x has
     no w -> y, or some z -> y has no edge to x, every arrow into y is compelled; otherwise those from the compelled w are.
 
-    >>> compelled("abcd", {"a": [], "b": [], "c": ["a", "b"], "d": ["c"]})["d"]
+    >>> compelled_parents("abcd", {"a": [], "b": [], "c": ["a", "b"], "d": ["c"]})["d"]
     {'c'}
     """
     position = {name: i for i, name in enumerate(order)}
@@ -237,7 +237,7 @@ def meek(directed: Pairs[Node], undirected: Pairs[Node]) -> tuple[list[tuple[Nod
     agenda = sorted(directed, reverse=True)
     parents, children, neighbours, adjacent = _around(agenda, undirected)
 
-    def implied(a: Node, b: Node) -> Pairs[Node]:
+    def implications(a: Node, b: Node) -> Pairs[Node]:
         """What the arrow a -> b directs, as one of the arrows in the premise of each rule."""
         for c in neighbours[b] - adjacent[a]:  # 1: a -> b - c
             yield b, c
@@ -256,7 +256,7 @@ def meek(directed: Pairs[Node], undirected: Pairs[Node]) -> tuple[list[tuple[Nod
                 yield c, d
 
     while agenda:
-        for a, b in sorted(set(implied(*agenda.pop()))):
+        for a, b in sorted(set(implications(*agenda.pop()))):
             if b in neighbours[a]:
                 neighbours[a].discard(b)
                 neighbours[b].discard(a)
@@ -315,5 +315,5 @@ def _no_extension(stuck: set[Node], children: Mapping[Node, set[Node]]) -> Graph
         return GraphError(f"no directed graph extends this one: it has a cycle: {chain(cycle)}")
     return GraphError(
         "no directed graph extends this one: the undirected edges among "
-        f"{listed(sorted(stuck))} cannot be directed without a cycle or a new collider"
+        f"{listing(sorted(stuck))} cannot be directed without a cycle or a new collider"
     )

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from suffice.errors import GraphError, TooLarge
 from suffice.graphs.directed import Dag, DagLike
 from suffice.graphs.lagged import Parents, lagged_written, read_lagged, unrolled_name, variable_and_lag, whole_steps, within
-from suffice.graphs.text import Edge, shown, statements
+from suffice.graphs.text import Edge, show, statements
 from suffice.graphs.value import GraphValue
 from suffice.pictures import Picture
 
@@ -278,7 +278,7 @@ def _check_size(n_steps: int, n_nodes: int) -> None:
 def _read_first(first: Sequence[TemplateLike], order: int, parents: Parents) -> tuple[Parents, ...]:
     """The parents in each first slice; where they are the template's, in the template's order."""
     if isinstance(first, str) or not isinstance(first, Sequence) or len(first) != order:
-        given = f"{len(first)} given" if isinstance(first, (list, tuple)) else f"not {shown(first)}"
+        given = f"{len(first)} given" if isinstance(first, (list, tuple)) else f"not {show(first)}"
         raise GraphError(f"first is a list of graphs, one for each of the steps before all lags exist (here {order}); {given}")
     slices = []
     for t, x in enumerate(first):
@@ -287,6 +287,6 @@ def _read_first(first: Sequence[TemplateLike], order: int, parents: Parents) -> 
         except GraphError as error:
             raise GraphError(f"first[{t}]: {error.said}") from None
         for early in (p for ps in read.values() for p in ps if variable_and_lag(p)[1] > t):
-            raise GraphError(f"first[{t}]: {shown(early)} would lie before the first step")
+            raise GraphError(f"first[{t}]: {show(early)} would lie before the first step")
         slices.append({x: parents[x] if set(ps) == set(parents[x]) else ps for x, ps in read.items()})
     return tuple(slices)

@@ -37,7 +37,7 @@ def parse_arrows(text: str) -> tuple[list[str], list[Edge]]:
     >>> parse_arrows("a, b -> c; e")
     (['a', 'b', 'c', 'e'], [('a', 'c'), ('b', 'c')])
     """
-    return parse_dot(text) if is_dot(text) else _parsed(text, _ARROWS)
+    return parse_dot(text) if is_dot(text) else _parse(text, _ARROWS)
 
 
 def parse_lines(text: str) -> tuple[list[str], list[Edge]]:
@@ -48,7 +48,7 @@ def parse_lines(text: str) -> tuple[list[str], list[Edge]]:
     """
     if text.lstrip().startswith(("graph", "strict graph")) and "{" in text:
         raise GraphError("this is Graphviz's language, which is only written; an undirected graph is read as 'a -- b; b -- c'")
-    return _parsed(text, _LINES)
+    return _parse(text, _LINES)
 
 
 def has_lines(text: str) -> bool:
@@ -60,7 +60,7 @@ def has_lines(text: str) -> bool:
     return any(m.group() == "--" and _looks_like_arrow(text, m) for m in _MARK.finditer(text))
 
 
-def _parsed(text: str, marks: Mapping[str, str]) -> tuple[list[str], list[Edge]]:
+def _parse(text: str, marks: Mapping[str, str]) -> tuple[list[str], list[Edge]]:
     text = re.sub(r"(?m)^[ \t]*#.*$", "", text)
     names: dict[str, None] = {}
     edges: list[Edge] = []
@@ -69,20 +69,20 @@ def _parsed(text: str, marks: Mapping[str, str]) -> tuple[list[str], list[Edge]]
     for mark, name, at in _tokens(text, marks):
         if mark == "name":
             if not name_may_follow:
-                raise _malformed(text, at, "two names without a mark between them")
+                raise _syntax_error(text, at, "two names without a mark between them")
             names[name] = None
             group.append(name)
             name_may_follow = False
             continue
         if name_may_follow and (group or arrow or mark != ";"):
-            raise _malformed(text, at, f"a name is missing {'at the end' if at >= len(text) else 'before ' + shown(name)}")
+            raise _syntax_error(text, at, f"a name is missing {'at the end' if at >= len(text) else 'before ' + show(name)}")
         name_may_follow = True
         if mark == ",":
             continue
         if len(left) > 1 and len(group) > 1:
             n_products += len(left) * len(group)
             if n_products > MAX_PRODUCT:
-                raise _malformed(text, at, f"the comma lists spell more than {MAX_PRODUCT:,} edges")
+                raise _syntax_error(text, at, f"the comma lists spell more than {MAX_PRODUCT:,} edges")
         edges += product(group, left) if arrow == "<-" else product(left, group)
         left, arrow, group = (group, mark, []) if mark != ";" else ([], "", [])
     return list(names), edges
@@ -94,13 +94,13 @@ def _tokens(text: str, marks: Mapping[str, str]) -> Iterator[tuple[str, str, int
     for match in _MARK.finditer(text):
         found, at = match.group(), match.start()
         if found == '"':
-            raise _malformed(text, at, "a quote that does not end")
+            raise _syntax_error(text, at, "a quote that does not end")
         mark = marks.get(found) or (";" if found[0] in ";\n" else found)
         known = mark in (",", ";") or found in marks
         if found[0] == '"' or (not known and not _looks_like_arrow(text, match)):
             continue
         if not known:
-            raise _malformed(text, at, f"{shown(found)} {_not_a_mark(found, marks)}")
+            raise _syntax_error(text, at, f"{show(found)} {_not_a_mark(found, marks)}")
         yield from _name(text, start, at)
         yield mark, found, at
         start = match.end()
@@ -135,12 +135,12 @@ def _name(text: str, start: int, end: int) -> Iterator[tuple[str, str, int]]:
     name = text[start:end].strip()
     if '"' in name:
         if not _QUOTED.fullmatch(name):
-            raise _malformed(text, start, "a quoted name must stand alone between the marks")
+            raise _syntax_error(text, start, "a quoted name must stand alone between the marks")
         name = re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], name[1:-1], flags=re.DOTALL)
         if not name.strip():
-            raise _malformed(text, start, "a blank name")
+            raise _syntax_error(text, start, "a blank name")
     elif odd := _ODD.search(name):
-        raise _malformed(text, start, f"{shown(odd.group())} is no part of a name: write -> or <-, or quote the name")
+        raise _syntax_error(text, start, f"{show(odd.group())} is no part of a name: write -> or <-, or quote the name")
     if name:
         yield "name", name, start
 
@@ -157,18 +157,18 @@ def parse_modelstring(text: str) -> tuple[list[str], list[Edge]]:
     while at < len(text):
         match = _BRACKET.match(text, at)
         if not match:
-            raise _malformed(text, at, "expected [node] or [node|parent:parent]")
+            raise _syntax_error(text, at, "expected [node] or [node|parent:parent]")
         name, parents = match[1].strip(), [] if match[2] is None else [p.strip() for p in match[2].split(":")]
         if not name or not all(parents):
-            raise _malformed(text, at, "a name is missing")
+            raise _syntax_error(text, at, "a name is missing")
         if name in names:
-            raise GraphError(f"the model string has the node {shown(name)} twice")
+            raise GraphError(f"the model string has the node {show(name)} twice")
         names[name] = None
         edges += [(p, name) for p in parents]
         at = match.end()
     for parent, _ in edges:
         if parent not in names:
-            raise unknown(parent, names)
+            raise unknown_node(parent, names)
     return list(names), edges
 
 
@@ -208,7 +208,7 @@ def _parents_of(child: str, parents: object) -> Iterable[object]:
     if isinstance(parents, str):
         return [parents]
     if not isinstance(parents, Iterable):
-        raise GraphError(f"the parents of {shown(child)} must be a list of names, not {shown(parents)}")
+        raise GraphError(f"the parents of {show(child)} must be a list of names, not {show(parents)}")
     return _in_order(parents)
 
 
@@ -227,7 +227,7 @@ def read_pairs(pairs: Iterable[Any]) -> list[Edge]:
     [('a', 'b')]
     """
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
-        raise GraphError(f"expected pairs of names, not {shown(pairs)}")
+        raise GraphError(f"expected pairs of names, not {show(pairs)}")
     return [_pair(e) for e in _in_order(pairs)]
 
 
@@ -242,15 +242,15 @@ def _pair(edge: Any) -> Edge:
     except (TypeError, ValueError):
         a = b = None
     if a is None or isinstance(edge, (str, set, frozenset)):
-        raise GraphError(f"an edge is a pair of names, not {shown(edge)}")
+        raise GraphError(f"an edge is a pair of names, not {show(edge)}")
     return checked_name(a), checked_name(b)
 
 
 def checked_name(name: object) -> str:
     if not isinstance(name, str):
-        raise GraphError(f"the name of a node must be text, not {shown(name)}")
+        raise GraphError(f"the name of a node must be text, not {show(name)}")
     if not name.strip():
-        raise GraphError(f"the name of a node must not be blank, as {shown(name)} is")
+        raise GraphError(f"the name of a node must not be blank, as {show(name)} is")
     return str(name)
 
 
@@ -259,10 +259,10 @@ def check_edges(pairs: list[Edge]) -> None:
     seen = set(pairs)
     for a, b in pairs:
         if a == b:
-            raise GraphError(f"the node {shown(a)} has an edge to itself")
+            raise GraphError(f"the node {show(a)} has an edge to itself")
         if len(seen) < len(pairs):
             if (a, b) not in seen:
-                raise GraphError(f"the edge from {shown(a)} to {shown(b)} is given twice")
+                raise GraphError(f"the edge from {show(a)} to {show(b)} is given twice")
             seen.remove((a, b))
 
 
@@ -277,20 +277,20 @@ def all_nodes(mentioned: Iterable[str], pairs: Iterable[Edge], nodes: Iterable[s
         return tuple(sorted(found))
     known = {checked_name(x) for x in ([nodes] if isinstance(nodes, str) else nodes)}
     if not found <= known:
-        raise unknown(min(found - known), known)
+        raise unknown_node(min(found - known), known)
     return tuple(sorted(known))
 
 
-def unknown(name: object, known: Iterable[str]) -> GraphError:
+def unknown_node(name: object, known: Iterable[str]) -> GraphError:
     """The refusal of a name that is no node of a graph.
 
-    >>> str(unknown("smok", ["smoke", "age"]))
+    >>> str(unknown_node("smok", ["smoke", "age"]))
     "the graph has no node 'smok'; did you mean 'smoke'?"
     """
     candidates = [k for k in known if len(k) <= 100]
     # difflib takes quadratic time in the length of names and some 10 µs a name
     hint = nearest(name, sorted(candidates)) if isinstance(name, str) and len(name) <= 100 and len(candidates) <= 10_000 else ""
-    return GraphError(f"the graph has no node {shown(name)}{hint}")
+    return GraphError(f"the graph has no node {show(name)}{hint}")
 
 
 def statements(
@@ -298,12 +298,12 @@ def statements(
 ) -> Iterator[str]:
     """The statements that spell a graph, one per child in the order given, with the parents in their own order.
 
-    `write` puts a name into text; `written` does, unless another is given.
+    `write` puts a name into text; `spelling` does, unless another is given.
 
     >>> list(statements("abce", {"a": [], "b": [], "c": ["b", "a"], "e": []}))
     ['b, a -> c', 'e']
     """
-    write = write or written
+    write = write or spelling
     has_children = {p for ps in parents.values() for p in ps}
     for child in order:
         if parents[child]:
@@ -312,13 +312,13 @@ def statements(
             yield write(child)
 
 
-def written(name: str) -> str:
+def spelling(name: str) -> str:
     """A name as it stands in a text of arrows: in quotes where it needs them.
 
-    >>> written("x-ray"), written("lung cancer")
+    >>> spelling("x-ray"), spelling("lung cancer")
     ('x-ray', '"lung cancer"')
     """
-    return name if _PLAIN.fullmatch(name) and name.strip("-") else quoted(name)
+    return name if _PLAIN.fullmatch(name) and name.strip("-") else quote_name(name)
 
 
 def written_in_lines(name: str) -> str:
@@ -327,29 +327,29 @@ def written_in_lines(name: str) -> str:
     >>> written_in_lines("x-ray"), written_in_lines("x--ray")
     ('x-ray', '"x--ray"')
     """
-    return quoted(name) if "--" in name or name.startswith("-") or name.endswith("-") else written(name)
+    return quote_name(name) if "--" in name or name.startswith("-") or name.endswith("-") else spelling(name)
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name in double quotes, for texts of arrows and for DOT.
 
-    >>> print(quoted('say "a"'))
+    >>> print(quote_name('say "a"'))
     "say \\"a\\""
     """
     escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
-def shown(name: object) -> str:
+def show(name: object) -> str:
     """A name for a sentence, cut when it is very long.
 
-    >>> shown("smoke"), len(shown("x" * 1000))
+    >>> show("smoke"), len(show("x" * 1000))
     ("'smoke'", 62)
     """
     text = repr(name if not isinstance(name, str) else name[:100])
     return text if len(text) <= 62 else f"{text[:58]}...{text[-1]}"
 
 
-def _malformed(text: str, at: int, what: str) -> GraphError:
+def _syntax_error(text: str, at: int, what: str) -> GraphError:
     near = text[max(at - 12, 0) : at + 20]
     return GraphError(f"the text is not a graph: {what} (character {at + 1}, near {near!r})")

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
-from suffice.errors import GraphError, TooLarge, listed
+from suffice.errors import GraphError, TooLarge, listing
 from suffice.graphs.chordal import MAX_CLIQUES, fill_in, is_perfect, perfect_order, sequence_of_cliques
-from suffice.graphs.paths import links, reached, shortest_path
-from suffice.graphs.text import Edge, all_nodes, check_edges, has_lines, quoted, read_undirected, written_in_lines
+from suffice.graphs.paths import links, reach, shortest_path
+from suffice.graphs.text import Edge, all_nodes, check_edges, has_lines, quote_name, read_undirected, written_in_lines
 from suffice.graphs.value import GraphValue
 
 
@@ -104,7 +104,7 @@ class Graph(GraphValue):
         found, seen = [], set[str]()
         for x in self.nodes:
             if x not in seen:
-                part = reached([x], self._neighbours)
+                part = reach([x], self._neighbours)
                 seen |= part
                 found.append(tuple(sorted(part)))
         return tuple(found)
@@ -160,9 +160,9 @@ class Graph(GraphValue):
         sources, targets, known = self._set(a), self._set(b), self._set(given)
         common = sources & targets | sources & known | targets & known
         if common:
-            raise GraphError(f"separation is between disjoint sets; {listed(sorted(common))} is in two of them")
+            raise GraphError(f"separation is between disjoint sets; {listing(sorted(common))} is in two of them")
         around = {x: () if x in known else ys for x, ys in self._neighbours.items()}
-        return not reached(sources, around) & targets
+        return not reach(sources, around) & targets
 
     def active_path(self, a: str, b: str, given: str | Iterable[str] = ()) -> tuple[str, ...]:
         """The shortest path between two nodes that does not go through `given`; empty if there is none.
@@ -203,7 +203,7 @@ class Graph(GraphValue):
           "a" -- "b";
         }
         """
-        return self._dot("graph", [f"{quoted(a)} -- {quoted(b)}" for a, b in self.edges])
+        return self._dot("graph", [f"{quote_name(a)} -- {quote_name(b)}" for a, b in self.edges])
 
     def _statements(self) -> list[str]:
         """The statements that spell the graph: its edges, and the nodes without any."""

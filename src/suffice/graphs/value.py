@@ -6,8 +6,8 @@ import html
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from suffice.errors import listed
-from suffice.graphs.text import Edge, quoted, unknown
+from suffice.errors import listing
+from suffice.graphs.text import Edge, quote_name, unknown_node
 from suffice.pictures import Focus, Picture, Pictured, PictureEdge, PictureNode
 
 _T = TypeVar("_T")
@@ -43,7 +43,7 @@ class GraphValue(Pictured):
 
     def _of(self, links: Mapping[str, _T], x: object) -> _T:
         if not isinstance(x, str) or x not in links:
-            raise unknown(x, self.nodes)
+            raise unknown_node(x, self.nodes)
         return links[x]
 
     def _set(self, names: str | Iterable[str]) -> set[str]:
@@ -55,7 +55,7 @@ class GraphValue(Pictured):
     def _lone(self, edges: Iterable[Edge]) -> str:
         """The end of a repr: the nodes, where the edges do not name them all."""
         every = {x for edge in edges for x in edge}
-        return f", nodes=[{listed(self.nodes, 12)}]" if len(every) < len(self.nodes) else ""
+        return f", nodes=[{listing(self.nodes, 12)}]" if len(every) < len(self.nodes) else ""
 
     def _drawn(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
         """What a picture shows: names, arrows and lines."""
@@ -98,7 +98,7 @@ class GraphValue(Pictured):
         return self._repr_svg_() or f"<code>{html.escape(repr(self))}</code>"
 
     def _dot(self, kind: str, edges: Iterable[str]) -> str:
-        return "\n".join([f"{kind} {{", *(f"  {line};" for line in [*map(quoted, self.nodes), *edges]), "}"])
+        return "\n".join([f"{kind} {{", *(f"  {line};" for line in [*map(quote_name, self.nodes), *edges]), "}"])
 
     def _networkx(self, kind: str, edges: Iterable[Edge]) -> Any:
         import networkx

@@ -32,7 +32,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block, Step, added
+from suffice.engines.engine import Block, Step, add_up
 from suffice.errors import DataError
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.numbers.patterns import Array
@@ -364,7 +364,7 @@ class ExpectedClasses(Step[ClassSums]):
             pairs = zip(self.classes.parts, memory, strict=True)
             parts = tuple(part.gathered(m, log_probs) for part, m in pairs)
             one = ClassSums(_dot(top + log_sums, weight), -_dot(log_sums, weight), log_probs.sum(axis=1), parts)
-            total = one if total is None else added(total, one)
+            total = one if total is None else add_up(total, one)
         return total  # type: ignore[return-value]
 
 

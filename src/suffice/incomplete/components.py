@@ -17,15 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.gather import Groups
-from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listed, note
+from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listing, note
+from suffice.errors.remedies import INTO_BINS
 from suffice.families import family_of
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.incomplete.gauss_hermite import in_words
-from suffice.remedies import INTO_BINS
-from suffice.statistics.configurations import checked_cells, described, sizes
+from suffice.statistics.configurations import checked_cells, describe, sizes
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite, Variable
 
@@ -127,7 +127,7 @@ class FlatTables:
     def described(self, cell: int) -> str:
         """A cell in words."""
         i = int(np.searchsorted(self.table_start, cell, side="right")) - 1
-        return described(cell - int(self.table_start[i]), self.families[i])
+        return describe(cell - int(self.table_start[i]), self.families[i])
 
 
 def log_likelihood(counts: Array, cells: Array) -> float:
@@ -197,13 +197,13 @@ class NodeFamily:
         wanted = tuple(p.name for p in self.parents)
         if cpd is None or set(cpd.parents) != set(wanted):
             what = "table" if self.by_table else "distribution"
-            raise ModelError(f"the start has no {what} of {self.name!r} given {listed(wanted) or 'nothing'}")
+            raise ModelError(f"the start has no {what} of {self.name!r} given {listing(wanted) or 'nothing'}")
         theirs = {v.name: v for v in (*cpd.parent_variables, cpd.child)}
         for v in self.members:
             other = theirs[v.name]
             if isinstance(v, Finite) and v.states != getattr(other, "states", ()):
-                states = listed(getattr(other, "states", ()))
-                raise ModelError(f"{v.name!r} has the states {states} in the start and {listed(v.states)} in the data")
+                states = listing(getattr(other, "states", ()))
+                raise ModelError(f"{v.name!r} has the states {states} in the start and {listing(v.states)} in the data")
         if self.by_rows:
             return cpd
         kind = Table if self.by_table else ConditionalGaussian
@@ -244,7 +244,7 @@ def refuse_unanswerable(missing: Mapping[str, int], dag: Dag, nodes: Mapping[str
             )
     under = {v.name: node.name for node in nodes.values() if node.by_rows for v in node.parents if missing.get(v.name)}
     if numbers := {v: child for v, child in under.items() if not isinstance(nodes[v].child, Finite)}:
-        note(f"missing numbers of {listed(list(numbers))} under regressions are integrated by {in_words()}")
+        note(f"missing numbers of {listing(list(numbers))} under regressions are integrated by {in_words()}")
 
 
 class Line(NamedTuple):

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Block, Step, Sum
 from suffice.engines.steps.parallel import in_order
-from suffice.errors import FitError, TooLarge, bytes_in_words, listed
+from suffice.errors import FitError, TooLarge, bytes_in_words, listing
 from suffice.incomplete.components import Array, Expectation, FlatTables, Ints, Shown, Theta, log_likelihood
 from suffice.statistics.configurations import distinct
 
@@ -163,8 +163,8 @@ class ComponentTable:
 
     def add(self, block: Block) -> ComponentTable:
         """Take some rows, equal ones once. Columns that the block does not have are hidden."""
-        codes, weight = coded(block.columns, [v.name for v in self.tables.variables], block.n_rows), np.array(block.weights)
-        self._reduce(*merged(codes, weight))
+        codes, weight = code_rows(block.columns, [v.name for v in self.tables.variables], block.n_rows), np.array(block.weights)
+        self._reduce(*merge_rows(codes, weight))
         return self._counted(codes, weight)
 
     def add_codes(self, codes: npt.NDArray[np.int32], weight: Array) -> ComponentTable:
@@ -251,10 +251,10 @@ class Reduce(Step[ComponentTable]):
         return total
 
 
-def merged(codes: npt.NDArray[np.int32], weight: Array) -> tuple[npt.NDArray[np.int32], Array]:
+def merge_rows(codes: npt.NDArray[np.int32], weight: Array) -> tuple[npt.NDArray[np.int32], Array]:
     """Equal rows once, with the sum of their weights, if there can only be fewer of these than rows.
 
-    >>> merged(np.array([[1], [-1], [1], [1]], np.int32), np.array([1.0, 1.0, 2.0, 1.0]))
+    >>> merge_rows(np.array([[1], [-1], [1], [1]], np.int32), np.array([1.0, 1.0, 2.0, 1.0]))
     (array([[-1],
            [ 1]], dtype=int32), array([1., 4.]))
     """
@@ -264,10 +264,10 @@ def merged(codes: npt.NDArray[np.int32], weight: Array) -> tuple[npt.NDArray[np.
     return codes[first], np.asarray(np.bincount(kind, weight), dtype=np.float64)
 
 
-def coded(columns: Mapping[str, npt.NDArray[Any]], names: Sequence[str], n_rows: int) -> npt.NDArray[np.int32]:
+def code_rows(columns: Mapping[str, npt.NDArray[Any]], names: Sequence[str], n_rows: int) -> npt.NDArray[np.int32]:
     """Codes by row, −1 where a cell is missing.
 
-    >>> coded({"x": np.array([1, 255], np.uint8)}, ["x", "h"], 2)
+    >>> code_rows({"x": np.array([1, 255], np.uint8)}, ["x", "h"], 2)
     array([[ 1, -1],
            [-1, -1]], dtype=int32)
     """
@@ -373,7 +373,7 @@ class FiniteComponents:
             digits = np.unravel_index(place - int(tables.table_start[f]), [v.n_states for v in scope])
             shown |= {v.name: v.states[int(d)] for v, d in zip(scope, digits, strict=True) if v.name not in missing}
         given = ", ".join(f"{n}={s!r}" for n, s in shown.items()) or "any cells"
-        gone = f"{listed(sorted(missing))} {'is' if len(missing) == 1 else 'are'}"
+        gone = f"{listing(sorted(missing))} {'is' if len(missing) == 1 else 'are'}"
         return FitError(f"rows with {given}, in which {gone} missing, are impossible under the parameters{START}")
 
     @cached_property

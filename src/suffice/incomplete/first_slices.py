@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError
-from suffice.remedies import DIFFUSE, FREE, STATIONARY
+from suffice.errors.remedies import DIFFUSE, FREE, STATIONARY
 
 Array = npt.NDArray[np.float64]
 

@@ -26,7 +26,7 @@ from suffice.incomplete.support import support
 from suffice.inference.finite.logs import LogFactor, log_factors, log_joint, shares
 from suffice.inference.finite.network import HINTED, NONE, Array, GaussianNode, Ints, Network, Soft
 from suffice.inference.finite.questions import DONE, IMPOSSIBLE, Codes, in_rows, most_probable, posteriors
-from suffice.inference.numbers.hybrid import GaussianBlock, Hybrid, ManyConfigurations, block_of, conditioned, density
+from suffice.inference.numbers.hybrid import GaussianBlock, Hybrid, ManyConfigurations, block_of, condition_block, density
 from suffice.statistics.configurations import alike, keys_of
 
 Flags = npt.NDArray[np.bool_]
@@ -155,10 +155,10 @@ def best(probs: Array) -> Ints:
     return codes
 
 
-def picked(probs: Array, uniforms: Array) -> Ints:
+def pick_codes(probs: Array, uniforms: Array) -> Ints:
     """The code that a number in (0, 1) falls on, in each row of probabilities; −1 where these are NaN.
 
-    >>> picked(np.array([[0.25, 0.75, 0.0], [0.25, 0.75, 0.0], [np.nan] * 3]), np.array([0.2, 0.9, 0.5]))
+    >>> pick_codes(np.array([[0.25, 0.75, 0.0], [0.25, 0.75, 0.0], [np.nan] * 3]), np.array([0.2, 0.9, 0.5]))
     array([ 0,  1, -1])
     """
     if not len(probs):
@@ -206,11 +206,11 @@ def shared_blocks(nodes: Sequence[GaussianNode], reals: Array, target: int | Non
     needed[[] if target is None else target] = True
     labels = _labels(nodes, seen, needed)
     own = np.full(len(reals), NONE) if target is None else labels[target]
-    others = _labelled(nodes, labels, seen, lambda first: (labels[first] == first) & (own != first))
-    return _labelled(nodes, labels, seen, lambda first: own == first), others
+    others = _blocks_by_label(nodes, labels, seen, lambda first: (labels[first] == first) & (own != first))
+    return _blocks_by_label(nodes, labels, seen, lambda first: own == first), others
 
 
-def _labelled(nodes: Sequence[GaussianNode], labels: Ints, seen: Flags, having: Callable[[int], Flags]) -> Shared:
+def _blocks_by_label(nodes: Sequence[GaussianNode], labels: Ints, seen: Flags, having: Callable[[int], Flags]) -> Shared:
     """The blocks that begin with each node, in those rows that are to have one."""
     for first in range(len(nodes)):
         rows = np.flatnonzero(having(first))
@@ -326,7 +326,7 @@ class Densities:
             if len(some) > 1 and len(some) * size * len(block.members) > CELLS:
                 raise TooLarge(f"{len(some)} rows of {size} configurations of {len(block.members)} nodes")
             known = RowsEvidence(self.rows.codes[some], {m: self.rows.reals[some, m] for m in shown})
-            every, answer = conditioned(hybrid, block, () if target is None else (target,), known)
+            every, answer = condition_block(hybrid, block, () if target is None else (target,), known)
             if block.observed:
                 self._add(scope, some, density(every, answer).values)
             if target is not None:
@@ -365,7 +365,7 @@ class Densities:
         If they must be `finite`, others are refused.
         """
         result = np.empty((self.rows.n_rows, 2))
-        for scope, same, mean, variance in _joined(list(found)):
+        for scope, same, mean, variance in _join_scopes(list(found)):
             weights = np.empty(mean.shape)
             for part in alike(self.rows.codes[same] != NONE):
                 weights[part] = self.weights(scope, same[part]).reshape(len(part), -1)
@@ -390,7 +390,7 @@ class Densities:
         touched[rows] = True
 
 
-def _joined(found: Sequence[TargetMoments]) -> Iterator[TargetMoments]:
+def _join_scopes(found: Sequence[TargetMoments]) -> Iterator[TargetMoments]:
     """Rows of the same scope together."""
     for scope in dict.fromkeys(f.scope for f in found):
         same = [f for f in found if f.scope == scope]

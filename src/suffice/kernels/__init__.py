@@ -61,13 +61,13 @@ def warm(progress: Callable[[int, int, str], None] | None = None, processes: int
         importlib.import_module(module)
     direct = [k for k in _direct() if only is None or k.partition(".")[0] in only]
     groups = _groups(direct)
-    for done, names in enumerate(_compiled(groups, processes), 1):
+    for done, names in enumerate(_compile_groups(groups, processes), 1):
         if progress is not None:
             progress(done, len(groups), names[0].partition(".")[0])
     return len(direct)
 
 
-def _compiled(groups: Sequence[Sequence[str]], processes: int) -> Iterator[Sequence[str]]:
+def _compile_groups(groups: Sequence[Sequence[str]], processes: int) -> Iterator[Sequence[str]]:
     """The groups, each when it is compiled."""
     if processes == 1:
         for names in groups:

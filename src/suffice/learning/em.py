@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
-from suffice.errors import FitError, listed, nearest, note, whole
+from suffice.errors import FitError, listing, nearest, note, whole
+from suffice.errors.remedies import MORE_ITERATIONS, argument, in_python, ridge_of
 from suffice.families.design import are_numbers
 from suffice.families.protocol.family import Estimate
 from suffice.iteration import Progress
-from suffice.learning.ascent.climb import OLD, Climb, EmMethod, best_first, em_method_of, evaluated, from_starts, steps_of
+from suffice.learning.ascent.climb import OLD, Climb, EmMethod, best_first, em_method_of, evaluate, from_starts, steps_of
 from suffice.learning.ascent.em_plan import EmPlan
 from suffice.learning.ascent.em_run import EmRun as EmRun
 from suffice.learning.ascent.em_run import Optimum as Optimum
@@ -32,19 +33,18 @@ from suffice.learning.incomplete.beginnings import beginnings, hidden_states
 from suffice.learning.incomplete.held import read_fixed
 from suffice.learning.incomplete.missing_mechanism import with_mechanism
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
-from suffice.learning.incomplete.starts import collapsed, relabelled
+from suffice.learning.incomplete.starts import empty_states, match_states
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words
 from suffice.models.parts.sharing import shared_in_words, shared_of
-from suffice.remedies import MORE_ITERATIONS, argument, in_python, ridge_of
 from suffice.variables import Finite
 
 ENDLESS = 12.0
 """Log-odds of a state of a parent that 100,000 rows could hardly tell from infinite ones."""
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, HiddenLike, PriorLike, RowsLike, SharedLike
+    from suffice.basis.argument_types import FamiliesLike, HiddenLike, PriorLike, RowsLike, SharedLike
     from suffice.engines.sequences.sequences import Sequences
     from suffice.graphs.directed import DagLike
     from suffice.graphs.template import TemplateLike
@@ -214,7 +214,7 @@ def em(
     asked |= {"missing_depends_on": missing_depends_on}
     with checkpoint_of(budget.checkpoint, "em", problem.rows, asked) as shown.memory:
         thetas = beginnings(problem, start, n, seed)
-        climbs, stopped = from_starts(thetas, n, shown, lambda theta: Climb(problem, evaluated(problem, theta)), climb)
+        climbs, stopped = from_starts(thetas, n, shown, lambda theta: Climb(problem, evaluate(problem, theta)), climb)
         run = run_of(problem, climbs, n, stopped, tol)
         run = run if information is False else run.with_covariance(bool(information))
         if not stopped:
@@ -224,6 +224,8 @@ def em(
 
 def _holding(problem: ParameterProblem, said: Any, start: BayesNet | Chain | None) -> ParameterProblem:
     """The problem in which the distributions of some nodes, or single entries of Gaussians, are those of the start."""
+    if not said:
+        return problem
     tied = {node for tie in problem.ties for node in tie.nodes}
     fixed, entries = read_fixed(said, problem.nodes, problem.nodes)
     for name in (*fixed, *entries):
@@ -290,20 +292,20 @@ def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool
     ordered = best_first(climbs, n)
     best = ordered[0]
     if problem.conventions.names:
-        best.point = evaluated(problem, problem.to_convention(best.point.parameters))
+        best.point = evaluate(problem, problem.to_convention(best.point.parameters))
     cpds = problem.cpds(best.point.parameters)
     optima = tuple(_optimum(problem, climbs.index(c), c, best, cpds) for c in ordered)
     for name in problem.hidden:
         variable = problem.variables[name]
-        gone = collapsed(variable, problem.statistics(best.point.statistic)) if isinstance(variable, Finite) else []
+        gone = empty_states(variable, problem.statistics(best.point.statistic)) if isinstance(variable, Finite) else []
         if gone:
-            note(f"no rows are left for {listed(gone)} of the hidden variable {name!r}: fewer states would do as well")
+            note(f"no rows are left for {listing(gone)} of the hidden variable {name!r}: fewer states would do as well")
     for text in doubts(problem, best.point.parameters, best.point.statistic):
         note(text)
     for cpd, effects in _endless(cpds):
         what = "states" if isinstance(cpd.child, Finite) else "values"
         note(
-            f"the coefficients of {cpd.child.name!r} may grow without end: {listed(effects)} all but separates its {what}; use "
+            f"the coefficients of {cpd.child.name!r} may grow without end: {listing(effects)} all but separates its {what}; use "
             f"{ridge_of(type(cpd.family).__name__)}"
         )
     if stopped:
@@ -320,7 +322,7 @@ def _optimum(problem: ParameterProblem, number: int, climb: Climb, best: Climb, 
     if climb is not best and not climb.stopped and (states := hidden_states(problem)):
         other = problem.cpds(climb.point.parameters)
         for name in states:
-            places = relabelled(problem.dag, name, cpds, other)
+            places = match_states(problem.dag, name, cpds, other)
             moved = moved or (places is not None and bool((places != np.arange(len(places))).any()))
     objective = -np.inf if climb.stopped else climb.point.objective
     return Optimum(
@@ -333,9 +335,10 @@ def _info(problem: ParameterProblem, climb: Climb, optima: tuple[Optimum, ...]) 
     by = "maximum likelihood" if problem.prior is None else f"posterior {type(problem.estimate).__name__.lower()}"
     parts = [problem.amount]
     parts += [f"{share:.3g} of the cells missing"] if (share := problem.missing_share) else []
-    parts += [f"{listed(problem.hidden)} hidden"] if problem.hidden else []
+    parts += [f"{listing(problem.hidden)} hidden"] if problem.hidden else []
     how = f"by EM: {climb.in_words(len(optima))}{shared_in_words(problem.ties)}"
-    how += conventions_in_words(problem.conventions.by_convention, problem.conventions.rotations)
+    if problem.conventions.names:
+        how += conventions_in_words(problem.conventions.by_convention, problem.conventions.rotations)
     return f"fitted from {', '.join([*parts, by, how])}"
 
 

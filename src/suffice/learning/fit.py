@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
-from suffice.errors import ArgumentError, FitError, MissingCells, listed, note
+from suffice.errors import ArgumentError, FitError, MissingCells, listing, note
+from suffice.errors.remedies import Remedy, argument
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather
-from suffice.families.named_families import as_families, distributed
+from suffice.families.named_families import as_families, variables_with_distributions
 from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate
 from suffice.graphs import Dag
@@ -25,18 +26,17 @@ from suffice.learning.incomplete.task import Task, checked_families, task_of
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, ModelKind, prior_of
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
 from suffice.limits import Limits, options_of
-from suffice.models.estimates.estimated import estimated, replaced
+from suffice.models.estimates.estimated import estimate_network, replace_cpds
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.networks import BayesNet
-from suffice.models.parts.sharing import Tie, agreeing, check_families, shared_in, shared_of
+from suffice.models.parts.sharing import Tie, agreeing, check_families, graph_and_ties
 from suffice.models.questions.regressions import families_of
 from suffice.models.undirected.features import is_undirected
 from suffice.objectives import Bayes, Likelihood, as_penalties
-from suffice.remedies import Remedy, argument
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, SharedLike
+    from suffice.basis.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, SharedLike
     from suffice.engines.sequences.sequences import Sequences
     from suffice.graphs import Graph
     from suffice.graphs.directed import DagLike
@@ -290,7 +290,8 @@ def fit_network(
     how = checked_estimate(estimate)
     rows = data if isinstance(data, Statistics) else scan(data)
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
-    graph, ties, families = _asked(dag, families, shared)
+    graph, ties = graph_and_ties(dag, shared)
+    families = families_of(dag, families)
     asked: dict[str, Any] = {"prior": prior, "estimate": how, "shared": shared, **climbing}
     if hidden or missing_depends_on is not None or climbing.get("fixed"):
         asked |= {"hidden": hidden, "families": families, "missing_depends_on": missing_depends_on}
@@ -303,8 +304,8 @@ def fit_network(
         seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
     except MissingCells:
         return _from_incomplete(dag, rows, watch, **asked)
-    seen = agreeing(seen, getattr(dag, "alike", ()))
-    return estimated(BayesNet, graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
+    seen = agreeing(seen, dag.alike) if isinstance(dag, Plate) else seen
+    return estimate_network(BayesNet, graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
 
 
 def _check_objective(kind: ModelKind, objective: Any, target: str | None = None) -> None:
@@ -320,14 +321,7 @@ def _refuse_climbing(given: Mapping[str, Any], what: str) -> None:
 def _refuse_limits(given: Mapping[str, Any], what: str, known: Sequence[str]) -> None:
     for name in given:
         if name not in known:
-            raise ArgumentError(f"the fit of {what} takes no {name}=: its limits are {listed(known, style='str')}")
-
-
-def _asked(dag: Any, families: Mapping[str, Any] | None, shared: Any) -> tuple[Dag, tuple[Tie, ...], Mapping[str, Any] | None]:
-    """The graph, its tied nodes, and the families of its regressions."""
-    graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
-    families = families_of(dag, families)
-    return graph, ties, families
+            raise ArgumentError(f"the fit of {what} takes no {name}=: its limits are {listing(known, style='str')}")
 
 
 def with_regressions(
@@ -351,7 +345,7 @@ def with_regressions(
     chosen = {n: families.get(n) or family_of(*node) for n, node in nodes.items()}
     statistics = task.rows.gather([family.needs(*nodes[n]) for n, family in chosen.items()])
     ready = fitted_regressions(nodes, {n: f for n, f in chosen.items() if f.iterative}, task.rows, task.ties)
-    return estimated(BayesNet, task.dag, statistics, task.prior, how, ready=ready, shared=[tie.nodes for tie in task.ties])
+    return estimate_network(BayesNet, task.dag, statistics, task.prior, how, ready=ready, shared=[tie.nodes for tie in task.ties])
 
 
 def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, Any]) -> BayesNet:
@@ -367,7 +361,7 @@ def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, An
     left = [tie.nodes for tie in task.ties if tie not in ties]
     bn = _from_incomplete(cut, task.rows, families=rest, **{**options, "shared": left})
     nodes = {n: (task.variables[n], [task.variables[p] for p in task.dag.parents(n)]) for n in whole}
-    return replaced(bn, task.dag, fitted_regressions(nodes, whole, task.rows, ties), ties)
+    return replace_cpds(bn, task.dag, fitted_regressions(nodes, whole, task.rows, ties), ties)
 
 
 def _together(task: Task, node: str) -> tuple[str, ...]:
@@ -383,8 +377,8 @@ def _tabled_regressions(
     dag: Any, seen: Statistics, prior: Any, how: Estimate, families: Mapping[str, Any], shared: Any
 ) -> BayesNet:
     """The same from statistics, which know all about regressions of finite variables on finite variables."""
-    graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
-    seen = agreed_statistics(dag, graph, seen.with_variables(distributed(families).values()), ties)
+    graph, ties = graph_and_ties(dag, shared)
+    seen = agreed_statistics(dag, graph, seen.with_variables(variables_with_distributions(families).values()), ties)
     variables = seen.variables
     checked_families(families, graph, variables)
     check_families(ties, families)
@@ -393,7 +387,7 @@ def _tabled_regressions(
     alone = [Tie(((n, *graph.parents(n)),)) for n in nodes if not any(n in tie.nodes for tie in ties)]
     for tie in (*alone, *(tie for tie in ties if tie.nodes[0] in nodes)):
         ready |= from_tables(tie, nodes, families[tie.nodes[0]], seen)
-    return estimated(BayesNet, graph, seen, prior, how, ready=ready, shared=[tie.nodes for tie in ties])
+    return estimate_network(BayesNet, graph, seen, prior, how, ready=ready, shared=[tie.nodes for tie in ties])
 
 
 def _from_incomplete(dag: Any, rows: Any, watch: Callable[[Any], object] | None = None, **options: Any) -> BayesNet:

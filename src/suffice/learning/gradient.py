@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.errors import FitError, ModelError, note
+from suffice.errors.remedies import argument
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Estimate
 from suffice.iteration import Progress, Run
-from suffice.learning.ascent.climb import Point, Way, best_first, evaluated, from_starts
+from suffice.learning.ascent.climb import Point, Way, best_first, evaluate, from_starts
 from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.chains.chain_problem import chain_problem_of
 from suffice.learning.chains.chain_task import of_sequences, refuse_first
@@ -29,11 +30,10 @@ from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words
-from suffice.remedies import argument
-from suffice.statistics.configurations import described
+from suffice.statistics.configurations import describe
 
 if TYPE_CHECKING:
-    from suffice.argument_types import HiddenLike, PriorLike, RowsLike
+    from suffice.basis.argument_types import HiddenLike, PriorLike, RowsLike
     from suffice.engines.sequences.sequences import Sequences
     from suffice.graphs.directed import DagLike
     from suffice.graphs.template import TemplateLike
@@ -104,10 +104,10 @@ class LBFGS:
         def loss(z: Array) -> tuple[float, Array]:
             ascent.check()
             cpds = atlas.cpds(origin + z / scale)
-            point = seen[z.tobytes()] = evaluated(problem, problem.parameters({**held, **cpds}))
+            point = seen[z.tobytes()] = evaluate(problem, problem.parameters({**held, **cpds}))
             return -point.objective, -atlas.scores(cpds, point.statistic) / scale
 
-        def accepted(z: Array) -> None:
+        def accept(z: Array) -> None:
             point = seen.get(z.tobytes())
             seen.clear()
             if point is not None:
@@ -116,7 +116,7 @@ class LBFGS:
         most = ascent.max_iter
         options = {"maxcor": self.memory, "maxiter": most, "maxfun": 20 * most + 20, "ftol": 0.0, "gtol": 0.0}
         bounds = _bounds(atlas, origin, scale)
-        minimize(loss, np.zeros(len(origin)), jac=True, method="L-BFGS-B", bounds=bounds, callback=accepted, options=options)
+        minimize(loss, np.zeros(len(origin)), jac=True, method="L-BFGS-B", bounds=bounds, callback=accept, options=options)
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,8 @@ class Projected:
             tables, slopes = problem.cpds(ascent.point.parameters), atlas.weighed(ascent.point.statistic)
             while step * problem.weight > 1e-14:
                 ascent.check()
-                moved = {n: _stepped(tables[n], slope, step) for n, slope in slopes.items()}
-                point = evaluated(problem, problem.parameters({**tables, **moved}))
+                moved = {n: _step(tables[n], slope, step) for n, slope in slopes.items()}
+                point = evaluate(problem, problem.parameters({**tables, **moved}))
                 if point.objective >= ascent.point.objective:
                     break
                 step /= 2.0
@@ -280,7 +280,7 @@ def gradient(
     watch = budget.watch("gradient ascent")
 
     def begin(parameters: Any) -> GradientAscent:
-        return GradientAscent(problem.scaled, evaluated(problem, parameters), progress=watch, tol=tol, max_iter=max_iter)
+        return GradientAscent(problem.scaled, evaluate(problem, parameters), progress=watch, tol=tol, max_iter=max_iter)
 
     def climb(i: int, ascent: GradientAscent) -> None:
         ascent.words = f"start {i + 1} of {n}, " if n > 1 else ""
@@ -297,7 +297,7 @@ def gradient(
     by = f"gradient ascent ({type(chosen).__name__})"
     info = f"fitted from {problem.amount} by {by}: {best.in_words(len(ascents))}"
     if problem.conventions.names:
-        best.point = evaluated(problem, problem.to_convention(best.point.parameters))
+        best.point = evaluate(problem, problem.to_convention(best.point.parameters))
         info += conventions_in_words(problem.conventions.by_convention, problem.conventions.rotations)
     bn = problem.network(best.point.parameters, best.point.statistic, info)
     return Run(bn, tuple(best.trace), best.converged and not stopped)
@@ -311,7 +311,7 @@ def _refuse_collapse(ascent: GradientAscent) -> None:
             whole = seen.moments((), [name])
             low = cpd.variance.reshape(-1) * whole.count[0] < 1e-9 * whole.scatter[0, 0, 0]
             if low.any():
-                where = described(int(np.argmax(low)), cpd.finite_parents)
+                where = describe(int(np.argmax(low)), cpd.finite_parents)
                 raise Collapsed(name, where, "its variance is falling to zero")
 
 
@@ -322,16 +322,16 @@ def lift(ascent: GradientAscent) -> None:
     weighed, cpds = atlas.weighed(here.statistic), problem.cpds(here.parameters)
     tables = {n: c.cpd for n, c in atlas.charts.items() if c.on_simplex}
     for share in 0.1 * 0.25 ** np.arange(8):
-        higher = {n: _lifted(table, atlas.charts[n].free, weighed[n], share) for n, table in tables.items()}
+        higher = {n: _lift(table, atlas.charts[n].free, weighed[n], share) for n, table in tables.items()}
         if all(higher[n] is tables[n] for n in tables):
             return
-        point = evaluated(problem, problem.parameters({**cpds, **higher}))
+        point = evaluate(problem, problem.parameters({**cpds, **higher}))
         if point.objective > here.objective + ascent.tol:
             ascent.step(point)
             return
 
 
-def _lifted(table: Table, free: npt.NDArray[np.bool_], N: Array, share: float) -> Table:
+def _lift(table: Table, free: npt.NDArray[np.bool_], N: Array, share: float) -> Table:
     """The table with `share` of a row's weight in each cell that has less, and should have more than it has."""
     theta, totals = table.probs.reshape(N.shape), N.sum(axis=1, keepdims=True)
     least = share / (1.0 + np.abs(totals))
@@ -351,21 +351,21 @@ def _bounds(atlas: Atlas, origin: Array, scale: Array) -> list[tuple[float | Non
     return [(float(a) if np.isfinite(a) else None, float(b) if np.isfinite(b) else None) for a, b in ends]
 
 
-def _stepped(table: Any, N: Array, step: float) -> Table:
+def _step(table: Any, N: Array, step: float) -> Table:
     """θ + step · N/θ, each row projected back; what is 0 stays 0."""
     theta = table.probs.reshape(N.shape)
     inside = theta > 0.0
     slope = np.divide(N, theta, out=np.zeros_like(N), where=inside)
-    moved = projected(theta + step * slope, inside)
+    moved = project_rows(theta + step * slope, inside)
     return Table(table.child, table.parent_variables, moved.reshape(table.probs.shape))
 
 
-def projected(rows: Array, inside: npt.NDArray[np.bool_]) -> Array:
+def project_rows(rows: Array, inside: npt.NDArray[np.bool_]) -> Array:
     """The nearest rows of probabilities: max(x − t, FLOOR) with t such that they sum to 1; 0 where not `inside`.
 
     Held, Wolfe & Crowder 1974, Mathematical Programming 6, p. 62.
 
-    >>> projected(np.array([[0.9, 0.5, 0.2]]), np.ones((1, 3), dtype=bool)).round(3)
+    >>> project_rows(np.array([[0.9, 0.5, 0.2]]), np.ones((1, 3), dtype=bool)).round(3)
     array([[0.7, 0.3, 0. ]])
     """
     n = inside.sum(axis=1)

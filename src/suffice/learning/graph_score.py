@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, listed, nearest, note
+from suffice.errors import DataError, FitError, listing, nearest, note
+from suffice.errors.remedies import BY_BIC
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather
-from suffice.families.named_families import distributed
+from suffice.families.named_families import variables_with_distributions
 from suffice.families.priors.empirical_bayes import EmpiricalBayes
 from suffice.families.priors.priors import Several, as_prior
 from suffice.families.protocol.family import regressions_among
@@ -24,15 +25,14 @@ from suffice.learning.incomplete.task import checked_families, numbers_of
 from suffice.learning.undirected.fit import refuse_directed, score_undirected
 from suffice.models.estimates.estimated import free_nodes
 from suffice.models.networks import BayesNet
-from suffice.models.parts.sharing import Tie, agreeing, alike, check_families, pooled, shared_in, shared_of, tied_prior
+from suffice.models.parts.sharing import Tie, agreeing, alike, check_families, graph_and_ties, pool_statistics, tied_prior
 from suffice.models.questions.regressions import families_of
 from suffice.models.undirected.features import is_undirected
-from suffice.remedies import BY_BIC
 from suffice.scores import BIC, Evidence, local_score
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, ScoresNodes, SharedLike
+    from suffice.basis.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, ScoresNodes, SharedLike
     from suffice.engines.sequences.sequences import Sequences
     from suffice.families.priors.prior import Prior
     from suffice.graphs import Graph
@@ -89,13 +89,12 @@ def score(
     if of_sequences(dag, data):
         refuse_shared(shared)
         return score_chain(dag, data, chosen, by_node=by_node)
-    asked: Any = dag  # what is left has to make a Dag, or is refused by it
-    graph, ties = shared_in(Dag(asked), shared_of(dag, shared))
+    graph, ties = graph_and_ties(dag, shared)  # what is left has to make a Dag, or is refused by it
     own: Mapping[str, Any] = families_of(dag, families) or {}
     if any(f.iterative for f in own.values()):
         parts = _beside_regressions(dag, graph, data, chosen, own, ties)
         return parts if by_node else float(sum(parts.values()))
-    statistics = agreed_statistics(dag, graph, gather(_typed(data, own), graph), ties)
+    statistics = agreed_statistics(dag, graph, gather(_with_types(data, own), graph), ties)
     variables = statistics.variables
     if statistics.suppression is not None:
         if ties:
@@ -106,15 +105,15 @@ def score(
         chosen = chosen.choose(variables, free_nodes(graph, variables, statistics, ties), statistics)
         chosen = Evidence(tied_prior(chosen.prior, ties)) if ties else chosen
     bound = chosen.bind({n: variables[n] for n in graph.nodes}, statistics)
-    together = {tie.nodes[0]: pooled(tie, statistics, variables) for tie in ties}
+    together = {tie.nodes[0]: pool_statistics(tie, statistics, variables) for tie in ties}
     again = {node for tie in ties for node in tie.nodes[1:]}
     parts = {n: 0.0 if n in again else _local(graph, n, variables, statistics, bound, together.get(n)) for n in graph.nodes}
     return parts if by_node else float(sum(parts.values()))
 
 
-def _typed(data: Any, families: Mapping[str, Any] | None) -> Any:
+def _with_types(data: Any, families: Mapping[str, Any] | None) -> Any:
     """Rows, or statistics, in which numbers whose distribution is named are of it."""
-    chosen = distributed(families)
+    chosen = variables_with_distributions(families)
     if not chosen:
         return data
     if isinstance(data, Statistics):
@@ -131,7 +130,11 @@ def _beside_regressions(
     other nodes are scored as if regressions had no parents."""
     if isinstance(data, Statistics):
         raise FitError(f"{next(iter(families))!r} has a family of its own, which is scored from rows: statistics are not enough")
-    rows = dag.rows(data) if isinstance(dag, BayesNet) else _typed(scan(data).with_numbers(numbers_of(families, graph)), families)
+    rows = (
+        dag.rows(data)
+        if isinstance(dag, BayesNet)
+        else _with_types(scan(data).with_numbers(numbers_of(families, graph)), families)
+    )
     for node in graph.nodes:
         if node not in rows.columns:
             raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
@@ -174,7 +177,7 @@ def agreed_statistics(dag: Any, graph: Dag, statistics: Statistics, ties: tuple[
     known = statistics.variables
     missing = [n for n in graph.nodes if n not in known]
     if missing:
-        raise DataError(f"the statistics do not speak of {listed(missing)}, which the graph names{nearest(missing[0], known)}")
+        raise DataError(f"the statistics do not speak of {listing(missing)}, which the graph names{nearest(missing[0], known)}")
     return agreeing(statistics, (*ties, *getattr(dag, "alike", ())))
 
 
@@ -203,14 +206,14 @@ def by_evidence(
     1.394
     """
     choosing = _choosing(prior)
-    graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
+    graph, ties = graph_and_ties(dag, shared)
     families = families_of(dag, families)
     regressions = list(regressions_among(families or {}))
     graph = Dag({n: () if n in regressions else graph.parents(n) for n in graph.nodes}) if regressions else graph
     if isinstance(dag, BayesNet):
         statistics = dag.summary(data) if isinstance(data, Statistics) else gather(dag.rows(data), graph)
     else:
-        statistics = gather(_typed(data, families), graph)
+        statistics = gather(_with_types(data, families), graph)
     statistics = agreed_statistics(dag, graph, statistics, ties)
     if not statistics.weight > 0:
         raise DataError("there are no rows to choose by")

@@ -41,7 +41,7 @@ class Minimum(NamedTuple):
     converged: bool
 
 
-def minimised(
+def minimise(
     value_and_gradient: Evaluate,
     start: Array,
     *,
@@ -57,7 +57,7 @@ def minimised(
     `check` is called with the iteration and the value, and may raise to stop. Without `bounds`, orthants are gone through from
     the start on, so that each iteration is one of OWL-QN, and `check` is called at the points on its way only.
 
-    >>> found = minimised(lambda x: (float(((x - 2.0) ** 2).sum()), 2.0 * (x - 2.0)), np.zeros(2), l1=np.array([1.0, 9.0]))
+    >>> found = minimise(lambda x: (float(((x - 2.0) ** 2).sum()), 2.0 * (x - 2.0)), np.zeros(2), l1=np.array([1.0, 9.0]))
     >>> found.x.round(6), found.converged
     (array([1.5, 0. ]), True)
     """
@@ -78,7 +78,7 @@ def minimised(
             return Minimum(x, value, steepest, iteration, evaluations, True)
         if check is not None:
             check(iteration, value)
-        direction = -_curved(slope, steps)
+        direction = -_newton_direction(slope, steps)
         if priced:
             direction[direction * slope >= 0.0] = 0.0
         promised = float(direction @ slope)
@@ -87,7 +87,7 @@ def minimised(
             direction, promised = -slope, -float(slope @ slope)
         step = 1.0 if steps else 1.0 / max(float(np.linalg.norm(slope)), 1e-300)
         allowed = ROUNDING * max(abs(value), 1.0)
-        search = _shrunk if priced else _searched
+        search = _shrunk if priced else _line_search
         found = search(value_and_gradient, Ray(x, direction, value, slope, price, promised, allowed), step)
         evaluations += found.evaluations
         if found.moved is None:
@@ -184,7 +184,7 @@ class LineTrial(NamedTuple):
     slope: float
 
 
-def _searched(value_and_gradient: Evaluate, ray: Ray, step: float) -> Moved:
+def _line_search(value_and_gradient: Evaluate, ray: Ray, step: float) -> Moved:
     """A step that gains enough and after which the slope is less steep: stretched while it falls, else between two trials.
 
     Moré & Thuente 1994, ACM Transactions on Mathematical Software 20, p. 286, without its first stage.
@@ -222,13 +222,13 @@ def _between(near: LineTrial, far: LineTrial) -> float:
     1.0
     """
     try:
-        step = _interpolated(near, far)
+        step = _interpolate(near, far)
     except ZeroDivisionError:
         step = np.nan
     return float(step) if np.isfinite(step) else 0.5 * (near.step + far.step)
 
 
-def _interpolated(near: LineTrial, far: LineTrial) -> float:
+def _interpolate(near: LineTrial, far: LineTrial) -> float:
     d = far.step - near.step
     theta = 3.0 * (near.value - far.value) / d + near.slope + far.slope
     size = max(abs(theta), abs(near.slope), abs(far.slope))
@@ -254,7 +254,7 @@ def pseudo_gradient(x: Array, gradient: Array, price: Array) -> Array:
     return np.where(x == 0.0, at_zero, gradient + price * np.sign(x))
 
 
-def _curved(slope: Array, steps: list[tuple[Array, Array, float]]) -> Array:
+def _newton_direction(slope: Array, steps: list[tuple[Array, Array, float]]) -> Array:
     """The slope times the inverse curvature that past steps have seen."""
     q, shares = slope.copy(), []
     for s, y, curvature in reversed(steps):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from suffice.errors import FitError
+from suffice.errors.remedies import Remedy
 from suffice.objectives import (
     Bayes,
     Conditional,
@@ -19,7 +20,6 @@ from suffice.objectives import (
     Perceptron,
     PseudoLikelihood,
 )
-from suffice.remedies import Remedy
 
 OBJECTIVES: tuple[type, ...] = (
     Likelihood,
@@ -73,7 +73,7 @@ class ModelKind:
 
     def _hint(self, objective: Any, target: str | None) -> str:
         known = objective if isinstance(objective, type) and objective in self.takes else next(iter(self.takes))
-        return f"objective={written(known, target)}"
+        return f"objective={objective_in_python(known, target)}"
 
 
 def _in_words(names: list[str]) -> str:
@@ -86,17 +86,17 @@ WORDS = {Bayes: "bayes:bdeu:1", PseudoLikelihood: "pseudo", ContrastiveDivergenc
 
 def _remedy(objective: type, target: str | None) -> Remedy:
     word = WORDS.get(objective, objective.__name__.lower() + (f":{target}" if _has_target(objective) and target else ""))
-    return Remedy(written(objective, target), f"--objective {shlex.quote(word)}")
+    return Remedy(objective_in_python(objective, target), f"--objective {shlex.quote(word)}")
 
 
 def _has_target(objective: type) -> bool:
     return "target" in objective.__annotations__
 
 
-def written(objective: type, target: str | None = None) -> str:
+def objective_in_python(objective: type, target: str | None = None) -> str:
     """An objective as it is written in Python.
 
-    >>> written(Likelihood), written(Conditional, "y"), written(Bayes)
+    >>> objective_in_python(Likelihood), objective_in_python(Conditional, "y"), objective_in_python(Bayes)
     ('Likelihood()', "Conditional('y')", 'Bayes(BDeu(1))')
     """
     if objective is Bayes:

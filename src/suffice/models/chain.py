@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.errors import ModelError
 from suffice.families.protocol.family import Array
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
     from suffice.engines.sequences.sequences import Sequences
     from suffice.models.chains.chain_answers import Decoded
     from suffice.models.chains.following import Following
@@ -56,9 +56,9 @@ class Chain(ChainParts, PicturedTable):
     def stationary(self) -> Any:
         """What the transition settles to: the distribution of the joint state of the variables that carry the chain on, in the
         order of their names; of numbers their names, mean and covariance."""
-        from suffice.models.chains.chain_answers import settled
+        from suffice.models.chains.chain_answers import stationary_distribution
 
-        return settled(self)
+        return stationary_distribution(self)
 
     @one_blas_thread
     def log_prob(self, sequences: Sequences) -> Array:
@@ -162,9 +162,9 @@ class Chain(ChainParts, PicturedTable):
     @one_blas_thread
     def update(self, more: Sequences | Statistics, *, decay: float = 1.0) -> Self:
         """The chain that all sequences together give, old and new, with the same prior; old ones keep `decay` of their weight."""
-        from suffice.models.chains.chain_estimated import updated
+        from suffice.models.chains.chain_estimated import update_chain
 
-        return updated(self, more, decay)
+        return update_chain(self, more, decay)
 
     def follow(self, hidden: Iterable[str] | None = None) -> Following:
         """A filter that takes one row at a time: `following, answer = following.next({"y": 1.2})`."""

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
-from suffice.display import text_table
-from suffice.errors import DataError, ModelError, listed, note, whole
+from suffice.basis.blas import one_blas_thread
+from suffice.errors import DataError, ModelError, listing, note, whole
 from suffice.families.protocol.family import frame
 from suffice.inference.finite.network import Array
 from suffice.models.chains.chain_answers import Decoded
 from suffice.models.linear_chain.evaluation import Evaluation
-from suffice.models.linear_chain.explanation import LabelExplanation, explained
+from suffice.models.linear_chain.explanation import LabelExplanation, explain_step
 from suffice.models.linear_chain.features import PairFeatures
 from suffice.models.linear_chain.reading import LabelReading, LabelWeights, TrueLabels
 from suffice.models.linear_chain.run import WeightRun
@@ -27,9 +26,10 @@ from suffice.models.linear_chain.vocabulary import Vocabulary
 from suffice.models.linear_chain.wider_reading import AnswerSteps, answer_steps
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.rows.frames import checked_size, code_table, column, table
+from suffice.output.display import text_table
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
     from suffice.engines.sequences.sequences import Sequences
 
 
@@ -202,7 +202,7 @@ class Crf:
 
     def _tell_strange(self, reading: LabelReading) -> None:
         if strange := self._strange(reading):
-            note(f"the chain does not know the label{'s' if len(strange) > 1 else ''} {listed(strange)}: it never predicts it")
+            note(f"the chain does not know the label{'s' if len(strange) > 1 else ''} {listing(strange)}: it never predicts it")
 
     @one_blas_thread
     def explain(self, sequences: Sequences | RowsLike, row: int) -> LabelExplanation:
@@ -211,7 +211,7 @@ class Crf:
         at = np.flatnonzero(reading.sequences.position == whole(row, "the row", 0))
         if not len(at):
             raise DataError(f"there is no row {row:,}: there are {reading.sequences.n_steps:,}, counted from 0")
-        return explained(self._model, reading, int(at[0]), row)
+        return explain_step(self._model, reading, int(at[0]), row)
 
     def _headline(self) -> str:
         active = int(np.count_nonzero(self.weight_vector))

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
-from suffice.errors import DataError, ModelError, listed
+from suffice.errors import DataError, ModelError, listing
+from suffice.errors.remedies import WITH_BINS
 from suffice.families.protocol.family import Cpd
 from suffice.models.networks import BayesNet
 from suffice.models.questions.entropies import entropy_given_parents
 from suffice.models.questions.expected import Expected, closed_form
-from suffice.remedies import WITH_BINS
 from suffice.variables import Finite, is_whole
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
 
 
 @one_blas_thread
@@ -97,7 +97,7 @@ def entropy_of_weights(weights: npt.NDArray[np.float64]) -> float:
 def _same_variables(p: BayesNet, q: BayesNet) -> None:
     differing = sorted(set(p) ^ set(q))
     if differing:
-        raise ModelError(f"the two networks speak of different variables: {listed(differing)}")
+        raise ModelError(f"the two networks speak of different variables: {listing(differing)}")
     for name, v in p.variables.items():
         w = q.variables[name]
         if type(v) is not type(w) or (isinstance(v, Finite) and isinstance(w, Finite) and set(v.states) != set(w.states)):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
-from suffice.display import Rows, Tabular, and_more
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import sc
 from suffice.engines.scan import scan
-from suffice.errors import DataError, MissingCells, ModelError, counted, nearest
+from suffice.errors import DataError, MissingCells, ModelError, nearest, quantity
 from suffice.families.by_hand import Gaussian
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.gathering.gathering import complete_rows
@@ -20,18 +20,19 @@ from suffice.graphs import Graph
 from suffice.graphs.chordal import perfect_order
 from suffice.inference.finite.network import Array
 from suffice.inference.numbers.sparse_precision import SparsePrecision
-from suffice.libraries import sc
 from suffice.models.networks import BayesNet
 from suffice.models.parts.provenance import Provenance
 from suffice.models.undirected.covariance_selection import selected_precision
-from suffice.models.undirected.covariances import Covariances, covariance_of, read_only, refuse_other_kinds
+from suffice.models.undirected.covariances import Covariances, covariance_of, refuse_other_kinds
 from suffice.models.undirected.twin import Undirected
+from suffice.output.display import Rows, Tabular, and_more
 from suffice.pictures import Picture
 from suffice.statistics import Moments, Request, Statistics
+from suffice.statistics.configurations import freeze
 from suffice.variables import Real
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
 
 
 class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
@@ -86,7 +87,7 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
         **provenance: Any,
     ) -> None:
         self._graph = graph
-        self._precision, self._covariance, self._mean = (read_only(np.array(x)) for x in (precision, covariance, mean))
+        self._precision, self._covariance, self._mean = (freeze(np.array(x)) for x in (precision, covariance, mean))
         self._penalty = penalty
         self._remember(**provenance)
 
@@ -262,7 +263,7 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
 
     def _headline(self) -> str:
         sizes = {"variable": len(self), "edge": len(self._graph.edges), "parameter": self.n_parameters}
-        return f"GaussianMarkovNet of {', '.join(counted(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
+        return f"GaussianMarkovNet of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
 
 
 def fit_gaussian(graph: Graph, data: Any) -> GaussianMarkovNet:
@@ -276,10 +277,10 @@ def fit_gaussian(graph: Graph, data: Any) -> GaussianMarkovNet:
     scaled = Covariances.of(seen, graph.nodes, on="correlation", given=isinstance(data, (Statistics, Moments)))
     found = selected_precision(graph, scaled)
     how = "closed form" if graph.is_decomposable else f"{len(found.steps)} Newton steps"
-    return unscaled(graph, scaled, found, f"maximum likelihood of {seen.weight:,.10g} rows, covariance selection: {how}")
+    return in_data_units(graph, scaled, found, f"maximum likelihood of {seen.weight:,.10g} rows, covariance selection: {how}")
 
 
-def unscaled(graph: Graph, seen: Covariances, found: SparsePrecision, info: str, penalty: Any = None) -> GaussianMarkovNet:
+def in_data_units(graph: Graph, seen: Covariances, found: SparsePrecision, info: str, penalty: Any = None) -> GaussianMarkovNet:
     """The network, in the units of the data, of a precision that was found on another scale."""
     scale = np.outer(seen.scale, seen.scale)
     numbers = found.precision / scale, found.covariance * scale, seen.mean

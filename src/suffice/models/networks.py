@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import MissingCells, ModelError, TooLarge
 from suffice.families.protocol.family import Array
@@ -27,7 +27,7 @@ from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
     from suffice.models.questions.evidence import Given
     from suffice.models.undirected.goodness_of_fit import GoodnessOfFit
     from suffice.statistics import Statistics

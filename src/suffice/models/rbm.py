@@ -16,23 +16,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
-from suffice.display import Rows, Tabular, and_more
-from suffice.errors import FitError, ModelError, TooLarge, counted, whole
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import pa
+from suffice.errors import FitError, ModelError, TooLarge, quantity, whole
 from suffice.inference.finite.network import Array
 from suffice.inference.sampling.ais import AIS, LogNormaliser
 from suffice.inference.sampling.boltzmann import MAX_STATES, Machine, key_of
-from suffice.libraries import pa
 from suffice.models.rows.frames import table
 from suffice.models.rows.sampling import arrow_columns
 from suffice.models.undirected.visible import ROWS, OfUnits, VisibleColumns, checked_memory
-from suffice.statistics.configurations import frozen
+from suffice.output.display import Rows, Tabular, and_more
+from suffice.statistics.configurations import freeze
 from suffice.variables import Finite, Variable, by_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
 
 
 class RBM(Tabular):
@@ -271,13 +271,13 @@ class RBM(Tabular):
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
         facts: list[list[object]] = []
         for name, v in list(self.variables.items())[:limit]:
-            kind, n = (counted(v.n_states, "state"), v.n_states) if isinstance(v, Finite) else (type(v).__name__.lower(), 1)
+            kind, n = (quantity(v.n_states, "state"), v.n_states) if isinstance(v, Finite) else (type(v).__name__.lower(), 1)
             facts.append([name, kind, n if n > 2 else 1 if n == 2 or not isinstance(v, Finite) else 0])
         return [(["column", "type", "units"], facts)], and_more(len(self.variables) - limit, "column")
 
     def _headline(self) -> str:
-        layers = f"{counted(len(self.units), 'visible unit')} and {counted(len(self.hidden_biases), 'hidden unit')}"
-        return f"RBM of {counted(len(self.variables), 'column')}, {layers}; {self._fit_info}"
+        layers = f"{quantity(len(self.units), 'visible unit')} and {quantity(len(self.hidden_biases), 'hidden unit')}"
+        return f"RBM of {quantity(len(self.variables), 'column')}, {layers}; {self._fit_info}"
 
 
 def _numbers(array: Any, shape: tuple[int, ...], name: str) -> Array:
@@ -290,5 +290,5 @@ def _numbers(array: Any, shape: tuple[int, ...], name: str) -> Array:
         raise ModelError(f"the {name} of this machine have the shape {shape}, not {own.shape}")
     if not np.isfinite(own).all():
         raise ModelError(f"the {name} of a machine are finite numbers")
-    frozen(own)
+    freeze(own)
     return own

@@ -32,7 +32,7 @@ def lay_out(sizes: Mapping[str, Size], parents: Parents) -> Layout:
     []
     """
     parts = _parts(sizes, parents)
-    return packed([_connected({n: sizes[n] for n in part}, {n: parents[n] for n in part}) for part in parts])
+    return pack_layouts([_lay_out_part({n: sizes[n] for n in part}, {n: parents[n] for n in part}) for part in parts])
 
 
 def _parts(names: Mapping[str, Size], parents: Parents) -> list[list[str]]:
@@ -54,11 +54,11 @@ def _parts(names: Mapping[str, Size], parents: Parents) -> list[list[str]]:
     return sorted(groups.values(), key=lambda group: -len(group))
 
 
-def packed(parts: Sequence[Layout]) -> Layout:
+def pack_layouts(parts: Sequence[Layout]) -> Layout:
     """Layouts side by side, in rows of about the same width.
 
     >>> one = Layout({"a": (0, 0)}, {"a": (40, 26)}, {})
-    >>> packed([one, Layout({"b": (0, 0)}, {"b": (40, 26)}, {})]).centres
+    >>> pack_layouts([one, Layout({"b": (0, 0)}, {"b": (40, 26)}, {})]).centres
     {'a': (20.0, 13.0), 'b': (20.0, 63.0)}
     """
     if len(parts) == 1:
@@ -78,7 +78,7 @@ def packed(parts: Sequence[Layout]) -> Layout:
     return Layout(centres, sizes, paths)
 
 
-def _connected(sizes: Mapping[str, Size], parents: Parents) -> Layout:
+def _lay_out_part(sizes: Mapping[str, Size], parents: Parents) -> Layout:
     try:
         graphlay = import_module("graphlay")
     except ImportError:

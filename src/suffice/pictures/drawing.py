@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from suffice.errors import GraphError
-from suffice.output import replacing
+from suffice.output.files import replacing
 from suffice.pictures.shapes import Piece, Rectangle, Shapes, Words
 from suffice.pictures.svg import LOOKS, svg_of
 

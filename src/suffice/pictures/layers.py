@@ -28,16 +28,16 @@ def in_layers(sizes: Mapping[str, Size], parents: Mapping[str, Sequence[str]]) -
     """
     depth = depths(sizes, parents)
     chains = {(p, c): _chain(p, c, depth) for c in sizes for p in parents[c]}
-    rows = _ordered(list(sizes), depth, chains)
+    rows = _order_slots(list(sizes), depth, chains)
     widths = {name: width for name, (width, _) in sizes.items()}
-    x = _placed(rows, widths, chains)
+    x = _place(rows, widths, chains)
     bands, y = list[Band](), 0.0
     for layer in range(len(rows)):
         height = max(sizes[name][1] for name in sizes if depth[name] == layer)
         bands.append((y, y + height))
         y += height + LAYER
     centres = {name: (x[name], sum(bands[depth[name]]) / 2) for name in sizes}
-    paths = {edge: _path(ported, x, bands, depth, sizes) for edge, ported in _ported(chains, x, widths)}
+    paths = {edge: _path(ported, x, bands, depth, sizes) for edge, ported in _ports_of(chains, x, widths)}
     return Layout(centres, dict(sizes), paths)
 
 
@@ -54,7 +54,7 @@ def _chain(parent: str, child: str, depth: Mapping[str, int]) -> list[Slot]:
     return [parent, *((parent, child, layer) for layer in range(depth[parent] + 1, depth[child])), child]
 
 
-def _ordered(order: Sequence[str], depth: Mapping[str, int], chains: Mapping[Edge, list[Slot]]) -> list[list[Slot]]:
+def _order_slots(order: Sequence[str], depth: Mapping[str, int], chains: Mapping[Edge, list[Slot]]) -> list[list[Slot]]:
     """The slots of each layer from left to right: each near the mean place of its neighbours in the layer before, then in the
     layer after, in turn. The order with the fewest crossings is kept."""
     rows: list[list[Slot]] = [[] for _ in range(1 + max(depth.values(), default=-1))]
@@ -101,7 +101,7 @@ def _crossings(rows: Sequence[Sequence[Slot]], below: Mapping[Slot, list[Slot]])
     return n
 
 
-def _placed(rows: Sequence[Sequence[Slot]], widths: Mapping[str, float], chains: Mapping[Edge, list[Slot]]) -> dict[Slot, float]:
+def _place(rows: Sequence[Sequence[Slot]], widths: Mapping[str, float], chains: Mapping[Edge, list[Slot]]) -> dict[Slot, float]:
     """The x of each slot: near its neighbours, in the order of its layer, with a gap to the next."""
     near: dict[Slot, list[Slot]] = {}
     for chain in chains.values():
@@ -140,7 +140,9 @@ Ported = tuple[list[Slot], float, float]
 """The slots of an edge, and where along their borders it leaves the parent and meets the child."""
 
 
-def _ported(chains: Mapping[Edge, list[Slot]], x: Mapping[Slot, float], widths: Mapping[str, float]) -> list[tuple[Edge, Ported]]:
+def _ports_of(
+    chains: Mapping[Edge, list[Slot]], x: Mapping[Slot, float], widths: Mapping[str, float]
+) -> list[tuple[Edge, Ported]]:
     """Edges at one border of a node side by side, in the order of where they come from."""
     starts = _ports({edge: (edge[0], x[chain[1]]) for edge, chain in chains.items()}, x, widths)
     ends = _ports({edge: (edge[1], x[chain[-2]]) for edge, chain in chains.items()}, x, widths)

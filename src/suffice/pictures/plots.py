@@ -40,7 +40,7 @@ def axes_of(ax: Any, width: float = 6.4, height: float = 4.8) -> Any:
     return plt.figure(figsize=(width, height), layout="constrained").add_subplot() if ax is None else ax
 
 
-def _titled(ax: Any, x: str, y: str, title: str = "") -> Any:
+def _with_titles(ax: Any, x: str, y: str, title: str = "") -> Any:
     letters = max(30, int(11 * ax.get_window_extent().width / ax.figure.dpi))
     ax.set_xlabel(cut(x, 2 * LABEL), parse_math=False)
     ax.set_ylabel(cut(y, 2 * LABEL), parse_math=False)
@@ -66,7 +66,7 @@ def plot_traces(ax: Any, traces: Sequence[tuple[str, Numbers]], *, y: str, x: st
     if len(traces) > 1:
         ax.legend(frameon=False)
     _from_where_it_matters(ax, [values for _, values in traces])
-    return _titled(ax, x, y, title)
+    return _with_titles(ax, x, y, title)
 
 
 def _from_where_it_matters(ax: Any, traces: Sequence[Numbers]) -> None:
@@ -111,7 +111,7 @@ def plot_intervals(
     if m > 1 or upright is not None or np.any(hollow):
         ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     cut_off = f" (the first {n} of {len(rows):,})" if n < len(rows) else ""
-    return _titled(ax, x, "", f"{title}{cut_off}")
+    return _with_titles(ax, x, "", f"{title}{cut_off}")
 
 
 def plot_bars(ax: Any, labels: Sequence[str], values: Numbers, low: Any, high: Any, *, x: str, y: str, title: str = "") -> Any:
@@ -126,7 +126,7 @@ def plot_bars(ax: Any, labels: Sequence[str], values: Numbers, low: Any, high: A
     ax.set_yticks(np.arange(n), _labels(labels[:n]))
     ax.set_ylim(n - 0.5, -0.5)
     ax.set_xlim(left=0.0)
-    return _titled(ax, x, y, title + (f" (the first {n} of {len(labels):,})" if n < len(labels) else ""))
+    return _with_titles(ax, x, y, title + (f" (the first {n} of {len(labels):,})" if n < len(labels) else ""))
 
 
 def plot_curves(ax: Any, at: Numbers, curves: Sequence[tuple[str, Numbers]], *, x: str, y: str, title: str = "") -> Any:
@@ -139,7 +139,7 @@ def plot_curves(ax: Any, at: Numbers, curves: Sequence[tuple[str, Numbers]], *, 
         ax.legend(frameon=False)
     if all(np.min(values, initial=0.0) >= 0.0 for _, values in curves):
         ax.set_ylim(bottom=0.0)
-    return _titled(ax, x, y, title)
+    return _with_titles(ax, x, y, title)
 
 
 def plot_gaps(ax: Any, columns: Sequence[str], patterns: Sequence[tuple[Sequence[str], float]], *, title: str = "") -> Any:
@@ -158,7 +158,7 @@ def plot_gaps(ax: Any, columns: Sequence[str], patterns: Sequence[tuple[Sequence
     ax.set_xticks(range(len(columns)), _labels(columns), rotation=90 if len(columns) > 6 else 0)
     ax.set_ylim(max(top, 1e-9), 0.0)
     ax.set_xlim(-0.5, max(len(columns), 1) - 0.5)
-    return _titled(ax, "hatched: missing", "share of the rows", title)
+    return _with_titles(ax, "hatched: missing", "share of the rows", title)
 
 
 def plot_against(ax: Any, a: Numbers, b: Numbers, *, x: str, y: str, title: str = "", mark: str = "o") -> Any:
@@ -169,7 +169,7 @@ def plot_against(ax: Any, a: Numbers, b: Numbers, *, x: str, y: str, title: str 
     ax.set_xlim(-0.02, 1.02)
     ax.set_ylim(-0.02, 1.02)
     ax.set_aspect("equal")
-    return _titled(ax, x, y, title)
+    return _with_titles(ax, x, y, title)
 
 
 def plot_reliability(ax: Any, bins: Sequence[tuple[float, float, float, float, float]], *, x: str, y: str, title: str) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Self
 
-from suffice.errors import GraphError, listed, nearest
+from suffice.errors import GraphError, listing, nearest
 
 Mark = Literal["", "observed", "set", "focus", "past"]
 Style = Literal["solid", "dashed", "dotted", "double"]
@@ -39,14 +39,25 @@ class Bar:
 
 
 @dataclass(frozen=True)
+class Curve:
+    """A density: points from left to right, those it had before, and the ends of the interval that its mean may lie in."""
+
+    points: tuple[tuple[float, float], ...]
+    before: tuple[tuple[float, float], ...] = ()
+    mean: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class PictureNode:
-    """A node: its name, the heading that stands there instead of it, bars or lines of text below, and what was done to it."""
+    """A node: its name, the heading that stands there instead of it, bars, a curve or lines of text below, and what was done to
+    it."""
 
     name: str
     heading: str = ""
     bars: tuple[Bar, ...] = ()
     lines: tuple[str, ...] = ()
     mark: Mark = ""
+    curve: Curve | None = None
 
     def few_bars(self) -> tuple[tuple[Bar, ...], str]:
         """The bars that are shown, and what is said of the others.
@@ -162,7 +173,7 @@ class Scene:
             kept |= {other for name in kept for other in beside[name]}
         nodes = [n if n.name not in middle or n.mark else replace(n, mark="focus") for n in self.nodes if n.name in kept]
         edges = tuple(edge for edge in self.edges if edge.tail in kept and edge.head in kept)
-        said = f"{len(nodes)} of {len(names)} nodes: at most {steps} edge{'s' * (steps != 1)} from {listed(middle, style='str')}"
+        said = f"{len(nodes)} of {len(names)} nodes: at most {steps} edge{'s' * (steps != 1)} from {listing(middle, style='str')}"
         return replace(self, nodes=tuple(nodes), edges=edges).noting(said)
 
     @cached_property

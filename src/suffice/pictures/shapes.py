@@ -10,7 +10,7 @@ from typing import Literal
 
 from suffice.pictures.arrangement import lay_out
 from suffice.pictures.layout import Box, Layout, Point, Size
-from suffice.pictures.scene import Bar, PictureEdge, PictureNode, Scene, Style
+from suffice.pictures.scene import Bar, Curve, PictureEdge, PictureNode, Scene, Style
 
 MARGIN = 12.0
 """Around a picture."""
@@ -24,10 +24,13 @@ LETTER = 7.0
 NAME, LABEL, SCALE, VALUE = 16, 12, 70.0, 40.0
 """Letters of a heading and of a bar's label; the length of a bar of 1, and the room for its number."""
 
+CURVE, AXIS = 30.0, 13.0
+"""The height of a density, and of the numbers below it."""
+
 THIN, WIDE = 1.0, 5.0
 """The widths of the thinnest and the widest edge."""
 
-Kind = Literal["node", "observed", "set", "focus", "past", "bar", "before", "interval", "scale", "edge", "second"]
+Kind = Literal["node", "observed", "set", "focus", "past", "bar", "curve", "before", "interval", "scale", "edge", "second"]
 """What a shape is, which says how it looks; a page may style it by the class `suffice-KIND`."""
 
 Anchor = Literal["start", "middle", "end"]
@@ -102,8 +105,11 @@ def size_of(node: PictureNode) -> tuple[float, float]:
     widths = [40.0, 14.0 + length(heading(node)), *(14.0 + 0.85 * length(line) for line in lines)]
     if bars:
         widths.append(18.0 + 0.85 * labels + SCALE + VALUE)
+    if node.curve:
+        widths.append(2 * SCALE)
     below = len(bars) + len(lines)
-    return max(widths), HEIGHT + (ROW * below + 5.0 if below else 0.0)
+    drawn = CURVE + AXIS if node.curve else 0.0
+    return max(widths), HEIGHT + (ROW * below + 5.0 if below else 0.0) + drawn
 
 
 def outline(picture: Scene) -> tuple[dict[str, Size], dict[str, list[str]]]:
@@ -184,6 +190,8 @@ def _node(node: PictureNode, box: Box) -> list[Piece]:
     for line in node.lines:
         pieces.append(Words((middle, y + 10.0), cut(line, 3 * NAME), "middle", 10.0))
         y += ROW
+    if node.curve:
+        pieces += _curve(node.curve, left + 8.0, right - 8.0, y)
     start = right - VALUE - SCALE
     for bar in bars:
         pieces += _bar(bar, left + 8.0, start, y)
@@ -191,6 +199,27 @@ def _node(node: PictureNode, box: Box) -> list[Piece]:
     if more:
         pieces.append(Words((left + 8.0, y + 10.0), more, "start", 10.0))
     return pieces
+
+
+def _curve(curve: Curve, left: float, right: float, top: float) -> list[Piece]:
+    """A density on its axis, with the ends of the axis; dotted where it was before, and an interval of its mean."""
+    both = (*curve.points, *curve.before)
+    low, high, most = min(x for x, _ in both), max(x for x, _ in both), max(y for _, y in both) or 1.0
+    floor = top + CURVE
+
+    def at(x: float, height: float = 0.0) -> Point:
+        return left + (right - left) * (x - low) / ((high - low) or 1.0), floor - (CURVE - 3.0) * height / most
+
+    pieces: list[Piece] = [Route(((left, floor), (right, floor)), "scale")]
+    if curve.before:
+        pieces.append(Route(tuple(at(x, y) for x, y in curve.before), "before", 1.0, "dotted"))
+    pieces.append(Route(tuple(at(x, y) for x, y in curve.points), "curve", 1.5))
+    if curve.mean:
+        ends = [at(min(max(end, low), high))[0] for end in curve.mean]
+        pieces += [Route(((x, floor - 3.0), (x, floor + 3.0)), "interval") for x in ends]
+        pieces.append(Route(((ends[0], floor), (ends[1], floor)), "interval"))
+    numbers = [Words((left, floor + 10.0), f"{low:.4g}", "start", 9.0), Words((right, floor + 10.0), f"{high:.4g}", "end", 9.0)]
+    return [*pieces, *numbers]
 
 
 def _bar(bar: Bar, left: float, start: float, y: float) -> list[Piece]:

@@ -17,6 +17,7 @@ LOOKS: dict[Kind, tuple[str, str]] = {
     "focus": ("#f2f2f2", "#000"),
     "past": (PAPER, INK),
     "bar": ("#5b8db8", "none"),
+    "curve": ("none", "#2f6690"),
     "scale": ("none", "#ccc"),
     "before": ("none", "#000"),
     "interval": ("none", "#000"),
@@ -44,19 +45,19 @@ def svg_of(shapes: Shapes, links: Sequence[str] = ()) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="suffice-picture" width="{width:g}" height="{height:g}"'
         f' role="{"group" if any(links) else "img"}"'
         f' viewBox="{left:g} {top:g} {width:g} {height:g}" font-family="sans-serif" font-size="12">',
-        f"<title>{escaped(shapes.title)}</title>",
+        f"<title>{escape_text(shapes.title)}</title>",
     ]
     for (title, pieces), link in zip(shapes.groups, chain(links, repeat("")), strict=False):
         inside = "".join(_piece(piece) for piece in pieces)
-        group = f"<g><title>{escaped(title)}</title>{inside}</g>" if title else f"<g>{inside}</g>"
-        parts.append(f'<a href="{escaped(link)}">{group}</a>' if link else group)
+        group = f"<g><title>{escape_text(title)}</title>{inside}</g>" if title else f"<g>{inside}</g>"
+        parts.append(f'<a href="{escape_text(link)}">{group}</a>' if link else group)
     return "".join(parts) + "</svg>"
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     """Text as XML may have it: marks escaped, and what is no character of XML replaced.
 
-    >>> escaped("a<b\\x00")
+    >>> escape_text("a<b\\x00")
     'a&lt;b�'
     """
     return html.escape(
@@ -72,7 +73,7 @@ def _piece(piece: Piece) -> str:
         anchor = "" if piece.anchor == "start" else f' text-anchor="{piece.anchor}"'
         size = "" if piece.size == 12.0 else f' font-size="{piece.size:g}"'
         bold = ' font-weight="bold"' if piece.bold else ""
-        return f'<text class="suffice-words" x="{x:.5g}" y="{y:.5g}"{anchor}{size}{bold}>{escaped(piece.text)}</text>'
+        return f'<text class="suffice-words" x="{x:.5g}" y="{y:.5g}"{anchor}{size}{bold}>{escape_text(piece.text)}</text>'
     fill, stroke = LOOKS[piece.kind]
     style = f'class="suffice-{piece.kind}" fill="{fill}" stroke="{stroke}"'
     if isinstance(piece, Rectangle):

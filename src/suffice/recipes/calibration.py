@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
-from suffice.display import OneTable
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import sc
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, ModelError, listed, nearest, whole
+from suffice.errors import DataError, FitError, ModelError, listing, nearest, whole
 from suffice.families.protocol.family import frame
-from suffice.libraries import sc
+from suffice.output.display import OneTable
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
     from suffice.models.networks import BayesNet, MarkovNet
 
 Array = npt.NDArray[np.float64]
@@ -74,7 +74,7 @@ def calibration(network: BayesNet | MarkovNet, data: RowsLike, target: str, *, b
     weights, true = np.asarray(different.weights, np.float64), different.columns[target].astype(np.int64)
     if not weights.sum() > 0:
         raise DataError("there are no rows to judge the network by")
-    return _judged(own, np.nan_to_num(probs), true, weights, n_bins)
+    return _calibrate(own, np.nan_to_num(probs), true, weights, n_bins)
 
 
 def _target(network: Any, target: str) -> Finite:
@@ -86,7 +86,7 @@ def _target(network: Any, target: str) -> Finite:
     return own
 
 
-def _judged(target: Finite, probs: Array, true: npt.NDArray[np.int64], weights: Array, n_bins: int) -> Calibration:
+def _calibrate(target: Finite, probs: Array, true: npt.NDArray[np.int64], weights: Array, n_bins: int) -> Calibration:
     each, total = np.arange(len(true)), weights.sum()
     with np.errstate(divide="ignore"):
         logs = np.log(probs[each, true])
@@ -152,7 +152,7 @@ class Calibration(OneTable):
             share = {s: sum(b.weight * b.predicted for b in self.bins if b.state == s) / self.weight for s in states}
             return min(states, key=lambda s: abs(share[s] - 0.5))
         if state not in states:
-            raise ModelError(f"{self.target.name!r} has no state {state!r}: there are {listed(states)}")
+            raise ModelError(f"{self.target.name!r} has no state {state!r}: there are {listing(states)}")
         return state
 
     def plot(self, ax: Any = None, state: str | None = None) -> Any:

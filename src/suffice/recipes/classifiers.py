@@ -34,11 +34,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, MissingCells, SchemaError, listed, nearest, note
+from suffice.errors import DataError, FitError, MissingCells, SchemaError, listing, nearest, note
+from suffice.errors.remedies import declaration
 from suffice.families import family_of
 from suffice.families.categorical import TableNode
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
@@ -52,15 +53,14 @@ from suffice.learning.ascent.climb import Climb, steps_of
 from suffice.learning.fit import fit
 from suffice.learning.latent.mixture_parts import CollapsedClass, JointPart, SeparatePart, imagined_moments
 from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, MixtureRows, checked_kind
-from suffice.models.estimates.estimated import estimated
+from suffice.models.estimates.estimated import estimate_network
 from suffice.models.networks import BayesNet
-from suffice.remedies import declaration
 from suffice.statistics import Counts, Moments, Request, Statistics
-from suffice.statistics.configurations import checked_cells, described
+from suffice.statistics.configurations import checked_cells, describe
 from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import PriorLike, RowsLike, VariablesLike
+    from suffice.basis.argument_types import PriorLike, RowsLike, VariablesLike
 
 PRIOR = (Dirichlet(1), NormalInverseGamma(), Gamma())
 """One imagined row in each cell of a table, one row's worth of doubt about each normal, one event about each rate."""
@@ -101,11 +101,11 @@ def naive_bayes(
     array(['lime', 'lemon'], dtype=object)
     """
     how = checked_estimate(estimate)
-    known = labelled(data, target, features, variables)
+    known = check_labelled(data, target, features, variables)
     chosen = suitable(prior, known.variables.values(), PRIOR)
     if isinstance(known.rows, Data) and known.rows.missing[target]:
-        return supported(fit(known.dag(), known.rows, prior=chosen, estimate=how), target)
-    return supported(estimated(BayesNet, known.dag(), _statistics(known), as_prior(chosen), how), target)
+        return refuse_unsupported(fit(known.dag(), known.rows, prior=chosen, estimate=how), target)
+    return refuse_unsupported(estimate_network(BayesNet, known.dag(), _statistics(known), as_prior(chosen), how), target)
 
 
 def _statistics(known: Labelled) -> Statistics:
@@ -170,10 +170,10 @@ class Labelled(NamedTuple):
         )
 
 
-def labelled(data: Any, target: Any, features: Iterable[str] | None, variables: Any) -> Labelled:
+def check_labelled(data: Any, target: Any, features: Iterable[str] | None, variables: Any) -> Labelled:
     """Data, target and features, checked. Without features they are all other columns but those that identify rows.
 
-    >>> labelled({"x": [0.5, 1.5], "y": ["a", "b"]}, "y", None, None).features
+    >>> check_labelled({"x": [0.5, 1.5], "y": ["a", "b"]}, "y", None, None).features
     (Real('x'),)
     """
     if isinstance(data, Statistics) and variables is not None:
@@ -184,14 +184,14 @@ def labelled(data: Any, target: Any, features: Iterable[str] | None, variables: 
         rows = rows.take([target, *names])
         if features is None and (ids := [n for n in rows.identifiers if n != target]):
             what = "identifies rows, with nearly as many states as there are rows, and is left out; name it in features="
-            note(f"{listed(ids)} {what}")
+            note(f"{listing(ids)} {what}")
             names = [n for n in names if n not in ids]
             rows = rows.take([target, *names])
     if not names:
         raise DataError(f"there is no column besides {target!r} to tell its classes apart by")
     empty = [n for n in (target, *names) if rows.missing[n] == rows.n_rows] if isinstance(rows, Data) and rows.n_rows else []
     if empty:
-        raise DataError(f"every cell of {listed(empty)} is missing; leave the column out")
+        raise DataError(f"every cell of {listing(empty)} is missing; leave the column out")
     known: Mapping[str, Variable] = rows.variables if isinstance(rows, Statistics) else rows.schema
     classes = known[target]
     if not isinstance(classes, Finite):
@@ -223,20 +223,20 @@ def _features(target: Any, features: Iterable[str] | None, columns: Iterable[str
     return names
 
 
-def supported(bn: BayesNet, target: str) -> BayesNet:
+def refuse_unsupported(bn: BayesNet, target: str) -> BayesNet:
     """The network, if every class that it gives some probability has parameters of every feature."""
     probs = bn[target].probs
     for name in bn:
         cpd = bn[name]
         lost = np.flatnonzero(cpd.undefined & (probs > 0.0)) if cpd.undefined.any() else np.zeros(0)
         if len(lost):
-            raise _unsupported(bn, cpd, target, int(lost[0]))
+            raise _unsupported_class(bn, cpd, target, int(lost[0]))
     return bn
 
 
-def _unsupported(bn: BayesNet, cpd: Any, target: str, code: int) -> FitError:
+def _unsupported_class(bn: BayesNet, cpd: Any, target: str, code: int) -> FitError:
     """Why a class has no parameters: too few rows, or a column that is constant there."""
-    name, where = cpd.child.name, described(code, (bn.variables[target],))  # type: ignore[arg-type]
+    name, where = cpd.child.name, describe(code, (bn.variables[target],))  # type: ignore[arg-type]
     rows = 0.0 if cpd.seen is None else float(cpd.seen.at(np.arange(len(bn[target].probs))).count[code])
     needed = 2 + len(cpd.real_parents)
     what = f"{name!r} has no {cpd.noun} at {where}"
@@ -279,7 +279,7 @@ def discriminant(
     array([0.    , 0.8909])
     """
     kind, how = checked_kind(covariance), checked_estimate(estimate)
-    known = labelled(data, target, features, variables)
+    known = check_labelled(data, target, features, variables)
     for v in known.features:
         if not isinstance(v, Real):
             raise DataError(
@@ -287,11 +287,11 @@ def discriminant(
                 "features=[...], or use naive_bayes, which takes columns of every kind"
             )
     if isinstance(kind, Full):
-        return supported(fit(known.dag(chained=True), known.rows, prior=prior, estimate=how), target)
+        return refuse_unsupported(fit(known.dag(chained=True), known.rows, prior=prior, estimate=how), target)
     if isinstance(kind, Diagonal):
         return naive_bayes(known.rows, target, known.names, prior=prior, estimate=how)
     try:
-        return supported(_from_statistics(known, kind, as_prior(prior), how), target)
+        return refuse_unsupported(_from_statistics(known, kind, as_prior(prior), how), target)
     except MissingCells:
         return from_incomplete(known, kind, as_prior(prior), how)
 
@@ -311,11 +311,11 @@ def _from_statistics(known: Labelled, kind: Kind, prior: Prior | None, how: Esti
     own: Any = None if bound is None else imagined_rows(bound, target, ())
     unspoken = [*([] if own is not None else [target.name]), *([] if imagined is not None else known.names)]
     if bound is not None and unspoken:
-        note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
+        note(f"the prior says nothing about {listing(unspoken)}: fitted by maximum likelihood")
     cpds: dict[str, Cpd] = {target.name: TableNode().estimate(target, [], seen.counts([target.name]), own, how)}
     shift = moments.mean[int(np.argmax(moments.count))]  # any place near the data keeps the digits
     blank = (known.names, shift, moments.mean - shift, np.ones_like(moments.mean), how, True, np.ones_like(shift), imagined)
-    lines = _tied(JointPart(*blank), moments) if kind.joint else _spherical(SeparatePart(*blank), moments)
+    lines = _tied_lines(JointPart(*blank), moments) if kind.joint else _spherical(SeparatePart(*blank), moments)
     for j, (child, (intercept, slopes, variance)) in enumerate(zip(known.features, lines, strict=True)):
         before = known.features[:j] if kind.joint else ()
         group = moments.marginal(moments.names, tuple(v.name for v in (*before, child)))
@@ -323,12 +323,12 @@ def _from_statistics(known: Labelled, kind: Kind, prior: Prior | None, how: Esti
     return _network(known, kind, cpds, seen.weight, bound, how)
 
 
-def _tied(part: JointPart, moments: Moments) -> Iterator[Line]:
+def _tied_lines(part: JointPart, moments: Moments) -> Iterator[Line]:
     """Slopes and variances from the scatter within all classes, or what a prior makes of it."""
     N, S, names, shift = moments.count, moments.scatter.sum(axis=0), part.names, part.shift
     constant = [n for n, s in zip(names, np.diag(S), strict=True) if not s > 0.0]
     if part.imagined is None and constant:
-        raise FitError(f"{listed(constant)} does not vary within the classes: leave the column out, or give a prior")
+        raise FitError(f"{listing(constant)} does not vary within the classes: leave the column out, or give a prior")
     mean = np.where((N > 0.0)[:, None], part.mean, np.nan)
     for j, name in enumerate(names):
         if part.imagined is not None:
@@ -337,7 +337,7 @@ def _tied(part: JointPart, moments: Moments) -> Iterator[Line]:
             r = regress(S[: j + 1, : j + 1])
             if r.residual <= COLLINEAR * S[j, j]:
                 raise FitError(
-                    f"within the classes {name!r} is a linear combination of {listed(names[:j])} in the {N.sum():,.10g} rows: "
+                    f"within the classes {name!r} is a linear combination of {listing(names[:j])} in the {N.sum():,.10g} rows: "
                     "leave it out, or give a prior, (Dirichlet(1), NormalInverseGamma())"
                 )
             b, v = r.coefficients, r.residual / float(N.sum())
@@ -351,7 +351,7 @@ def _spherical(part: SeparatePart, moments: Moments) -> Iterator[Line]:
     with np.errstate(invalid="ignore", divide="ignore"):  # a class without rows has neither mean nor variance
         means, variances = part.estimated(N, part.mean, np.einsum("kjj->kj", moments.scatter))
     means = means + part.shift if part.imagined is not None else np.where(N > 0.0, moments.mean, np.nan)
-    variances = np.where(variances > 0.0, variances, np.nan)  # a class of equal rows has no density: `supported` says so
+    variances = np.where(variances > 0.0, variances, np.nan)  # a class of equal rows has no density: `refuse_unsupported` says so
     for mean, variance in zip(means.T, variances.T, strict=True):
         yield mean, np.zeros((len(N), 0)), variance
 

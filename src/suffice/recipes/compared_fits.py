@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, listed, nearest, note
+from suffice.errors import DataError, FitError, listing, nearest, note
 from suffice.families.protocol.family import frame
 from suffice.iteration import Progress, ProgressLike
 from suffice.learning.fit import fit
 from suffice.models.chains.chain_answers import posterior_frame
 from suffice.objectives import Perceptron
+from suffice.output.display import OneTable
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
@@ -90,8 +90,8 @@ def as_fits(method: Any, objective: Any, penalty: Any, prior: Any) -> Fits | Non
     if objective is not None:
         if prior is not None:
             raise FitError("with objective= a prior is an objective, too: Bayes(prior)")
-        named = objective if isinstance(objective, Mapping) else _named(objective)
-        return {str(n): partial(fit, method, objective=o, **_priced(o, penalty)) for n, o in named.items()}
+        named = objective if isinstance(objective, Mapping) else _by_repr(objective)
+        return {str(n): partial(fit, method, objective=o, **_penalty_for(o, penalty)) for n, o in named.items()}
     if not isinstance(method, Mapping) or not any(callable(f) for f in method.values()):
         return None
     if wrong := [n for n, f in method.items() if not callable(f)]:
@@ -99,11 +99,11 @@ def as_fits(method: Any, objective: Any, penalty: Any, prior: Any) -> Fits | Non
     return {str(n): f for n, f in method.items()}
 
 
-def _named(objective: Any) -> dict[str, Any]:
+def _by_repr(objective: Any) -> dict[str, Any]:
     return {repr(o): o for o in (objective if isinstance(objective, (list, tuple)) else [objective])}
 
 
-def _priced(objective: Any, penalty: Any) -> dict[str, Any]:
+def _penalty_for(objective: Any, penalty: Any) -> dict[str, Any]:
     """A penalty is for objectives about one column; mistakes have none."""
     takes = hasattr(objective, "target") and not isinstance(objective, Perceptron)
     return {"penalty": penalty} if takes and penalty is not None else {}
@@ -123,7 +123,7 @@ def compare_fits(data: Any, fits: Fits, folds: int, target: str | None, seed: in
             scores = {}
             for name, how in fits.items():
                 watch.check(f"fold {n + 1} of {folds}, {name}")
-                scores[name] = _scored(name, how, n + 1, folds, train, test, target)
+                scores[name] = _score_fold(name, how, n + 1, folds, train, test, target)
             for name, own in scores.items():
                 done[name].append(own)
             n += 1
@@ -160,7 +160,7 @@ def _checked_target(rows: Any, fits: Fits, target: str | None) -> str:
     return name
 
 
-def _scored(name: str, how: Callable[[Any], Any], n: int, folds: int, train: Any, test: Any, target: str) -> HeldOutScores:
+def _score_fold(name: str, how: Callable[[Any], Any], n: int, folds: int, train: Any, test: Any, target: str) -> HeldOutScores:
     start = time.perf_counter()
     try:
         model = how(train)
@@ -227,7 +227,14 @@ def _of_sequences(name: str, model: Any, test: Sequences, target: str, seconds: 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComparedFits(OneTable):
     """What `cross_validate` gives where it compares fits: `folds[name]` are the scores of each fold, `result[name]` their sum.
-    It prints as a table; log-likelihoods are per row, NaN of a model that says nothing of the other columns."""
+    It prints as a table; log-likelihoods are per row, NaN of a model that says nothing of the other columns.
+
+    >>> from suffice import Conditional, Likelihood, cross_validate
+    >>> rows = {"y": list("abab") * 12, "u": list("abaa") * 12, "v": list("abbb") * 12}
+    >>> compared = cross_validate(rows, method="y -> u; y -> v", folds=3, objective=[Likelihood(), Conditional("y")])
+    >>> compared.target, list(compared.folds)
+    ('y', ['Likelihood()', "Conditional('y')"])
+    """
 
     target: str
     folds: Mapping[str, tuple[HeldOutScores, ...]]
@@ -236,7 +243,7 @@ class ComparedFits(OneTable):
 
     def __getitem__(self, name: str) -> HeldOutScores:
         if name not in self.folds:
-            raise DataError(f"nothing was compared under the name {name!r}: there are {listed(self.folds)}")
+            raise DataError(f"nothing was compared under the name {name!r}: there are {listing(self.folds)}")
         first, *others = self.folds[name]
         return sum(others, start=first)
 

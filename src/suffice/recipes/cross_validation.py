@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
-from suffice.display import OneTable
-from suffice.earlier import order_of_arguments
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, SufficeNote, listed, nearest, note, whole
+from suffice.errors import DataError, FitError, SufficeNote, listing, nearest, note, whole
+from suffice.errors.earlier import order_of_arguments
+from suffice.errors.remedies import FAMILY_OPTIONS
 from suffice.families.named_families import for_search
 from suffice.families.priors.priors import suitable
 from suffice.families.protocol.family import Estimate, frame
@@ -26,9 +26,9 @@ from suffice.graphs import Cpdag, Dag, Template
 from suffice.iteration import Packed
 from suffice.learning.fit import fit
 from suffice.limits import Budget, Limits, options_of
+from suffice.output.display import OneTable
 from suffice.recipes.compared_fits import as_fits, check_folds, compare_fits
 from suffice.recipes.learn import PRIOR
-from suffice.remedies import FAMILY_OPTIONS
 from suffice.statistics import Statistics
 from suffice.structure.constraints.constraints import Constraints
 from suffice.structure.lagged.windows import StepWindow
@@ -36,7 +36,7 @@ from suffice.structure.search import problem_of, search
 from suffice.structure.undirected.graph_method import is_directed
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, LagsLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.basis.argument_types import FamiliesLike, LagsLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
     from suffice.graphs.template import TemplateLike
     from suffice.models.linear_chain.windows import LinearChain
     from suffice.objectives import ObjectiveLike, PenaltyLike
@@ -198,7 +198,7 @@ def cross_validate(
             train = train.hold()  # a search passes over its rows more than once
             asked: Any = (train, score, method, constraints, inside)
             own: Any = {"seed": seed, "families": families}
-            graph, finished = _of_incomplete(*asked, **own) if gappy else _searched(*asked, lags=lags, **own)
+            graph, finished = _of_incomplete(*asked, **own) if gappy else _search(*asked, lags=lags, **own)
         with _quiet(gappy):
             given: Any = (graph, train)
             bn = fit(*given, prior=how, estimate=estimate, families=families)
@@ -211,7 +211,7 @@ def cross_validate(
         try:
             for train, test in rows.split(folds, seed):
                 watch.check(f"fold {len(done) + 1} of {folds}")
-                one, finished = watch.memory.answer(["fold", len(done)], partial(fold, train, test), _packed, _unpacked)
+                one, finished = watch.memory.answer(["fold", len(done)], partial(fold, train, test), _pack_fold, _unpack_fold)
                 done.append(one)
                 stopped += not finished
             watch.memory.finish()
@@ -230,7 +230,7 @@ def cross_validate(
     return CrossValidation(tuple(done), folds, watch.seconds)
 
 
-def _packed(value: tuple[Fold, bool]) -> Packed:
+def _pack_fold(value: tuple[Fold, bool]) -> Packed:
     """A fold, and whether its search came to its end, for a checkpoint."""
     (*numbers, graph), finished = value
     parents, steps = {x: graph.parents(x) for x in graph.nodes}, None
@@ -239,13 +239,13 @@ def _packed(value: tuple[Fold, bool]) -> Packed:
     return [numbers, parents, steps, finished], ()
 
 
-def _unpacked(packed: Packed) -> tuple[Fold, bool]:
+def _unpack_fold(packed: Packed) -> tuple[Fold, bool]:
     (log_likelihood, weight, n_edges, n_parameters), parents, steps, finished = packed[0]
     graph = Dag(parents) if steps is None else Template(parents, steps or None)
     return Fold(log_likelihood, weight, n_edges, n_parameters, graph), finished
 
 
-def _searched(train: Any, score: Any, method: Any, constraints: Any, budget: Budget, **asked: Any) -> tuple[Dag | Template, bool]:
+def _search(train: Any, score: Any, method: Any, constraints: Any, budget: Budget, **asked: Any) -> tuple[Dag | Template, bool]:
     """The graph that is found, and whether the search came to its end."""
     found = search(train, score, method, constraints, **asked, **budget.keywords)
     if not found.finished and (budget.time_limit is None or found.seconds < budget.time_limit):
@@ -277,7 +277,13 @@ def _quiet(wanted: bool) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation(OneTable):
-    """The result of `cross_validate`. It prints as a table of folds."""
+    """The result of `cross_validate`. It prints as a table of folds.
+
+    >>> from suffice import BDeu, cross_validate
+    >>> judged = cross_validate({"rain": list("nnyy") * 8, "wet": list("nnyn") * 8}, method="rain -> wet", prior=BDeu(1), folds=4)
+    >>> len(judged.folds), round(judged.mean, 3)
+    (4, -1.13)
+    """
 
     folds: tuple[Fold, ...]
     n_folds: int
@@ -367,5 +373,5 @@ def _names(data: Any, dag: Dag | None, *, score: Any, constraints: Constraints |
     columns = scan(data).columns
     strange = [name for name in dag.nodes if name not in columns]
     if strange:
-        raise DataError(f"the data has no column {listed(strange)}, which the graph names{nearest(strange[0], columns)}")
+        raise DataError(f"the data has no column {listing(strange)}, which the graph names{nearest(strange[0], columns)}")
     return dag.nodes

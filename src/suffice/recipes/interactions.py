@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.graphs.paths import reached
+from suffice.graphs.paths import reach
 from suffice.learning.undirected.ipf import IPF, CliqueTree
 from suffice.models.undirected.log_linear import LogLinear, Names, maximal
 from suffice.models.undirected.terms import Terms
@@ -113,7 +113,7 @@ def prime_parts(generators: Iterable[Names]) -> tuple[Counter[Names], list[tuple
         return closed, []
     around = {n: {m for g in core if n in g for m in g} for g in core for n in g}
     for separator in core:
-        parts = _parted(around, separator)
+        parts = _connected_parts(around, separator)
         if len(parts) > 1:
             primes: list[tuple[Names, ...]] = []
             closed[separator] -= len(parts) - 1
@@ -125,13 +125,13 @@ def prime_parts(generators: Iterable[Names]) -> tuple[Counter[Names], list[tuple
     return closed, [core]
 
 
-def _parted(around: dict[str, set[str]], separator: Names) -> list[set[str]]:
+def _connected_parts(around: dict[str, set[str]], separator: Names) -> list[set[str]]:
     """The connected parts of what is left without some variables."""
     left = {n: sorted(ms - set(separator)) for n, ms in around.items() if n not in separator}
     parts: list[set[str]] = []
     for name in sorted(left):
         if not any(name in part for part in parts):
-            parts.append(set(reached([name], left)))
+            parts.append(set(reach([name], left)))
     return parts
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, note
+from suffice.errors.remedies import FAMILY_OPTIONS
 from suffice.families.priors.priors import BDeu, Gamma, NormalInverseGamma, suitable
 from suffice.families.protocol.family import Estimate, Mean
 from suffice.learning.fit import fit
@@ -18,7 +19,6 @@ from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
 from suffice.models.undirected.log_linear import LogLinear
 from suffice.recipes.stepwise import Stepwise
-from suffice.remedies import FAMILY_OPTIONS
 from suffice.statistics import Statistics
 from suffice.structure.constraints.constraints import Constraints
 from suffice.structure.results.found import Found
@@ -28,7 +28,7 @@ from suffice.structure.undirected.graph_method import is_directed
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
-    from suffice.argument_types import (
+    from suffice.basis.argument_types import (
         FamiliesLike,
         HiddenLike,
         LagsLike,
@@ -178,7 +178,7 @@ def network_of(found: Any, rows: Any, prior: Any = PRIOR, estimate: Estimate | N
     seen: Any = found.problem.data
     if found.problem.families and isinstance(seen, Data):  # what was states in the search is, though the parent of a regression
         seen = seen.as_declared()
-    return _told(fit(found.dag, seen, prior=bound, estimate=estimate, families=found.problem.families), found)
+    return _tell_how(fit(found.dag, seen, prior=bound, estimate=estimate, families=found.problem.families), found)
 
 
 def _chain(found: Found, data: Sequences, prior: Any, estimate: Estimate | None) -> Chain:
@@ -207,7 +207,7 @@ def _from_incomplete(
     return run.model
 
 
-def _told(bn: BayesNet, found: Found) -> BayesNet:
+def _tell_how(bn: BayesNet, found: Found) -> BayesNet:
     """The same network, which also says how its graph was found."""
     fitted: dict[str, Any] = {"statistics": bn.statistics, "prior": bn.prior, "estimate": bn.estimate}
     return BayesNet.of(bn.dag, bn.variables, {name: bn[name] for name in bn}, fit_info=_told_by(bn, found), **fitted)

@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
-from suffice.display import OneTable
-from suffice.earlier import order_of_arguments
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, GraphError, SufficeNote, nearest, note, whole
+from suffice.errors.earlier import order_of_arguments
+from suffice.errors.remedies import argument
 from suffice.families.named_families import for_search
 from suffice.families.protocol.family import frame
 from suffice.graphs import Cpdag, Dag, Graph, Template
-from suffice.graphs.paths import links, reached
+from suffice.graphs.paths import links, reach
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime, Packed, Progress
 from suffice.limits import Budget, budget_of
+from suffice.output.display import OneTable
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
-from suffice.remedies import argument
 from suffice.statistics import Statistics
 from suffice.structure.constraints.constraints import Constraints
 from suffice.structure.lagged.windows import StepWindow
@@ -41,7 +41,7 @@ from suffice.structure.search import problem_of, search, window_of, with_most_pa
 from suffice.structure.undirected.graph_method import is_directed
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.basis.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
     from suffice.limits import Limits
 
 Floats = npt.NDArray[np.float64]
@@ -208,7 +208,7 @@ def _replicates(
     def replicate(k: int) -> Cpdag:
         sample = rows.resample([seed, k])
         near = StepWindow.of(sample, lags) if isinstance(sample, Sequences) else sample.hold()
-        with _named(k, watch):
+        with _name_replicate(k, watch):
             found = search(near, *asked, seed=seed, families=families, **budget.inside(watch).keywords)
             if not found.finished:
                 raise OutOfTime
@@ -216,15 +216,15 @@ def _replicates(
 
     for k in range(n):
         watch.check(f"replicate {k + 1:,} of {n:,}")
-        yield watch.memory.answer(["replicate", k], partial(replicate, k), _packed, _unpacked)
+        yield watch.memory.answer(["replicate", k], partial(replicate, k), _pack_class, _unpack_class)
 
 
-def _packed(members: Cpdag) -> Packed:
+def _pack_class(members: Cpdag) -> Packed:
     """A class of graphs for a checkpoint."""
     return [members.nodes, members.directed, members.undirected], ()
 
 
-def _unpacked(packed: Packed) -> Cpdag:
+def _unpack_class(packed: Packed) -> Cpdag:
     nodes, directed, undirected = packed[0]
     return Cpdag([tuple(edge) for edge in directed], [tuple(edge) for edge in undirected], nodes=nodes)
 
@@ -245,7 +245,7 @@ def _incomplete_replicates(
 
     def replicate(k: int) -> Cpdag:
         limits = budget.inside(watch).keywords
-        with _named(k, watch), warnings.catch_warnings():
+        with _name_replicate(k, watch), warnings.catch_warnings():
             warnings.simplefilter("ignore", SufficeNote)
             sample = rows.resample([seed, k]).hold()
             run = structural_em(sample, score, method, constraints=constraints, families=families, seed=seed, **limits)
@@ -257,11 +257,11 @@ def _incomplete_replicates(
 
     for k in range(n):
         watch.check(f"replicate {k + 1:,} of {n:,}, structural EM")
-        yield watch.memory.answer(["replicate", k], partial(replicate, k), _packed, _unpacked)
+        yield watch.memory.answer(["replicate", k], partial(replicate, k), _pack_class, _unpack_class)
 
 
 @contextmanager
-def _named(k: int, watch: Progress[Any]) -> Iterator[None]:
+def _name_replicate(k: int, watch: Progress[Any]) -> Iterator[None]:
     """Say in which replicate something went wrong, unless it is only that there was no time left to find anything."""
     try:
         yield
@@ -312,7 +312,13 @@ def _with_fixed(dag: Dag, problem: Problem) -> Cpdag:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bootstrap(OneTable, PicturedTable):
-    """The result of `bootstrap`. It prints as a table of edges."""
+    """The result of `bootstrap`. It prints as a table of edges.
+
+    >>> from suffice import bootstrap
+    >>> sure = bootstrap({"rain": list("nnyy") * 8, "wet": list("nnyn") * 8}, n=10, seed=0)
+    >>> sure.n_done, sure.strength("rain", "wet"), sure.averaged().skeleton().edges
+    (10, 1.0, (('rain', 'wet'),))
+    """
 
     names: tuple[str, ...]
     """The variables, sorted."""
@@ -376,13 +382,13 @@ class Bootstrap(OneTable, PicturedTable):
                 break
             if edge.direction == 0.5:
                 lines.append((edge.a, edge.b))
-            elif edge.a not in reached([edge.b], links(arrows, self.names)[1]):
+            elif edge.a not in reach([edge.b], links(arrows, self.names)[1]):
                 arrows.append((edge.a, edge.b))
         try:
             return Cpdag(arrows, lines, nodes=self.names).to_dag()
         except GraphError:  # the arrows leave the others no way without a new collider
             for a, b in lines:
-                arrows.append((b, a) if a in reached([b], links(arrows, self.names)[1]) else (a, b))
+                arrows.append((b, a) if a in reach([b], links(arrows, self.names)[1]) else (a, b))
             return Dag(arrows, nodes=self.names)
 
     def graph(self, threshold: float | None = None) -> Graph:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from suffice.errors import FitError, GraphError, TooLarge, listed
+from suffice.basis.libraries import sc
+from suffice.errors import FitError, GraphError, TooLarge, listing
+from suffice.errors.remedies import Remedy
 from suffice.graphs.text import Edge
 from suffice.learning.fit import fit
-from suffice.libraries import sc
 from suffice.models.undirected.features import undirected_model
 from suffice.models.undirected.log_linear import LogLinear, Names
 from suffice.recipes.interactions import Interactions, one_more, with_term, without_edge, without_term
-from suffice.remedies import Remedy
 from suffice.scores import AIC, BIC, LogLikelihood
 from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.problem import Problem
@@ -156,7 +156,7 @@ class StepwiseWalk:
         self.variables = {v.name: v for v in problem.variables if isinstance(v, Finite)}
         real = [n for n in problem.names if n not in self.variables]
         if real:
-            raise FitError(f"log-linear models are of finite columns; {listed(real)} is not: cut it into Bins, or leave it out")
+            raise FitError(f"log-linear models are of finite columns; {listing(real)} is not: cut it into Bins, or leave it out")
         self.models = Interactions(problem.data, self.variables, problem.threads)
         self.max_order = problem.n if method.max_order is None else method.max_order
         self.generators = self._first()
@@ -200,7 +200,7 @@ class StepwiseWalk:
         if start is not None:
             unknown = sorted(set(start.nodes) - set(self.names))
             if unknown:
-                raise GraphError(f"the start has variables that the data do not have: {listed(unknown)}")
+                raise GraphError(f"the start has variables that the data do not have: {listing(unknown)}")
             for a, b in start.graph.edges:
                 if not rules.allowed[self._at(a, b)]:
                     raise FitError(f"the start joins {a!r} and {b!r}, which is forbidden")
@@ -236,7 +236,7 @@ class StepwiseWalk:
         """The step to take; None where there is none."""
         changes = self._changes()
         if self.tested:
-            return _tested(changes, self.score.alpha)
+            return _choose_by_test(changes, self.score.alpha)
         gains = [c.log_likelihood - self._price * (c.df if c.adds else -c.df) for c in changes]
         tie = TIE * (1.0 + abs(self.value))
         top = max(gains, default=-float("inf"))
@@ -267,7 +267,7 @@ class StepwiseWalk:
         return result
 
 
-def _tested(changes: Iterable[TermChange], alpha: float) -> TermChange | None:
+def _choose_by_test(changes: Iterable[TermChange], alpha: float) -> TermChange | None:
     """The least significant term goes, if it is not significant; else the most significant one comes, if it is."""
     every = list(changes)
     out = [c for c in every if not c.adds and c.p_value > alpha]

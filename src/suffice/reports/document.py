@@ -6,14 +6,14 @@ import warnings
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
-from suffice.errors import DataError, SufficeError, SufficeNote, listed
-from suffice.output import replacing
+from suffice.errors import DataError, SufficeError, SufficeNote, listing
+from suffice.output.files import replacing
 from suffice.reports.charts import line_chart
 from suffice.reports.graph import graph_section
-from suffice.reports.judgement import judged
-from suffice.reports.markup import Html, element, joined, paragraph
+from suffice.reports.judgement import judge
+from suffice.reports.markup import Html, element, join, paragraph
 from suffice.reports.nodes import nodes_section
 from suffice.reports.origin import conventions, missing_section, origin_section, schema_section
 from suffice.reports.page import Section, page
@@ -23,7 +23,7 @@ from suffice.reports.subject import Subject, subject_of, with_rows
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
 
 
 def report(
@@ -71,7 +71,7 @@ def report_html(
         warnings.simplefilter("always")
         subject = with_rows(subject_of(x), data)
         rows, notes = _rows(subject)
-        sections = _sections(subject, rows, _opened(subject, held_out), _source(data), command, notes, caught)
+        sections = _sections(subject, rows, _open_rows(subject, held_out), _source(data), command, notes, caught)
     lead = subject.model._headline()
     return page(title or f"Report: {subject.kind}", lead[:600], sections)
 
@@ -81,7 +81,7 @@ def _sections(
 ) -> list[Section]:
     links = {node: f"#n{i}" for i, node in enumerate(subject.model)}
     strengths = strengths_of(subject, rows)
-    found = judged(subject, rows, held_out)
+    found = judge(subject, rows, held_out)
     made = [Section("graph", "Graph", graph_section(subject, strengths, links))]
     if subject.traces:
         made.append(Section("traces", "How it was found", _traces(subject)))
@@ -108,7 +108,7 @@ def _rows(subject: Subject) -> tuple[Any, list[str]]:
     known = [n for n in subject.names if n in opened.columns]
     if not known:
         raise DataError(
-            f"the data has none of the columns that the model names: {listed(subject.names)}; it has {listed(opened.columns)}"
+            f"the data has none of the columns that the model names: {listing(subject.names)}; it has {listing(opened.columns)}"
         )
     return _read(subject, opened, known)
 
@@ -117,7 +117,7 @@ def _read(subject: Subject, opened: Any, known: list[str]) -> tuple[Any, list[st
     """Rows as the model knows them; where they cannot be read so, as they are, which then is all that is said of them."""
     hidden = getattr(subject.model, "hidden", ())
     lacking = [n for n in subject.names if n not in known and n not in hidden]
-    told = [f"the data lacks columns of the model, so that it is not judged by them: {listed(lacking)}"] if lacking else []
+    told = [f"the data lacks columns of the model, so that it is not judged by them: {listing(lacking)}"] if lacking else []
     own = opened.take(known).with_variables({n: subject.model.variables[n] for n in known})
     try:
         _ = own.n_rows, own.missing
@@ -126,7 +126,7 @@ def _read(subject: Subject, opened: Any, known: list[str]) -> tuple[Any, list[st
     return own, [*own.notes, *told]
 
 
-def _opened(subject: Subject, held_out: Any) -> Any:
+def _open_rows(subject: Subject, held_out: Any) -> Any:
     """Rows that are given as held out, as the model reads them."""
     return None if held_out is None else subject.model.rows(held_out)
 
@@ -146,4 +146,4 @@ def _traces(subject: Subject) -> Html:
         words = f"{trace.title}: {trace.objective} after each {trace.steps}. Ends: {ends}."
         more = " The heavy line is the best start." if len(lines) > 1 else ""
         figures.append(element("figure", chart, element("figcaption", words + more)))
-    return joined(figures) or paragraph("There is no trace.")
+    return join(figures) or paragraph("There is no trace.")

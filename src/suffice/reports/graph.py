@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from suffice.errors import counted
+from suffice.errors import quantity
 from suffice.pictures import Picture
 from suffice.pictures.shapes import cut
-from suffice.reports.markup import Content, Html, Row, bullets, cut_rows, element, joined, name, paragraph, table
+from suffice.reports.markup import Content, Html, Row, bullets, cut_rows, element, join, name, paragraph, table
 from suffice.reports.strengths import Pair, Strengths
 from suffice.reports.subject import Subject
 
@@ -66,7 +66,7 @@ def graph_section(subject: Subject, strengths: Strengths, links: Mapping[str, st
     edges = sorted(picture.edges, key=lambda e: (-abs(strengths.values.get((e.tail, e.head), 0.0)), e.tail, e.head))
     shown = edges[:MOST_EDGES]
     at: dict[Pair, str] = {(e.tail, e.head): f"#e{i}" for i, e in enumerate(shown)}
-    return joined([_figure(picture, {**links, **at}), _edges(shown, len(edges), strengths, links)])
+    return join([_figure(picture, {**links, **at}), _edges(shown, len(edges), strengths, links)])
 
 
 def _figure(picture: Picture, links: Mapping[Any, str]) -> Html:
@@ -79,7 +79,7 @@ def _figure(picture: Picture, links: Mapping[Any, str]) -> Html:
     size = Html(
         f'<input type="checkbox" id="fit"{" checked" if width <= WHOLE_PAGE else ""}><label for="fit">fit to the page</label>'
     )
-    words = f"{counted(n, 'node')}, {counted(m, 'edge')}. Each leads to what is said of it; point at one, or move there by Tab."
+    words = f"{quantity(n, 'node')}, {quantity(m, 'edge')}. Each leads to what is said of it; point at one, or move there by Tab."
     frame = element("div", svg, class_="graph", tabindex=0, role="region", aria_label="the graph")
     panel = element("div", id="why", class_="panel", role="status", hidden=True)
     return element("figure", size, frame, panel, element("figcaption", words), class_="picture")
@@ -95,13 +95,13 @@ def _edges(edges: Sequence[Any], total: int, strengths: Strengths, links: Mappin
     rows = []
     for i, e in enumerate(edges):
         pair = (e.tail, e.head)
-        label = joined([name(e.tail, links.get(e.tail, "")), " → " if e.arrow else " – ", name(e.head, links.get(e.head, ""))])
+        label = join([name(e.tail, links.get(e.tail, "")), " → " if e.arrow else " – ", name(e.head, links.get(e.head, ""))])
         facts = [fact for fact in strengths.explained.get(pair, ()) if fact[0] != LOSS]
         value = strengths.values.get(pair)
         cells: dict[str, Content] = {
             "strength": None if value is None else Html(f"{value:,.2f}".replace("-", "−")),
             "direction": strengths.directions.get(pair, ""),
-            "why": bullets((joined([element("b", which), " ", cut(what, FACT)]) for which, what in facts), class_="why"),
+            "why": bullets((join([element("b", which), " ", cut(what, FACT)]) for which, what in facts), class_="why"),
         }
         own = [(cells[key], "n" if key == "strength" else "") for key, there in columns.items() if there]
         rows.append(Row(label, *own, names=pair, id=f"e{i}"))
@@ -111,4 +111,4 @@ def _edges(edges: Sequence[Any], total: int, strengths: Strengths, links: Mappin
     note = cut_rows(len(edges), total, "edge", "that are strongest" if strengths.what else "that come first")
     few = len(strengths.explained) < len(edges) and strengths.explained
     more = f"Explained: the {len(strengths.explained):,} strongest." if few else ""
-    return joined([said if strengths.said else "", html, *(paragraph(t, class_="cut") for t in (note, more) if t)])
+    return join([said if strengths.said else "", html, *(paragraph(t, class_="cut") for t in (note, more) if t)])

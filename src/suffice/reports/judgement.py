@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from suffice.errors import FitError, SufficeError, counted
+from suffice.errors import FitError, SufficeError, quantity
 from suffice.families.priors.priors import suitable
 from suffice.graphs import Dag
 from suffice.learning.fit import fit
@@ -51,16 +51,16 @@ class PredictionQuality:
     refused: tuple[str, ...] = ()
 
 
-def judged(subject: Subject, rows: Any, held_out: Any) -> PredictionQuality | None:
+def judge(subject: Subject, rows: Any, held_out: Any) -> PredictionQuality | None:
     """The judgement by rows that are declared to be held out, by a part of the rows of the report, or by all of them.
 
     >>> import suffice as sf
     >>> from suffice.reports.subject import subject_of
     >>> asia = sf.load("asia")
     >>> rows = sf.scan(asia.sample(500, seed=0))
-    >>> judged(subject_of(sf.fit(asia.dag, rows, prior=sf.BDeu(1))), rows, None).n_rows
+    >>> judge(subject_of(sf.fit(asia.dag, rows, prior=sf.BDeu(1))), rows, None).n_rows
     100
-    >>> judged(subject_of(asia), rows, None).held_out
+    >>> judge(subject_of(asia), rows, None).held_out
     False
     """
     model = subject.model
@@ -78,7 +78,7 @@ def judged(subject: Subject, rows: Any, held_out: Any) -> PredictionQuality | No
 def _set_aside(subject: Subject, rows: Any) -> PredictionQuality:
     """A fifth of the rows, by what the others teach."""
     if rows.n_rows < FEWEST:
-        return PredictionQuality(f"no rows are held out: {counted(rows.n_rows, 'row')} are too few to set a part of them aside")
+        return PredictionQuality(f"no rows are held out: {quantity(rows.n_rows, 'row')} are too few to set a part of them aside")
     train, test = next(iter(rows.split(FOLDS, 0)))
     try:
         again = _again(subject.model, train)
@@ -88,7 +88,7 @@ def _set_aside(subject: Subject, rows: Any) -> PredictionQuality:
             f"no rows are held out: the parameters cannot be fitted again without a part of the rows: {error}"
         )
     which = (
-        f"{counted(test.n_rows, 'row')}, a fifth of those of this report at random (seed 0), predicted by the same graph with "
+        f"{quantity(test.n_rows, 'row')}, a fifth of those of this report at random (seed 0), predicted by the same graph with "
         "parameters fitted again from the others; the graph itself may have been chosen with all rows"
     )
     return _judgement(again, test, which, held_out=True, independent=alone)
@@ -102,7 +102,7 @@ def _again(model: Any, train: Any) -> Any:
     if gappy and train.n_rows * len(train.columns) > MOST_FILLED:
         raise FitError("EM of so many rows with gaps would take long")
     if not hasattr(model, "dag"):
-        return fit(model.model, train, prior=model.prior, penalty=getattr(model, "penalty", None))
+        return fit(model.model, train, prior=model.prior, penalty=model.penalty)
     shared = model.shared or None
     return fit(model.dag, train, prior=model.prior, estimate=model.estimate, families=families_of(model, None), shared=shared)
 

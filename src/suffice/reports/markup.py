@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from suffice.errors import counted
+from suffice.errors import quantity
 from suffice.pictures.shapes import cut
-from suffice.pictures.svg import escaped
+from suffice.pictures.svg import escape_text
 
 LONG = 48
 """Letters of a name or a state; longer ones are cut, and stand whole in the title."""
@@ -34,7 +34,7 @@ def text(content: Content) -> Html:
     """
     if isinstance(content, Html):
         return content
-    return Html("" if content is None else escaped(content) if isinstance(content, str) else number(content))
+    return Html("" if content is None else escape_text(content) if isinstance(content, str) else number(content))
 
 
 def number(x: float) -> str:
@@ -58,17 +58,17 @@ def element(tag: str, *content: Content, **attributes: str | int | bool | None) 
     """
     names = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
     said = "".join(_attribute(name, value) for name, value in names.items() if value is not None and value is not False)
-    return Html(f"<{tag}{said}>{joined(content)}</{tag}>")
+    return Html(f"<{tag}{said}>{join(content)}</{tag}>")
 
 
 def _attribute(name: str, value: str | int | bool | None) -> str:
-    return f" {name}" if value is True else f' {name}="{escaped(str(value))}"'
+    return f" {name}" if value is True else f' {name}="{escape_text(str(value))}"'
 
 
-def joined(parts: Iterable[Content]) -> Html:
+def join(parts: Iterable[Content]) -> Html:
     """Parts one after the other.
 
-    >>> joined(["<", Html("<br>")])
+    >>> join(["<", Html("<br>")])
     '&lt;<br>'
     """
     return Html("".join(map(text, parts)))
@@ -160,4 +160,4 @@ def cut_rows(n: int, total: int, noun: str, which: str) -> str:
     >>> cut_rows(2, 1500, "row", "with most support"), cut_rows(3, 3, "row", "")
     ('2 of 1,500 rows: those with most support', '')
     """
-    return f"{n:,} of {counted(total, noun)}: those {which}" if n < total else ""
+    return f"{n:,} of {quantity(total, noun)}: those {which}" if n < total else ""

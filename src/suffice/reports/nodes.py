@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import FitError, ModelError, TooLarge, counted
+from suffice.errors import FitError, ModelError, TooLarge, quantity
 from suffice.models.gaussian_markov_net import GaussianMarkovNet
 from suffice.models.networks import MarkovNet
 from suffice.models.questions.answers import in_a_line
 from suffice.pictures.shapes import cut
-from suffice.reports.markup import LONG, Content, Html, Row, cut_rows, element, found_by, joined, name, paragraph, table
+from suffice.reports.markup import LONG, Content, Html, Row, cut_rows, element, found_by, join, name, paragraph, table
 from suffice.reports.subject import Subject
 from suffice.reports.tables import MOST, share_of, table_of
 from suffice.variables import Finite
@@ -35,7 +35,7 @@ def nodes_section(model: Any, subject: Subject, links: Links) -> Html:
     believed, said = _beliefs(subject)
     budget = share_of(len(model), intervals=any(model[node].has_posterior for node in model))
     shown = [_article(model, node, links, believed.get(node, ""), budget) for node in model]
-    return joined([_intervals(model), said, element("div", *shown, class_="cards")])
+    return join([_intervals(model), said, element("div", *shown, class_="cards")])
 
 
 def _beliefs(subject: Subject) -> tuple[dict[str, str], Html]:
@@ -51,14 +51,14 @@ def _beliefs(subject: Subject) -> tuple[dict[str, str], Html]:
 
 def _intervals(model: Any) -> Html:
     """What is said of intervals."""
-    known = [model[node].has_posterior or getattr(model[node], "fitted", None) is not None for node in model]
+    known = [model[node].has_posterior or (model[node].is_regression and model[node].fitted is not None) for node in model]
     if all(known):
         return Html()
     if model.incomplete:
         why = "parameters learned from incomplete rows have no intervals here: query(..., interval=0.95) gives those of answers"
     else:
         why = "they were given, read from a file that holds no posterior, or fitted without a prior; a fit with a prior keeps one"
-    which = "No node has" if not any(known) else f"{counted(len(known) - sum(known), 'node')} without"
+    which = "No node has" if not any(known) else f"{quantity(len(known) - sum(known), 'node')} without"
     return paragraph(f"{which} intervals: {why}.", class_="note")
 
 
@@ -67,14 +67,14 @@ def _article(model: Any, node: str, links: Links, belief: str, budget: int) -> H
     html, cut_to = table_of(cpd, budget)
     parents = [name(p, links.get(p, "")) for p in cpd.parents]
     children = [name(c, links.get(c, "")) for c in _children(model, node)]
-    lines: list[Content] = [joined([kind_of(cpd.child), _listed(", parents ", parents), _listed(", children ", children)])]
+    lines: list[Content] = [join([kind_of(cpd.child), _node_list(", parents ", parents), _node_list(", children ", children)])]
     if belief and cpd.parents:  # else its table is its marginal
-        lines.append(joined(["marginal: ", element("bdi", belief)]))
+        lines.append(join(["marginal: ", element("bdi", belief)]))
     if cpd._kind():
         lines.append(cpd._kind())
     unseen = int(np.asarray(cpd.unsupported).sum())
     if unseen:
-        lines.append(f"{unseen:,} of {counted(cpd.unsupported.size, 'configuration')} of its parents had no row")
+        lines.append(f"{unseen:,} of {quantity(cpd.unsupported.size, 'configuration')} of its parents had no row")
     shown = [paragraph(line) for line in lines]
     note = paragraph(f"Shown: {cut_to}.", class_="cut") if cut_to else Html()
     place = links[node].removeprefix("#") if node in links else None
@@ -85,11 +85,11 @@ def _children(model: Any, node: str) -> Sequence[str]:
     return model.dag.children(node) if hasattr(model, "dag") else ()
 
 
-def _listed(word: str, names: Sequence[Html], most: int = 12) -> Html:
+def _node_list(word: str, names: Sequence[Html], most: int = 12) -> Html:
     if not names:
         return Html()
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return joined([word, Html(", ".join(names[:most])), more])
+    return join([word, Html(", ".join(names[:most])), more])
 
 
 def kind_of(variable: Any) -> str:
@@ -98,7 +98,7 @@ def kind_of(variable: Any) -> str:
     >>> kind_of(Finite("x", ["a", "b"]))
     '2 states'
     """
-    return counted(variable.n_states, "state") if isinstance(variable, Finite) else str(variable.word)
+    return quantity(variable.n_states, "state") if isinstance(variable, Finite) else str(variable.word)
 
 
 @nodes_section.register(MarkovNet)
@@ -109,7 +109,7 @@ def _of_factors(model: MarkovNet, subject: Subject, links: Links) -> Html:
     heads = table(["node", "kind", "marginal"], own, "Nodes")
     weights, meaning = _weights(model)
     terms = [_term(model, key, np.asarray(own), share_of(len(weights))) for key, own in weights]
-    return joined([said, heads, paragraph(meaning), element("div", *terms, class_="cards")])
+    return join([said, heads, paragraph(meaning), element("div", *terms, class_="cards")])
 
 
 def _weights(model: MarkovNet) -> tuple[list[tuple[Any, Any]], str]:
@@ -151,4 +151,4 @@ def _of_precision(model: GaussianMarkovNet, subject: Subject, links: Links) -> H
     said = cut_rows(len(edges), len(pairs), "edge", "that are strongest")
     both = table(["a", "b", "partial correlation"], edges, "Partial correlations", headings=2) if edges else Html()
     note = paragraph(f"Shown: {said}.", class_="cut") if said else Html()
-    return joined([table(["node", "mean", "standard deviation"], rows, "Nodes"), both, note])
+    return join([table(["node", "mean", "standard deviation"], rows, "Nodes"), both, note])

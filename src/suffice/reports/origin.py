@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from suffice.errors import SufficeError, counted
+from suffice.basis.version import VERSION
+from suffice.errors import SufficeError, quantity
 from suffice.recipes.missing.missingness import missingness
-from suffice.reports.markup import Content, Html, Row, bullets, cut_rows, element, facts, joined, name, number, paragraph, table
+from suffice.reports.markup import Content, Html, Row, bullets, cut_rows, element, facts, join, name, number, paragraph, table
 from suffice.reports.subject import Subject
-from suffice.version import VERSION
 
 MOST_COLUMNS = 500
 """Columns of the table of what they are."""
@@ -24,9 +24,9 @@ def origin_section(subject: Subject, rows: Any, source: str, command: str, notes
     True
     """
     model, problem = subject.model, getattr(subject.found, "problem", None)
-    statistics, prior = getattr(model, "statistics", None), getattr(model, "prior", None)
+    statistics, prior = getattr(model, "statistics", None), model.prior
     told: dict[str, Content] = {
-        "found": joined([element("span", line, class_="line") for line in subject.summary]),
+        "found": join([element("span", line, class_="line") for line in subject.summary]),
         "fitted from": _fitted_from(model, statistics),
         "set from outside": ", ".join(f"{n}={v}" for n, v in getattr(model, "interventions", {}).items()),
         "prior": "" if prior is None else repr(prior),
@@ -43,8 +43,8 @@ def origin_section(subject: Subject, rows: Any, source: str, command: str, notes
         "command": element("code", command) if command else "",
         "version": f"Suffice {VERSION}",
     }
-    said = joined([element("h3", "Notes"), bullets(notes)]) if notes else Html()
-    return joined([facts({term: _short(value) for term, value in told.items()}), said])
+    said = join([element("h3", "Notes"), bullets(notes)]) if notes else Html()
+    return join([facts({term: _short(value) for term, value in told.items()}), said])
 
 
 def _short(value: Content) -> Content:
@@ -53,7 +53,7 @@ def _short(value: Content) -> Content:
 
 def _fitted_from(model: Any, statistics: Any) -> str:
     if statistics is not None:
-        return f"{counted(statistics.weight, 'row')} without missing cells"
+        return f"{quantity(statistics.weight, 'row')} without missing cells"
     if getattr(model, "incomplete", False):
         return "rows with missing cells or hidden variables, which the model does not keep"
     return "not known: the model keeps no statistics of rows"
@@ -63,7 +63,7 @@ def _rows(subject: Subject, rows: Any, source: str) -> str:
     if rows is None:
         return "none"
     weight = f", weight {rows.weight:,.10g}" if rows.weighted else ""
-    own = f"{counted(rows.n_rows, 'row')}{weight} of {counted(len(rows.columns), 'column')}{f', {source}' if source else ''}"
+    own = f"{quantity(rows.n_rows, 'row')}{weight} of {quantity(len(rows.columns), 'column')}{f', {source}' if source else ''}"
     match fitted_from(subject.model, rows):
         case True:
             return f"{own}; the model was fitted from rows with the same statistics"
@@ -102,7 +102,7 @@ def schema_section(rows: Any) -> Html:
     header, lines = rows.schema._table()
     own = [Row(*(name(str(cell), letters=120) for cell in line), names=[str(line[0])]) for line in lines[:MOST_COLUMNS]]
     said = cut_rows(len(own), len(lines), "row", "that come first")
-    return joined([table(header, own, "Columns"), paragraph(f"Shown: {said}.", class_="cut") if said else ""])
+    return join([table(header, own, "Columns"), paragraph(f"Shown: {said}.", class_="cut") if said else ""])
 
 
 def missing_section(rows: Any) -> Html:
@@ -113,7 +113,7 @@ def missing_section(rows: Any) -> Html:
     True
     """
     if not any(rows.missing.values()):
-        return paragraph(f"No cell is missing in {counted(rows.n_rows, 'row')} of {counted(len(rows.columns), 'column')}.")
+        return paragraph(f"No cell is missing in {quantity(rows.n_rows, 'row')} of {quantity(len(rows.columns), 'column')}.")
     found = missingness(rows)
     parts: list[Html] = [paragraph(f"{found._headline()}.")]
     if found.warning:
@@ -123,7 +123,7 @@ def missing_section(rows: Any) -> Html:
         if lines:
             body = [Row(*(_cell(cell) for cell in line), names=[str(line[0])]) for line in lines]
             parts += [table(header, body, header[0].capitalize()), paragraph(said, class_="cut") if said else Html()]
-    return joined(parts)
+    return join(parts)
 
 
 def _cell(cell: object) -> Content:
@@ -138,7 +138,7 @@ def conventions(subject: Subject, *, judged: bool) -> Html:
     >>> "higher is better" in conventions(subject_of(sf.load("asia")), judged=False)
     True
     """
-    prior = getattr(subject.model, "prior", None) is not None
+    prior = subject.model.prior is not None
     lines = [
         "Logarithms are natural. Scores are such that higher is better: BIC is log L − ½ k ln N, AIC is log L − k.",
         "The loss of an edge is what the score of the graph would be lower by without it, all else the same.",

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from suffice.reports.markup import Content, Html, element, joined, paragraph
-from suffice.version import VERSION
+from suffice.basis.version import VERSION
+from suffice.reports.markup import Content, Html, element, join, paragraph
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def page(title: str, lead: Content, sections: list[Section]) -> str:
     True
     """
     script, css = own_file("page.js"), style()
-    head = joined(
+    head = join(
         [
             Html('<meta charset="utf-8">'),
             Html(f'<meta http-equiv="Content-Security-Policy" content="{policy(script, css)}">'),
@@ -73,7 +73,7 @@ def page(title: str, lead: Content, sections: list[Section]) -> str:
     body = [element("section", element("h2", s.title, id=s.id), s.html, aria_labelledby=s.id) for s in sections]
     foot = element("footer", paragraph(f"Made by Suffice {VERSION}. This file is complete: it loads nothing."))
     skip = element("a", "Skip to the report", href="#report", class_="skip")
-    inside = joined([skip, top, nav, element("main", *body, id="report"), foot, Html(f"<script>{script}</script>")])
+    inside = join([skip, top, nav, element("main", *body, id="report"), foot, Html(f"<script>{script}</script>")])
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{inside}</body></html>\n'
 
 

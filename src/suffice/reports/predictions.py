@@ -5,7 +5,7 @@ from __future__ import annotations
 from suffice.recipes.calibration import Calibration
 from suffice.reports.charts import reliability
 from suffice.reports.judgement import PredictionQuality
-from suffice.reports.markup import Content, Html, Row, bullets, element, facts, joined, name, paragraph, table
+from suffice.reports.markup import Content, Html, Row, bullets, element, facts, join, name, paragraph, table
 
 CHARTS = 12
 """Nodes whose calibration is drawn, those first that are hardest to predict."""
@@ -40,7 +40,7 @@ def judged_section(judgement: PredictionQuality, links: dict[str, str]) -> Html:
         parts += [_table(judgement, links), _charts(judgement)]
     if judgement.refused:
         parts += [element("h3", "Not judged"), bullets(line[:400] for line in judgement.refused)]
-    return joined(parts)
+    return join(parts)
 
 
 def _per_row(value: float) -> str:
@@ -57,7 +57,7 @@ def _table(judgement: PredictionQuality, links: dict[str, str]) -> Html:
             Row(
                 name(c.target.name, links.get(c.target.name, "")),
                 *((f"{x:.4f}".replace("-", "−"), "n") for x in (c.log_score, c.brier, calibration_error(c))),
-                joined([f"{area:.4f} ", element("small", name(state, letters=24))]) if area == area else "–",
+                join([f"{area:.4f} ", element("small", name(state, letters=24))]) if area == area else "–",
                 names=[c.target.name],
             )
         )
@@ -88,4 +88,4 @@ def _charts(judgement: PredictionQuality) -> Html:
     rest = f" The {CHARTS} nodes that are hardest to predict are drawn." if len(drawn) > CHARTS else ""
     about = f"Predicted probabilities against shares of rows, with 95 % intervals; on the diagonal they agree.{rest}"
     heading = element("h3", "Calibration")
-    return joined([heading, paragraph(about), element("div", *figures, class_="figures")]) if figures else Html()
+    return join([heading, paragraph(about), element("div", *figures, class_="figures")]) if figures else Html()

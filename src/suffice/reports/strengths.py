@@ -55,30 +55,30 @@ def strengths_of(subject: Subject, rows: Any) -> Strengths:
             return _of_losses(found, said)
     except SufficeError as error:
         return Strengths(said=f"no strengths of edges: {error}")
-    return Strengths(f"{found._strength}", dict(found.strengths), {}, _explained(found, found.strengths), said)
+    return Strengths(f"{found._strength}", dict(found.strengths), {}, _explanations(found, found.strengths), said)
 
 
 def _of_losses(found: Any, said: str) -> Strengths:
     losses = {pair: loss for pair, loss in found.losses.items() if not math.isnan(loss)}
     what = f"loss of {found.problem.score!r} without the edge" if losses else ""
     edges = losses or dict.fromkeys((*found.cpdag.directed, *found.cpdag.undirected), 0.0)
-    return Strengths(what, losses, found.directions, _explained(found, edges), said if losses else "the method uses no score")
+    return Strengths(what, losses, found.directions, _explanations(found, edges), said if losses else "the method uses no score")
 
 
-def _explained(found: Any, edges: Mapping[Pair, float]) -> dict[Pair, tuple[tuple[str, str], ...]]:
+def _explanations(found: Any, edges: Mapping[Pair, float]) -> dict[Pair, tuple[tuple[str, str], ...]]:
     """What explains the strongest edges, as far as the data at hand can tell."""
     most = MOST_EXPLAINED if len(edges) <= MOST_EXPLAINED else FEW_EXPLAINED
     chosen = sorted(edges, key=lambda pair: (-abs(edges[pair]), pair))[:most]
     result = {}
     for pair in chosen:
         try:
-            result[pair] = tuple((which, what) for which, what in found.explain(*_asked(found, pair)).lines() if what)
+            result[pair] = tuple((which, what) for which, what in found.explain(*_ask(found, pair)).lines() if what)
         except SufficeError:  # statistics of a fit know no other parents
             continue
     return result
 
 
-def _asked(found: Any, pair: Pair) -> tuple[Any, ...]:
+def _ask(found: Any, pair: Pair) -> tuple[Any, ...]:
     return (pair,) if hasattr(found, "losses") else pair
 
 

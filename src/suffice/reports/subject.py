@@ -109,7 +109,7 @@ def _of_markov_net(x: MarkovNet) -> Subject:
 
 @subject_of.register(Crf)
 @subject_of.register(RBM)
-def _refused(x: object) -> Subject:
+def _refusal(x: object) -> Subject:
     raise ModelError(
         f"a report shows the tables of nodes, which a {type(x).__name__} does not have: print it, or evaluate it on rows that it "
         "has not seen"

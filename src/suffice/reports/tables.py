@@ -122,7 +122,7 @@ def _content(cell: object) -> Content:
 def _wide(cpd: Any, own: CpdNumbers, budget: int) -> tuple[Html, str]:
     """A line for each configuration of the finite parents."""
     n = len(own.values)
-    chosen, which = _chosen(own.support, n, max(1, budget // len(own.names)))
+    chosen, which = _choice(own.support, n, max(1, budget // len(own.names)))
     parents = cpd.finite_parents
     counted = own.support is not None
     rows = []
@@ -141,7 +141,7 @@ def _long(cpd: Any, own: CpdNumbers, budget: int) -> tuple[Html, str]:
     weight = None if own.support is None else (own.support[:, None] * own.values).reshape(-1)
     if own.support is None and n == 1:
         weight = own.values.reshape(-1)
-    chosen, which = _chosen(weight, n * k, max(2, budget // 2))
+    chosen, which = _choice(weight, n * k, max(2, budget // 2))
     which = "that are most probable" if own.support is None and n == 1 else which
     parents = cpd.finite_parents
     counted, places = own.support is not None, [divmod(c, k) for c in chosen]
@@ -155,7 +155,7 @@ def _long(cpd: Any, own: CpdNumbers, budget: int) -> tuple[Html, str]:
     return html, cut_rows(len(rows), n * k, "cell", which)
 
 
-def _chosen(weight: Array | None, n: int, limit: int) -> tuple[Sequence[int], str]:
+def _choice(weight: Array | None, n: int, limit: int) -> tuple[Sequence[int], str]:
     """Which lines are shown, in their order, and which these are."""
     if n <= limit:
         return range(n), ""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FormatError
-from suffice.output import replacing
+from suffice.output.files import replacing
 
 LONGEST_HEADER = 1000
 _HEADER = re.compile(

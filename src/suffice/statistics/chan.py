@@ -28,7 +28,7 @@ class Spread(NamedTuple):
     scatter: Array
 
 
-def merged(a: Spread, b: Spread) -> Spread:
+def merge_spreads(a: Spread, b: Spread) -> Spread:
     """The moments of the rows behind both, group by group."""
     count = a.weight + b.weight
     both = ((a.weight > 0) & (b.weight > 0))[:, None]
@@ -36,17 +36,17 @@ def merged(a: Spread, b: Spread) -> Spread:
     with np.errstate(over="ignore", invalid="ignore"):
         step = np.where(both, (b.mean - a.mean) + (b.rest - a.rest), 0.0)
     from_a = (a.weight > 0)[:, None]
-    mean, rest = shifted(np.where(from_a, a.mean, b.mean), np.where(from_a, a.rest, b.rest), step * share[:, None])
+    mean, rest = add_exactly(np.where(from_a, a.mean, b.mean), np.where(from_a, a.rest, b.rest), step * share[:, None])
     across = step[:, :, None] * step[:, None, :] * (a.weight * share)[:, None, None]
     return Spread(count, mean, rest, a.scatter + b.scatter + across)
 
 
-def parted(a: Spread, b: Spread, left: npt.NDArray[np.bool_]) -> Spread:
+def subtract_spread(a: Spread, b: Spread, left: npt.NDArray[np.bool_]) -> Spread:
     """The moments of the rows of a without those of b; groups that are not `left` are empty."""
     count = np.where(left, a.weight - b.weight, 0.0)
     gap = np.where(left[:, None], (a.mean - b.mean) + (a.rest - b.rest), 0.0)
     step = gap * (b.weight / np.where(left, count, 1.0))[:, None]
-    mean, rest = shifted(a.mean, a.rest, step)
+    mean, rest = add_exactly(a.mean, a.rest, step)
     off = gap + step
     share = b.weight * count / np.where(a.weight > 0, a.weight, 1.0)
     scatter = a.scatter - b.scatter - off[:, :, None] * off[:, None, :] * share[:, None, None]
@@ -54,7 +54,7 @@ def parted(a: Spread, b: Spread, left: npt.NDArray[np.bool_]) -> Spread:
     return Spread(count, np.where(kept, mean, 0.0), np.where(kept, rest, 0.0), np.where(kept[:, :, None], scatter, 0.0))
 
 
-def pooled(parts: Spread, group: npt.NDArray[np.intp], n_groups: int) -> Spread:
+def pool_spreads(parts: Spread, group: npt.NDArray[np.intp], n_groups: int) -> Spread:
     """The moments of each pool of groups: part i goes to the pool group[i]."""
     count: Array = np.bincount(group, parts.weight, n_groups).astype(np.float64)
     k = parts.mean.shape[1]
@@ -68,25 +68,25 @@ def pooled(parts: Spread, group: npt.NDArray[np.intp], n_groups: int) -> Spread:
     off = from_first - centre[group]
     scatter = np.zeros((n_groups, k, k))
     np.add.at(scatter, group, parts.scatter + parts.weight[:, None, None] * off[:, :, None] * off[:, None, :])
-    mean, rest = shifted(first, np.zeros_like(first), centre)
+    mean, rest = add_exactly(first, np.zeros_like(first), centre)
     return Spread(count, mean, rest, scatter)
 
 
-def settled(parts: Spread) -> Spread:
+def settle_spread(parts: Spread) -> Spread:
     """The same moments, each mean the nearest double, and the scatter of a constant column exactly zero.
 
     Rows that are all 0.1, weighted, have a mean that is off by a little, and so a scatter that is only rounding: far below
     that of any two doubles that differ.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # what is beyond the largest double is refused by who needs it
-        mean, rest = shifted(parts.mean, np.zeros_like(parts.rest), parts.rest)
+        mean, rest = add_exactly(parts.mean, np.zeros_like(parts.rest), parts.rest)
         floor = parts.weight[:, None] * (0.05 * np.finfo(np.float64).eps * mean) ** 2
     own = np.einsum("gii->gi", parts.scatter)
     varies = (own > floor) | ~np.isfinite(own)
     return Spread(parts.weight, mean, rest, np.where(varies[:, :, None] & varies[:, None, :], parts.scatter, 0.0))
 
 
-def shifted(mean: Array, rest: Array, step: Array) -> tuple[Array, Array]:
+def add_exactly(mean: Array, rest: Array, step: Array) -> tuple[Array, Array]:
     """mean + rest + step as a double and what it could not hold (Knuth's two-sum)."""
     total = mean + step
     part = total - mean
@@ -104,4 +104,4 @@ class Cases:
         codes = np.concatenate([self.codes, other.codes], axis=1)
         parts = Spread(*(np.concatenate([a, b]) for a, b in zip(self.spread, other.spread, strict=True)))
         first, inverse = distinct(codes, codes.shape[1])
-        return Cases(codes[:, first], pooled(parts, inverse, len(first)))
+        return Cases(codes[:, first], pool_spreads(parts, inverse, len(first)))

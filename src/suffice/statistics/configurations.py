@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import StatisticsError, TooLarge, bytes_in_words, listed
+from suffice.errors import StatisticsError, TooLarge, bytes_in_words, listing
 from suffice.variables import Finite, sorted_states
 
 Array = npt.NDArray[np.float64]
@@ -18,11 +18,13 @@ Keys = npt.NDArray[np.int64]
 GONE = 1e-10
 """What is left of a weight after subtraction is rounding if it is a smaller share of it than this."""
 
+Frozen = TypeVar("Frozen", bound="npt.NDArray[Any]")
+
 MAX_CELLS = 2**28
 """No dense table has more cells than this: 2 GiB of numbers."""
 
 
-def frozen(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+def freeze(array: Frozen) -> Frozen:
     """The array, read-only from now on."""
     array.setflags(write=False)
     return array
@@ -41,16 +43,16 @@ def checked_cells(variables: Sequence[Finite], what: str) -> int:
     n = n_configurations(variables)
     if n > MAX_CELLS:
         raise TooLarge(
-            f"{what} over {listed([v.name for v in variables])} would have {n:,} cells ({bytes_in_words(8.0 * n)}); "
+            f"{what} over {listing([v.name for v in variables])} would have {n:,} cells ({bytes_in_words(8.0 * n)}); "
             f"the limit is {MAX_CELLS:,} cells"
         )
     return n
 
 
-def agreed(a: Finite, b: Finite, sides: tuple[str, str] = ("one side", "the other")) -> Finite:
+def common_variable(a: Finite, b: Finite, sides: tuple[str, str] = ("one side", "the other")) -> Finite:
     """The variable that two statistics can share: inferred states are united, declared ones must be the same.
 
-    >>> agreed(Finite("x", ["a", "b"], inferred=True), Finite("x", ["c"], inferred=True)).states
+    >>> common_variable(Finite("x", ["a", "b"], inferred=True), Finite("x", ["c"], inferred=True)).states
     ('a', 'b', 'c')
     """
     if a.cuts != b.cuts:
@@ -62,7 +64,7 @@ def agreed(a: Finite, b: Finite, sides: tuple[str, str] = ("one side", "the othe
     fixed, other = (b, a) if a.inferred else (a, b)
     if set(other.states) <= set(fixed.states) and (other.inferred or len(other.states) == len(fixed.states)):
         return fixed
-    only = [f"only {side} has {listed(sorted(own))}" for side, own in zip(sides, _apart(a, b), strict=True) if own]
+    only = [f"only {side} has {listing(sorted(own))}" for side, own in zip(sides, _apart(a, b), strict=True) if own]
     raise StatisticsError(f"the declared states of variable {a.name!r} differ: {' and '.join(only)}")
 
 
@@ -74,7 +76,7 @@ def _cut(v: Finite) -> str:
     return "not cut" if v.cuts is None else f"cut at {list(v.cuts)}"
 
 
-def moved(keys: Keys, source: Sequence[Finite], target: Sequence[Finite]) -> Keys:
+def move_keys(keys: Keys, source: Sequence[Finite], target: Sequence[Finite]) -> Keys:
     """Flat indices over `source`, as those over `target`: some of its variables, in any order, with the same or more states."""
     if tuple(source) == tuple(target):
         return keys
@@ -88,23 +90,23 @@ def moved(keys: Keys, source: Sequence[Finite], target: Sequence[Finite]) -> Key
     return result
 
 
-def projected(keys: Keys, source: Sequence[Finite], names: Sequence[str]) -> Keys:
+def project_keys(keys: Keys, source: Sequence[Finite], names: Sequence[str]) -> Keys:
     """Flat indices over the variables `names` of `source`, in that order."""
     by = {v.name: v for v in source}
-    return moved(keys, source, [by[name] for name in names])
+    return move_keys(keys, source, [by[name] for name in names])
 
 
-def described(key: int, variables: Sequence[Finite]) -> str:
+def describe(key: int, variables: Sequence[Finite]) -> str:
     """A configuration in words.
 
-    >>> described(1, [Finite("x", ["a", "b"])])
+    >>> describe(1, [Finite("x", ["a", "b"])])
     "x='b'"
     """
     digits = np.unravel_index(int(key), sizes(variables)) if variables else ()
     return ", ".join(f"{v.name}={v.states[int(d)]!r}" for v, d in zip(variables, digits, strict=True))
 
 
-def renamed(variables: Sequence[Finite], by: Mapping[str, Finite]) -> tuple[Finite, ...]:
+def rename_variables(variables: Sequence[Finite], by: Mapping[str, Finite]) -> tuple[Finite, ...]:
     return tuple(by.get(v.name, v) for v in variables)
 
 
@@ -129,12 +131,12 @@ def distinct(columns: Iterable[npt.NDArray[Any]], n_rows: int) -> tuple[npt.NDAr
         group = group * n + column
         size *= n
     if size <= max(COUNTED, 2 * n_rows):
-        return _counted(group, size)
+        return _group_by_marks(group, size)
     _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
     return first, inverse
 
 
-def _counted(group: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _group_by_marks(group: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """The same by marks instead of sorting, where groups are numbered below `size`."""
     place = np.full(size, -1, np.intp)
     place[group[::-1]] = np.arange(len(group))[::-1]  # of equal rows, the first is written last

@@ -13,12 +13,12 @@ from suffice.statistics.configurations import (
     Array,
     Keys,
     checked_cells,
-    described,
-    frozen,
-    moved,
+    describe,
+    freeze,
+    move_keys,
     n_configurations,
-    projected,
-    renamed,
+    project_keys,
+    rename_variables,
     sizes,
 )
 from suffice.statistics.request import Request
@@ -57,8 +57,8 @@ class Counts:
                 raise StatisticsError(f"{keys.size} keys do not fit {values.size} counts")
             if keys.size and (keys[0] < 0 or keys[-1] >= n_configurations(self.variables) or np.any(np.diff(keys) <= 0)):
                 raise StatisticsError("the keys of a sparse table must increase and lie within the table")
-            object.__setattr__(self, "keys", frozen(keys))
-        object.__setattr__(self, "values", frozen(values))
+            object.__setattr__(self, "keys", freeze(keys))
+        object.__setattr__(self, "values", freeze(values))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ class Counts:
             summed = self.values.sum(axis=dropped)
             left = [n for n in self.names if n in names]
             return Counts(kept, np.transpose(summed, [left.index(n) for n in names]))
-        places = projected(self.keys, self.variables, names)
+        places = project_keys(self.keys, self.variables, names)
         keys, inverse = np.unique(places, return_inverse=True)
         background = self.background * (n_configurations(self.variables) // n_configurations(kept))
         values: Array = np.bincount(inverse, self.values - self.background, len(keys)).astype(np.float64) + background
@@ -125,14 +125,14 @@ class Counts:
 
     def recoded(self, by: Mapping[str, Finite]) -> Counts:
         """The same counts over the same variables with other (more, or reordered) states."""
-        target = renamed(self.variables, by)
+        target = rename_variables(self.variables, by)
         if target == self.variables:
             alike = all(a.inferred == b.inferred for a, b in zip(target, self.variables, strict=True))
             return self if alike else replace(self, variables=target)
         if self.keys is not None and self.background:
             raise StatisticsError(f"imagined counts of {list(self.names)} cannot take other states")
         keys, values = self.listed()
-        keys = moved(keys, self.variables, target)
+        keys = move_keys(keys, self.variables, target)
         if self.keys is None:
             table = np.zeros(checked_cells(target, "a table"))
             table[keys] = values
@@ -154,7 +154,7 @@ class Counts:
         values, was = result.values.reshape(-1), self.at(keys)
         below = values < -GONE * was
         if np.any(below) or result.background < 0:
-            cell = described(int(keys[np.argmax(below)]), self.variables) if np.any(below) else "the cells that are not listed"
+            cell = describe(int(keys[np.argmax(below)]), self.variables) if np.any(below) else "the cells that are not listed"
             raise StatisticsError(f"taking these counts away leaves less than nothing at {cell}: they were never part of the sum")
         values = np.where(values > GONE * was, values, 0.0)
         if result.keys is None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import StatisticsError
-from suffice.libraries import sc
 
 Array = npt.NDArray[np.float64]
 

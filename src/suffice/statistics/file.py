@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from suffice.errors import FormatError, SufficeError, listed
+from suffice.errors import FormatError, SufficeError, listing
 from suffice.statistics.archive import DAMAGE, array_of, header_of, write_archive
 from suffice.statistics.configurations import Array, Keys, sizes
 from suffice.statistics.counts import Counts
@@ -74,11 +74,11 @@ class Contents:
     def of(statistics: Entries) -> Contents:
         arrays: list[Any] = []
         keys: list[Any] = []
-        entries = [_described(entry, arrays, keys) for entry in statistics]
+        entries = [_describe(entry, arrays, keys) for entry in statistics]
         suppression, variables = statistics.suppression, [variable_to_dict(v) for v in statistics.variables.values()]
         said = {} if suppression is None else suppression.to_dict(statistics)
         lost = said.pop("lost", None)
-        return Contents({"variables": variables, "entries": entries, **said}, statistics.weight, *_joined(arrays, keys), lost)
+        return Contents({"variables": variables, "entries": entries, **said}, statistics.weight, *_join(arrays, keys), lost)
 
     def statistics(self, make: Make[SomeEntries]) -> SomeEntries:
         """What `make` makes of the entries, the weight and what was left out, if they are possible."""
@@ -87,7 +87,7 @@ class Contents:
         entries = [_entry(d, by, flat.take) for d in self.layout["entries"]]
         flat.check_end()
         suppression = Suppression.from_dict({**self.layout, "lost": self.lost}, entries)
-        return checked(make(entries, self.weight, by.values(), suppression))
+        return check_statistics(make(entries, self.weight, by.values(), suppression))
 
     def write(self, path: str | PathLike[str]) -> None:
         lost = {} if self.lost is None else {"lost": self.lost}
@@ -151,17 +151,17 @@ def _first_version(header: dict[str, Any], archive: zipfile.ZipFile) -> Contents
     def take(i: int, part: str, shape: Sequence[int]) -> Any:
         return array_of(archive, f"{i}.{part}")
 
-    entries = [_described(_entry(d, by, partial(take, i)), arrays, keys) for i, d in enumerate(header["entries"])]
-    return Contents({"variables": header["variables"], "entries": entries}, header["weight"], *_joined(arrays, keys))
+    entries = [_describe(_entry(d, by, partial(take, i)), arrays, keys) for i, d in enumerate(header["entries"])]
+    return Contents({"variables": header["variables"], "entries": entries}, header["weight"], *_join(arrays, keys))
 
 
-def _joined(arrays: list[Any], keys: list[Any]) -> tuple[Array, Keys]:
+def _join(arrays: list[Any], keys: list[Any]) -> tuple[Array, Keys]:
     """All numbers in one array, and all keys in another."""
     numbers, places = (np.concatenate([np.zeros(0, t), *map(np.ravel, parts)]) for t, parts in ((float, arrays), (int, keys)))
     return numbers, places
 
 
-def checked(statistics: SomeEntries) -> SomeEntries:
+def check_statistics(statistics: SomeEntries) -> SomeEntries:
     """Statistics from a file, which must be possible: finite, not negative, and of one and the same rows; or of steps of the same
     sequences, of which some are only of the first, or of those after the first."""
     if not (np.isfinite(statistics.weight) and statistics.weight >= 0):
@@ -169,7 +169,7 @@ def checked(statistics: SomeEntries) -> SomeEntries:
     of_steps = any(_STEP.search(name) for entry in statistics for name in (*entry.names, *entry.request.real))
     for entry in statistics:
         parts = [entry.values] if isinstance(entry, Counts) else [*entry.spread, entry.df]
-        what = listed([*entry.names, *entry.request.real])
+        what = listing([*entry.names, *entry.request.real])
         if not all(np.isfinite(part).all() for part in parts) or (parts[0] < 0).any():
             raise FormatError(f"the statistic of {what} holds negative or infinite numbers")
         if isinstance(entry, Moments) and np.any(np.einsum("gii->gi", entry.scatter) < 0):
@@ -199,7 +199,7 @@ def variable_from_dict(d: dict[str, Any]) -> Variable:
     return Real(d["name"]) if d["type"] == "real" else Count(d["name"])
 
 
-def _described(entry: Entry, arrays: list[Any], keys: list[Any]) -> dict[str, Any]:
+def _describe(entry: Entry, arrays: list[Any], keys: list[Any]) -> dict[str, Any]:
     d: dict[str, Any] = {"finite": list(entry.names), "real": list(entry.request.real)}
     if isinstance(entry, Counts):
         arrays.append(entry.values)

@@ -9,8 +9,17 @@ from typing import cast
 import numpy as np
 
 from suffice.errors import StatisticsError, nearest
-from suffice.statistics.chan import Spread, merged, parted, pooled
-from suffice.statistics.configurations import GONE, Array, Keys, frozen, moved, n_configurations, projected, renamed
+from suffice.statistics.chan import Spread, merge_spreads, pool_spreads, subtract_spread
+from suffice.statistics.configurations import (
+    GONE,
+    Array,
+    Keys,
+    freeze,
+    move_keys,
+    n_configurations,
+    project_keys,
+    rename_variables,
+)
 from suffice.statistics.derived import RowFormula
 from suffice.statistics.request import Request
 from suffice.variables import Finite
@@ -52,7 +61,7 @@ class Moments:
         object.__setattr__(self, "derived", tuple(self.derived))
         keys = np.array(self.keys, dtype=np.int64)
         n, k, c = len(keys), len(self.reals), len(self.derived)
-        object.__setattr__(self, "keys", frozen(keys))
+        object.__setattr__(self, "keys", freeze(keys))
         given = {"count": self.count, "mean": self.mean, "scatter": self.scatter}
         given["df"] = self.count if self.df is None else self.df
         given["rest"] = np.zeros((n, k)) if self.rest is None else self.rest
@@ -62,7 +71,7 @@ class Moments:
             values = np.array(given[name], dtype=np.float64)
             if values.shape != shape:
                 raise StatisticsError(f"moments of {list(self.reals)} need a {name} of shape {shape}, not {values.shape}")
-            object.__setattr__(self, name, frozen(values))
+            object.__setattr__(self, name, freeze(values))
         if n and (keys[0] < 0 or keys[-1] >= n_configurations(self.variables) or np.any(np.diff(keys) <= 0)):
             raise StatisticsError("the keys of moments must increase and lie within the configurations")
 
@@ -139,19 +148,19 @@ class Moments:
         fewer = Moments(self.variables, tuple(reals), self.keys, *numbers, background, rest, derived, base)
         by = {v.name: v for v in self.variables}
         kept = tuple(by[n] for n in names)
-        groups, inverse = np.unique(projected(self.keys, self.variables, names), return_inverse=True)
+        groups, inverse = np.unique(project_keys(self.keys, self.variables, names), return_inverse=True)
         if len(groups) == len(self.keys):
             order = np.argsort(inverse)
             return fewer._of(kept, groups, (part[order] for part in fewer._parts), background)
         df: Array = np.bincount(inverse, self.df, len(groups)).astype(np.float64)
         sums = np.zeros((len(groups), len(derived)))
         np.add.at(sums, inverse, fewer.sums)
-        return fewer._of(kept, groups, (*pooled(fewer.spread, inverse, len(groups)), df, sums), None)
+        return fewer._of(kept, groups, (*pool_spreads(fewer.spread, inverse, len(groups)), df, sums), None)
 
     def recoded(self, by: Mapping[str, Finite]) -> Moments:
         """The same moments over the same finite variables with other (more, or reordered) states."""
-        target = renamed(self.variables, by)
-        keys = moved(self.keys, self.variables, target)
+        target = rename_variables(self.variables, by)
+        keys = move_keys(self.keys, self.variables, target)
         order = np.argsort(keys)
         return self._of(target, keys[order], (part[order] for part in self._parts), self.background)
 
@@ -163,7 +172,7 @@ class Moments:
 
     def __add__(self, other: Moments) -> Moments:
         a, b, keys, background = self._paired(other, 1)
-        parts = *merged(a.spread, b.spread), a.df + b.df, a.sums + b.sums
+        parts = *merge_spreads(a.spread, b.spread), a.df + b.df, a.sums + b.sums
         return a._of(self.variables, keys, parts, background)
 
     def __sub__(self, other: Moments) -> Moments:
@@ -174,7 +183,7 @@ class Moments:
             raise StatisticsError(
                 f"taking these moments away leaves a weight of {count.min():g}: they were never part of the sum"
             )
-        left = parted(a.spread, b.spread, count > GONE * a.count)
+        left = subtract_spread(a.spread, b.spread, count > GONE * a.count)
         was, diagonal = (np.einsum("gii->gi", s) for s in (a.scatter, left.scatter))
         if np.any(diagonal < -1e-6 * was):
             raise StatisticsError("taking these moments away leaves a negative variance: they were never part of the sum")

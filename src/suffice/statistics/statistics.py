@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.display import html_table
-from suffice.errors import StatisticsError, listed, whole
-from suffice.statistics.configurations import agreed, n_configurations
+from suffice.errors import StatisticsError, listing, whole
+from suffice.output.display import html_table
+from suffice.statistics.configurations import common_variable, n_configurations
 from suffice.statistics.counts import Counts
 from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.statistics.flat import FlatCounts
@@ -145,7 +145,7 @@ class Statistics:
         """The moments of `reals` within each configuration of `names`; where it is there, an entry that has what is derived."""
         entry = self._smallest(frozenset(names), frozenset(reals), frozenset(derived))
         if not isinstance(entry, Moments):
-            raise StatisticsError(f"these statistics hold no moments of {listed(reals)}")
+            raise StatisticsError(f"these statistics hold no moments of {listing(reals)}")
         return entry.marginal(names, reals)
 
     def answer(self, request: Request) -> Entry:
@@ -257,7 +257,7 @@ class Statistics:
         for name, variable in self._variables.items():
             theirs = other._variables.get(name, variable)
             if isinstance(variable, Finite) and isinstance(theirs, Finite):
-                by[name] = agreed(variable, theirs, sides)
+                by[name] = common_variable(variable, theirs, sides)
             elif variable != theirs and not isinstance(variable, Distributed) and not isinstance(theirs, Distributed):
                 raise StatisticsError(f"variable {name!r} is {variable!r} in {sides[0]} and {theirs!r} in {sides[1]}")
         self._same_scopes(other, sides)
@@ -280,7 +280,7 @@ class Statistics:
             here, there = sides if scope in self._entries else sides[::-1]
             what = "the moments" if scope[1] else "the table"
             raise StatisticsError(
-                f"{here} has {what} of {listed(sorted(scope[0] | scope[1]))}, and {there} does not; gather both for the same "
+                f"{here} has {what} of {listing(sorted(scope[0] | scope[1]))}, and {there} does not; gather both for the same "
                 "graph, or for as many parents"
             )
 
@@ -293,7 +293,7 @@ class Statistics:
         if not larger:
             most = self.max_parents
             of_sets = "" if most is None else f", only of any {most + 1} variables, as for searches with up to {most} parents"
-            asked = listed(sorted(finite | reals))
+            asked = listing(sorted(finite | reals))
             raise StatisticsError(f"these statistics do not say how {asked} go together{of_sets}; gather them for this graph")
         larger = [e for e in larger if derived <= set(e.request.derived)] or ([own] if own is not None else larger)
         lost = self._suppression

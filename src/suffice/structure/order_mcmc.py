@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
 from suffice.engines.encoding.sources import checked_limit
 from suffice.engines.steps.parallel import available_memory, in_order
@@ -31,12 +31,12 @@ from suffice.structure.constraints.rules import Rules
 from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.problem import Problem
 from suffice.structure.results.order_posterior import OrderPosterior
-from suffice.structure.results.plan import Plan, Work, enumerated
+from suffice.structure.results.plan import Plan, Work, work_of_enumeration
 from suffice.structure.scoring.parent_sets import ParentSets
 from suffice.structure.search import problem_of
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, RowsLike, ScoresNodes
+    from suffice.basis.argument_types import FamiliesLike, RowsLike, ScoresNodes
     from suffice.statistics import Statistics
 
 Floats = npt.NDArray[np.float64]
@@ -167,7 +167,7 @@ def order_mcmc(
         if need > (available_memory() / 2 if budget.memory_limit is None else checked_limit(budget.memory_limit)):
             raise TooLarge(f"{samples:,} samples of {chains} chains would take {bytes_in_words(need)}: ask for fewer samples")
         walks = [_OrderWalk(table, rules, thin, np.random.default_rng([seed, c])) for c in range(chains)]
-        finished = _walked(walks, problem, samples, burn_in)
+        finished = _walk(walks, problem, samples, burn_in)
         posterior = _posterior(problem, table, walks, correct, finished)
         if finished:
             problem.progress.memory.finish()
@@ -200,7 +200,7 @@ class OrderSampling:
 
     def work(self, problem: Problem, rules: Rules) -> Work:
         """All parent sets are scored once; then the chains walk."""
-        work = enumerated(problem, rules, self)
+        work = work_of_enumeration(problem, rules, self)
         moves = float(self.samples + self.burn_in) * self.thin * self.chains
         seconds = moves * (PER_MOVE + PER_SET * work.families / problem.n)
         return replace(work, seconds=seconds, bytes=self.memory(problem.n))
@@ -268,7 +268,7 @@ class _OrderWalk:
         self.kept.append(_Batch(totals, out, drawn, best[np.argmax(self.table.sets.score[best].sum(axis=1))]))
 
 
-def _walked(walks: Sequence[_OrderWalk], problem: Problem, samples: int, burn_in: int) -> bool:
+def _walk(walks: Sequence[_OrderWalk], problem: Problem, samples: int, burn_in: int) -> bool:
     """Let all chains walk, batch by batch; whether they came to the end."""
     thin = walks[0].thin
     sizes = [(size, keep) for total, keep in ((burn_in, False), (samples, True)) for size in _parts(total, thin)]
@@ -276,7 +276,7 @@ def _walked(walks: Sequence[_OrderWalk], problem: Problem, samples: int, burn_in
         for done, (size, keep) in enumerate(sizes):
             walk = partial(_walk_on, walks, size, keep, problem.threads)
             unpack = partial(_unpack, walks, keep)
-            problem.progress.memory.answer(["walk", done, len(sizes), size, keep], walk, partial(_packed, walks, keep), unpack)
+            problem.progress.memory.answer(["walk", done, len(sizes), size, keep], walk, partial(_pack, walks, keep), unpack)
             problem.progress.check(f"{done + 1} of {len(sizes)} parts of the walk")
     except (OutOfTime, KeyboardInterrupt) as stop:
         done = min(len(w.kept) for w in walks)
@@ -295,7 +295,7 @@ def _walk_on(walks: Sequence[_OrderWalk], size: int, keep: bool, threads: int | 
         pass
 
 
-def _packed(walks: Sequence[_OrderWalk], keep: bool, _: None) -> Packed:
+def _pack(walks: Sequence[_OrderWalk], keep: bool, _: None) -> Packed:
     """Where the chains are, and the batch that each has kept last, for a checkpoint."""
     facts = [[w.n_moves, w.n_moved, w.rng.bit_generator.state] for w in walks]
     batches = [np.array(part) for part in zip(*(w.kept[-1] for w in walks), strict=True)] if keep else []
@@ -324,7 +324,7 @@ def _posterior(problem: Problem, table: _Table, walks: Sequence[_OrderWalk], cor
     """What all chains say together, and each of them alone."""
     batches = [batch for w in walks for batch in w.kept]
     each = _weights(table, batches) if correct else [np.ones(len(batch.totals)) for batch in batches]
-    sums = [_weighted(table, b.drawn, u) if correct else b.sums for b, u in zip(batches, each, strict=True)]
+    sums = [_edge_weights(table, b.drawn, u) if correct else b.sums for b, u in zip(batches, each, strict=True)]
     n = len(problem.names)
     parts = np.array(sums).reshape(len(walks), -1, n, n)
     sizes = np.array([u.sum() for u in each]).reshape(len(walks), -1)
@@ -374,7 +374,7 @@ def _weights(table: _Table, batches: Sequence[_Batch]) -> list[Floats]:
     return [fewest / c for c in counts]
 
 
-def _weighted(table: _Table, drawn: Integers, weights: Floats) -> Floats:
+def _edge_weights(table: _Table, drawn: Integers, weights: Floats) -> Floats:
     """The weight of the graphs that have each edge."""
     return np.asarray(np.einsum("s,scp->pc", weights, table.sets.flags(drawn)))
 

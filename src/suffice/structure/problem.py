@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from suffice.engines.data import Data
 from suffice.errors import FitError
+from suffice.errors.remedies import FAMILIES, Remedy
 from suffice.families import family_of, has_family
 from suffice.graphs import Dag
 from suffice.iteration import Progress
-from suffice.remedies import FAMILIES, Remedy
 from suffice.statistics import Statistics
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.scoring.local_scores import ScoreSource

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import sc
 from suffice.checkpoints.journal import checkpoint_of
 from suffice.engines.data import Data
 from suffice.engines.encoding.sources import checked_limit
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, counted, listed, note, whole
+from suffice.errors import DataError, FitError, listing, note, quantity, whole
+from suffice.errors.remedies import FAMILIES, FAMILY_OPTIONS, Remedy, argument, declaration
 from suffice.families.named_families import for_search
 from suffice.iteration import OutOfTime
-from suffice.libraries import sc
 from suffice.limits import NO_LIMITS, Budget, budget_of
-from suffice.remedies import FAMILIES, FAMILY_OPTIONS, Remedy, argument, declaration
 from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints.constraints import Constraints, Require
 from suffice.structure.constraints.rules import Rules
-from suffice.structure.lagged.first_steps import elsewhere, with_first_steps
+from suffice.structure.lagged.first_steps import method_at_other_steps, with_first_steps
 from suffice.structure.lagged.windows import StepWindow
 from suffice.structure.methods.method import Method
 from suffice.structure.methods.orders import Orders
@@ -37,7 +37,7 @@ from suffice.structure.undirected.graph_method import GraphMethod, is_directed
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.basis.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
     from suffice.limits import Limits
 
 
@@ -125,7 +125,7 @@ def search(
     >>> search(sequences({"x": list("uuuuuuvvvvvv") * 9})).template.edges
     (('x[-1]', 'x'),)
     """
-    chosen: Method = _checked(Orders() if method is None else method, "run", METHODS)
+    chosen: Method = _check_able(Orders() if method is None else method, "run", METHODS)
     budget = budget_of("search", limits)
     rows = window_of(data, lags)
     if isinstance(data, Sequences) and not is_directed(chosen):
@@ -146,7 +146,7 @@ def search(
     def ask(place: StepWindow) -> Found:
         there = problem_of(place, score, constraints, budget.left(problem.progress), seed=seed)
         there.progress.memory = problem.progress.memory
-        found: Found = found_by(*with_most_parents(elsewhere(chosen), there))
+        found: Found = found_by(*with_most_parents(method_at_other_steps(chosen), there))
         return found
 
     asked = {"score": problem.score, "method": chosen, "constraints": constraints, "lags": lags, "families": families}
@@ -193,7 +193,7 @@ def within_gathered(method: Method, problem: Problem, *, asked: bool = True) -> 
             f"search with {argument('max_parents', gathered)}, or gather them again, "
             f"{Remedy(f'gather(data, max_parents={most})', f'suffice gather --max-parents {most}')}"
         )
-    note(f"at most {counted(gathered, 'parent')}: the statistics were gathered for no more")
+    note(f"at most {quantity(gathered, 'parent')}: the statistics were gathered for no more")
     return replace(method, max_parents=gathered)  # type: ignore[type-var]
 
 
@@ -300,7 +300,7 @@ def problem_of(
     return Problem(
         rows,
         variables,
-        _checked(BIC() if score is None else score, "of_regression" if regressions else "local", SCORES),
+        _check_able(BIC() if score is None else score, "of_regression" if regressions else "local", SCORES),
         replace(_rules(constraints or Constraints(), variables, method, regressions), names=tuple(v.name for v in variables)),
         seed,
         budget.threads,
@@ -338,9 +338,9 @@ def outcome_of(method: Method, problem: Problem) -> Any:
     ]
     if not any(pairs):
         return method.run(problem)
-    from suffice.structure.methods.branching import branched
+    from suffice.structure.methods.branching import search_branches
 
-    return branched(method, problem, *pairs)
+    return search_branches(method, problem, *pairs)
 
 
 def _variables(data: Data | Statistics, instead: str) -> tuple[Variable, ...]:
@@ -354,7 +354,7 @@ def _variables(data: Data | Statistics, instead: str) -> tuple[Variable, ...]:
     if data.weight <= 0:
         raise DataError("there are no rows to learn a graph from")
     if left_out:
-        note(f"left out of the search, as an identifier: {listed(sorted(left_out))}")
+        note(f"left out of the search, as an identifier: {listing(sorted(left_out))}")
     variables = tuple(v for n, v in sorted(known.items()) if n not in left_out)
     if not variables:
         raise DataError("there are no columns to learn a graph from")
@@ -384,12 +384,12 @@ def _refuse_missing(data: Data, instead: str) -> None:
     gaps = [f"{name!r} {n:,}" for name, n in data.missing.items() if n]
     if gaps:
         raise DataError(
-            f"there are missing cells ({listed(gaps, style='str')}, of {counted(data.n_rows, 'row')}), and a search needs "
+            f"there are missing cells ({listing(gaps, style='str')}, of {quantity(data.n_rows, 'row')}), and a search needs "
             f"complete rows; no row is ever dropped: {instead}"
         )
 
 
-def _checked(value: Any, able: str, what: str) -> Any:
+def _check_able(value: Any, able: str, what: str) -> Any:
     """An object that can do what it is for."""
     if isinstance(value, type) or not hasattr(value, able):
         raise FitError(f"{what}, not {value!r}")

@@ -8,8 +8,8 @@ import typer
 
 from suffice.cli.arguments import AsJson
 from suffice.errors import SufficeError
+from suffice.output.terminal import print_facts, say
 from suffice.registry import command
-from suffice.terminal import print_facts, say
 
 
 @command("compare")

@@ -34,19 +34,19 @@ def draw(
     ] = None,
 ) -> None:
     """Draw a network, what it believes given evidence, or how the edges of two differ."""
-    shown = _drawn(model)
+    shown = _model_or_graph(model)
     beliefs = _beliefs(model, shown, given or [], do or [], interval)
     if against is not None:
         if given or do:
             raise SufficeError("--against draws the edges of two, and --given and --do the beliefs of one: leave one of them out")
-        beliefs = {"against": _drawn(against)}
+        beliefs = {"against": _model_or_graph(against)}
     picture = shown.picture(**beliefs, focus=focus or None, steps=steps)
     picture.save(out)
     n, m = len(picture.nodes), len(picture.edges)
     print(f"{out}: {n:,} node{'s' * (n != 1)}, {m:,} edge{'s' * (m != 1)}{f'; {picture.caption}' if picture.caption else ''}")
 
 
-def _drawn(text: str) -> Any:
+def _model_or_graph(text: str) -> Any:
     """A model, or a graph that is written down."""
     from suffice.cli import inputs
 

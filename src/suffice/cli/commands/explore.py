@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from suffice.output.terminal import say
 from suffice.registry import command
-from suffice.terminal import say
 
 
 @command("explore")

@@ -125,20 +125,10 @@ def fit(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what EM would cost; nothing is written")] = False,
     report: arguments.ReportFile = None,
-    engine: arguments.EngineWord = None,
-    weights: arguments.Weights = None,
-    missing: arguments.Missing = None,
-    separator: arguments.Separator = None,
-    decimal: arguments.Decimal = ".",
-    encoding: arguments.Encoding = "utf-8",
-    integers: arguments.Integers = "auto",
-    finite: arguments.FiniteWords = None,
-    real: arguments.RealWords = None,
-    bins: arguments.BinWords = None,
-    count: arguments.CountWords = None,
     statistics: Annotated[
         str | None, typer.Option(metavar="STATS", help="also write the statistics, to be merged or refitted")
     ] = None,
+    read: arguments.RowOptions,
 ) -> None:
     """Fit a graph's parameters to data: where cells are missing, or variables hidden, by EM, of which Ctrl-C takes the best so
     far. A network's file brings its regressions and shared parameters, where none are given.
@@ -147,7 +137,7 @@ def fit(
     With --undirected, or a graph without arrows, it is a Markov network, with --rbm a restricted Boltzmann machine.
     """
     given = Options(**locals())
-    from suffice.cli.inputs import written
+    from suffice.cli.inputs import write_model
     from suffice.formats import writable
 
     begun = time.perf_counter()
@@ -163,7 +153,7 @@ def fit(
     if dry_run:
         print(model)
     else:
-        written(model, out, f"{time.perf_counter() - begun:.2f} s")
+        write_model(model, out, f"{time.perf_counter() - begun:.2f} s")
         write_report(report, vars(given).get("run", model), vars(given).get("rows"))
 
 
@@ -175,9 +165,8 @@ def _way(given: Options) -> Callable[[Options], Any]:
 
     alone = "--rbm" if given.rbm is not None else "--chain" if given.chain is not None else None
     given.graph, given.data = _graph_and_data(given.graph, given.data, alone=alone)
-    given.data = inputs.text_path(given.data, given.separator, given.decimal, given.encoding)
-    given.declared = inputs.declarations(given.finite, given.real, given.bins, given.count)
-    given.read = {name: getattr(given, name) for name in ("weights", "missing", "integers", "engine")}
+    given.data = inputs.text_path(given.data, given.read)
+    given.declared = inputs.declarations(given.read)
     if given.chain is not None:
         return labels.fit_labels
     labels.refuse_labels(given)

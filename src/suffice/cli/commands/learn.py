@@ -19,10 +19,10 @@ from suffice.cli.kinds.undirected import (
     graph_in_words,
     without_arrows,
 )
-from suffice.cli.words.structure import believed, independence_of
+from suffice.cli.words.structure import independence_of, with_structure_prior
 from suffice.errors import SufficeError
+from suffice.output.terminal import say, then_printed
 from suffice.registry import command
-from suffice.terminal import say, then_printed
 
 
 @command("learn")
@@ -95,19 +95,9 @@ def learn(
     threads: Annotated[int | None, typer.Option(help="how many threads; all that there are if not given", min=1)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what search or --bootstrap would cost")] = False,
     report: arguments.ReportFile = None,
-    engine: arguments.EngineWord = None,
-    weights: arguments.Weights = None,
-    missing: arguments.Missing = None,
-    separator: arguments.Separator = None,
-    decimal: arguments.Decimal = ".",
-    encoding: arguments.Encoding = "utf-8",
-    integers: arguments.Integers = "auto",
-    finite: arguments.FiniteWords = None,
-    real: arguments.RealWords = None,
-    bins: arguments.BinWords = None,
-    count: arguments.CountWords = None,
-    without: arguments.Without = None,
     as_json: arguments.AsJson = False,
+    *,
+    read: arguments.ColumnOptions,
 ) -> None:
     """Learn a network's graph, and then its parameters, from data: where cells are missing, or variables hidden, by structural
     EM. Ctrl-C takes the best graph so far.
@@ -137,7 +127,7 @@ def _way(given: Options) -> Callable[[Options], None]:
 
     given.chosen_prior = None if given.prior is None else words.prior_of(given.prior)
     given.fitting = PRIOR if given.prior is None else given.chosen_prior
-    given.asked = {"score": believed(words.score_of(given.score or "bic"), given.structure_prior, given.belief or [])}
+    given.asked = {"score": with_structure_prior(words.score_of(given.score or "bic"), given.structure_prior, given.belief or [])}
     _read(given)
     _choose_method(given)
     given.asked["seed"] = given.seed
@@ -161,10 +151,8 @@ def _read(given: Options) -> None:
 
     given.families = words.families_of(given.family or [])
     given.unseen = inputs.hidden_of(given.hidden or [])
-    declared = inputs.declarations(given.finite, given.real, given.bins, given.count)
-    read = {name: getattr(given, name) for name in ("weights", "missing", "integers", "engine", "without")}
-    path = inputs.text_path(given.data, given.separator, given.decimal, given.encoding)
-    rows: Any = inputs.data_of(path, declared, **read)
+    declared = inputs.declarations(given.read)
+    rows: Any = inputs.data_of(inputs.text_path(given.data, given.read), declared, **given.read.reading)
     if given.families and hasattr(rows, "with_variables"):
         rows = rows.with_variables(words.declared_by(given.families, [n for n in rows.columns if n not in declared]))
     given.rows = inputs.sequences_of(rows, given.by, given.order, given.gaps) if given.in_sequences else rows
@@ -237,7 +225,7 @@ def _learn_graph(given: Options) -> None:
         if given.out is not None or given.report is not None:
             ready = found.has_model and given.prior is None
             net = found.model if ready else fit(found.graph, given.rows, prior=given.chosen_prior)
-            inputs.written(net, given.out, f"searched for {found.seconds:.2f} s")
+            inputs.write_model(net, given.out, f"searched for {found.seconds:.2f} s")
             write_report(given.report, net, found=found)
 
 
@@ -254,7 +242,7 @@ def _learn_network(given: Options) -> None:
         if given.out is not None or given.report is not None:
             own = suitable(PRIOR, found.problem.variables, PRIOR) if given.prior is None else given.chosen_prior
             model = fit(found.dag, found.problem.data, prior=own, families=found.problem.families)
-            inputs.written(model, given.out, f"searched for {found.seconds:.2f} s")
+            inputs.write_model(model, given.out, f"searched for {found.seconds:.2f} s")
             write_report(given.report, model, found=found)
 
 
@@ -287,5 +275,5 @@ def _learn_from_incomplete(given: Options) -> None:
     with then_printed(found_in_words(run, None, told, strengths, as_json=given.as_json)):
         if given.out is not None:
             model = with_information(run.model, given.out)
-            inputs.written(model, given.out, f"searched for {time.perf_counter() - start:.2f} s")
+            inputs.write_model(model, given.out, f"searched for {time.perf_counter() - start:.2f} s")
         write_report(given.report, run)

@@ -15,17 +15,6 @@ from suffice.registry import command
 @command("missing")
 def missing_command(
     data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
-    engine: arguments.EngineWord = None,
-    weights: arguments.Weights = None,
-    missing: arguments.Missing = None,
-    separator: arguments.Separator = None,
-    decimal: arguments.Decimal = ".",
-    encoding: arguments.Encoding = "utf-8",
-    integers: arguments.Integers = "auto",
-    finite: arguments.FiniteWords = None,
-    real: arguments.RealWords = None,
-    bins: arguments.BinWords = None,
-    without: arguments.Without = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="estimates by complete rows, by the cells that are there and by EM, side by side")
     ] = False,
@@ -33,14 +22,14 @@ def missing_command(
         str | None, typer.Option(help="of --compare: 'a -> b', the graph for EM; found by structural EM if not given")
     ] = None,
     as_json: arguments.AsJson = False,
+    *,
+    read: arguments.ColumnOptions,
 ) -> None:
     """Report what is missing in data: by column and pattern, and whether it may be missing completely at random."""
     from suffice.cli import inputs
     from suffice.recipes.missing.missingness import missingness
 
-    declared = inputs.declarations(finite, real, bins)
-    path = inputs.text_path(data, separator, decimal, encoding)
-    rows = inputs.data_of(path, declared, weights=weights, missing=missing, integers=integers, without=without, engine=engine)
+    rows = inputs.data_of(inputs.text_path(data, read), inputs.declarations(read), **read.reading)
     if graph is not None and not compare:
         raise SufficeError("--graph is for --compare: give both, or none")
     report = missingness(rows, compare=inputs.graph_of(graph)[0] if graph is not None else compare)

@@ -11,8 +11,8 @@ import typer
 
 from suffice.cli.arguments import AsJson
 from suffice.errors import SufficeError
+from suffice.output.terminal import console, say, working
 from suffice.registry import command
-from suffice.terminal import console, say, working
 
 
 @command("networks")

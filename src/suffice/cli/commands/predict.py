@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli.arguments import By, Decimal, Encoding, Keep, Missing, Model, Order, RowsOut, Separator, Unknown
-from suffice.errors import SufficeError, counted
-from suffice.libraries import pa
+from suffice.basis.libraries import pa
+from suffice.cli.arguments import By, Keep, Model, Order, RowsOut, TextOptions, Unknown
+from suffice.errors import SufficeError, quantity
+from suffice.output.terminal import say, working
 from suffice.registry import command
-from suffice.terminal import say, working
 
 if TYPE_CHECKING:
     from suffice.models.networks import BayesNet
@@ -44,11 +44,9 @@ def predict_command(
     ] = None,
     draws: Annotated[int, typer.Option(help="draws of the parameters for --interval, at least 1000", min=1000)] = 1000,
     seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
-    missing: Missing = None,
     unknown: Unknown = "refuse",
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
+    *,
+    read: TextOptions,
 ) -> None:
     """Predict a variable in every row of a file, with its probabilities, in the order of the rows.
 
@@ -64,32 +62,32 @@ def predict_command(
     from suffice.models.rows.predict import predictions
     from suffice.models.rows.prediction import measures
 
-    data = inputs.text_path(data, separator, decimal, encoding)
+    data = inputs.text_path(data, read)
     inputs.checked_out(out, data)
     opened = inputs.model_of(model)
-    strange = words.chosen(words.GAPS, unknown, "--unknown")
+    strange = words.choice(words.GAPS, unknown, "--unknown")
     if unknown != "refuse" and inputs.kind_of(opened) in inputs.NO_ANSWERS:
         raise SufficeError("--unknown is for networks: leave it out")
     if interval is not None and inputs.kind_of(opened) in inputs.NO_ANSWERS:
         raise SufficeError("--interval is for networks: leave it out")
     if inputs.kind_of(opened) == "crf":
-        return _labelled(opened, data, target, out, by=by, order=order, keep=keep, missing=missing)
+        return _label_sequences(opened, data, target, out, by=by, order=order, keep=keep, missing=read.missing)
     if by is not None or order is not None:
         raise SufficeError(f"{model} holds no model of sequences: leave --by and --order out")
     if inputs.kind_of(opened) == "rbm":
-        return _transformed(opened, data, target, out, keep, missing)
+        return _hidden_units(opened, data, target, out, keep, read.missing)
     if target is None:
         raise typer.BadParameter("a network needs the variable to predict", param_hint="--target")
     how = words.sampler_of(method)
     bn = inputs.network_of(model, "suffice decode, smooth or filter infer what it hides, suffice forecast what comes next")
     measures(bn, target)
-    rows = rows_of(data, missing=inputs.missing_words(missing))
+    rows = rows_of(data, missing=inputs.missing_words(read.missing))
     kept = inputs.kept_columns(keep, rows.columns, _names(bn, target, interval), "the prediction")
     asked = predictions(bn, rows, target, kept, how, seed, strange, interval, draws)
     tables = (_table(bn, target, found) for found in asked)
     n_rows = write_stream(chain([next(tables, _empty(bn, target, kept, interval))], tables), out)
     if out is not None:
-        say(f"{target} predicted in {counted(n_rows, 'row')}; written to {out}")
+        say(f"{target} predicted in {quantity(n_rows, 'row')}; written to {out}")
     return None
 
 
@@ -112,11 +110,9 @@ def impute_command(
         typer.Option(help="of --draws: the parameters are drawn anew for each table, or held; where they can be if not given"),
     ] = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
-    missing: Missing = None,
     unknown: Unknown = "refuse",
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
+    *,
+    read: TextOptions,
 ) -> None:
     """Fill the missing cells of rows: each by its most probable state, or its mean, given the other cells of its row.
 
@@ -127,16 +123,16 @@ def impute_command(
     from suffice.engines.scan import rows_of
     from suffice.formats.rows import write_stream
 
-    data = inputs.text_path(data, separator, decimal, encoding)
+    data = inputs.text_path(data, read)
     inputs.checked_out(out, data)
     bn = inputs.network_of(model, "suffice decode, smooth or filter infer its missing cells")
-    strange = words.chosen(words.GAPS, unknown, "--unknown")
-    rows = rows_of(data, missing=tuple(missing or ()))
+    strange = words.choice(words.GAPS, unknown, "--unknown")
+    rows = rows_of(data, missing=inputs.missing_words(read.missing))
     if draws is not None and DRAW in rows.columns:
         raise SufficeError(f"the rows have a column {DRAW!r}, and so the draws cannot be numbered in one: leave --draws out")
     with working("filling rows"):
         found = bn.impute(rows, joint=joint, draws=draws, redraw=redraw, seed=seed, unknown=strange)
-    tables = [found] if draws is None else [_numbered(table, i) for i, table in enumerate(found, 1)]
+    tables = [found] if draws is None else [_with_draw_number(table, i) for i, table in enumerate(found, 1)]
     n_rows = write_stream([_plain_table(table) for table in tables], out)
     if out is not None:
         say(f"{n_rows:,} rows with their missing cells filled; written to {out}")
@@ -146,7 +142,7 @@ DRAW = "draw"
 """The column that numbers the tables of multiple imputation."""
 
 
-def _numbered(table: pa.Table, number: int) -> pa.Table:
+def _with_draw_number(table: pa.Table, number: int) -> pa.Table:
     return table.add_column(0, DRAW, pa.array([number] * table.num_rows, pa.int64()))
 
 
@@ -156,7 +152,7 @@ def _plain_table(table: pa.Table) -> pa.Table:
     return pa.table({n: plain_text(table.column(n).combine_chunks()) for n in table.column_names})
 
 
-def _labelled(crf: Any, data: str, target: str | None, out: str | None, **asked: Any) -> None:
+def _label_sequences(crf: Any, data: str, target: str | None, out: str | None, **asked: Any) -> None:
     """The labels of each step of sequences."""
     from suffice.cli.kinds.labels import predict_labels
     from suffice.formats.rows import write_stream
@@ -169,7 +165,7 @@ def _labelled(crf: Any, data: str, target: str | None, out: str | None, **asked:
         say(f"{told} predicted; written to {out}")
 
 
-def _transformed(machine: Any, data: str, target: str | None, out: str | None, keep: Any, missing: Any) -> None:
+def _hidden_units(machine: Any, data: str, target: str | None, out: str | None, keep: Any, missing: Any) -> None:
     """The probabilities of the hidden units of a machine in each row."""
     from suffice.cli import inputs
     from suffice.engines.scan import rows_of
@@ -180,7 +176,7 @@ def _transformed(machine: Any, data: str, target: str | None, out: str | None, k
     rows = machine.transform(rows_of(data, missing=inputs.missing_words(missing)))
     write_stream([rows], out)
     if out is not None:
-        say(f"{rows.num_columns:,} hidden units in {counted(rows.num_rows, 'row')}; written to {out}")
+        say(f"{rows.num_columns:,} hidden units in {quantity(rows.num_rows, 'row')}; written to {out}")
 
 
 def _names(bn: BayesNet, target: str, interval: float | None = None) -> list[str]:

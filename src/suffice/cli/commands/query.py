@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli.arguments import AsJson, Model
-from suffice.errors import FitError, SufficeError, TooLarge, listed
+from suffice.errors import FitError, SufficeError, TooLarge, listing
+from suffice.errors.remedies import BY_SAMPLING
+from suffice.output.terminal import working
 from suffice.registry import command
-from suffice.remedies import BY_SAMPLING
-from suffice.terminal import working
 
 if TYPE_CHECKING:
     from suffice.cli.words.question import WrittenQuestion
@@ -57,7 +57,7 @@ def query(
         checked_level(interval)
     _check_options(mpe=mpe, all=marginals, method=how is not None)
     _check_options(mpe=mpe, interval=interval is not None, method=how is not None)
-    asked = _asked(question, mpe=mpe, marginals=marginals)
+    asked = _question_of(question, mpe=mpe, marginals=marginals)
     bn = inputs.network_of(model, "suffice decode, smooth, filter and forecast ask it about sequences")
     set_to = inputs.interventions_of(bn, do or [])
     if set_to and hasattr(inputs.model_of(model), "graph"):
@@ -112,7 +112,7 @@ def _check_options(**given: bool) -> None:
         raise SufficeError(f"{' and '.join(chosen[:2])} exclude each other: give one of them")
 
 
-def _asked(text: str, *, mpe: bool, marginals: bool) -> WrittenQuestion:
+def _question_of(text: str, *, mpe: bool, marginals: bool) -> WrittenQuestion:
     from suffice.cli.words.question import read_evidence, read_question
 
     if not (mpe or marginals):
@@ -122,7 +122,7 @@ def _asked(text: str, *, mpe: bool, marginals: bool) -> WrittenQuestion:
         return asked
     asked = read_evidence(text)
     if marginals and asked.targets:
-        raise SufficeError(f"--all asks for every node, not only for {listed(asked.targets)}; leave one of them out")
+        raise SufficeError(f"--all asks for every node, not only for {listing(asked.targets)}; leave one of them out")
     if asked.states:
         name, state = next(iter(asked.states.items()))
         raise SufficeError(f"--mpe finds the states of targets: write {name!r} without ={state}, or as evidence after the bar")

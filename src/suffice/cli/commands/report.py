@@ -30,12 +30,7 @@ def report(
             "fitted again from the rest is judged",
         ),
     ] = None,
-    engine: arguments.EngineWord = None,
-    weights: arguments.Weights = None,
-    missing: arguments.Missing = None,
-    separator: arguments.Separator = None,
-    decimal: arguments.Decimal = ".",
-    encoding: arguments.Encoding = "utf-8",
+    read: arguments.WeightOptions,
 ) -> None:
     """Write what a model is, what it was learned from and how well it predicts into one HTML file, which loads nothing."""
     check_report(Options(report=out, out=None, dry_run=False))
@@ -46,9 +41,6 @@ def report(
         raise SufficeError(f"{model} holds {inputs.NO_ANSWERS[kind]}; there is no report of it")
 
     def rows(path: str | None) -> Any:
-        if path is None:
-            return None
-        there = inputs.text_path(path, separator, decimal, encoding)
-        return inputs.data_of(there, weights=weights, missing=missing, engine=engine)
+        return None if path is None else inputs.data_of(inputs.text_path(path, read), **read.reading)
 
     write_report(out, shown, rows(data), held_out=rows(held_out))

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from suffice.cli.arguments import Model, RowsOut
-from suffice.errors import SufficeError, counted
+from suffice.errors import SufficeError, quantity
+from suffice.output.terminal import say, working
 from suffice.registry import command
-from suffice.terminal import say, working
 
 
 @command("sample")
@@ -37,4 +37,4 @@ def sample(
         rows = drawn.sample(n, seed=seed) if length is None else drawn.sample(n, length, seed)
     write_stream([rows], out)
     if out:
-        say(f"{counted(rows.num_rows, 'row')} of {counted(rows.num_columns, 'column')} written to {out}")
+        say(f"{quantity(rows.num_rows, 'row')} of {quantity(rows.num_columns, 'column')} written to {out}")

@@ -15,25 +15,14 @@ from suffice.registry import command
 @command("schema")
 def schema_command(
     data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
-    weights: arguments.Weights = None,
-    missing: arguments.Missing = None,
-    separator: arguments.Separator = None,
-    decimal: arguments.Decimal = ".",
-    encoding: arguments.Encoding = "utf-8",
-    integers: arguments.Integers = "auto",
-    finite: arguments.FiniteWords = None,
-    real: arguments.RealWords = None,
-    count: arguments.CountWords = None,
-    bins: arguments.BinWords = None,
-    without: arguments.Without = None,
     as_json: arguments.AsJson = False,
+    *,
+    read: arguments.ColumnOptions,
 ) -> None:
     """Report what each column of data is taken for, with its values and counts, and what may have been meant otherwise."""
     from suffice.cli import inputs
 
     if data.lower().endswith(".stats"):
         raise SufficeError(f"{data} holds statistics, and a schema is reported of rows")
-    declared = inputs.declarations(finite, real, bins, count)
-    path = inputs.text_path(data, separator, decimal, encoding)
-    rows = inputs.data_of(path, declared, weights=weights, missing=missing, integers=integers, without=without)
+    rows = inputs.data_of(inputs.text_path(data, read), inputs.declarations(read), **read.reading)
     print(json.dumps(rows.schema.records(), ensure_ascii=False) if as_json else rows.schema)

@@ -8,8 +8,8 @@ from typing import Any
 
 from suffice.cli import arguments
 from suffice.errors import MissingCells, SufficeError
+from suffice.output.terminal import print_facts, working
 from suffice.registry import command
-from suffice.terminal import print_facts, working
 
 
 @command("score")
@@ -19,27 +19,23 @@ def score(
     by: arguments.By = None,
     order: arguments.Order = None,
     gaps: arguments.Gaps = "refuse",
-    engine: arguments.EngineWord = None,
-    weights: arguments.Weights = None,
-    missing: arguments.Missing = None,
-    separator: arguments.Separator = None,
-    decimal: arguments.Decimal = ".",
-    encoding: arguments.Encoding = "utf-8",
     as_json: arguments.AsJson = False,
+    *,
+    read: arguments.WeightOptions,
 ) -> None:
     """How well a network and its graph, or a chain, account for data: natural logs, higher is better."""
     from suffice.cli import inputs
     from suffice.models.chain import Chain
 
-    data = inputs.text_path(data, separator, decimal, encoding)
+    data = inputs.text_path(data, read)
     scored = inputs.model_of(model)
     if isinstance(scored, Chain):
-        steps = inputs.sequences_for(scored, data, by, order, gaps, weights=weights, missing=missing)
+        steps = inputs.sequences_for(scored, data, by, order, gaps, read)
         return print_facts(_chain_scores(scored, steps), as_json)
     if by is not None or order is not None:
         raise SufficeError(f"{model} holds a network of rows: --by and --order are for chains")
     inputs.refuse_answers(model, scored)
-    rows = inputs.data_of(data, weights=weights, missing=missing, engine=engine)
+    rows = inputs.data_of(data, **read.reading)
     if not hasattr(scored, "dag"):
         from suffice.cli.kinds.undirected import scores_of
 

@@ -10,40 +10,30 @@ from typing import Annotated, Any
 
 import typer
 
-from suffice.cli.arguments import By, Chained, Decimal, Encoding, Gaps, Interval, Keep, Missing, Order, RowsOut, Separator, Steps
-from suffice.errors import SufficeError, counted
-from suffice.libraries import pa
+from suffice.basis.libraries import pa
+from suffice.cli.arguments import Chained, Interval, Keep, StepOptions, Steps
+from suffice.errors import SufficeError, quantity
+from suffice.output.terminal import say, working
 from suffice.registry import command
-from suffice.terminal import say, working
 
 
 @command("decode")
 def decode(
     model: Chained,
     data: Steps,
-    out: RowsOut = None,
-    by: By = None,
-    order: Order = None,
-    gaps: Gaps = "refuse",
     best: Annotated[int, typer.Option(metavar="K", help="the K most probable paths, NAME_1, NAME_2, ..., with ln p", min=1)] = 1,
     posterior: Annotated[
         bool, typer.Option("--posterior", help="the most probable state of each cell by itself, not of all together")
     ] = False,
     keep: Keep = None,
-    missing: Missing = None,
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
+    *,
+    read: StepOptions,
 ) -> None:
     """Find the most probable states of all hidden and missing cells of each sequence together (the best path)."""
-    from suffice.cli import inputs
 
     if posterior and best > 1:
         raise SufficeError("--best and --posterior exclude each other: give one of them")
-    data = inputs.text_path(data, separator, decimal, encoding)
-    inputs.checked_out(out, data)
-    chain = inputs.chain_of(model)
-    steps = inputs.sequences_for(chain, data, by, order, gaps, missing=missing)
+    data, chain, steps = _asked_about(model, data, read)
     with working("finding best paths"):
         if posterior:
             table, told = chain.posterior_decode(steps), "the most probable state of each cell"
@@ -51,79 +41,44 @@ def decode(
             found = chain.decode(steps, best)
             paths = found if isinstance(found, tuple) else (found,)
             told = f"best paths, ln p {float(paths[0].log_prob.sum()):.10g} in all"
-            table = paths[0].states if best == 1 else _ranked(paths, steps)
-    _written(table, inputs.beside(data, (by, order), keep, table.column_names), out, told)
+            table = paths[0].states if best == 1 else _paths_table(paths, steps)
+    _write_answers(table, read, told, beside=data, keep=keep)
 
 
 @command("smooth")
 def smooth(
     model: Chained,
     data: Steps,
-    out: RowsOut = None,
-    by: By = None,
-    order: Order = None,
-    gaps: Gaps = "refuse",
     interval: Interval = None,
     keep: Keep = None,
-    missing: Missing = None,
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
+    *,
+    read: StepOptions,
 ) -> None:
     """Infer each hidden or missing cell from its whole sequence.
 
     The columns are NAME=state, the probability of each state; of a number NAME, its mean, and NAME_sd.
     """
-    path = _text_path(data, separator, decimal, encoding)
-    _inferred("smooth", model, path, out, by, order, gaps, interval, keep, missing)
+    _infer("smooth", model, data, interval, keep, read)
 
 
 @command("filter")
 def filter_command(
     model: Chained,
     data: Steps,
-    out: RowsOut = None,
-    by: By = None,
-    order: Order = None,
-    gaps: Gaps = "refuse",
     interval: Interval = None,
     keep: Keep = None,
-    missing: Missing = None,
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
+    *,
+    read: StepOptions,
 ) -> None:
     """Infer each hidden or missing cell from its sequence up to its own step; columns as in smooth."""
-    path = _text_path(data, separator, decimal, encoding)
-    _inferred("filter", model, path, out, by, order, gaps, interval, keep, missing)
+    _infer("filter", model, data, interval, keep, read)
 
 
-def _text_path(*words: Any) -> str:
-    from suffice.cli.inputs import text_path
-
-    return text_path(*words)
-
-
-def _inferred(
-    how: str,
-    model: str,
-    data: str,
-    out: str | None,
-    by: str | None,
-    order: str | None,
-    gaps: str,
-    interval: float | None,
-    keep: list[str] | None,
-    missing: list[str] | None,
-) -> None:
-    from suffice.cli import inputs
-
-    inputs.checked_out(out, data)
-    chain = inputs.chain_of(model)
-    steps = inputs.sequences_for(chain, data, by, order, gaps, missing=missing)
-    with working(f"{'smoothing' if how == 'smooth' else 'filtering'} {counted(steps.n_steps, 'step')}"):
+def _infer(how: str, model: str, data: str, interval: float | None, keep: list[str] | None, read: StepOptions) -> None:
+    data, chain, steps = _asked_about(model, data, read)
+    with working(f"{'smoothing' if how == 'smooth' else 'filtering'} {quantity(steps.n_steps, 'step')}"):
         table = getattr(chain, how)(steps, interval=interval)
-    _written(table, inputs.beside(data, (by, order), keep, table.column_names), out, "hidden and missing cells")
+    _write_answers(table, read, "hidden and missing cells", beside=data, keep=keep)
 
 
 @command("forecast")
@@ -141,29 +96,20 @@ def forecast(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="of draws, where there is no closed form: the same seed gives the same", min=0)] = 0,
-    out: RowsOut = None,
-    by: By = None,
-    order: Order = None,
-    gaps: Gaps = "refuse",
-    missing: Missing = None,
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
+    *,
+    read: StepOptions,
 ) -> None:
     """Forecast the next steps of each sequence: probabilities of states, means and deviations of numbers."""
-    from suffice.cli import inputs
+    from suffice.cli.inputs import text_path
 
-    data = inputs.text_path(data, separator, decimal, encoding)
-    given = None if given is None else inputs.text_path(given, separator, decimal, encoding)
-    inputs.checked_out(out, data)
-    chain = inputs.chain_of(model)
-    seen = inputs.sequences_for(chain, data, by, order, gaps, missing=missing)
-    with working(f"forecasting {counted(steps, 'step')}"):
+    given = None if given is None else text_path(given, read)
+    _, chain, seen = _asked_about(model, data, read)
+    with working(f"forecasting {quantity(steps, 'step')}"):
         table = chain.forecast(seen, steps, interval=interval, given=given, seed=seed)
-    _written(table, {}, out, f"{counted(steps, 'step')} ahead")
+    _write_answers(table, read, f"{quantity(steps, 'step')} ahead")
 
 
-def _ranked(paths: Sequence[Any], steps: Any) -> pa.Table:
+def _paths_table(paths: Sequence[Any], steps: Any) -> pa.Table:
     """Several paths beside each other, each with ln p of its sequence."""
     import numpy as np
 
@@ -176,13 +122,27 @@ def _ranked(paths: Sequence[Any], steps: Any) -> pa.Table:
     return pa.table(columns)
 
 
-def _written(answers: pa.Table, beside: dict[str, Any], out: str | None, told: str) -> None:
+def _asked_about(model: str, data: str, read: StepOptions) -> tuple[str, Any, Any]:
+    """The path of the rows, the chain, and the rows as its sequences."""
+    from suffice.cli import inputs
+
+    path = inputs.text_path(data, read)
+    inputs.checked_out(read.out, path)
+    chain = inputs.chain_of(model)
+    return path, chain, inputs.sequences_for(chain, path, read.by, read.order, read.gaps, read)
+
+
+def _write_answers(
+    answers: pa.Table, read: StepOptions, told: str, *, beside: str | None = None, keep: list[str] | None = None
+) -> None:
+    """Write answers, beside columns of the rows that they are about, and say what was written."""
+    from suffice.cli import inputs
     from suffice.formats.rows import write_stream
 
-    columns = {**beside, **{n: _without_nan(answers[n]) for n in answers.column_names}}
-    n_rows = write_stream([pa.table(columns)], out)
-    if out is not None:
-        say(f"{told}: {counted(n_rows, 'row')} written to {out}")
+    known = {} if beside is None else inputs.beside(beside, (read.by, read.order), keep, answers.column_names)
+    n_rows = write_stream([pa.table({**known, **{n: _without_nan(answers[n]) for n in answers.column_names}})], read.out)
+    if read.out is not None:
+        say(f"{told}: {quantity(n_rows, 'row')} written to {read.out}")
 
 
 def _without_nan(cells: Any) -> Any:

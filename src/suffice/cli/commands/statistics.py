@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli import arguments
-from suffice.errors import SufficeError, bytes_in_words, counted
+from suffice.errors import SufficeError, bytes_in_words, quantity
+from suffice.output.terminal import say, working
 from suffice.registry import command
-from suffice.terminal import say, working
 
 if TYPE_CHECKING:
     from suffice.statistics import Statistics
@@ -41,19 +41,9 @@ def gather(
         str | None, typer.Option(metavar="SIZE", help="what the statistics may take; 2GiB if not given")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only say how large the statistics would be")] = False,
-    engine: arguments.EngineWord = None,
-    weights: arguments.Weights = None,
-    missing: arguments.Missing = None,
-    separator: arguments.Separator = None,
-    decimal: arguments.Decimal = ".",
-    encoding: arguments.Encoding = "utf-8",
-    integers: arguments.Integers = "auto",
-    finite: arguments.FiniteWords = None,
-    real: arguments.RealWords = None,
-    bins: arguments.BinWords = None,
-    count: arguments.CountWords = None,
-    without: arguments.Without = None,
     as_json: arguments.AsJson = False,
+    *,
+    read: arguments.ColumnOptions,
 ) -> None:
     """Gather the statistics of rows, of a graph or of every family with few parents: they add, and learning needs no rows."""
     from suffice.cli import inputs
@@ -68,11 +58,10 @@ def gather(
         checked_place(out)
     elif most is None or graph is not None:
         raise SufficeError("--dry-run says how large the statistics of --max-parents K would be, without a graph")
-    declared = inputs.declarations(finite, real, bins, count)
-    path = inputs.text_path(data, separator, decimal, encoding)
+    declared, path = inputs.declarations(read), inputs.text_path(data, read)
     if data.lower().endswith(".stats"):
         raise SufficeError(f"{data} holds statistics already; suffice merge adds such files")
-    rows = inputs.data_of(path, declared, weights=weights, missing=missing, integers=integers, without=without, engine=engine)
+    rows = inputs.data_of(path, declared, **read.reading)
     dag, model = (None, None) if graph is None else inputs.graph_of(graph)
     rows = rows if model is None else inputs.as_known(rows, model, declared)  # the states of all sites are those of the network
     kept: dict[str, Any] = {} if most is None else {"max_parents": most, "memory_limit": memory_limit}
@@ -83,7 +72,7 @@ def gather(
         say(f"gathering at most {size.in_words()}")
     with working("gathering"):
         statistics = gathered(rows, dag, **kept)
-    return written(statistics if min_count is None else statistics.suppress(min_count), out)
+    return write_statistics(statistics if min_count is None else statistics.suppress(min_count), out)
 
 
 @command("merge")
@@ -111,7 +100,7 @@ def merge(
         seen[place] = path
     with working("adding"):
         total = merge_files(files, decay)
-    written(total, out)
+    write_statistics(total, out)
 
 
 def checked_place(out: str) -> None:
@@ -122,10 +111,10 @@ def checked_place(out: str) -> None:
         raise SufficeError(f"there is no directory {str(folder)!r} for {out} to be written to")
 
 
-def written(statistics: Statistics, out: str) -> None:
+def write_statistics(statistics: Statistics, out: str) -> None:
     """Write statistics, and say what was written."""
     statistics.save(out)
     n, size = len(statistics), bytes_in_words(float(Path(out).stat().st_size))
-    say(f"{counted(n, 'table')} of {statistics.weight:,.10g} rows written to {out} ({size})")
+    say(f"{quantity(n, 'table')} of {statistics.weight:,.10g} rows written to {out} ({size})")
     if statistics.suppression is not None:
         say(statistics.suppression.in_words())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import text_table
+from suffice.basis.libraries import pa
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.steps.parallel import n_threads
@@ -20,9 +20,9 @@ from suffice.kernels import ESSENTIAL, warm
 from suffice.learning.em import em
 from suffice.learning.fit import fit
 from suffice.learning.graph_score import score
-from suffice.libraries import pa
 from suffice.models.divergence import kl
 from suffice.models.networks import BayesNet
+from suffice.output.display import text_table
 from suffice.recipes.missing.missingness import missingness
 from suffice.scores import BIC
 from suffice.structure.search import search

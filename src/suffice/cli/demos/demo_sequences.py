@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import text_table
 from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.families.by_hand import Gaussian
 from suffice.incomplete.first_slices import Diffuse
 from suffice.learning.ascent.climb import Squarem
 from suffice.learning.em import em
 from suffice.models.chain import Chain
+from suffice.output.display import text_table
 from suffice.variables import Finite, Real
 
 Working = Callable[[str], AbstractContextManager[None]]
@@ -45,12 +45,12 @@ def run(seed: int, working: Working) -> None:
     print(casino, "\n")
     rolls = sequences({"roll": list(ROLLS)}, variables={"roll": ROLL})
     with working("getting ready"):
-        _decoded(casino, rolls)
-    _learned(casino, seed, working)
+        _decode_rolls(casino, rolls)
+    _learn_back(casino, seed, working)
     _nile(working)
 
 
-def _decoded(casino: Chain, rolls: Sequences) -> None:
+def _decode_rolls(casino: Chain, rolls: Sequences) -> None:
     """Which die was it, and what comes next?"""
     path, smoothed = casino.decode(rolls), casino.smooth(rolls)["die=loaded"]
     print(f"Sixty rolls, ln p = {casino.log_likelihood(rolls):.4f}; below them the likeliest dice, and p(loaded) in tenths:\n")
@@ -60,7 +60,7 @@ def _decoded(casino: Chain, rolls: Sequences) -> None:
     print(f"The best path has ln p = {path.log_prob[0]:.4f}. The next roll is a six with p = {sixes} (1, 2, 3 rolls ahead).\n")
 
 
-def _learned(casino: Chain, seed: int, working: Working) -> None:
+def _learn_back(casino: Chain, seed: int, working: Working) -> None:
     """Forget the numbers, and learn them back from rolls alone."""
     drawn = casino.sample(100, 300, seed)
     evenings = sequences(drawn.drop_columns(["die"]), by="sequence", order="step", variables={"roll": ROLL})

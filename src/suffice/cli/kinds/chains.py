@@ -14,7 +14,7 @@ from suffice.cli.kinds.networks import OF_GAPS
 from suffice.cli.kinds.reports import write_report
 from suffice.cli.words.objectives import check_template, objective_of, penalty_of, prior_words
 from suffice.errors import SufficeError
-from suffice.terminal import say, then_printed
+from suffice.output.terminal import say, then_printed
 
 ROWS_ONLY = "is for rows, not for sequences"
 
@@ -63,13 +63,13 @@ def fit_template(given: Options) -> Chain:
     holds_chains(given.out)
     refuse(given, "shared group inside pooling", ROWS_ONLY)
     template, known, climbing = Template(given.dag), given.known, given.climbing
-    first = None if given.first is None else words.chosen(words.FIRST, given.first, "--first")
+    first = None if given.first is None else words.choice(words.FIRST, given.first, "--first")
     asked: dict[str, Any] = {"prior": words.prior_of(prior), "estimate": words.estimate_of(given.estimate), "first": first}
     asked["families"] = given.families
     if given.data.lower().endswith(".stats"):
         if "fixed" in climbing:
             raise SufficeError(f"--fixed is of EM, which needs the rows: {given.data} has statistics")
-        return fit_chain(template, inputs.data_of(given.data, given.declared, **given.read), **asked)
+        return fit_chain(template, inputs.data_of(given.data, given.declared, **given.read.reading), **asked)
     unseen = inputs.hidden_in_steps(given.hidden or [])
     steps = _steps(given, template, unseen)
     if known is not None:
@@ -94,7 +94,7 @@ def _steps(given: Options, template: Template, hidden: list[Any]) -> Sequences:
     ours = {} if model is None else {n: v for n, v in model.variables.items() if n in columns}
     by_family = words.declared_by(given.families, [n for n in template.nodes if n not in ours])
     labels = {v.name: v for v in hidden if v.name in columns}
-    rows = inputs.data_of(given.data, by_family | ours | given.declared | labels, **given.read)
+    rows = inputs.data_of(given.data, by_family | ours | given.declared | labels, **given.read.reading)
     rows = inputs.only_columns(rows, template.nodes, given.by, given.order)
     return inputs.sequences_of(rows, given.by, given.order, given.gaps)
 
@@ -146,7 +146,7 @@ def learn_template(
     report: str | None,
 ) -> None:
     """Search for a template, write the chain of it if there is a place for it, and then print what was found."""
-    from suffice.cli.inputs import written
+    from suffice.cli.inputs import write_model
     from suffice.families.priors.priors import suitable
     from suffice.learning.fit import fit
     from suffice.recipes.learn import PRIOR
@@ -166,7 +166,7 @@ def learn_template(
         if out is not None or report is not None:
             variables = [v for n, v in steps.schema.items() if n in found.template]
             chain = fit(found.template, steps, prior=suitable(prior, variables, PRIOR))
-            written(chain, out, f"searched for {time.perf_counter() - begun:.2f} s")
+            write_model(chain, out, f"searched for {time.perf_counter() - begun:.2f} s")
             write_report(report, chain)
     return None
 

@@ -6,17 +6,17 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from suffice.basis.libraries import pa
 from suffice.cli.arguments import Options, refuse
 from suffice.cli.kinds.networks import OF_GAPS
 from suffice.cli.words.objectives import objective_of, penalty_of
 from suffice.cli.words.vocabulary import Words
-from suffice.errors import SufficeError, listed, note
-from suffice.libraries import pa
+from suffice.errors import SufficeError, listing, note
 from suffice.models.linear_chain.derived import Lower, Prefix, Shape, Suffix
 from suffice.models.linear_chain.transitions import BIO, BIOES, Transitions
 from suffice.models.linear_chain.windows import LinearChain, Window
 from suffice.objectives import Conditional
-from suffice.terminal import working
+from suffice.output.terminal import working
 
 DERIVED: dict[str, Any] = {"suffix": Suffix, "prefix": Prefix, "shape": Shape, "lower": Lower}
 """What is derived of a column; the first two with a number of letters, as in suffix3."""
@@ -118,11 +118,11 @@ def with_sentences(data: str, by: str | None, names: Sequence[str]) -> tuple[Any
     """Rows, and the column that says which belong together: in a .conll file, and in a .tsv file whose sentences are parted by
     blank lines and which does not begin with names of columns, it is `sentence` if no other is asked for."""
     from suffice.engines.reading.conll import SENTENCE, SUFFIXES, parts_sentences, read_conll
-    from suffice.engines.scan import expanded, suffix
+    from suffice.engines.scan import matching_files, suffix
 
     if by is not None or data.lower().endswith(".stats"):
         return data, by
-    files = expanded(data)
+    files = matching_files(data)
     if {suffix(file) for file in files} <= set(SUFFIXES):
         return data, SENTENCE
     if len(files) > 1 or suffix(files[0]) != ".tsv" or not parts_sentences(files[0]):
@@ -130,7 +130,7 @@ def with_sentences(data: str, by: str | None, names: Sequence[str]) -> tuple[Any
     words = read_conll(files[0])
     if any(words[column][0].as_py() in names for column in words.column_names):
         return data, by
-    note(f"{data}: blank lines end sentences, and columns are called {listed(words.column_names[1:], style='str')}")
+    note(f"{data}: blank lines end sentences, and columns are called {listing(words.column_names[1:], style='str')}")
     return words, SENTENCE
 
 
@@ -149,7 +149,7 @@ def fit_labels(given: Options) -> Any:
     chain = LinearChain(given.chain, windows_of(given.features), min_count=given.min_count, **more)
     objective = _objective(given)
     table, by = with_sentences(given.data, given.by, (chain.label, *chain.columns))
-    steps = inputs.sequences_of(inputs.data_of(table, **given.read), by, given.order)
+    steps = inputs.sequences_of(inputs.data_of(table, **given.read.reading), by, given.order)
     limits: dict[str, Any] = {"max_iter": given.max_iter, "time_limit": given.time_limit}
     return fit(chain, steps, objective=objective, penalty=penalty_of(given.penalty), **limits)
 

@@ -9,7 +9,7 @@ from typing import Any
 from suffice.cli.arguments import Options, note_unheard, refuse
 from suffice.cli.words.objectives import objective_of, penalty_of, prior_words
 from suffice.errors import MissingCells, SufficeError
-from suffice.terminal import say
+from suffice.output.terminal import say
 
 FEW = 100
 """Networks of up to so many parameters keep the observed information in their file without being asked: 2 E-steps each."""
@@ -46,7 +46,7 @@ def fit_rows(given: Options) -> Any:
     if given.dry_run:
         return _plan(dag, rows, asked | climbing)
     if given.statistics:
-        rows = _saved(dag, rows, asked, given.statistics)
+        rows = _save_statistics(dag, rows, asked, given.statistics)
     model = fit_network(plate, rows, **asked, **climbing, watch=partial(setattr, given, "run"))
     _tell_unheard(model, asked, climbing)
     return with_information(model, given.out, given.information)
@@ -63,7 +63,7 @@ def _known_rows(given: Options, dag: Any) -> Any:
     elif "fixed" in given.climbing:
         raise SufficeError(f"--fixed is of EM, which needs the rows: {given.data} has statistics")
     declared = by_family | given.declared
-    rows = inputs.data_of(given.data, declared, **given.read)
+    rows = inputs.data_of(given.data, declared, **given.read.reading)
     model = given.climbing.get("start") if given.known is None else given.known
     return rows if model is None else inputs.as_known(rows, model, declared)
 
@@ -85,12 +85,12 @@ def _lacks_cells(dag: Any, rows: Any) -> bool:
     return bool(columns) and any(rows.select([n for n in dag.nodes if n in columns]).missing.values())
 
 
-def _saved(dag: Any, rows: Any, asked: dict[str, Any], path: str) -> Any:
+def _save_statistics(dag: Any, rows: Any, asked: dict[str, Any], path: str) -> Any:
     """The statistics of complete rows, which are kept in a file, too."""
     from suffice.families.gathering.gathering import gather
-    from suffice.families.named_families import distributed
+    from suffice.families.named_families import variables_with_distributions
 
-    if set(asked["families"] or ()) - set(distributed(asked["families"])):
+    if set(asked["families"] or ()) - set(variables_with_distributions(asked["families"])):
         raise SufficeError("--statistics say nothing of regressions, which need the rows: leave it out, or --family")
     try:
         if asked["hidden"] or asked["missing_depends_on"]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from suffice.cli.arguments import Options, option_of, refuse
 from suffice.errors import FormatError
-from suffice.terminal import say, working
+from suffice.output.terminal import say, working
 
 
 def check_report(given: Options) -> None:

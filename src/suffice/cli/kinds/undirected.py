@@ -11,7 +11,7 @@ from suffice.cli.arguments import Options, refuse
 from suffice.cli.kinds.networks import OF_GAPS
 from suffice.cli.words.objectives import objective_of, penalty_of, prior_words
 from suffice.errors import SufficeError
-from suffice.terminal import say
+from suffice.output.terminal import say
 
 if TYPE_CHECKING:
     from suffice.structure.results.found_graph import FoundGraph
@@ -86,7 +86,7 @@ def fit_undirected(given: Options) -> Any:
     more: dict[str, Any] = {"prior": words.prior_of(prior), "time_limit": given.time_limit}
     if given.epochs is not None:
         raise SufficeError("--epochs is for --rbm: leave it out")
-    rows = inputs.data_of(given.data, given.declared, **given.read)
+    rows = inputs.data_of(given.data, given.declared, **given.read.reading)
     model, known = _model(given.graph, given.interactions, rows)
     if known is not None:
         rows = inputs.as_known(rows, known, given.declared)
@@ -150,7 +150,7 @@ def fit_machine(given: Options) -> Any:
         raise SufficeError("--interactions is for Markov networks, not for --rbm: leave it out")
     more: dict[str, Any] = {"objective": objective_of(given.objective), "penalty": penalty_of(given.penalty)}
     more |= {} if given.epochs is None else {"epochs": given.epochs}
-    rows = inputs.data_of(given.data, given.declared, **given.read)
+    rows = inputs.data_of(given.data, given.declared, **given.read.reading)
     run = rbm(rows, given.rbm, seed=given.seed or 0, time_limit=given.time_limit, **more)
     if not run.converged:
         say("note: learning was stopped before its end; this is the machine so far")

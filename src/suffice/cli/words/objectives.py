@@ -7,7 +7,7 @@ from typing import Any
 from suffice.cli.words.vocabulary import prior_of
 from suffice.errors import SufficeError
 from suffice.objectives import Bayes
-from suffice.registry import find, found
+from suffice.registry import find, look_up
 
 
 def penalty_of(words: str | None) -> Any:
@@ -43,7 +43,7 @@ def objective_of(words: str | None, target: str | None = None) -> Any:
     word = word.lower()
     if word == "bayes":
         return Bayes(prior_of(_prior_word(rest)))
-    objective = found("objectives", word, f"--objective {words!r}", " or bayes:PRIOR")
+    objective = look_up("objectives", word, f"--objective {words!r}", " or bayes:PRIOR")
     if objective.after_colon == ("target", str):
         if not (rest or target):
             raise SufficeError(f"--objective {word} is about one variable: {word}:NAME")

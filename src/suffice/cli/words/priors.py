@@ -11,9 +11,9 @@ import dataclasses
 import re
 from typing import Any
 
-from suffice.errors import SufficeError, listed
+from suffice.errors import SufficeError, listing
 from suffice.families.priors.empirical_bayes import EmpiricalBayes
-from suffice.registry import every, found
+from suffice.registry import every, look_up
 
 BETWEEN = re.compile(r'\+(?!(?<=\d[eE]\+)\d)(?=(?:[^"]*"[^"]*")*[^"]*$)')
 """A + between priors: not in quotes, nor in a number such as 1e+3."""
@@ -65,7 +65,7 @@ def _prior(word: str) -> Any:
         raise SufficeError("in the prior nothing stands after = or +: write NAME=9,1 for pseudo-counts, or NAME=bdeu:10")
     head, *options = word.split("/")
     name, _, number = head.strip().lower().partition(":")
-    prior = found("priors", name, f"the prior {word!r}", " or mle, with a number as in bdeu:10")
+    prior = look_up("priors", name, f"the prior {word!r}", " or mle, with a number as in bdeu:10")
     given = dict(_option(option, word, prior) for option in options)
     if number == "auto" and prior.after_colon is not None:
         return _by_evidence(name, prior, given)
@@ -77,7 +77,7 @@ def _option(text: str, word: str, prior: Any) -> tuple[str, Any]:
     known = [f.name for f in dataclasses.fields(prior)]
     if key not in known:
         raise SufficeError(
-            f"the prior {word!r} has no option {key!r}; {word.split('/')[0]} takes {listed(known, style='str') or 'none'}"
+            f"the prior {word!r} has no option {key!r}; {word.split('/')[0]} takes {listing(known, style='str') or 'none'}"
         )
     if not equals:
         return key, True
@@ -89,7 +89,7 @@ def _by_evidence(name: str, prior: Any, given: dict[str, Any]) -> Any:
     if prior.chooses:
         return prior(**given, **{prior.after_colon[0]: None})
     if not prior.worth:
-        able = listed([n for n, p in every("priors").items() if p.word == n and _can_be_chosen(p)], style="str")
+        able = listing([n for n, p in every("priors").items() if p.word == n and _can_be_chosen(p)], style="str")
         raise SufficeError(f"the data cannot choose a number of {name}: leave auto out, or write it after {able}")
     return EmpiricalBayes(prior(**given))
 

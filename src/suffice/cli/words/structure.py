@@ -8,7 +8,7 @@ from typing import Any
 from suffice.cli.words.vocabulary import edges_of
 from suffice.errors import SufficeError
 from suffice.graphs.text import Edge
-from suffice.registry import found
+from suffice.registry import look_up
 from suffice.scores import CasteloSiebes, GraphPosterior, KollerFriedman
 from suffice.structure.tests.independence import TableTest
 
@@ -23,7 +23,7 @@ def independence_of(word: str | None) -> Any:
     """
     if word is None:
         return None
-    test = found("tests", word.strip().lower(), f"the --test {word!r}")
+    test = look_up("tests", word.strip().lower(), f"the --test {word!r}")
     return test(adjusted=True) if issubclass(test, TableTest) else test()
 
 
@@ -39,13 +39,13 @@ def number_of(text: str, what: str) -> float:
         raise SufficeError(f"{what} has no number {text!r}") from None
 
 
-def believed(score: Any, words: str | None, beliefs: Sequence[str]) -> Any:
+def with_structure_prior(score: Any, words: str | None, beliefs: Sequence[str]) -> Any:
     """The score with a structure prior: `koller-friedman`, or `castelo-siebes:0.1` with beliefs `A,B=0.9` in edges.
 
     >>> from suffice import BIC
-    >>> believed(BIC(), "koller-friedman", [])
+    >>> with_structure_prior(BIC(), "koller-friedman", [])
     GraphPosterior(score=BIC(), prior=KollerFriedman())
-    >>> believed(BIC(), None, ["a -> b=0.9"]).prior.beliefs
+    >>> with_structure_prior(BIC(), None, ["a -> b=0.9"]).prior.beliefs
     {('a', 'b'): 0.9}
     """
     if words is None and not beliefs:

@@ -11,11 +11,11 @@ from suffice.cli.words.priors import prior_of as prior_of
 from suffice.engines.sequences.sequences import Missing, Refuse
 from suffice.errors import SufficeError
 from suffice.families.chosen.node_kinds import distribution_of
-from suffice.families.named_families import distributed
+from suffice.families.named_families import variables_with_distributions
 from suffice.families.protocol.family import Mean, Mode
 from suffice.graphs.text import Edge, read_directed
 from suffice.incomplete.first_slices import Diffuse, Free, Stationary
-from suffice.registry import find, found
+from suffice.registry import find, look_up
 from suffice.registry import words as words_of
 from suffice.scores import Evidence
 from suffice.structure.undirected.graph_method import is_directed
@@ -52,7 +52,7 @@ def method_of(words: str, **options: Any) -> Any:
     2
     """
     word, colon, value = words.partition(":")
-    method = found("methods", word.lower(), f"the method {words!r}", ", with tan the class as in tan:TARGET")
+    method = look_up("methods", word.lower(), f"the method {words!r}", ", with tan the class as in tan:TARGET")
     given = {k: v for k, v in options.items() if v is not None}
     for option in given:
         if not takes(word, option):
@@ -79,7 +79,9 @@ def selection_of(words: str | None) -> Any:
     if words is None:
         return None
     text = words.strip().lower()
-    return found("selections", text.partition(":")[0], f"--select {words!r}", ", with a number as in ebic:0.5").of_word(text, {})
+    return look_up("selections", text.partition(":")[0], f"--select {words!r}", ", with a number as in ebic:0.5").of_word(
+        text, {}
+    )
 
 
 def strength_of(words: str | None) -> float | None:
@@ -195,8 +197,8 @@ def declared_by(families: dict[str, Any], columns: Sequence[str]) -> dict[str, A
     >>> declared_by(families_of(["n=poisson", "y=linear"]), ["n", "y"])
     {'n': Count('n')}
     """
-    chosen: dict[str, Any] = {n: v for n, v in distributed(families).items() if n in columns}
-    families = {n: f for n, f in families.items() if n not in distributed(families)}
+    chosen: dict[str, Any] = {n: v for n, v in variables_with_distributions(families).items() if n in columns}
+    families = {n: f for n, f in families.items() if n not in variables_with_distributions(families)}
     kinds = {n: f.kind for n, f in families.items()} | {f.trials: Count for f in families.values() if f.trials is not None}
     return chosen | {n: Count(n) if kind is Count else Finite for n, kind in kinds.items() if kind is not Real and n in columns}
 
@@ -255,7 +257,7 @@ def sampler_of(words: str) -> Any:
     text = words.strip().lower()
     if text == "exact":
         return None
-    return found("samplers", text.partition(":")[0], f"the method {words!r}", ", as in lw:10000, or exact").of_word(text, {})
+    return look_up("samplers", text.partition(":")[0], f"the method {words!r}", ", as in lw:10000, or exact").of_word(text, {})
 
 
 def takes(words: str, option: str) -> bool:
@@ -322,10 +324,10 @@ def fields(text: str) -> list[str]:
 
 def estimate_of(word: str) -> Any:
     """Which point of the posterior is taken: `mean` or `mode`."""
-    return chosen(ESTIMATES, word, "--estimate")
+    return choice(ESTIMATES, word, "--estimate")
 
 
-def chosen(table: dict[str, Any], word: str, what: str) -> Any:
+def choice(table: dict[str, Any], word: str, what: str) -> Any:
     if word not in table:
         raise SufficeError(f"{what} is {' or '.join(table)}, not {word!r}")
     return table[word]

@@ -16,10 +16,10 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
+from suffice.basis.libraries import pa, pc, pt
 from suffice.engines.encoding.encode import Wrong
 from suffice.errors import DataError
-from suffice.libraries import pa, pc, pt
-from suffice.remedies import DECIMAL_COMMA
+from suffice.errors.remedies import DECIMAL_COMMA
 
 MARKS = (";", "\t", ",", "|")
 """What may separate columns, where nobody says it."""
@@ -94,13 +94,13 @@ class TextPath(str):
         return result
 
 
-def recognised(head: bytes, usual: str) -> str:
+def recognise_separator(head: bytes, usual: str) -> str:
     """What separates columns in the first lines of a file: the usual mark, unless every line has as many columns by another; if
     none does that, the one by which the header and most of the lines have as many, so that the others are refused by number.
 
-    >>> recognised(b"age;smoke\\n17,5;no\\n18,5;yes\\n", ","), recognised(b"age\\n17\\n", ",")
+    >>> recognise_separator(b"age;smoke\\n17,5;no\\n18,5;yes\\n", ","), recognise_separator(b"age\\n17\\n", ",")
     (';', ',')
-    >>> recognised(b"age;smoke\\n17,5;no\\n18,5;yes;1\\n19,5;no\\n", ",")
+    >>> recognise_separator(b"age;smoke\\n17,5;no\\n18,5;yes;1\\n19,5;no\\n", ",")
     ';'
     """
     text = head.decode("utf-8", "replace").removeprefix("\ufeff")

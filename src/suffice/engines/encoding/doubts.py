@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from suffice.engines.encoding.encode import is_integer_text, number
 from suffice.engines.encoding.values import FEW, STATES
-from suffice.errors import listed, note
-from suffice.remedies import DECIMAL_COMMA, Remedy, argument, declaration, state_names
+from suffice.errors import listing, note
+from suffice.errors.remedies import DECIMAL_COMMA, Remedy, argument, declaration, state_names
 from suffice.variables import Finite, NumbersStay, Variable, sorted_states
 
 if TYPE_CHECKING:
@@ -149,18 +149,20 @@ def _of_states(states: Sequence[str], found: CellsFound, options: Options, n_row
         if options.integers is Finite and all(map(is_integer_text, rest)):  # what is left may be states all the same
             yield from _of_marks(states)
         else:
-            yield Doubt(WORDS if found.guessed else WORDS_IN_TEXT, f"numbers but for {listed(words)}", words)
+            yield Doubt(WORDS if found.guessed else WORDS_IN_TEXT, f"numbers but for {listing(words)}", words)
     elif len(states) > max(FEW, 0.9 * n_rows):
         yield Doubt(NAMES, "nearly as many states as rows: an identifier?")
     else:
         yield from _of_marks(states)
     if twins := alike(states):
-        yield Doubt(BLANKS, f"{listed(twins, 2)} beside {listed([t.strip() for t in twins], 2)}: the same?", twins, _bare(states))
+        yield Doubt(
+            BLANKS, f"{listing(twins, 2)} beside {listing([t.strip() for t in twins], 2)}: the same?", twins, _bare(states)
+        )
 
 
 def _of_marks(states: Sequence[str]) -> Iterable[Doubt]:
     if marks := marks_among(states):
-        yield Doubt(MARKED, f"{listed(marks)}: a missing cell?", marks)
+        yield Doubt(MARKED, f"{listing(marks)}: a missing cell?", marks)
 
 
 def _bare(states: Sequence[str]) -> tuple[str, ...]:
@@ -176,71 +178,71 @@ def _integers(kind: str, name: str) -> Remedy:
 
 def _about_coded(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     return (
-        f"{listed(names)}: numbers with few different values, taken for states; "
+        f"{listing(names)}: numbers with few different values, taken for states; "
         f"if they are quantities, say so: {_integers('Real', names[0])}"
     )
 
 
 def _about_few(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     return (
-        f"{listed(names)}: whole numbers with at most {FEW} different values, taken for numbers; "
+        f"{listing(names)}: whole numbers with at most {FEW} different values, taken for numbers; "
         f"if they are codes of states, say so: {_integers('Finite', names[0])}"
     )
 
 
 def _about_running(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     return (
-        f"{listed(names)}: whole numbers that all differ, as in an identifier; searches leave such columns out, "
+        f"{listing(names)}: whole numbers that all differ, as in an identifier; searches leave such columns out, "
         f"unless they are declared: {declaration(names[0], 'Real')}"
     )
 
 
 def _about_names(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     return (
-        f"{listed(names)}: nearly as many states as rows, as in an identifier; searches leave such columns out, "
+        f"{listing(names)}: nearly as many states as rows, as in an identifier; searches leave such columns out, "
         f"unless they are declared: {declaration(names[0], 'Finite')}"
     )
 
 
 def _about_dates(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     return (
-        f"{listed(names)}: dates, each of which is a state of its own; searches leave such columns out, "
+        f"{listing(names)}: dates, each of which is a state of its own; searches leave such columns out, "
         f"unless they are declared: {declaration(names[0], 'Finite')}"
     )
 
 
 def _about_commas(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     said = "numbers with decimal commas, as it seems, and so taken for states"
-    return f"{listed(names)}: {said}; if they are, say so: {DECIMAL_COMMA}"
+    return f"{listing(names)}: {said}; if they are, say so: {DECIMAL_COMMA}"
 
 
 def _about_commas_in_text(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     said = "text that looks like numbers with decimal commas, and so taken for states"
-    return f"{listed(names)}: {said}; if they are numbers, make the columns such before"
+    return f"{listing(names)}: {said}; if they are numbers, make the columns such before"
 
 
 def _about_words(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     found, remedy = _as_missing(doubts)
-    return f"{listed(names)}: numbers but for {found}, and so taken for states; if that means a missing cell, say so: {remedy}"
+    return f"{listing(names)}: numbers but for {found}, and so taken for states; if that means a missing cell, say so: {remedy}"
 
 
 def _about_words_in_text(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     found, remedy = _as_missing(doubts)
     return (
-        f"{listed(names)}: numbers but for {found}, as text, and so taken for states; if that means a missing cell, and the "
+        f"{listing(names)}: numbers but for {found}, as text, and so taken for states; if that means a missing cell, and the "
         f"others are numbers, say both: {remedy} and {declaration(names[0], 'Real')}"
     )
 
 
 def _about_marks(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     found, remedy = _as_missing(doubts)
-    return f"{listed(names)}: {found} is taken for a state, as only an empty cell is missing; if it means that, say so: {remedy}"
+    return f"{listing(names)}: {found} is taken for a state, as only an empty cell is missing; if it means that, say so: {remedy}"
 
 
 def _about_blanks(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
     declared = state_names(names[0], doubts[0].instead) if doubts[0].instead else declaration(names[0], "[...]")
     return (
-        f"{listed(names)}: {listed(_every(doubts))} with blanks around it is another state than without; where states are "
+        f"{listing(names)}: {listing(_every(doubts))} with blanks around it is another state than without; where states are "
         f"declared, blanks do not count: {declared}"
     )
 
@@ -253,7 +255,7 @@ def _as_missing(doubts: Sequence[Doubt]) -> tuple[str, Remedy]:
     """Words for a sentence, and how to say that they mean a missing cell."""
     every = _every(doubts)
     words = ",".join(f'"{w}"' if "," in w or '"' in w else w for w in every)
-    return listed(every), Remedy(f"missing={json.dumps(every, ensure_ascii=False)}", f"--missing {shlex.quote(words)}")
+    return listing(every), Remedy(f"missing={json.dumps(every, ensure_ascii=False)}", f"--missing {shlex.quote(words)}")
 
 
 CODED, FEW_NUMBERS = Cause(_about_coded), Cause(_about_few)

@@ -16,9 +16,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import WAY_OUT, listed, nearest
-from suffice.libraries import pa, pc, pt
-from suffice.remedies import argument
+from suffice.basis.libraries import pa, pc, pt
+from suffice.errors import WAY_OUT, listing, nearest
+from suffice.errors.remedies import argument
 from suffice.variables import LIST, Finite, state_text
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -74,7 +74,7 @@ def missing_code(dtype: npt.DTypeLike) -> int:
     return int(np.iinfo(np.dtype(dtype)).max)
 
 
-def mapped(indices: npt.NDArray[Any], table: Codes) -> Codes:
+def map_codes(indices: npt.NDArray[Any], table: Codes) -> Codes:
     """table[indices], by the fastest way there is for bytes; never the memory of `indices` itself."""
     if table.dtype != np.uint8 or len(table) > 256:
         return np.asarray(table[indices])
@@ -96,7 +96,7 @@ def recode(codes: Codes, order: npt.NDArray[Any], dtype: np.dtype[Any]) -> Codes
     table = np.full(256 if codes.dtype == np.uint8 else len(order) + 1, nothing, dtype)
     known = order[: missing_code(codes.dtype)]
     table[: len(known)] = known
-    return mapped(codes, table) if codes.dtype == np.uint8 else np.asarray(table[np.minimum(codes, len(order))])
+    return map_codes(codes, table) if codes.dtype == np.uint8 else np.asarray(table[np.minimum(codes, len(order))])
 
 
 def first_rows(indices: npt.NDArray[Any], n: int) -> npt.NDArray[np.int64]:
@@ -208,7 +208,7 @@ class StateEncoder:
             table = np.full(1, missing_code(dtype), dtype)
         else:
             table = self._table(encoded.dictionary, plain, None if absent is None else ~absent, occurring)
-        codes = mapped(plain, table)
+        codes = map_codes(plain, table)
         nothing = missing_code(codes.dtype)
         if absent is not None:
             codes = codes | -absent.astype(codes.dtype)  # minus one is the largest code; many times faster than a choice per cell
@@ -266,10 +266,10 @@ class StateEncoder:
         n = sum(self.strange.values())
         cells = f"{n:,} cells hold" if n > 1 else "1 cell holds"
         taken = "are taken" if n > 1 else "is taken"
-        return f"{name!r}: {cells} what is no known state, {listed(self.strange)}, and {taken} for missing"
+        return f"{name!r}: {cells} what is no known state, {listing(self.strange)}, and {taken} for missing"
 
     def _refuse(self, word: str, row: int) -> None:
-        hint = nearest(word, self.codes) or f"; the states are {listed(self.codes)}"
+        hint = nearest(word, self.codes) or f"; the states are {listing(self.codes)}"
         way_out = ("" if hint.endswith("?") else ";") + WAY_OUT if self.unknown == "refuse" else ""
         raise Wrong(row, f"{word!r} is not a state{hint}{way_out}")
 
@@ -375,18 +375,18 @@ class Cuts:
     def encode(self, chunk: Any) -> Codes:
         """The bins of a chunk."""
         try:
-            return binned(self.numbers.encode(chunk), self.variable)
+            return bin_codes(self.numbers.encode(chunk), self.variable)
         except NotANumber as wrong:
             if wrong.text not in self._names.codes:
                 raise
             return self._names.encode(chunk)
 
 
-def binned(values: Floats, variable: Finite) -> Codes:
+def bin_codes(values: Floats, variable: Finite) -> Codes:
     """The bin of each number.
 
     >>> from suffice import Bins
-    >>> binned(np.array([17.0, 18.0, np.nan]), Bins([18]).finite("age", [18]))
+    >>> bin_codes(np.array([17.0, 18.0, np.nan]), Bins([18]).finite("age", [18]))
     array([  0,   1, 255], dtype=uint8)
     """
     dtype = code_type(variable.n_states)
@@ -395,10 +395,10 @@ def binned(values: Floats, variable: Finite) -> Codes:
     return codes
 
 
-def coded(values: Floats, variable: Finite) -> Codes:
+def state_codes(values: Floats, variable: Finite) -> Codes:
     """The state of each number, where the states are numbers in their order.
 
-    >>> coded(np.array([2.5, 0.0, np.nan]), Finite("x", ["0", "2.5"]))
+    >>> state_codes(np.array([2.5, 0.0, np.nan]), Finite("x", ["0", "2.5"]))
     array([  1,   0, 255], dtype=uint8)
     """
     dtype = code_type(variable.n_states)

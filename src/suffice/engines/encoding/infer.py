@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from suffice.basis.libraries import pc, pt
 from suffice.engines.encoding.encode import (
     SHORT,
     Codes,
@@ -30,7 +31,6 @@ from suffice.engines.encoding.encode import (
 from suffice.engines.encoding.sources import Categories, Kind, Options, Source
 from suffice.engines.encoding.values import Values
 from suffice.errors import DataError
-from suffice.libraries import pc, pt
 from suffice.variables import Bins, Count, Distributed, Finite, NumbersStay, Real, Variable, sorted_states, state_text
 
 PEEK = 1000

@@ -1,5 +1,5 @@
 """Sources: where rows come from, as batches of Arrow columns, before anything is known about what they mean; what was
-said of them (`Options`); and one pass over them, through encoders (`passed`), in blocks (`cut`).
+said of them (`Options`); and one pass over them, through encoders (`encode`), in blocks (`cut`).
 
 A source knows its columns and what each is made of, can be read more than once, and can say where a row stands, so that an
 error can name the file and the line.
@@ -21,12 +21,12 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from suffice.basis.libraries import pa, pt
 from suffice.engines.encoding.encode import Encoder, Wrong, is_list_of_texts
 from suffice.engines.steps.blocks import ROWS, Array
-from suffice.engines.steps.parallel import ahead, n_threads, watched
+from suffice.engines.steps.parallel import ahead, n_threads, with_count
 from suffice.errors import DataError, SchemaError, nearest
-from suffice.libraries import pa, pt
-from suffice.variables import Bins, Finite, NumbersStay, Real, Variable, declared, state_text
+from suffice.variables import Bins, Finite, NumbersStay, Real, Variable, declaration, state_text
 
 FEW_CELLS = 2**19
 """Cells that are encoded sooner than threads are started for them."""
@@ -204,7 +204,7 @@ def checked_variables(variables: Any, source: HasColumns) -> dict[str, Any]:
     """Declarations by name, each of a column that is there."""
     if variables is None:
         return {}
-    by_name = variables if isinstance(variables, Mapping) else _named(variables)
+    by_name = variables if isinstance(variables, Mapping) else _by_name(variables)
     names = frozenset(source.names)
     for name, what in by_name.items():
         if name not in names:
@@ -212,7 +212,7 @@ def checked_variables(variables: Any, source: HasColumns) -> dict[str, Any]:
         target = what.target if isinstance(what, Bins) else None
         if target is not None and target not in names:
             raise DataError(f"the data have no column {target!r}, by which {name!r} is to be cut{nearest(target, source.names)}")
-    return {name: declared(name, what) for name, what in by_name.items()}
+    return {name: declaration(name, what) for name, what in by_name.items()}
 
 
 def checked_words(missing: Iterable[object]) -> tuple[str, ...]:
@@ -237,7 +237,7 @@ def checked_limit(limit: int | str | None) -> int:
     return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
 
 
-def _named(variables: Iterable[Any]) -> dict[str, Any]:
+def _by_name(variables: Iterable[Any]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for variable in variables:
         if not isinstance(variable, Variable):
@@ -246,7 +246,7 @@ def _named(variables: Iterable[Any]) -> dict[str, Any]:
     return result
 
 
-def passed(
+def encode(
     source: Source, encoders: Mapping[str, Encoder], keep: Sequence[str] = (), what: str = "reading rows"
 ) -> Generator[tuple[dict[str, Array], Mapping[str, Any], int]]:
     """The chunks of the columns, encoded; the batches they came from, in which `keep` are columns, too; and their lengths."""
@@ -260,7 +260,7 @@ def passed(
             try:
                 chunk = encoders[name].encode(source.prepared(batch[name], encoders[name]))
             except Wrong as wrong:
-                raise misplaced(source, name, row, wrong) from None
+                raise wrong_cell(source, name, row, wrong) from None
             except (UnicodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 where = f"{source.paths[0]}: " if len(source.paths) == 1 else ""
                 raise DataError(f"{where}the column {name!r} cannot be read ({_in_a_line(error)})") from None
@@ -274,7 +274,7 @@ def passed(
         if not source.is_small(names):
             run = stack.enter_context(ThreadPoolExecutor(n_threads())).map
             batches = stack.enter_context(closing(ahead(batches)))
-        for batch in watched(batches, what, source.n_rows, lambda b: len(b[names[0]])):
+        for batch in with_count(batches, what, source.n_rows, lambda b: len(b[names[0]])):
             chunks: dict[str, Array] = {}
             for part in run(encode, shares, repeat(batch)):
                 chunks.update(part)
@@ -290,7 +290,7 @@ def _in_a_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-def misplaced(source: Source, name: str, row: int, wrong: Wrong) -> DataError:
+def wrong_cell(source: Source, name: str, row: int, wrong: Wrong) -> DataError:
     """The error about a wrong cell, with its place."""
     return DataError(f"{source.place(row + wrong.row)}, column {name!r}: {wrong.message}")
 
@@ -310,19 +310,19 @@ def cut(parts: Iterable[tuple[dict[Any, Any], int]]) -> Iterator[dict[Any, Any]]
             pieces.append({k: c[start : start + size] for k, c in chunks.items()})
             start, lacking = start + size, lacking - size
             if not lacking:
-                yield _joined(pieces)
+                yield _join_pieces(pieces)
                 pieces, lacking = [], ROWS
     if pieces:
-        yield _joined(pieces)
+        yield _join_pieces(pieces)
 
 
-def _joined(pieces: list[dict[Any, Any]]) -> dict[Any, Any]:
+def _join_pieces(pieces: list[dict[Any, Any]]) -> dict[Any, Any]:
     if len(pieces) == 1:
         return pieces[0]
-    return {k: _concatenated([piece[k] for piece in pieces]) for k in pieces[0]}
+    return {k: _concatenate([piece[k] for piece in pieces]) for k in pieces[0]}
 
 
-def _concatenated(cells: list[Any]) -> Any:
+def _concatenate(cells: list[Any]) -> Any:
     if isinstance(cells[0], np.ndarray):
         return np.concatenate(cells)
     return pa.concat_arrays(cells)

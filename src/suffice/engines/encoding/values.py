@@ -75,11 +75,11 @@ class Values:
             found = frozenset([*some, *map(float, np.unique(rest[:1000]))])
             if len(found) <= FEW and len(rest) > 1000:
                 found |= frozenset(map(float, np.unique(rest)))
-        return _limited(known | found, whole)
+        return _only_few(known | found, whole)
 
     def __add__(self, other: Values) -> Values:
         whole = self.whole and other.whole
-        few = None if self.few is None or other.few is None else _limited(self.few | other.few, whole)
+        few = None if self.few is None or other.few is None else _only_few(self.few | other.few, whole)
         different = None if other.different is None and not self._full else _all_different(self.different, other.different)
         return Values(self.n + other.n, few, whole, different if whole else None)
 
@@ -126,7 +126,7 @@ def named_as_identifier(name: str) -> bool:
     return name == "Unnamed: 0" or _IDENTIFIER.search(name) is not None or name in ("ID", "Id", "KEY", "INDEX", "NR")
 
 
-def _limited(values: frozenset[float], whole: bool) -> frozenset[float] | None:
+def _only_few(values: frozenset[float], whole: bool) -> frozenset[float] | None:
     return values if len(values) <= (FEW if whole else 2) else None
 
 

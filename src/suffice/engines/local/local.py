@@ -17,9 +17,9 @@ from typing import Any, Literal
 import numpy as np
 
 from suffice.engines.encoding.doubts import Notes, doubts_about
-from suffice.engines.encoding.encode import Encoder, StateEncoder, Wrong, binned, code_type, coded
+from suffice.engines.encoding.encode import Encoder, StateEncoder, Wrong, bin_codes, code_type, state_codes
 from suffice.engines.encoding.infer import CellsFound, Guess, Weights, encoder_for, foreseen, found_by
-from suffice.engines.encoding.sources import Kind, Options, Source, checked_variables, cut, misplaced, passed, readable
+from suffice.engines.encoding.sources import Kind, Options, Source, checked_variables, cut, encode, readable, wrong_cell
 from suffice.engines.engine import (
     ROWS,
     Bits,
@@ -40,9 +40,9 @@ from suffice.engines.local.local_bits import LocalBits
 from suffice.engines.reading.bins import SAMPLE, binned_variable
 from suffice.engines.reading.frames import Encoded
 from suffice.engines.steps.bits import BitLayout
-from suffice.engines.steps.parallel import in_order, n_threads, watched
+from suffice.engines.steps.parallel import in_order, n_threads, with_count
 from suffice.engines.views.views import Viewed, as_declared
-from suffice.errors import DataError, listed
+from suffice.errors import DataError, listing
 from suffice.variables import Bins, Finite, Variable
 
 PIECE = 2**10
@@ -184,7 +184,7 @@ class Local(Engine):
         """Columns, encoded in one pass over the rows."""
         sink = self._sink(list(encoders))
         n_rows = 0
-        for chunks, _, n in passed(self.source, encoders):
+        for chunks, _, n in encode(self.source, encoders):
             sink.add(chunks)
             n_rows += n
         self.set_rows(n_rows)
@@ -207,7 +207,7 @@ class Local(Engine):
 
     def set_rows(self, n_rows: int) -> None:
         """Take note of how many rows there were; none at all, or not as many as the last time, are refused."""
-        where = f"{listed(self.source.paths, 3, 'str')}: " if self.source.paths else ""
+        where = f"{listing(self.source.paths, 3, 'str')}: " if self.source.paths else ""
         if n_rows == 0:
             raise DataError(f"{where}there are no rows")
         if self.n_rows not in (None, n_rows):
@@ -235,7 +235,7 @@ class Local(Engine):
         try:
             return found.reread(self.options)
         except Wrong as wrong:
-            raise misplaced(self.source, name, 0, wrong) from None
+            raise wrong_cell(self.source, name, 0, wrong) from None
 
     def _finished(self, name: str, encoder: Encoder, found: CellsFound, sink: Sink) -> Read:
         """The column that an encoder made, with what it turned out to be."""
@@ -245,7 +245,7 @@ class Local(Engine):
             states = isinstance(variable, Finite) and not found.coded(name, self.options)
             dtype = code_type(variable.n_states) if isinstance(variable, Finite) and states else np.dtype(np.float64)
             read = Read(variable, found.n_missing, column=sink.column(name, None, dtype))
-            return self._recoded(name, read, variable, coded) if isinstance(variable, Finite) and not states else read
+            return self._recoded(name, read, variable, state_codes) if isinstance(variable, Finite) and not states else read
         if not isinstance(variable, Finite) or not settled.codes:
             return Read(variable, found.n_missing, column=Nothing())
         order = np.array([variable.code(s) for s in settled.codes], np.int64)
@@ -256,7 +256,7 @@ class Local(Engine):
         read, variable = self.seen[name], binned_variable(bins, name, self)
         if not bins.width and (self.n_rows or 0) > SAMPLE:
             self._noted.say(f"{name!r}: the cut points were found by a random sample of {SAMPLE:,} of the rows")
-        return self._recoded(name, read, variable, binned)
+        return self._recoded(name, read, variable, bin_codes)
 
     def _recoded(self, name: str, read: Read, variable: Finite, codes: Callable[[Any, Finite], Any]) -> Read:
         """A column of numbers as one of states."""
@@ -291,11 +291,11 @@ class Local(Engine):
         self.require(names)
         workers = min(n_threads(threads), max(1, self._n_blocks))
         runs = [self._run(names, a, b) for a, b in ranges(self._n_blocks, max(1, self._n_blocks // (step.runs * workers)))]
-        return _summed(step, iter(runs), workers, what, len(runs))
+        return _sum_runs(step, iter(runs), workers, what, len(runs))
 
     def _streamed_total(self, step: Step[T], encoders: Mapping[str, Encoder], threads: int | None) -> T | None:
         with readable(), closing(self._first_pass(encoders, step.complete)) as blocks:
-            total = _summed(step, iter(lambda: list(islice(blocks, STREAMED)), []), n_threads(threads), None, None)
+            total = _sum_runs(step, iter(lambda: list(islice(blocks, STREAMED)), []), n_threads(threads), None, None)
         if step.complete:
             refuse_missing({n: e.n_missing for n, e in encoders.items()}, self.n_rows or 0)
         return total
@@ -330,7 +330,7 @@ class Local(Engine):
         """The rows straight from their source, with columns to keep as they are; there may be none."""
         weights, start = self.weights, 0
         every = encoders if weights is None else {**encoders, weights: Weights()}
-        with closing(passed(self.source, every, keep, what)) as parts:
+        with closing(encode(self.source, every, keep, what)) as parts:
             whole = (({**chunks, **{(n,): batch[n] for n in keep}}, n_rows) for chunks, batch, n_rows in parts)
             for number, cells in enumerate(cut(whole)):
                 n_rows = len(next(iter(cells.values())))
@@ -354,7 +354,7 @@ class Local(Engine):
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
         if not keep and all(n in self.seen for n in names):
-            yield from (step(self._block(names, number)) for number in watched(range(self._n_blocks), what, self._n_blocks))
+            yield from (step(self._block(names, number)) for number in with_count(range(self._n_blocks), what, self._n_blocks))
             return
         # The rows on their way; nothing of them is kept. Columns whose type must be inferred are read before.
         known = replace(self.options, declared={**self.options.declared, **self.variables(names)})
@@ -385,7 +385,7 @@ class Local(Engine):
         if not self.fits_again(names):
             return Viewed(self, view)
         blocks = [view(block) for block in self._run(names, 0, self._n_blocks)]
-        return held({n: self.seen[n].variable for n in names}, blocks, self.options.memory_limit)
+        return hold_in_memory({n: self.seen[n].variable for n in names}, blocks, self.options.memory_limit)
 
     def fits_again(self, names: Sequence[str]) -> bool:
         """Whether another copy of columns fits into memory: who has the rows there may have a sample of them, too."""
@@ -399,7 +399,7 @@ class Local(Engine):
         return bits if bits.fits(memory_limit) else super().bits(layout)
 
 
-def held(
+def hold_in_memory(
     variables: Mapping[str, Variable],
     blocks: Sequence[Block],
     memory_limit: int = 2**30,
@@ -419,9 +419,9 @@ def held(
     return engine
 
 
-def _summed(step: Step[T], runs: Iterator[Any], workers: int, what: str | None, n_runs: int | None) -> T | None:
+def _sum_runs(step: Step[T], runs: Iterator[Any], workers: int, what: str | None, n_runs: int | None) -> T | None:
     results = in_order((partial(step, run) for run in runs), workers)
     total: Sum[T] = Sum()
-    for part in watched(results, what, n_runs) if what else results:
+    for part in with_count(results, what, n_runs) if what else results:
         total += part
     return total.value

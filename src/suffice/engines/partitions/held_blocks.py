@@ -18,11 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
+from suffice.basis.libraries import pa
 from suffice.engines.engine import Block
 from suffice.engines.partitions.partitions import PartitionWork, Reader
 from suffice.engines.partitions.pieces import Piece, tables
 from suffice.errors import DataError
-from suffice.libraries import pa
 
 WEIGHT = "\0weight"
 """The column of weights, which no column of a user's is called."""

@@ -47,7 +47,7 @@ def spare_modules(n_modules: int) -> None:
     gc.freeze()
 
 
-def opened(answer: bytes) -> Any:
+def unwrap(answer: bytes) -> Any:
     """What a worker gave; what it refused is raised."""
     result = pickle.loads(answer)
     if isinstance(result, SufficeError):

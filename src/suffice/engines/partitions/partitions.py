@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import pa
 from suffice.engines.encoding.doubts import Notes, doubts_about
 from suffice.engines.encoding.encode import Encoder, Wrong
 from suffice.engines.encoding.infer import CellsFound, Guess, Weights, encoder_for, found_by
 from suffice.engines.encoding.sources import Categories, Options, checked_variables
-from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, added, ranges
+from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, add_up, ranges
 from suffice.engines.reading.bins import binned_variable
 from suffice.engines.reading.cells import TextCells
 from suffice.engines.reading.frames import FrameSource
 from suffice.engines.views.views import Size, Tally, Viewed, whole_weights
 from suffice.errors import DataError, SufficeError
-from suffice.libraries import pa
 from suffice.variables import Bins, Finite
 
 PARTITION = 2**32
@@ -90,7 +90,7 @@ class Reader:
 
     def _codes(self, name: str, cells: Any, encoder: Encoder | None = None) -> Any:
         source = frame(name, cells, self.options)
-        return encoded(name, encoder or encoder_for(name, source, self.options), source, cells)
+        return encode_column(name, encoder or encoder_for(name, source, self.options), source, cells)
 
 
 def frame(name: str, cells: Any, options: Options) -> FrameSource:
@@ -107,7 +107,7 @@ def _column(table: Any, name: str) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def encoded(name: str, encoder: Encoder, source: FrameSource, cells: Any) -> Any:
+def encode_column(name: str, encoder: Encoder, source: FrameSource, cells: Any) -> Any:
     """The codes or numbers of a column of a block; a wrong cell is named with its column."""
     try:
         return encoder.encode(source.prepared(cells, encoder))
@@ -155,7 +155,7 @@ class Look:
     categories: dict[str, Categories]
 
     def __add__(self, other: Look) -> Look:
-        return Look(added(self.size, other.size), added(self.found, other.found), {**other.categories, **self.categories})
+        return Look(add_up(self.size, other.size), add_up(self.found, other.found), {**other.categories, **self.categories})
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class LookAt(Step[Look]):
         for name, cells in block.kept.items():
             how, source = self.readings.get(name), frame(name, cells, self.options)
             encoder = encoder_for(name, source, self.options) if how is None else Guess(self.options, how)
-            encoded(name, encoder, source, cells)
+            encode_column(name, encoder, source, cells)
             found[name] = found_by(encoder, len(cells))
             if (states := source.categories(name)) is not None:
                 categories[name] = states
@@ -259,6 +259,6 @@ class Partitions(Engine):
         return place(number, row)
 
 
-def caused(error: Exception) -> Exception:
+def cause_of(error: Exception) -> Exception:
     """The error of a step for the one who asked: its cause in our own words, not that of the process it happened in."""
     return error if isinstance(error, SufficeError) else DataError(f"a step failed: {type(error).__name__}: {error}")

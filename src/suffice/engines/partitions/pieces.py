@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from suffice.basis.libraries import pa, pq
 from suffice.engines.encoding.dialect import Dialect
 from suffice.engines.encoding.sources import Kind, cut, kind_of
 from suffice.engines.engine import ROWS
 from suffice.engines.partitions.partitions import PARTITION, Raw
 from suffice.engines.reading.files import Delimited, Parquet, readable_parquet
 from suffice.errors import DataError
-from suffice.libraries import pa, pq
 
 CELLS = 2**22
 """Cells that a worker reads and encodes at once, unless those of one block are more."""
@@ -135,10 +135,10 @@ def text_files(source: Delimited) -> tuple[TextFile, ...]:
     )
 
 
-def dealt(pieces: Sequence[Piece], n: int) -> list[tuple[Piece, ...]]:
+def deal_out(pieces: Sequence[Piece], n: int) -> list[tuple[Piece, ...]]:
     """The pieces in their order, in n parts of about the same size; files are not cut where there are enough of them.
 
-    >>> parts = dealt([Piece(f, f, Stamp(0, 0), i, 10, 0) for i, f in enumerate("abc")], 2)
+    >>> parts = deal_out([Piece(f, f, Stamp(0, 0), i, 10, 0) for i, f in enumerate("abc")], 2)
     >>> [[piece.path for piece in part] for part in parts]
     [['a'], ['b', 'c']]
     """

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from suffice.basis.libraries import pt
 from suffice.engines.encoding.dialect import are_numbers, with_points
 from suffice.engines.encoding.encode import Encoder, StateEncoder
 from suffice.engines.encoding.infer import Guess
 from suffice.engines.encoding.sources import Kind
 from suffice.engines.reading.frames import FrameSource
-from suffice.libraries import pt
 
 
 def prepared_cells(cells: Any, encoder: Encoder, decimal: str) -> Any:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import pa
 from suffice.engines.encoding.sources import checked_names
-from suffice.engines.reading.files import opened
+from suffice.engines.reading.files import open_bytes
 from suffice.engines.reading.frames import FrameSource
-from suffice.errors import DataError, listed
-from suffice.libraries import pa
+from suffice.errors import DataError, listing
 
 if TYPE_CHECKING:
     import pyarrow
@@ -54,7 +54,7 @@ def read_conll(path: str | PathLike[str], columns: Sequence[str] | None = None) 
 
 def parts_sentences(path: Path) -> bool:
     """Whether there are blank lines between other lines in the first million bytes of a file."""
-    with opened(path) as raw:
+    with open_bytes(path) as raw:
         head = raw.read(2**20)
     return re.search(rb"\S[ \t]*\r?\n[ \t]*\r?\n\s*\S", head) is not None
 
@@ -150,7 +150,7 @@ def _fields(cells: npt.NDArray[np.uint8], separator: str, width: int) -> tuple[A
 
 def _bytes(path: Path) -> bytes:
     """The text of a file, every line ended by a newline."""
-    with opened(path) as raw:
+    with open_bytes(path) as raw:
         data = raw.read().removeprefix(b"\xef\xbb\xbf")
     if (zero := data.find(0)) >= 0:
         line = data.count(b"\n", 0, zero) + 1
@@ -181,7 +181,7 @@ def _names(path: Path, columns: Sequence[str] | None, width: int) -> tuple[str, 
         universal = ".conllu" in (s.lower() for s in path.suffixes) and width == len(UNIVERSAL)
         return UNIVERSAL if universal else tuple(f"column{i + 1}" for i in range(width))
     if len(columns) != width:
-        raise DataError(f"{path}: there are {width} columns, and {len(columns)} names for them: {listed(columns)}")
+        raise DataError(f"{path}: there are {width} columns, and {len(columns)} names for them: {listing(columns)}")
     return checked_names([SENTENCE, *columns], str(path))[1:]
 
 

@@ -21,13 +21,13 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
-from suffice.engines.encoding.dialect import FIRST, WORDS, Dialect, Recoded, recognised
+from suffice.basis.libraries import pa, pq
+from suffice.engines.encoding.dialect import FIRST, WORDS, Dialect, Recoded, recognise_separator
 from suffice.engines.encoding.encode import Encoder, number
 from suffice.engines.encoding.sources import Kind, Source, checked_names, kind_of
 from suffice.engines.reading.cells import prepared_cells
-from suffice.errors import DataError, listed
-from suffice.libraries import pa, pq
-from suffice.remedies import ENCODING, argument
+from suffice.errors import DataError, listing
+from suffice.errors.remedies import ENCODING, argument
 
 BLOCK = 2**23
 """Bytes that are parsed at once."""
@@ -70,7 +70,7 @@ class Files(Source):
         for path, own in zip(self.paths, names, strict=True):
             lacking, extra = sorted(set(self.names) - set(own)), sorted(set(own) - set(self.names))
             if lacking or extra:
-                what = f"lacks {listed(lacking)}" if lacking else f"also has {listed(extra)}"
+                what = f"lacks {listing(lacking)}" if lacking else f"also has {listing(extra)}"
                 raise DataError(f"{path}: the columns differ from those of {self.paths[0]}: this file {what}")
 
 
@@ -89,7 +89,7 @@ class Delimited(Files):
     def __init__(self, paths: Sequence[Path], separators: Sequence[str], dialect: Dialect = Dialect()) -> None:  # noqa: B008
         self.paths, self.decimal = tuple(paths), dialect.decimal
         encoding = None if dialect.is_utf8 else dialect.encoding
-        found = [dialect.separator or _recognised(p, usual, encoding) for p, usual in zip(paths, separators, strict=True)]
+        found = [dialect.separator or _separator_of(p, usual, encoding) for p, usual in zip(paths, separators, strict=True)]
         self._texts = {p: Text(p, mark, encoding) for p, mark in zip(self.paths, found, strict=True)}
         heads = [self._head(self._texts[p]) for p in self.paths]
         self.names, self._wordy = heads[0]
@@ -132,7 +132,7 @@ class Delimited(Files):
         types = {n: pa.dictionary(pa.int32(), text) if n in self._wordy else text for n in names}
         # In a file of one column a blank line is an empty cell, but not above the header.
         blank = next(_records(file), (1, []))[0] - 1 if len(self.names) == 1 else 0
-        with opened(file.path, file.encoding) as raw:
+        with open_bytes(file.path, file.encoding) as raw:
             watched = Watched(raw, file)
             try:
                 yield from arrow_csv.open_csv(
@@ -276,9 +276,9 @@ class Watched(io.RawIOBase):
         raise DataError(f"{self._file.path}, line {_line_at(self._file, self._mark + offset)}: {what}")
 
 
-def _recognised(path: Path, usual: str, encoding: str | None) -> str:
-    with opened(path, encoding) as raw:
-        return recognised(raw.read(FIRST), usual)
+def _separator_of(path: Path, usual: str, encoding: str | None) -> str:
+    with open_bytes(path, encoding) as raw:
+        return recognise_separator(raw.read(FIRST), usual)
 
 
 def _about_separator(path: Path, usual: str, mark: str) -> str:
@@ -289,7 +289,7 @@ def _about_separator(path: Path, usual: str, mark: str) -> str:
 def _line_at(file: Text, offset: int) -> int:
     """The number of the line in which the byte at `offset` stands."""
     line, before = 1, b""
-    with opened(file.path, file.encoding) as raw:
+    with open_bytes(file.path, file.encoding) as raw:
         while offset > 0 and (data := raw.read(min(offset, BLOCK))):
             data = data[:offset]
             joined = before + data
@@ -299,7 +299,7 @@ def _line_at(file: Text, offset: int) -> int:
 
 
 @contextmanager
-def opened(path: Path, encoding: str | None = None) -> Iterator[BinaryIO]:
+def open_bytes(path: Path, encoding: str | None = None) -> Iterator[BinaryIO]:
     """The bytes of a file, also of one that is compressed, as UTF-8 if another encoding is said; else they are refused."""
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb") as raw:
@@ -313,7 +313,7 @@ def _records(file: Text) -> Iterator[tuple[int, list[str]]]:
 
     Blank lines are no records, but in a file of one column a blank line is an empty cell.
     """
-    with opened(file.path, file.encoding) as raw:
+    with open_bytes(file.path, file.encoding) as raw:
         text = io.TextIOWrapper(io.BufferedReader(Watched(raw, file)), "utf-8", newline="")
         lines = csv.reader(text, delimiter=file.separator)
         line, width = 1, 0

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.libraries import nw, pa
 from suffice.engines.encoding.encode import texts
 from suffice.engines.encoding.sources import Categories, Kind, Source, checked_names
 from suffice.engines.engine import Array, is_missing
 from suffice.engines.steps.parallel import available_memory, n_threads
 from suffice.errors import DataError, SufficeError, TooLarge, bytes_in_words
-from suffice.libraries import nw, pa
 from suffice.variables import Finite, Variable, state_text
 
 CHUNK = 2**22

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.libraries import pa
 from suffice.engines.encoding.encode import missing_code
 from suffice.engines.engine import ROWS, Bits, Block, Engine, T, View
 from suffice.engines.local.columns import Column, Held, Nothing
-from suffice.engines.local.local import Local, held
+from suffice.engines.local.local import Local, hold_in_memory
 from suffice.engines.local.local_bits import LocalBits
 from suffice.engines.sequences.arrangement import Arrangement, AsGiven
 from suffice.engines.sequences.external import external
@@ -20,10 +21,9 @@ from suffice.engines.sequences.gaps import Missing, Refuse
 from suffice.engines.sequences.keyed import Keyed
 from suffice.engines.sequences.sorted_keys import SortedKeys, refuse_changes
 from suffice.engines.steps.bits import BitLayout
-from suffice.engines.steps.parallel import available_memory, watched
+from suffice.engines.steps.parallel import available_memory, with_count
 from suffice.engines.views.views import Viewed
 from suffice.errors import DataError, TooLarge, bytes_in_words
-from suffice.libraries import pa
 from suffice.variables import Variable
 
 
@@ -90,7 +90,7 @@ class Arranged(Local):
         reusable = self.source.stable and (not self._placed or isinstance(self.arrangement.position, AsGiven))
         if reusable:
             return Arranged(rows, self.names, self.arrangement, self.gaps)
-        return arranged(Keyed(rows, self.rows.by, self.rows.order), self.names, self.gaps)
+        return arrange_rows(Keyed(rows, self.rows.by, self.rows.order), self.names, self.gaps)
 
     def place(self, number: int, row: int) -> str:
         return self._where(self.arrangement.rows_of(number)[0] + row)
@@ -116,7 +116,7 @@ class Arranged(Local):
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
         self.require(names)
         kept = self._kept(keep)
-        for number in watched(range(self._n_blocks), what, self._n_blocks):
+        for number in with_count(range(self._n_blocks), what, self._n_blocks):
             start, stop = self.arrangement.rows_of(number)
             block = self._block(names, number)
             yield step(replace(block, kept={n: c.slice(start, stop - start) for n, c in kept.items()}) if keep else block)
@@ -146,7 +146,7 @@ class Arranged(Local):
         if view is None or not self.fits_again(names):
             return self if view is None else Viewed(self, view)
         blocks = [view(block) for block in self._run(names, 0, self._n_blocks)]
-        return held({n: self.seen[n].variable for n in names}, blocks, self.options.memory_limit)
+        return hold_in_memory({n: self.seen[n].variable for n in names}, blocks, self.options.memory_limit)
 
     def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:
         self.require(layout.names)
@@ -155,7 +155,7 @@ class Arranged(Local):
         return bits if bits.fits(memory_limit) else Bits(self, layout)
 
 
-def arranged(rows: Keyed, names: Sequence[str], gaps: Refuse | Missing) -> Arranged:
+def arrange_rows(rows: Keyed, names: Sequence[str], gaps: Refuse | Missing) -> Arranged:
     """The rows of sequences, in the order of their keys: in memory, or in a spill if they are too large for it."""
     rows.read_keys(names)
     weight: Column | None = None

@@ -24,11 +24,11 @@ Columns = dict[Any, Column]
 def external(rows: Keyed, names: Sequence[str], gaps: Refuse | Missing) -> tuple[Arrangement, Column | None]:
     """The arrangement of rows, and their weights in it. Their columns are put into it, or left where they lie in it already."""
     there = _sorted_already(rows)
-    columns: Columns = {ROW: AsGiven()} if there else _sorted(rows, names)
-    looked = _looked(rows, columns)
+    columns: Columns = {ROW: AsGiven()} if there else _sort_columns(rows, names)
+    looked = _look_through(rows, columns)
     n_put = gaps.n_put(looked, rows.times, rows.labels, 8 * len(names) + 24, rows.options.memory_limit)
     if n_put:
-        columns = _filled(rows, _columns(rows, names) if there else columns, looked.spacing)
+        columns = _fill_gaps(rows, _columns(rows, names) if there else columns, looked.spacing)
     for name in (n for n in names if n in columns):
         read = rows.seen[name]
         rows.seen[name] = replace(read, column=columns[name], n_missing=read.n_missing + n_put)
@@ -60,7 +60,7 @@ def _columns(rows: Keyed, names: Sequence[str]) -> Columns:
     return columns
 
 
-def _sorted(rows: Keyed, names: Sequence[str]) -> Columns:
+def _sort_columns(rows: Keyed, names: Sequence[str]) -> Columns:
     """The same columns, and the rows they came from, in the order of the keys."""
     columns = _columns(rows, names)
     sink, keys = Spill(), [k for k in (BY, ORDER, ROW) if k in columns]
@@ -79,7 +79,7 @@ def _keys(rows: Keyed, columns: Mapping[Any, Column], start: int, stop: int) -> 
     return by, columns[ORDER].rows(start, stop)
 
 
-def _looked(rows: Keyed, columns: Columns) -> Looked:
+def _look_through(rows: Keyed, columns: Columns) -> Looked:
     def refuse(sequence: int, time: Any, row: int) -> None:
         rows.refuse_twice(sequence, time, int(columns[ROW].rows(row, row + 1)[0]))
 
@@ -89,7 +89,7 @@ def _looked(rows: Keyed, columns: Columns) -> Looked:
     return looked
 
 
-def _filled(rows: Keyed, columns: Columns, spacing: int) -> Columns:
+def _fill_gaps(rows: Keyed, columns: Columns, spacing: int) -> Columns:
     """The same columns with steps put in where some lack."""
     sink = Spill()
     for part in _parts_with_gaps(rows, columns, spacing):

@@ -12,7 +12,7 @@ from suffice.engines.encoding.encode import missing_code
 from suffice.engines.sequences.arrangement import Array, Ints, Looked, jumps_of
 from suffice.engines.sequences.keys import Times
 from suffice.errors import DataError, TooLarge, bytes_in_words
-from suffice.remedies import argument, name_of
+from suffice.errors.remedies import argument, name_of
 
 MOST = 16
 """So many times as many steps as there are rows may be put in, and more only if they fit into the memory that may be taken."""

@@ -15,7 +15,7 @@ from suffice.engines.local.columns import Column, Held, Nothing, Sink
 from suffice.engines.local.local import Local, Read
 from suffice.engines.sequences.keys import OrderEncoder, TextCodes, Times, checked_kind, readings, times_of
 from suffice.errors import DataError
-from suffice.remedies import argument
+from suffice.errors.remedies import argument
 
 CHUNK = 2**20
 """Rows whose keys are looked at together."""

@@ -15,12 +15,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import pa, pc
 from suffice.engines.encoding.doubts import Notes
 from suffice.engines.encoding.encode import NotANumber, NumberEncoder, Wrong, first_rows, texts
 from suffice.engines.encoding.sources import Categories, Kind, Source
 from suffice.engines.local.columns import Column, Sink
-from suffice.errors import DataError, listed
-from suffice.libraries import pa, pc
+from suffice.errors import DataError, listing
 from suffice.variables import state_text
 
 Array = npt.NDArray[Any]
@@ -235,4 +235,4 @@ def times_of(name: str, key: OrderEncoder, sink: Sink, categories: Categories | 
 
 def about_text(names: Sequence[str]) -> str:
     """What is noted of an order that is sorted as text."""
-    return f"{listed(names)}: the order is sorted as text, in which '10' comes before '9'; numbers, dates and times sort as such"
+    return f"{listing(names)}: the order is sorted as text, in which '10' comes before '9'; numbers, dates and times sort as such"

@@ -11,10 +11,10 @@ import numpy as np
 
 from suffice.engines.encoding.encode import missing_code
 from suffice.engines.engine import Array, Bits, Block, Engine, S, Seen, Step, T, View
-from suffice.engines.local.local import held
+from suffice.engines.local.local import hold_in_memory
 from suffice.engines.sequences.arranged import Arranged
 from suffice.engines.steps.bits import BitLayout
-from suffice.engines.views.views import Ints, Tally, Then, Through, Viewed, whole_weights
+from suffice.engines.views.views import Ints, Tally, Then, Through, Viewed, tell_sizes
 from suffice.errors import DataError
 from suffice.variables import Finite, Variable
 
@@ -36,7 +36,7 @@ class Lag:
             raise DataError("these rows are no sequences, and have no steps before them: sequences(data, by, order) makes some")
         places = places_of(lengths)
         kept = kept_places(places, self.first, self.last)
-        columns = {n: lagged(block.columns[c], places, lag) for n, (c, lag) in self.columns.items()}
+        columns = {n: lag_cells(block.columns[c], places, lag) for n, (c, lag) in self.columns.items()}
         plain = Block(columns, block.weight, block.number)
         return plain if kept is None else plain.take(kept)
 
@@ -57,10 +57,10 @@ def kept_places(places: Ints, first: int, last: int | None) -> Ints | None:
     return np.flatnonzero((places >= first) & (places <= (np.inf if last is None else last)))
 
 
-def lagged(cells: Array, places: Ints, lag: int) -> Array:
+def lag_cells(cells: Array, places: Ints, lag: int) -> Array:
     """A column so many steps before; a cell before the start of its sequence is missing.
 
-    >>> lagged(np.array([1, 2, 3, 4], np.uint8), np.array([0, 1, 0, 1]), 1)
+    >>> lag_cells(np.array([1, 2, 3, 4], np.uint8), np.array([0, 1, 0, 1]), 1)
     array([255,   1, 255,   3], dtype=uint8)
     """
     if lag == 0:
@@ -71,10 +71,10 @@ def lagged(cells: Array, places: Ints, lag: int) -> Array:
     return result
 
 
-def renamed(variable: Variable, name: str) -> Variable:
+def rename(variable: Variable, name: str) -> Variable:
     """The same variable under another name.
 
-    >>> renamed(Finite("x", ["a", "b"]), "x[-1]")
+    >>> rename(Finite("x", ["a", "b"]), "x[-1]")
     Finite('x[-1]', ['a', 'b'])
     """
     if isinstance(variable, Finite):
@@ -96,7 +96,7 @@ class Lagged(Engine):
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         self.check(names)
         own = self.engine.variables(self._own(names))
-        return {n: renamed(own[self.columns[n][0]], n) for n in names}
+        return {n: rename(own[self.columns[n][0]], n) for n in names}
 
     def untyped(self, names: Sequence[str]) -> frozenset[str]:
         own = self.engine.untyped(self._own(names))
@@ -106,11 +106,7 @@ class Lagged(Engine):
         new = [n for n in names if n not in self.seen]
         if not new and self.n_rows is not None:
             return
-        sizes = list((self.total(Tally(), new, None, None) or {}).values())
-        self.n_rows, self.weight = sum(s.rows for s in sizes), float(sum(s.weight for s in sizes))
-        self.whole_weights = self.weighted and whole_weights(sizes)
-        variables = self.variables(new)
-        self.seen |= {n: Seen(variables[n], sum(s.missing[n] for s in sizes)) for n in new}
+        tell_sizes(self, new, list((self.total(Tally(), new, None, None) or {}).values()))
 
     def declared(self, variables: Any) -> Engine:
         """A lagged column is what the column is that it comes from, so that this one is declared."""
@@ -118,7 +114,7 @@ class Lagged(Engine):
         for name, what in (variables if isinstance(variables, Mapping) else {v.name: v for v in variables}).items():
             self.check([name])
             column = self.columns[name][0]
-            said = renamed(what, column) if isinstance(what, Variable) else what
+            said = rename(what, column) if isinstance(what, Variable) else what
             if own.setdefault(column, said) != said:
                 raise DataError(f"{name!r} and other columns of {column!r} are declared differently; they are one variable")
         return Lagged(self.engine.declared(own), self.columns, self.first, self.last)
@@ -158,7 +154,7 @@ class Lagged(Engine):
         if view is None:
             near = Lagged(inner, self.columns, self.first, self.last)
             place = partial(_place, near, [b.number for b in blocks], np.cumsum([b.n_rows for b in blocks]))
-        return held(self.variables(names), blocks, inner.options.memory_limit, place)
+        return hold_in_memory(self.variables(names), blocks, inner.options.memory_limit, place)
 
     def bits(self, layout: BitLayout, **how: Any) -> Bits:
         held = self.hold(layout.names)

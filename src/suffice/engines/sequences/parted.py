@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from suffice.basis.libraries import pa
 from suffice.engines.encoding.doubts import Notes
 from suffice.engines.encoding.sources import Options
 from suffice.engines.engine import Block, Engine, Step, Sum, T, View
@@ -27,8 +28,7 @@ from suffice.engines.sequences.keys import TEXT_ORDER, ShownTimes, Times, about_
 from suffice.engines.sequences.sorted_keys import SortedKeys, refuse_changes
 from suffice.engines.views.views import Viewed
 from suffice.errors import DataError
-from suffice.libraries import pa
-from suffice.remedies import argument
+from suffice.errors.remedies import argument
 
 R = TypeVar("R")
 
@@ -129,8 +129,8 @@ class Arranging(Generic[R]):
         arrangement = own.arrangement(1 if spacing else 0, spacing or 0)
         at = arrangement.position.rows(0, arrangement.n_rows)
         before = own.lacking(spacing) if spacing else None
-        columns = {n: _placed(np.concatenate([b.columns[n] for b in rows]), at, before) for n in rows[0].columns}
-        weight = None if rows[0].weight is None else _placed(np.concatenate([b.weights for b in rows]), at, None)
+        columns = {n: _place_cells(np.concatenate([b.columns[n] for b in rows]), at, before) for n in rows[0].columns}
+        weight = None if rows[0].weight is None else _place_cells(np.concatenate([b.weights for b in rows]), at, None)
         if weight is not None and before is not None:
             weight = np.repeat(weight[at >= 0], before + 1)
         kept = {n: pa.chunked_array([b.kept[n] for b in rows]).take(pa.array(at, mask=at < 0)) for n in self.keep}
@@ -144,7 +144,7 @@ class Arranging(Generic[R]):
             )
 
 
-def _placed(cells: Array, at: Ints, before: Ints | None) -> Array:
+def _place_cells(cells: Array, at: Ints, before: Ints | None) -> Array:
     """The cells of rows in an arrangement."""
     return cells[at] if before is None else with_gaps(cells[at[at >= 0]], before)
 
@@ -222,7 +222,7 @@ class Parted(Viewed):
         return f"sequence {label!r}, step {step} (partition {self.homes[number] + 1})"
 
 
-def parted(rows: Partitions, by: str | None, order: str | None, names: Sequence[str], gaps: Refuse | Missing) -> Parted:
+def part_sequences(rows: Partitions, by: str | None, order: str | None, names: Sequence[str], gaps: Refuse | Missing) -> Parted:
     """The sequences of rows in partitions."""
     keys = KeyColumns(by, order, rows.options.missing)
     found = {i: part for i, part in enumerate(_run(rows, keys, LookAtKeys(keys))) if part is not None}
@@ -236,7 +236,7 @@ def parted(rows: Partitions, by: str | None, order: str | None, names: Sequence[
     lengths = looked.filled_lengths(looked.spacing) if n_put else looked.lengths
     cuts, numbers, homes = _blocks(found, lengths)
     position = Fetched(partial(_positions, rows, keys, [part.n_rows for part in parts]))
-    arrangement = Arrangement(labels, lengths, position, _shown(rows, keys, parts), looked.spacing or None, n_put, cuts, numbers)
+    arrangement = Arrangement(labels, lengths, position, _times(rows, keys, parts), looked.spacing or None, n_put, cuts, numbers)
     return Parted(rows, names, keys, arrangement, homes)
 
 
@@ -290,7 +290,7 @@ def _positions(rows: Partitions, keys: KeyColumns, n_rows: Sequence[int]) -> Arr
     return np.concatenate([np.where(p < 0, p, p + n) for p, n in zip(parts, first, strict=True)])
 
 
-def _shown(rows: Partitions, keys: KeyColumns, parts: Sequence[KeysOf]) -> Times | None:
+def _times(rows: Partitions, keys: KeyColumns, parts: Sequence[KeysOf]) -> Times | None:
     """The order of the steps, fetched when it is asked for."""
     if keys.order is None:
         return None

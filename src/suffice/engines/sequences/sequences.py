@@ -15,20 +15,20 @@ from suffice.engines.engine import Block, Engine, Step, T
 from suffice.engines.local.local import Local
 from suffice.engines.partitions.partitions import Partitions
 from suffice.engines.scan import scan
-from suffice.engines.sequences.arranged import arranged
+from suffice.engines.sequences.arranged import arrange_rows
 from suffice.engines.sequences.arrangement import Arrangement
 from suffice.engines.sequences.gaps import Missing, Refuse
 from suffice.engines.sequences.keyed import Keyed
 from suffice.engines.sequences.lagged import Columns, Lagged
-from suffice.engines.sequences.parted import parted
+from suffice.engines.sequences.parted import part_sequences
 from suffice.engines.sequences.picked import Picked, PickSequences
 from suffice.engines.views.views import Ints, seed_of
-from suffice.errors import DataError, listed, nearest, whole
-from suffice.remedies import argument
+from suffice.errors import DataError, listing, nearest, whole
+from suffice.errors.remedies import argument
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike, SeedLike, VariablesLike, WeightsLike
+    from suffice.basis.argument_types import RowsLike, SeedLike, VariablesLike, WeightsLike
 
 __all__ = ["Missing", "Refuse", "Sequences", "sequences"]
 
@@ -73,8 +73,8 @@ def sequences(
     keys = checked_keys(rows, by, order)
     names = tuple(n for n in rows.columns if n not in keys)
     if not names:
-        raise DataError(f"there are no columns besides {listed(keys)}")
-    engine = _arranged(rows, by, order, names, gaps)
+        raise DataError(f"there are no columns besides {listing(keys)}")
+    engine = _arrange(rows, by, order, names, gaps)
     return Sequences(Data(engine, names), by, order, data)
 
 
@@ -99,16 +99,16 @@ def checked_keys(rows: Data, by: Any, order: Any) -> tuple[str, ...]:
     return keys
 
 
-def _arranged(rows: Data, by: str | None, order: str | None, names: Sequence[str], gaps: Refuse | Missing) -> Engine:
+def _arrange(rows: Data, by: str | None, order: str | None, names: Sequence[str], gaps: Refuse | Missing) -> Engine:
     engine = rows.engine
     if hasattr(engine, "arrangement"):
         raise DataError("these rows are sequences already")
     if isinstance(engine, Partitions):
-        return parted(engine, by, order, names, gaps)
+        return part_sequences(engine, by, order, names, gaps)
     if not isinstance(engine, Local):
         engine = engine.hold(engine.names)
     if isinstance(engine, Local):
-        return arranged(Keyed(engine, by, order), names, gaps)
+        return arrange_rows(Keyed(engine, by, order), names, gaps)
     raise DataError("a part of rows that is larger than memory cannot be arranged: write it to a file, and read that")
 
 

@@ -86,7 +86,7 @@ class Sum(Generic[T]):
         """Take one summand; its neighbours in the tree are added to it as far as they are there."""
         while (level, number ^ 1) in self._nodes:
             other = self._nodes.pop((level, number ^ 1))
-            value = added(other, value) if number & 1 else added(value, other)
+            value = add_up(other, value) if number & 1 else add_up(value, other)
             level, number = level + 1, number >> 1
         self._nodes[level, number] = value
 
@@ -94,7 +94,7 @@ class Sum(Generic[T]):
         for (level, number), value in other._nodes.items():
             self.add(number, value, level)
         if other.exact is not None:
-            self.exact = other.exact if self.exact is None else added(self.exact, other.exact)
+            self.exact = other.exact if self.exact is None else add_up(self.exact, other.exact)
         return self
 
     @property
@@ -103,14 +103,14 @@ class Sum(Generic[T]):
         order = sorted(self._nodes, key=lambda at: at[1] << at[0], reverse=True)
         total: T | None = None
         for at in order:
-            total = self._nodes[at] if total is None else added(self._nodes[at], total)
-        return total if self.exact is None else self.exact if total is None else added(total, self.exact)
+            total = self._nodes[at] if total is None else add_up(self._nodes[at], total)
+        return total if self.exact is None else self.exact if total is None else add_up(total, self.exact)
 
 
-def summed(parts: Iterable[T]) -> T | None:
+def sum_up(parts: Iterable[T]) -> T | None:
     """The sum of parts in their order, by the same tree; None of nothing.
 
-    >>> summed([0.5, 1.5])
+    >>> sum_up([0.5, 1.5])
     2.0
     """
     total: Sum[T] = Sum()
@@ -119,17 +119,17 @@ def summed(parts: Iterable[T]) -> T | None:
     return total.value
 
 
-def added(a: Any, b: Any) -> Any:
+def add_up(a: Any, b: Any) -> Any:
     """The sum of two results of a step: arrays and whatever has a plus, tuples and mappings of them.
 
-    >>> added((1, {"n": 2}), (3, {"n": 4, "m": 1}))
+    >>> add_up((1, {"n": 2}), (3, {"n": 4, "m": 1}))
     (4, {'n': 6, 'm': 1})
     """
     if isinstance(a, tuple):
-        parts = [added(x, y) for x, y in zip(a, b, strict=True)]
+        parts = [add_up(x, y) for x, y in zip(a, b, strict=True)]
         return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts)
     if isinstance(a, Mapping):
-        return {**a, **{key: added(a[key], value) if key in a else value for key, value in b.items()}}
+        return {**a, **{key: add_up(a[key], value) if key in a else value for key, value in b.items()}}
     if isinstance(a, np.ndarray) and a.shape != np.shape(b):
         raise DataError(f"a step gives arrays of one shape for all blocks, not {a.shape} and {np.shape(b)}: they do not add")
     return np.add(a, b) if isinstance(a, np.ndarray) else a + b

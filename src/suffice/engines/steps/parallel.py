@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import TypeVar, cast
 
-from suffice.status import LINE, is_shown, patience
+from suffice.output.status import LINE, is_shown, patience
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ def in_order(tasks: Iterable[Callable[[], T]], threads: int | None = None) -> It
         yield from (task() for task in tasks)
         return
     pending: deque[Future[T]] = deque()
-    with _borrowed(workers) as pool:
+    with _borrow_threads(workers) as pool:
         try:
             for task in tasks:
                 pending.append(pool.submit(task))
@@ -58,7 +58,7 @@ def in_order(tasks: Iterable[Callable[[], T]], threads: int | None = None) -> It
 
 
 @contextmanager
-def _borrowed(workers: int) -> Iterator[ThreadPoolExecutor]:
+def _borrow_threads(workers: int) -> Iterator[ThreadPoolExecutor]:
     """Threads of an earlier call that nobody uses, or new ones; a task that itself asks for threads gets others.
 
     Who starts a thread waits until it runs, and it runs when the first task lets go of Python: too long for each iteration.
@@ -93,10 +93,10 @@ def ahead(items: Iterator[T]) -> Generator[T]:
                 items.close()
 
 
-def watched(items: Iterable[T], what: str, total: int | None = None, size: Callable[[T], int] = lambda _: 1) -> Iterator[T]:
+def with_count(items: Iterable[T], what: str, total: int | None = None, size: Callable[[T], int] = lambda _: 1) -> Iterator[T]:
     """The same items, with a line on the terminal that counts their sizes up to `total`.
 
-    >>> list(watched([1, 2, 3], "counting"))
+    >>> list(with_count([1, 2, 3], "counting"))
     [1, 2, 3]
     """
     if not is_shown():
@@ -108,11 +108,11 @@ def watched(items: Iterable[T], what: str, total: int | None = None, size: Calla
         yield item
         done += size(item)
         if time.perf_counter() - start > patience():
-            yield from _shown(source, what, total, size, done)
+            yield from _count_from(source, what, total, size, done)
             return
 
 
-def _shown(items: Iterator[T], what: str, total: int | None, size: Callable[[T], int], done: int) -> Iterator[T]:
+def _count_from(items: Iterator[T], what: str, total: int | None, size: Callable[[T], int], done: int) -> Iterator[T]:
     start, before = time.perf_counter() - patience(), done
 
     def text() -> str:

@@ -66,7 +66,7 @@ class Sample(Step[_Keyed]):
     most: int = 2**64 - 1
 
     def of(self, block: Block) -> _Keyed:
-        keys = hashed(np.arange(block.n_rows, dtype=np.uint64), self.seed, block.number)
+        keys = hash_values(np.arange(block.n_rows, dtype=np.uint64), self.seed, block.number)
         few = np.flatnonzero(keys <= np.uint64(self.most))
         return self.kept(keys[few], SampledRows.of(block, few))
 
@@ -131,7 +131,7 @@ def most_of(n: int, n_rows: int | None) -> int:
     return min(int((n + 10.0 * np.sqrt(n) + 100.0) / (n_rows or 1) * 2**64), 2**64 - 1)
 
 
-def hashed(values: Hashes, *salt: int) -> Hashes:
+def hash_values(values: Hashes, *salt: int) -> Hashes:
     """Well mixed numbers of 64 bits (the finaliser of SplitMix64: Steele, Lea & Flood 2014, OOPSLA, p. 453)."""
     x = values
     for s in (*salt, 0):
@@ -148,7 +148,7 @@ def row_hashes(block: Block, salt: int = 0) -> Hashes:
     for column in block.columns.values():
         mix = (mix ^ _bits(column)) * np.uint64(0x9E3779B97F4A7C15)
         mix ^= mix >> np.uint64(32)
-    return hashed(mix, salt)
+    return hash_values(mix, salt)
 
 
 def _bits(column: Array) -> Hashes:

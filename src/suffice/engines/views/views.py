@@ -70,7 +70,7 @@ class BootstrapRows:
     def __call__(self, block: Block) -> Block:
         rng, n = np.random.default_rng([*self.seed, block.number]), self.draws[block.number]
         if self.whole:
-            return reweighted(block, rng.multinomial(n, block.weights / max(block.weights.sum(), 1.0)).astype(float))
+            return reweight(block, rng.multinomial(n, block.weights / max(block.weights.sum(), 1.0)).astype(float))
         return block.take(np.sort(rng.integers(max(block.n_rows, 1), size=n)))
 
 
@@ -104,7 +104,7 @@ class FoldRows:
         rng = np.random.default_rng([*self.seed, block.number])
         if self.whole:
             mine = self._dealt(block, rng)
-            return reweighted(block, mine if self.inside else block.weights - mine)
+            return reweight(block, mine if self.inside else block.weights - mine)
         turn = (rng.permutation(block.n_rows) + self.starts[block.number]) % self.folds
         return block.take(np.flatnonzero((turn == self.fold) == self.inside))
 
@@ -124,9 +124,17 @@ class FoldRows:
         return mine.astype(float)
 
 
-def reweighted(block: Block, weight: Floats) -> Block:
+def reweight(block: Block, weight: Floats) -> Block:
     """The rows of a block that have weight, with this weight."""
     return replace(block, weight=weight).take(np.flatnonzero(weight))
+
+
+def tell_sizes(engine: Any, names: Sequence[str], sizes: Sequence[Size]) -> None:
+    """Let an engine know how many rows its blocks have, what they weigh, and what of some columns is missing in them."""
+    engine.n_rows, engine.weight = sum(s.rows for s in sizes), float(sum(s.weight for s in sizes))
+    engine.whole_weights = engine.weighted and whole_weights(sizes)
+    variables = engine.variables(names)
+    engine.seen |= {n: Seen(variables[n], sum(s.missing[n] for s in sizes)) for n in names}
 
 
 def whole_weights(sizes: Iterable[Size]) -> bool:
@@ -201,11 +209,7 @@ class Viewed(Engine):
         new = [n for n in names if n not in self.seen]
         if not new and self.n_rows is not None:
             return
-        sizes = list(self.fold(Tally(), new).values())
-        self.n_rows, self.weight = sum(s.rows for s in sizes), float(sum(s.weight for s in sizes))
-        self.whole_weights = self.weighted and whole_weights(sizes)
-        variables = self.variables(new)
-        self.seen |= {n: Seen(variables[n], sum(s.missing[n] for s in sizes)) for n in new}
+        tell_sizes(self, new, list(self.fold(Tally(), new).values()))
 
     def declared(self, variables: Any) -> Engine:
         return Viewed(self.engine.declared(variables), self.view)

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.libraries import sc
 from suffice.exponential.arithmetic.interval import Interval
 from suffice.exponential.arithmetic.values import Array
-from suffice.libraries import sc
 
 HALF_LOG_2PI = 0.5 * float(np.log(2.0 * np.pi))
 

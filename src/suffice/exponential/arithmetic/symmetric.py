@@ -58,10 +58,10 @@ class ScaledCholesky(NamedTuple):
         return np.asarray(np.swapaxes(root, -1, -2) @ root)
 
 
-def factored(matrices: Array) -> ScaledCholesky:
+def scaled_cholesky(matrices: Array) -> ScaledCholesky:
     """The factors of some symmetric matrices; one that is not positive has a pivot that is not above zero, or NaN.
 
-    >>> factored(np.array([[4.0, 2.0], [2.0, 2.0]])).log_det.round(12) == np.log(4.0).round(12)
+    >>> scaled_cholesky(np.array([[4.0, 2.0], [2.0, 2.0]])).log_det.round(12) == np.log(4.0).round(12)
     np.True_
     """
     diagonal = np.diagonal(matrices, axis1=-2, axis2=-1)
@@ -99,7 +99,7 @@ def positive(value: Any, what: str) -> Array:
     if np.any(np.abs(matrices - other) > 1e-10 * size[..., :, None] * size[..., None, :]):
         raise ModelError(f"{what} must be symmetric")
     matrices = 0.5 * matrices + 0.5 * other
-    column = singular_column(matrices, factored(matrices), ROUNDING)
+    column = singular_column(matrices, scaled_cholesky(matrices), ROUNDING)
     if column is not None:
         raise ModelError(
             f"{what} must be positive definite: component {column} has no variance of its own beside those before it"

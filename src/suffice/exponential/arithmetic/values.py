@@ -48,10 +48,10 @@ def numbers(value: Any, what: str) -> Array:
     return array
 
 
-def bounded(value: Any, what: str, low: float, high: float = np.inf, *, open: bool = False) -> Array:
+def between(value: Any, what: str, low: float, high: float = np.inf, *, open: bool = False) -> Array:
     """Parameters between two bounds, which they may reach unless `open`; never infinite.
 
-    >>> bounded(0.5, "p", 0, 1)
+    >>> between(0.5, "p", 0, 1)
     array(0.5)
     """
     array = numbers(value, what)
@@ -70,7 +70,7 @@ def natural_numbers(value: Any, what: str, least: int) -> Array:
     >>> natural_numbers(3, "n", 0)
     array(3.)
     """
-    array = bounded(value, what, least)
+    array = between(value, what, least)
     if np.any(array > LARGEST):
         raise ModelError(f"{what} must be at most 2^53, not {array.max():g}: not every whole number is a double beyond")
     if np.any(array != np.rint(array)):
@@ -78,10 +78,10 @@ def natural_numbers(value: Any, what: str, least: int) -> Array:
     return array
 
 
-def held(array: Array) -> float | Array:
+def hold(array: Array) -> float | Array:
     """A parameter as a family keeps it: a float, or an array that cannot be written to.
 
-    >>> held(np.array(2.5))
+    >>> hold(np.array(2.5))
     2.5
     """
     if array.ndim == 0:
@@ -99,10 +99,10 @@ def plain(array: Any) -> Any:
     return float(array) if np.ndim(array) == 0 else np.asarray(array)
 
 
-def observed(x: Any, what: str) -> Array:
+def observations(x: Any, what: str) -> Array:
     """Observations as an array of numbers, none of them NaN: a missing value is not an observation.
 
-    >>> observed([0, 3], "Poisson")
+    >>> observations([0, 3], "Poisson")
     array([0., 3.])
     """
     try:
@@ -121,7 +121,7 @@ def counts(x: Any, what: str) -> tuple[Array, npt.NDArray[np.bool_]]:
     >>> counts([2, -1, 0.5], "Poisson")
     (array([2., 0., 0.]), array([ True, False, False]))
     """
-    x = observed(x, what)
+    x = observations(x, what)
     inside = (x >= 0.0) & (x == np.rint(x)) & np.isfinite(x)
     return np.where(inside, x, 0.0), inside
 
@@ -160,10 +160,10 @@ def checked_weights(weights: Any, shape: tuple[int, ...]) -> Array:
     return np.broadcast_to(array.reshape(array.shape + (1,) * (len(shape) - array.ndim)), shape)
 
 
-def shown(value: Any) -> str:
+def show(value: Any) -> str:
     """A parameter as a repr shows it: exactly where it is short.
 
-    >>> shown(2.5), shown(np.array([0.25, 0.75])), shown(np.zeros((100, 2)))
+    >>> show(2.5), show(np.array([0.25, 0.75])), show(np.zeros((100, 2)))
     ('2.5', '[0.25, 0.75]', '<array of shape (100, 2)>')
     """
     if isinstance(value, np.ndarray):
@@ -190,7 +190,7 @@ def keep(owner: Any, **parameters: Array | None) -> None:
         lost = next(field for field in parameters if field not in given)
         raise ModelError(f"{name} has the {next(iter(given))} but no {lost}: give both, or leave out both")
     for field, value in zip(given, broadcast(name, **given), strict=True):
-        object.__setattr__(owner, field, held(np.array(value)))
+        object.__setattr__(owner, field, hold(np.array(value)))
 
 
 def read_only(owner: Any, *names: str) -> tuple[str, ...]:
@@ -237,7 +237,7 @@ def keep_with_axes(owner: Any, **parts: tuple[Array, int]) -> None:
         raise ModelError(f"the leading shapes of {type(owner).__name__} do not fit together: {each}") from None
     for field, (array, axes) in parts.items():
         own = array.shape[array.ndim - axes :]
-        object.__setattr__(owner, field, held(np.array(np.broadcast_to(array, (*lead, *own)))))
+        object.__setattr__(owner, field, hold(np.array(np.broadcast_to(array, (*lead, *own)))))
 
 
 def components(chosen: Any, d: int) -> npt.NDArray[np.intp]:

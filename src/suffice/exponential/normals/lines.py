@@ -20,12 +20,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.exponential.arithmetic.interval import Interval, tail
 from suffice.exponential.arithmetic.special import gamma_ends
 from suffice.exponential.arithmetic.symmetric import COLLINEAR as COLLINEAR
-from suffice.exponential.arithmetic.symmetric import factored
+from suffice.exponential.arithmetic.symmetric import scaled_cholesky
 from suffice.exponential.arithmetic.values import Array
-from suffice.libraries import sc
 
 ROUNDING = 1e-13
 """As COLLINEAR, once a prior has given every x some variance: what is smaller has too few digits left."""
@@ -62,7 +62,7 @@ def regress(scatter: Array, collinear: float = COLLINEAR) -> LeastSquares:
     array([0.5])
     """
     p = scatter.shape[-1] - 1
-    scale, L = factored(scatter)
+    scale, L = scaled_cholesky(scatter)
     diagonal = np.diagonal(L, axis1=-2, axis2=-1)
     bad = diagonal[..., :p] ** 2 <= collinear
     lost = np.asarray(bad.any(axis=-1))
@@ -139,7 +139,7 @@ class ConjugateLines:
         lead, p = self.line.coefficients.shape[:-1], self.line.coefficients.shape[-1]
         v = self.line.residual / rng.chisquare(self.df, (n, *lead))
         z = rng.standard_normal((n, *lead, p + 1))
-        b = self.line.coefficients + np.sqrt(v)[..., None] * factored(self.line.inverse).coloured(z[..., :p])
+        b = self.line.coefficients + np.sqrt(v)[..., None] * scaled_cholesky(self.line.inverse).coloured(z[..., :p])
         level = self.mean[..., -1] + np.sqrt(v / self.count) * z[..., p]
         return level - (b * self.mean[..., :-1]).sum(axis=-1), b, v
 

@@ -14,13 +14,13 @@ from suffice.errors import ModelError, TooLarge, bytes_in_words
 from suffice.exponential.arithmetic.special import HALF_LOG_2PI, excess_over_log
 from suffice.exponential.arithmetic.symmetric import (
     ScaledCholesky,
-    factored,
     half,
     off_diagonal_weight,
+    scaled_cholesky,
 )
 from suffice.exponential.arithmetic.values import Array, plain
 from suffice.exponential.protocol.family import ExponentialFamily, Inside, generator
-from suffice.exponential.protocol.statistic import Centred, Totals, centred, with_centre
+from suffice.exponential.protocol.statistic import Centred, Totals, centred_statistic, with_centre
 
 LARGEST = 2**31
 """Bytes that a Hessian may take."""
@@ -43,7 +43,7 @@ class MeanAndSpread(ExponentialFamily):
 
     @property
     def _factor(self) -> ScaledCholesky:
-        return factored(self._moments()[1])
+        return scaled_cholesky(self._moments()[1])
 
     def sufficient(self, x: Any) -> Array:
         x = self._inside(x)[0]
@@ -68,7 +68,7 @@ class MeanAndSpread(ExponentialFamily):
 
     def log_normaliser(self, eta: Any = None) -> Any:
         mean, covariance = self._moments(eta)
-        factor = factored(covariance)
+        factor = scaled_cholesky(covariance)
         with np.errstate(over="ignore"):
             return plain(0.5 * (factor.square(mean) + factor.log_det))
 
@@ -140,4 +140,4 @@ class MeanAndSpread(ExponentialFamily):
         return prior.next_observation()
 
     def _totals(self, x: Any, weights: Any) -> Centred:
-        return centred(self, x, weights)
+        return centred_statistic(self, x, weights)

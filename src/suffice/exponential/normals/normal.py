@@ -19,26 +19,27 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from suffice.basis.libraries import sc
 from suffice.errors import DataError, FitError, ModelError
 from suffice.exponential.arithmetic.cumulants import of_quadratics, symmetric
 from suffice.exponential.arithmetic.interval import Interval, tail
 from suffice.exponential.arithmetic.special import HALF_LOG_2PI
 from suffice.exponential.arithmetic.symmetric import (
     COLLINEAR,
-    factored,
     off_diagonal_weight,
     positive,
+    scaled_cholesky,
     singular_column,
     whole_of,
 )
 from suffice.exponential.arithmetic.values import (
     Array,
-    bounded,
+    between,
     components,
     finite,
     keep,
     keep_with_axes,
-    observed,
+    observations,
     plain,
     vectors,
 )
@@ -46,8 +47,7 @@ from suffice.exponential.normals.mean_and_spread import MeanAndSpread
 from suffice.exponential.normals.normal_inverse_wishart import PriorOfBoth
 from suffice.exponential.predictives import MultivariateT, StudentT
 from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, generator
-from suffice.exponential.protocol.statistic import Centred, aligned
-from suffice.libraries import sc
+from suffice.exponential.protocol.statistic import Centred, explain_shapes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,12 +95,12 @@ class Normal(FamilyAndPrior, MeanAndSpread):
 
     def from_natural(self, eta: Any) -> Self:
         eta = vectors(eta, "η of Normal", 2)
-        variance = 0.5 / bounded(-eta[..., 1], "−η₂ of Normal", 0.0, open=True)
+        variance = 0.5 / between(-eta[..., 1], "−η₂ of Normal", 0.0, open=True)
         return type(self)(eta[..., 0] * variance, variance)
 
     def from_mean(self, mu: Any) -> Self:
         mu = vectors(mu, "E[T] of Normal", 2)
-        variance = bounded(mu[..., 1] - mu[..., 0] ** 2, "E[x²] − E[x]² of Normal", 0.0, open=True)
+        variance = between(mu[..., 1] - mu[..., 0] ** 2, "E[x²] − E[x]² of Normal", 0.0, open=True)
         return type(self)(mu[..., 0], variance)
 
     def _log_density(self, x: Array) -> Array:
@@ -109,10 +109,10 @@ class Normal(FamilyAndPrior, MeanAndSpread):
         off = (x[..., 0] - mean) / np.sqrt(variance)
         return np.asarray(-0.5 * (off * off + np.log(variance)) - HALF_LOG_2PI)
 
-    @aligned
+    @explain_shapes
     def conjugate(self, total: Any, count: Any) -> NormalInverseGamma:
         """The mean total₁/count; on the variance an inverse gamma of shape (count + 3)/2."""
-        total, count = vectors(total, "the total", 2), bounded(count, "the count", 0.0, open=True)
+        total, count = vectors(total, "the total", 2), between(count, "the count", 0.0, open=True)
         mean = total[..., 0] / count
         return NormalInverseGamma(mean, count, 0.5 * (count + 3.0), 0.5 * (total[..., 1] - count * mean**2), of=self.bare)
 
@@ -131,7 +131,7 @@ class Normal(FamilyAndPrior, MeanAndSpread):
         return StudentT(df, plain(location[..., 0]), plain(np.sqrt(scale[..., 0, 0])))
 
     def _inside(self, x: Any) -> Inside:
-        x = observed(x, "Normal")
+        x = observations(x, "Normal")
         return x[..., None], np.isfinite(x)
 
 
@@ -181,7 +181,7 @@ class MultivariateNormal(MeanAndSpread):
     def from_natural(self, eta: Any) -> Self:
         eta, d = self._sized(eta, "η of MultivariateNormal")
         precision = whole_of(-2.0 * eta[..., d:] / off_diagonal_weight(d, 2.0), d)
-        covariance = factored(positive(precision, "Λ, from η of MultivariateNormal,")).inverse
+        covariance = scaled_cholesky(positive(precision, "Λ, from η of MultivariateNormal,")).inverse
         return type(self)(np.einsum("...ij,...j->...i", covariance, eta[..., :d]), covariance)
 
     def from_mean(self, mu: Any) -> Self:
@@ -189,17 +189,17 @@ class MultivariateNormal(MeanAndSpread):
         mean = mu[..., :d]
         return type(self)(mean, whole_of(mu[..., d:], d) - mean[..., :, None] * mean[..., None, :])
 
-    @aligned
+    @explain_shapes
     def conjugate(self, total: Any, count: Any) -> NormalInverseWishart:
         """The mean total/count; on the covariance an inverse Wishart of count + d + 2 degrees of freedom."""
         total, d = self._sized(total, "the total")
-        count = bounded(count, "the count", 0.0, open=True)
+        count = between(count, "the count", 0.0, open=True)
         mean = total[..., :d] / count[..., None]
         scale = whole_of(total[..., d:], d) - count[..., None, None] * mean[..., :, None] * mean[..., None, :]
         return NormalInverseWishart(mean, count, count + d + 2.0, scale, of=self.bare)
 
     def _refuse_singular(self, s: Centred) -> None:
-        column = singular_column(s.scatter, factored(s.scatter), COLLINEAR)
+        column = singular_column(s.scatter, scaled_cholesky(s.scatter), COLLINEAR)
         if column is not None:
             constant = np.any(s.scatter[..., column, column] <= 0.0)
             why = "does not vary" if constant else "is a linear function of those before it"
@@ -221,7 +221,7 @@ class MultivariateNormal(MeanAndSpread):
 
     def _inside(self, x: Any) -> Inside:
         """x as vectors, of as many components as the mean has, if there is one; 0 in place of what is not possible."""
-        rows = observed(x, "MultivariateNormal")
+        rows = observations(x, "MultivariateNormal")
         if rows.ndim == 0 or (self.mean is not None and rows.shape[-1] != self.mean.shape[-1]):
             d = "some" if self.mean is None else self.mean.shape[-1]
             raise DataError(f"MultivariateNormal is about vectors of {d} numbers, the last axis of x: its shape is {rows.shape}")
@@ -266,7 +266,7 @@ class NormalInverseGamma(PriorOfBoth):
     def __post_init__(self) -> None:
         mean = finite(self.mean, "the mean of NormalInverseGamma")
         rest = np.zeros(()) if self.rest is None else np.asarray(self.rest, dtype=np.float64)
-        positive = {n: bounded(getattr(self, n), f"the {n} of NormalInverseGamma", 0.0, open=True) for n in self.names[1:]}
+        positive = {n: between(getattr(self, n), f"the {n} of NormalInverseGamma", 0.0, open=True) for n in self.names[1:]}
         keep(self, mean=mean, **positive, rest=rest)
 
     @property
@@ -311,8 +311,8 @@ class NormalInverseWishart(PriorOfBoth):
         d = scale.shape[-1]
         if mean.ndim == 0 or mean.shape[-1] != d:
             raise ModelError(f"a mean of the shape {mean.shape} does not fit a scale of the shape {scale.shape}")
-        count = bounded(self.count, f"the count of {name}", 0.0, open=True)
-        df = bounded(self.df, f"the df of {name} for {d} components", d - 1.0, open=True)
+        count = between(self.count, f"the count of {name}", 0.0, open=True)
+        df = between(self.df, f"the df of {name} for {d} components", d - 1.0, open=True)
         rest = np.zeros(d) if self.rest is None else np.asarray(self.rest, dtype=np.float64)
         keep_with_axes(self, mean=(mean, 1), count=(count, 0), df=(df, 0), scale=(scale, 2), rest=(rest, 1))
 

@@ -21,11 +21,11 @@ import numpy as np
 from suffice.errors import ModelError
 from suffice.exponential.arithmetic.interval import Interval, tail
 from suffice.exponential.arithmetic.special import HALF_LOG_2PI, gamma_ends, log_multigamma_step, log_poisson
-from suffice.exponential.arithmetic.symmetric import ScaledCholesky, factored
+from suffice.exponential.arithmetic.symmetric import ScaledCholesky, scaled_cholesky
 from suffice.exponential.arithmetic.values import Array, plain
 from suffice.exponential.protocol.family import ConjugatePrior, ExponentialFamily
 from suffice.exponential.protocol.observable import Value
-from suffice.exponential.protocol.statistic import Centred, aligned, joined
+from suffice.exponential.protocol.statistic import Centred, explain_shapes, join_moments
 
 LOG_PI = float(np.log(np.pi))
 
@@ -68,7 +68,7 @@ class PriorOfBoth(Value, ConjugatePrior):
 
     @property
     def _factor(self) -> ScaledCholesky:
-        return factored(self._moments[3])
+        return scaled_cholesky(self._moments[3])
 
     @property
     def expected(self) -> Any:
@@ -110,7 +110,7 @@ class PriorOfBoth(Value, ConjugatePrior):
         degrees = df - self._d + 1.0
         return self._own_family._student(plain(degrees), mean, scale / degrees[..., None, None] * share[..., None, None])
 
-    @aligned
+    @explain_shapes
     def log_prob(self, normal: Any) -> Any:
         """ln p(μ, Σ) at a normal's mean and covariance; `normal` may be many side by side."""
         other = type(normal) is not type(self._own_family)
@@ -119,7 +119,7 @@ class PriorOfBoth(Value, ConjugatePrior):
             call = "Normal(mean, variance)" if self.narrow else "MultivariateNormal(…)"
             raise ModelError(f"the density is one of {kind}, log_prob({call}), not of {normal!r}")
         (at, covariance), (mean, rest, _, _), d = normal._moments(), self._moments, self._d
-        factor = factored(covariance)
+        factor = scaled_cholesky(covariance)
         squares = factor.square((at - mean) - rest)
         spread = self._log_wishart(factor) - 0.5 * (d + 2.0) * factor.log_det
         return plain(spread + d * (0.5 * np.log(self._k) - HALF_LOG_2PI) - 0.5 * self._k * squares)
@@ -132,7 +132,7 @@ class PriorOfBoth(Value, ConjugatePrior):
         _, _, df, scale = self._moments
         i = np.arange(self._d)
         shapes = 0.5 * (df[..., None] - i)
-        inner = factored(factor.root @ scale @ np.swapaxes(factor.root, -1, -2))
+        inner = scaled_cholesky(factor.root @ scale @ np.swapaxes(factor.root, -1, -2))
         T = inner.scale[..., :, None] * inner.lower
         halves = 0.5 * np.diagonal(T, axis1=-2, axis2=-1) ** 2
         each = log_poisson(shapes, halves) + np.log(shapes) + 0.5 * i * np.log(halves)
@@ -142,7 +142,7 @@ class PriorOfBoth(Value, ConjugatePrior):
     def plus(self, seen: Centred, family: ExponentialFamily) -> Self:
         """The posterior: κ + n, ν + n, and Ψ + scatter + κn/(κ+n) (x̄ − m)(x̄ − m)ᵀ."""
         mean, rest, df, scale = self._moments
-        both, shape = joined(seen, self._k, mean, rest, scale)
+        both, shape = join_moments(seen, self._k, mean, rest, scale)
         mean, rest, scale = (a.reshape(*shape, *a.shape[1:]) for a in (both.mean, both.rest, both.scatter))
         if self.narrow:
             mean, rest, scale = mean[..., 0], rest[..., 0], scale[..., 0, 0]

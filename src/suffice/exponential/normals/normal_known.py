@@ -11,16 +11,17 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from suffice.basis.libraries import sc
 from suffice.errors import FitError, ModelError
 from suffice.exponential.arithmetic.cumulants import single
 from suffice.exponential.arithmetic.special import HALF_LOG_2PI
 from suffice.exponential.arithmetic.values import (
     Array,
-    bounded,
+    between,
     broadcast,
     finite,
     keep,
-    observed,
+    observations,
     plain,
     rows_of_several,
     vectors,
@@ -29,8 +30,7 @@ from suffice.exponential.gamma import Gamma
 from suffice.exponential.normals.normal import Normal
 from suffice.exponential.predictives import StudentT
 from suffice.exponential.protocol.family import ExponentialFamily, Inside
-from suffice.exponential.protocol.statistic import Centred, Totals, aligned, centred, with_centre
-from suffice.libraries import sc
+from suffice.exponential.protocol.statistic import Centred, Totals, centred_statistic, explain_shapes, with_centre
 
 
 class PartlyKnown(ExponentialFamily):
@@ -61,7 +61,7 @@ class PartlyKnown(ExponentialFamily):
         return Normal(self.mean, self.variance)
 
     def _inside(self, x: Any) -> Inside:
-        x = observed(x, self._title)
+        x = observations(x, self._title)
         return x, np.isfinite(x)
 
     def _log_density(self, x: Array) -> Array:
@@ -103,10 +103,10 @@ class NormalKnownMean(PartlyKnown):
 
     def sufficient(self, x: Any) -> Array:
         with np.errstate(over="ignore"):
-            return np.asarray((observed(x, "NormalKnownMean") - self.mean) ** 2)[..., None]
+            return np.asarray((observations(x, "NormalKnownMean") - self.mean) ** 2)[..., None]
 
     def log_base(self, x: Any) -> Array:
-        x = observed(x, "NormalKnownMean")
+        x = observations(x, "NormalKnownMean")
         return np.full(np.broadcast_shapes(x.shape, np.shape(self.mean)), -HALF_LOG_2PI)
 
     @property
@@ -116,7 +116,7 @@ class NormalKnownMean(PartlyKnown):
 
     def from_natural(self, eta: Any) -> Self:
         eta = vectors(eta, "η of NormalKnownMean", 1)[..., 0]
-        return type(self)(self.mean, 0.5 / bounded(-eta, "−η of NormalKnownMean", 0.0, open=True))
+        return type(self)(self.mean, 0.5 / between(-eta, "−η of NormalKnownMean", 0.0, open=True))
 
     def from_mean(self, mu: Any) -> Self:
         return type(self)(self.mean, vectors(mu, "E[T] of NormalKnownMean", 1)[..., 0])
@@ -141,10 +141,10 @@ class NormalKnownMean(PartlyKnown):
             raise FitError(f"{self.bare!r} has no estimate where every number is its mean: the variance would be 0")
         return self.from_mean(statistic.mean)
 
-    @aligned
+    @explain_shapes
     def conjugate(self, total: Any, count: Any) -> Gamma:
         """1/v ~ Gamma(count/2 + 1, total/2)."""
-        shape = 0.5 * bounded(count, "the count", 0.0) + 1.0
+        shape = 0.5 * between(count, "the count", 0.0) + 1.0
         return Gamma(shape, 0.5 * vectors(total, "the total", 1)[..., 0], of=self.bare)
 
     def learned(self, statistic: Totals) -> tuple[Array, Array]:
@@ -182,7 +182,7 @@ class NormalKnownVariance(PartlyKnown):
     support: ClassVar[str] = "finite numbers"
 
     def log_base(self, x: Any) -> Array:
-        x = observed(x, "NormalKnownVariance")
+        x = observations(x, "NormalKnownVariance")
         return np.asarray(-0.5 * (x * x / self.variance + np.log(self.variance)) - HALF_LOG_2PI)
 
     def raw(self, count: Array, centre: Array, scatter: Array) -> tuple[Array, Array]:
@@ -219,13 +219,13 @@ class NormalKnownVariance(PartlyKnown):
         """The mean of the data."""
         return type(self)(self.variance, with_centre(self._seen(statistic)).centre[..., 0])
 
-    @aligned
+    @explain_shapes
     def conjugate(self, total: Any, count: Any) -> Normal:
         """μ ~ Normal(total/count, v/count)."""
-        total, count = vectors(total, "the total", 1)[..., 0], bounded(count, "the count", 0.0, open=True)
+        total, count = vectors(total, "the total", 1)[..., 0], between(count, "the count", 0.0, open=True)
         return Normal(total / count, self.variance / count, of=self.bare)
 
-    @aligned
+    @explain_shapes
     def posterior(self, prior: Any, statistic: Totals) -> Normal:
         """The precisions n/σ² and 1/τ² add, and weigh the means."""
         prior, s = self._prior(prior), with_centre(self._own(statistic))
@@ -233,7 +233,7 @@ class NormalKnownVariance(PartlyKnown):
         share = s.count * t / (self.variance + s.count * t)
         return Normal(m + share * self._off(s, m), t * self.variance / (self.variance + s.count * t), of=self.bare)
 
-    @aligned
+    @explain_shapes
     def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         """−n/2 ln 2πσ² − scatter/2σ² − ½ ln(1 + nτ²/σ²) − ½ n(x̄ − m)²/(σ² + nτ²)."""
         prior, s = self._prior(prior), with_centre(self._own(statistic))
@@ -251,4 +251,4 @@ class NormalKnownVariance(PartlyKnown):
 
     def _totals(self, x: Any, weights: Any) -> Centred:
         rows_of_several(x, self.variance, "NormalKnownVariance")
-        return centred(self, x, weights)
+        return centred_statistic(self, x, weights)

@@ -28,9 +28,9 @@ import numpy.typing as npt
 
 from suffice.errors import DataError, FitError, ModelError, StatisticsError, whole
 from suffice.exponential.arithmetic.cumulants import checked_order
-from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, observed, plain
+from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, observations, plain
 from suffice.exponential.protocol.observable import Observable
-from suffice.exponential.protocol.statistic import Totals, aligned
+from suffice.exponential.protocol.statistic import Totals, explain_shapes
 
 Inside = tuple[Any, npt.NDArray[np.bool_]]
 """Observations, and whether each is possible; something that is possible in place of those that are not."""
@@ -59,7 +59,7 @@ class ExponentialFamily(Observable, ABC):
 
         Here it is x itself, of a family of numbers.
         """
-        return observed(x, self._title)[..., None]
+        return observations(x, self._title)[..., None]
 
     def log_base(self, x: Any) -> Array:
         """ln h(x) of each x; −inf outside the support. Here h is 1 inside."""
@@ -123,7 +123,7 @@ class ExponentialFamily(Observable, ABC):
         """The member of largest likelihood: the one whose E[T] is the mean of T in the data."""
         return self.from_mean(self._seen(statistic).mean)
 
-    @aligned
+    @explain_shapes
     def log_prob(self, x: Any) -> Any:
         """ln p(x) of each x; −inf outside the support, and at its edge the limit of the density there, which may be infinite."""
         self._parameters()
@@ -146,7 +146,7 @@ class ExponentialFamily(Observable, ABC):
     def entropy(self) -> Any:
         """E[−ln p(x)], in nats."""
 
-    @aligned
+    @explain_shapes
     def kl(self, other: Self) -> Any:
         """KL(self ‖ other) = E[ln self(x) − ln other(x)] = A(η₂) − A(η₁) − (η₂ − η₁)·μ₁, in nats."""
         if not isinstance(other, ExponentialFamily) or other.bare != self.bare:
@@ -165,12 +165,12 @@ class ExponentialFamily(Observable, ABC):
         """What a statistic adds to the parameters of the conjugate prior, as `Prior.plus` takes it."""
         raise NotImplementedError
 
-    @aligned
+    @explain_shapes
     def posterior(self, prior: Any, statistic: Totals) -> Any:
         """`prior + statistic`."""
         return self._prior(prior).plus(self.learned(self._own(statistic)), self)
 
-    @aligned
+    @explain_shapes
     def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         """ln ∫ p(data | θ) p(θ) dθ = Z(prior + statistic) − Z(prior) + Σ ln h(x)."""
         return plain(self._prior(prior).evidence(self.learned(self._own(statistic)), statistic.log_base))

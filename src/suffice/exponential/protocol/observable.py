@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 
 import numpy.typing as npt
 
-from suffice.errors import DataError, listed
-from suffice.exponential.arithmetic.values import Array, bounded, keep, same, shown
-from suffice.exponential.protocol.statistic import complete, gathered, scanned
+from suffice.errors import DataError, listing
+from suffice.exponential.arithmetic.values import Array, between, keep, same, show
+from suffice.exponential.protocol.statistic import complete, gather_statistic, refuse_unscanned
 from suffice.exponential.protocol.tables import summary, table
 from suffice.variables import Finite, Variable
 
@@ -46,7 +46,7 @@ class Value:
         return hash((type(self), str(self._known)))
 
     def __repr__(self) -> str:
-        return f"{self._title}({', '.join(f'{name}={shown(value)}' for name, value in self._known.items())})"
+        return f"{self._title}({', '.join(f'{name}={show(value)}' for name, value in self._known.items())})"
 
     def _repr_html_(self) -> str:
         given = self._known
@@ -70,7 +70,7 @@ class Observable(Value):
 
     def _checked(self, name: str, value: Any) -> Array:
         """A parameter, if it is within its bounds: here, if it is positive."""
-        return bounded(value, self._called(name), 0.0, open=True)
+        return between(value, self._called(name), 0.0, open=True)
 
     def _called(self, name: str) -> str:
         """What a parameter is called in a refusal."""
@@ -88,10 +88,10 @@ class Observable(Value):
         A family of vectors takes a list of columns, one for each component.
         """
         columns = self._columns(data, column)
-        return gathered(self, complete(data, columns, self._title), columns, threads)
+        return gather_statistic(self, complete(data, columns, self._title), columns, threads)
 
     def _columns(self, data: Any, column: str | Sequence[str]) -> tuple[str, ...]:
-        scanned(data, column, self.bare)
+        refuse_unscanned(data, column, self.bare)
         if isinstance(column, str) == bool(self.event_axes):
             wanted = "a list of columns, one for each component" if self.event_axes else "the name of one column"
             raise DataError(f"{self._title} is gathered from {wanted}, not from {column!r}")
@@ -101,7 +101,7 @@ class Observable(Value):
         """The x that each code of a finite column stands for; None where the cells are x themselves."""
         if isinstance(variable, Finite):
             raise DataError(
-                f"{self._title} is about {self.support}, and {variable.name!r} has the states {listed(variable.states)}; "
+                f"{self._title} is about {self.support}, and {variable.name!r} has the states {listing(variable.states)}; "
                 "declare it Count or Real where its states are numbers"
             )
         return None

@@ -4,24 +4,24 @@ Normal families keep the mean and the scatter about it, not Σx and Σx², which
 face of `Totals`, and its totals are those of the family, but it is added by Chan's pairwise update, and the estimates and
 evidences of normal families are made of `centre` and `scatter`.
 
-`gathered` folds a family's statistic over columns of data that have a value in each row.
+`gather_statistic` folds a family's statistic over columns of data that have a value in each row.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import reduce, wraps
 from typing import Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
-from suffice.errors import DataError, MissingCells, ModelError, StatisticsError, counted, listed, nearest
-from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, observed, read_only
+from suffice.basis.blas import one_blas_thread
+from suffice.errors import DataError, MissingCells, ModelError, StatisticsError, listing, nearest, quantity
+from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, observations, read_only, same
 from suffice.exponential.protocol.tables import table
-from suffice.statistics.chan import Spread, merged, parted, settled, shifted
+from suffice.statistics.chan import Spread, add_exactly, merge_spreads, settle_spread, subtract_spread
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 
@@ -54,6 +54,8 @@ class Totals:
     >>> a, b = Poisson().statistic([3, 1]), Poisson().statistic([4])
     >>> (a + b).count, (a + b).total
     (array(3.), array([8.]))
+    >>> a + b == Poisson().statistic([1, 4, 3])
+    True
     """
 
     family: FamilyOfTotals
@@ -71,6 +73,14 @@ class Totals:
         """The mean of T(x): where the likelihood is largest, this is E[T(x)]. NaN where there are no rows."""
         count = np.broadcast_to(self.count[..., None], np.broadcast_shapes((*self.count.shape, 1), self.total.shape))
         return np.asarray(np.divide(self.total, count, out=np.full(count.shape, np.nan), where=count != 0.0))
+
+    def __eq__(self, other: object) -> bool:
+        """The same numbers of the same family."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: Totals) -> Totals:
         return self._plus(other) if isinstance(other, Totals) else NotImplemented
@@ -152,7 +162,7 @@ def weight_of_statistic(weight: Any, shape: tuple[int, ...]) -> Array:
     return w
 
 
-def aligned(method: Call) -> Call:
+def explain_shapes(method: Call) -> Call:
     """A method of arrays side by side that says so, in words, where their shapes do not fit together.
 
     >>> from suffice.exponential import Poisson
@@ -162,7 +172,7 @@ def aligned(method: Call) -> Call:
     """
 
     @wraps(method)
-    def checked(*given: Any, **named: Any) -> Any:
+    def call(*given: Any, **named: Any) -> Any:
         try:
             # What is beyond the largest double is infinite, without a word.
             with np.errstate(over="ignore"):
@@ -174,7 +184,7 @@ def aligned(method: Call) -> Call:
             each = " and ".join(f"{name} of {shape}" for name, shape in map(_shape_of, (*given, *named.values())) if name)
             raise ModelError(f"what stands side by side does not fit together: {each}") from None
 
-    return cast(Call, checked)
+    return cast(Call, call)
 
 
 def _shape_of(thing: Any) -> tuple[str, tuple[int, ...]]:
@@ -251,7 +261,7 @@ class Centred(Totals):
 
     def _plus(self, other: Totals) -> Centred:
         other = self._alike(other)
-        return self.of(self.family, merged(self.spread, other.spread), self.count.shape)
+        return self.of(self.family, merge_spreads(self.spread, other.spread), self.count.shape)
 
     def _minus(self, other: Totals) -> Centred:
         other = self._alike(other)
@@ -259,7 +269,7 @@ class Centred(Totals):
         remains = self.count - other.count
         if np.any(remains < -GONE * self.count):
             raise StatisticsError(f"the statistic of {other.count.max():g} rows cannot be taken from one of fewer rows")
-        left = parted(self.spread, other.spread, (remains > TRACE * self.count).reshape(-1))
+        left = subtract_spread(self.spread, other.spread, (remains > TRACE * self.count).reshape(-1))
         was, now = (np.einsum("gii->gi", s) for s in (self.spread.scatter, left.scatter))
         if np.any(now < -GONE * was):
             raise StatisticsError("taking these rows away leaves a scatter below zero: they were never part of the sum")
@@ -289,9 +299,9 @@ class Centred(Totals):
         return table({"count": self.count, "centre": centre, "scatter": scatter}, f"Centred, of {self.family!r}")
 
 
-def centred(family: FamilyOfTotals, x: Any, weights: Any) -> Centred:
+def centred_statistic(family: FamilyOfTotals, x: Any, weights: Any) -> Centred:
     """The statistic of rows, the first axis of x."""
-    values = observed(x, type(family).__name__)
+    values = observations(x, type(family).__name__)
     values = values[None] if values.ndim == family.event_axes else values
     if values.ndim < family.event_axes + 1 or (family.event_axes and not values.shape[-1]):
         raise DataError(f"{type(family).__name__} is about {family.support}, the last axis of x: its shape is {values.shape}")
@@ -306,7 +316,7 @@ def centred(family: FamilyOfTotals, x: Any, weights: Any) -> Centred:
     with np.errstate(over="ignore", invalid="ignore"):
         # In blocks, which stay in the cache.
         blocks = (_spread(rows[i : i + BLOCK], w[i : i + BLOCK]) for i in range(0, max(n, 1), BLOCK))
-        spread = settled(reduce(merged, blocks))
+        spread = settle_spread(reduce(merge_spreads, blocks))
     if not np.isfinite(spread.scatter).all():
         raise DataError("the squares of these numbers are beyond a double; divide the column by some power of ten")
     return Centred.of(family.bare, spread, tuple(shape))
@@ -319,7 +329,7 @@ def with_centre(statistic: Totals) -> Centred:
     return statistic
 
 
-def joined(s: Centred, count: Array, mean: Array, rest: Array, scatter: Array) -> tuple[Spread, tuple[int, ...]]:
+def join_moments(s: Centred, count: Array, mean: Array, rest: Array, scatter: Array) -> tuple[Spread, tuple[int, ...]]:
     """The moments of the seen rows and of imagined ones together, the leading axes as one, and what these are."""
     if mean.shape[-1:] != s.centre.shape[-1:]:
         raise ModelError(f"a prior of {mean.shape[-1]} numbers does not fit a statistic of {s.centre.shape[-1]}")
@@ -331,7 +341,7 @@ def joined(s: Centred, count: Array, mean: Array, rest: Array, scatter: Array) -
         Spread(*(np.broadcast_to(a, (*shape, *a.shape[c.ndim :])).reshape(-1, *a.shape[c.ndim :]) for a in parts))
         for c, parts in ((count, (count, mean, rest, scatter)), (s.count, (s.count, s.centre, s.rest, s.scatter)))
     ]
-    return merged(*groups), shape
+    return merge_spreads(*groups), shape
 
 
 def _spread(x: Array, w: Array) -> Spread:
@@ -347,7 +357,7 @@ def _spread(x: Array, w: Array) -> Spread:
     step = np.einsum("ng,ngd->gd", w, off) / per
     off -= step
     again = np.einsum("ng,ngd->gd", w, off) / per
-    mean, rest = shifted(first, again, step)
+    mean, rest = add_exactly(first, again, step)
     return Spread(count, mean, rest, _products(w, off) - count[:, None, None] * again[:, :, None] * again[:, None, :])
 
 
@@ -360,11 +370,11 @@ def _products(w: Array, off: Array) -> Array:
     return np.asarray(np.moveaxis(weighted, 0, -1) @ np.moveaxis(off, 0, 1))
 
 
-def scanned(data: Any, column: Any, family: Any) -> None:
+def refuse_unscanned(data: Any, column: Any, family: Any) -> None:
     """Refuse what is not as `scan` gives it, with the call that is right.
 
     >>> from suffice.exponential import Normal
-    >>> scanned("rows.csv", "x", Normal())
+    >>> refuse_unscanned("rows.csv", "x", Normal())
     Traceback (most recent call last):
     suffice.errors.DataError: gather reads what scan gives: ef.Normal().gather(sf.scan('rows.csv'), 'x'); not str
     """
@@ -378,15 +388,15 @@ def complete(data: Any, columns: Sequence[str], title: str) -> Any:
     """The data of these columns alone, refused where one is not there, has missing cells, or no rows at all."""
     for name in columns:
         if name not in data.columns:
-            hint = nearest(str(name), data.columns) or f"; there are {listed(data.columns)}"
+            hint = nearest(str(name), data.columns) or f"; there are {listing(data.columns)}"
             raise DataError(f"there is no column {name!r}{hint}")
     rows = data.take(columns).with_numbers(columns)
     missing = {name: n for name, n in rows.missing.items() if n}
     if missing:
         found = ", ".join(f"{n:,} in {name!r}" for name, n in missing.items())
         raise MissingCells(
-            f"{title} needs a value in every row, and there are missing cells ({found}, of {counted(rows.n_rows, 'row')}); leave "
-            f"those rows out yourself, for instance by df.dropna(subset={list(missing)!r})"
+            f"{title} needs a value in every row, and there are missing cells ({found}, of {quantity(rows.n_rows, 'row')}); "
+            f"leave those rows out yourself, for instance by df.dropna(subset={list(missing)!r})"
         )
     if rows.n_rows == 0:
         raise DataError(f"there are no rows to gather the statistic of {title} from")
@@ -410,7 +420,7 @@ class Gathering:
             raise Outside(wrong.before, wrong.row, wrong.after, block.number) from None
 
 
-def gathered(family: Any, rows: Any, columns: Sequence[str], threads: int | None) -> Any:
+def gather_statistic(family: Any, rows: Any, columns: Sequence[str], threads: int | None) -> Any:
     """The statistic of columns in one pass; a row that is refused is named by its place in the data."""
     meanings = [family._meaning(rows.schema[name]) for name in columns]
     try:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import html_table
 from suffice.errors import SufficeError
 from suffice.exponential.arithmetic.interval import Interval
+from suffice.output.display import html_table
 
 MOST = 12
 """The columns, and the rows of a matrix, that are shown."""
@@ -24,8 +24,8 @@ def summary(thing: Any, given: Mapping[str, Any], title: str, labels: Sequence[s
     """
     facts = dict(given)
     for name in ("mean", "expected", "mode", "variance"):
-        facts.update((key, value) for key, value in _named(name, _asked(thing, name)) if key not in facts)
-    ends = _asked(thing, "interval")
+        facts.update((key, value) for key, value in _named_numbers(name, _ask(thing, name)) if key not in facts)
+    ends = _ask(thing, "interval")
     intervals = {"": ends} if isinstance(ends, Interval) else ends or {}
     for name, interval in intervals.items():
         of = f" of the {name}" if name else ""
@@ -45,7 +45,7 @@ def table(facts: Mapping[str, Any], title: str, labels: Sequence[str] = ()) -> s
     return html_table(["", *top], [[name, *cells, *[""] * (width - len(cells))] for name, cells in rows], caption=title)
 
 
-def _asked(thing: Any, name: str) -> Any:
+def _ask(thing: Any, name: str) -> Any:
     """What a distribution says when asked; None where it has no answer."""
     try:
         answer = getattr(thing, name, None)
@@ -54,7 +54,7 @@ def _asked(thing: Any, name: str) -> Any:
         return None
 
 
-def _named(name: str, value: Any) -> list[tuple[str, Any]]:
+def _named_numbers(name: str, value: Any) -> list[tuple[str, Any]]:
     """A number by its name; a distribution, as the mode of a prior of two parameters is, by those of its parameters."""
     if value is None:
         return []

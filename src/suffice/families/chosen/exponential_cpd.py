@@ -16,7 +16,7 @@ from suffice.families.protocol.family import Estimate, Interval, Mode, checked_l
 from suffice.families.protocol.plain_numbers import array_of, flat
 from suffice.inference.finite.network import CountNode, DistributionNode
 from suffice.statistics import Moments
-from suffice.statistics.configurations import checked_cells, described, frozen, sizes
+from suffice.statistics.configurations import checked_cells, describe, freeze, sizes
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Distributed, Finite, Variable
 
@@ -88,7 +88,24 @@ class MemberCpd(Cpd):
 
     def log_prob(self, columns: Columns) -> Array:
         x = np.asarray(columns[self.child.name], dtype=np.float64)
-        return np.asarray(self._at_rows(flat_index(columns, self.parent_variables, len(x))).log_prob(x), dtype=np.float64)
+        rows = flat_index(columns, self.parent_variables, len(x))
+        values = self._few_values(x)
+        if values is None:
+            return np.asarray(self._at_rows(rows).log_prob(x), dtype=np.float64)
+        width = int(values.max()) + 1
+        pairs = rows * width + values
+        counts = np.bincount(pairs)
+        logs, known = np.empty(len(counts)), np.flatnonzero(counts)
+        logs[known] = self._at_rows(known // width).log_prob((known % width).astype(np.float64))
+        return np.asarray(logs[pairs])
+
+    def _few_values(self, x: Array) -> Ints | None:
+        """Whole numbers, if they are so small and so many that each is looked up sooner than computed."""
+        most = len(x) / (4.0 * self.parameters.size)
+        if not self.family.kind.whole or not len(x) or not 0.0 <= float(x.min()) <= float(x.max()) < most:
+            return None
+        values = x.astype(np.int64)
+        return values if np.array_equal(values, x) else None
 
     def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
         """Numbers for n rows whose parents are in `columns`."""
@@ -152,7 +169,7 @@ class MemberCpd(Cpd):
         lines = self.parameters.reshape(-1, self.parameters.shape[-1])[rows]
         lost = np.isnan(lines).any(axis=1)
         if lost.any():
-            where = described(int(rows[np.argmax(lost)]), self.parent_variables)
+            where = describe(int(rows[np.argmax(lost)]), self.parent_variables)
             raise ModelError(f"{self.child.name!r} has no {self.noun} at {where}: no row had it; fit with a prior")
         return self.family.member(lines)
 
@@ -207,7 +224,7 @@ class ExponentialCpd(MemberCpd):
             raise ModelError(f"the parameters of {self.child.name!r} need the shape {shape}, not {parameters.shape}")
         lines = parameters.reshape(-1, shape[-1])
         self.family.member(lines[~np.isnan(lines).any(axis=1)])  # what is out of bounds is refused there
-        object.__setattr__(self, "parameters", frozen(parameters))
+        object.__setattr__(self, "parameters", freeze(parameters))
 
     def __getattr__(self, name: str) -> Any:
         """A parameter by its name."""

@@ -21,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, StatisticsError, SufficeError
+from suffice.errors.remedies import BY_MEAN, CONJUGATE, as_family, of_python
 from suffice.families.chosen.exponential_cpd import ExponentialCpd, MemberCpd
 from suffice.families.chosen.node_kinds import NodeKind, ParameterBelief, kind_of
 from suffice.families.protocol.family import Array, Estimate, Mode, split
-from suffice.remedies import BY_MEAN, CONJUGATE, as_family, of_python
 from suffice.statistics import Moments, Request
-from suffice.statistics.configurations import checked_cells, described, n_configurations, sizes
+from suffice.statistics.configurations import checked_cells, describe, n_configurations, sizes
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Distributed, Finite, Variable
 
@@ -207,7 +207,7 @@ class ExponentialNode:
         try:
             self.distribution.from_mean(mean)
         except SufficeError:
-            where = f" at {described(key, finite)}" if finite else ""
+            where = f" at {describe(key, finite)}" if finite else ""
             alone = f"leave it out{of_python(', or imagine others beside them: prior=Conjugate(1, mean=...)')}"
             raise FitError(
                 f"{child.name!r}{where} cannot be fitted as {self!r}: its values do not vary, or are all at the edge of what is "
@@ -222,7 +222,7 @@ class ExponentialNode:
             if len(keys) > 1:
                 for i in range(len(keys)):
                     self._modes(child, finite, keys[i : i + 1], count[i : i + 1], total[i : i + 1])
-            where = f" at {described(int(keys[0]), finite)}" if finite else ""
+            where = f" at {describe(int(keys[0]), finite)}" if finite else ""
             what = " and ".join(self.names)
             raise FitError(
                 f"the posterior of the {what} of {child.name!r} has no mode{where}: {error.said}; use {BY_MEAN} or a stronger "

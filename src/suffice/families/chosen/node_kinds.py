@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from suffice.basis.libraries import sc
 from suffice.errors import FitError
 from suffice.exponential import (
     Beta,
@@ -28,7 +29,6 @@ from suffice.exponential.pairs import PairBelief
 from suffice.exponential.protocol.family import ConjugatePrior as ParameterPrior
 from suffice.exponential.protocol.family import ExponentialFamily as Distribution
 from suffice.exponential.protocol.statistic import Totals
-from suffice.libraries import sc
 from suffice.registry import Named, find
 
 MIDDLE = 0.9

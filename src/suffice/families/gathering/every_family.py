@@ -13,13 +13,13 @@ from itertools import combinations
 from math import comb
 from typing import Any
 
-from suffice.display import OneTable
 from suffice.engines.encoding.sources import checked_limit
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, TooLarge, bytes_in_words, listed, note, whole
+from suffice.errors import DataError, TooLarge, bytes_in_words, listing, note, whole
+from suffice.errors.remedies import name_of
 from suffice.families import family_of
-from suffice.remedies import name_of
+from suffice.output.display import OneTable
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
 
@@ -106,7 +106,7 @@ def gather_every_family(
     left_out = sorted(set(rows.identifiers))
     names = sorted(set(rows.columns) - set(left_out))
     if left_out:
-        note(f"left out of the statistics, as an identifier: {listed(left_out)}")
+        note(f"left out of the statistics, as an identifier: {listing(left_out)}")
     if not names:
         raise DataError("there are no columns to gather statistics of")
     variables = {name: rows.schema[name] for name in names}

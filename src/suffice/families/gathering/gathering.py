@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
-from suffice.engines.sequences.lagged import renamed
+from suffice.engines.sequences.lagged import rename
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, MissingCells, nearest
+from suffice.errors.remedies import SEQUENCES, Remedy, argument, hidden_with_states
 from suffice.families import family_of
 from suffice.families.gathering.every_family import GatheredSize, gather_every_family
 from suffice.graphs import Dag, Graph, Template
 from suffice.graphs.lagged import variable_and_lag
-from suffice.remedies import SEQUENCES, Remedy, argument, hidden_with_states
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import HasGraph, RowsLike
+    from suffice.basis.argument_types import HasGraph, RowsLike
     from suffice.graphs.template import TemplateLike
 
 
@@ -91,7 +91,7 @@ def gather(
             f"{Remedy('gather(data, max_parents=2)', 'suffice gather --max-parents 2')}; "
             f"{argument('dry_run')} and {argument('memory_limit')} are of the latter"
         )
-    scopes = _undirected(dag)
+    scopes = _undirected_sets(dag)
     if max_parents is not None and (scopes is not None or isinstance(data, Sequences)):
         raise FitError(f"{argument('max_parents')} goes with a directed graph of rows, or without a graph")
     if isinstance(data, Sequences):
@@ -123,7 +123,7 @@ def gather(
     return rows.gather(wanted)
 
 
-def _undirected(model: Any) -> tuple[tuple[str, ...], ...] | None:
+def _undirected_sets(model: Any) -> tuple[tuple[str, ...], ...] | None:
     """The sets of variables whose tables an undirected graph or model needs; None of what is directed."""
     if isinstance(model, Graph) or Graph.is_text(model):
         return Graph(model).cliques()
@@ -194,7 +194,7 @@ def gather_steps(sequences: Sequences, template: Any, without: Container[str] = 
         nodes = {graph.parameter_name(n, t): (n, graph.parents_at(n, t)) for n in graph.nodes}
         places = {p: variable_and_lag(p) for _, parents in nodes.values() for p in parents}
         places |= {key: (name, 0) for key, (name, _) in nodes.items()}
-        variables = {n: renamed(schema[base], n) for n, (base, _) in places.items()}
+        variables = {n: rename(schema[base], n) for n, (base, _) in places.items()}
         wanted = [
             family_of(variables[key], own := [variables[p] for p in parents]).needs(variables[key], own)
             for key, (_, parents) in nodes.items()

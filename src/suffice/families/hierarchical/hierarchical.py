@@ -18,14 +18,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from suffice.errors import FitError, listed, nearest, note
+from suffice.errors import FitError, listing, nearest, note
+from suffice.errors.remedies import BINS, PARTIAL, POOLED, SEPARATE, by_evidence
 from suffice.families.hierarchical.random_effects import RandomEffects
-from suffice.families.priors.pooling import LOWEST, checked_strength, common_strength, highest, pooled
+from suffice.families.priors.pooling import LOWEST, checked_strength, common_strength, highest, pool_rows
 from suffice.families.priors.prior import Node, Prior, all_finite, in_order, prior_of
 from suffice.families.priors.priors import same_rows
 from suffice.families.protocol.family import Array
 from suffice.families.protocol.plain_numbers import array_of, flat
-from suffice.remedies import BINS, PARTIAL, POOLED, SEPARATE, by_evidence
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import checked_cells, n_configurations, sizes
 from suffice.variables import Finite, Real, Variable
@@ -79,7 +79,7 @@ class HierarchicalDirichlet(Prior):
             if all_finite(child, parents):
                 table = rows_of(seen)
                 mean = self._mean(child)
-                found = pooled(table, self._strength(child), mean)
+                found = pool_rows(table, self._strength(child), mean)
                 even = len(table) < 2 if mean is None else self._is_even(child)
                 strengths[child.name], means[child.name] = (
                     found.strength,
@@ -134,12 +134,12 @@ def rows_of(seen: Counts) -> Array:
 def _tell(alike: Sequence[str], apart: Sequence[str]) -> None:
     if alike:
         note(
-            f"the rows of {listed(alike)} are no less alike than chance makes them: they are pooled with the strength of "
+            f"the rows of {listing(alike)} are no less alike than chance makes them: they are pooled with the strength of "
             "all rows together, the most that HierarchicalDirichlet takes"
         )
     if apart:
         note(
-            f"the rows of {listed(apart)} have a state each: they are not pooled (strength {LOWEST:g}, the least that "
+            f"the rows of {listing(apart)} have a state each: they are not pooled (strength {LOWEST:g}, the least that "
             "HierarchicalDirichlet takes)"
         )
 
@@ -293,7 +293,7 @@ def common(counts: Array, strength: float | None = None) -> tuple[float, Array]:
     (4.0, array([[0.45, 0.55]]))
     """
     strength = common_strength(counts) if strength is None else strength
-    return strength, np.array([pooled(rows, strength).mean for rows in counts])
+    return strength, np.array([pool_rows(rows, strength).mean for rows in counts])
 
 
 def finite(variable: Variable, child: str) -> Finite:

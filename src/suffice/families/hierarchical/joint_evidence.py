@@ -67,7 +67,7 @@ def normal_of_rows(table: Array, mean: Array | None = None) -> EffectNormal:
     H = contrasts(table.shape[1])
     m, S = _fixed_point(rows, times, H, mean)
     if table.shape[1] <= MOST:
-        m, S = _climbed(rows, times, H, m, S, mean)
+        m, S = _climb(rows, times, H, m, S, mean)
     return EffectNormal(H @ m, spread_of(S, H), float(np.linalg.eigvalsh(S)[0]))
 
 
@@ -90,7 +90,7 @@ def _fixed_point(rows: Array, times: Array, H: Array, mean: Array | None) -> tup
     return m, S
 
 
-def _climbed(rows: Array, times: Array, H: Array, m: Array, S: Array, mean: Array | None) -> tuple[Array, Array]:
+def _climb(rows: Array, times: Array, H: Array, m: Array, S: Array, mean: Array | None) -> tuple[Array, Array]:
     """From there to the maximum of the evidence."""
     from scipy.optimize import minimize
 

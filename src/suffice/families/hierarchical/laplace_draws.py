@@ -27,9 +27,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.families.hierarchical.laplace import NUMBERS, Laplace, bend, softmax
 from suffice.families.protocol.family import Array
-from suffice.libraries import sc
 
 Places = npt.NDArray[np.intp]
 
@@ -61,10 +61,10 @@ def quantiles(rows: Laplace, tail: float) -> tuple[Array, Array]:
     return ends[0], ends[1]
 
 
-def drawn(rows: Laplace, n: int, rng: np.random.Generator) -> Array:
+def draw_rows(rows: Laplace, n: int, rng: np.random.Generator) -> Array:
     """n random draws of each row: [n, row, state].
 
-    >>> drawn(Laplace(np.array([[8.0, 2.0]]), np.zeros(2), 1.0), 1000, np.random.default_rng(0)).mean(axis=0).round(1)
+    >>> draw_rows(Laplace(np.array([[8.0, 2.0]]), np.zeros(2), 1.0), 1000, np.random.default_rng(0)).mean(axis=0).round(1)
     array([[0.7, 0.3]])
     """
     points = rng.random((n, len(rows.counts), rows.counts.shape[1] + 1))
@@ -81,7 +81,7 @@ def _of_two(rows: Laplace, tail: float) -> Array:
     def height(d: Array) -> Array:  # [row, point]
         return np.asarray(rows.gain(rows.effects, d.T[..., None] * half).T)
 
-    known = _known(rows).min(axis=1) * rows.probs.max(axis=1) + 0.5 / rows.variance
+    known = _lambdas(rows).min(axis=1) * rows.probs.max(axis=1) + 0.5 / rows.variance
     left = _falls(lambda d: height(-d[:, None])[:, 0], 1.0 / np.sqrt(known))
     right = _falls(lambda d: height(d[:, None])[:, 0], 1.0 / np.sqrt(known))
     at = both_sides(left, right, 16 * SIDE)
@@ -133,7 +133,7 @@ def _at(rows: Laplace, points: Array) -> Array:
     U, K = rows.counts.shape
     effects, weight = _spread(rows)
     points = np.broadcast_to(points, (len(points), U, K + 1))
-    node, _ = reached(weight, np.broadcast_to(np.arange(U), points.shape[:2]), points[..., -1])
+    node, _ = pieces_at(weight, np.broadcast_to(np.arange(U), points.shape[:2]), points[..., -1])
     table = node[..., None] * K + np.arange(K)
     return softmax(rows.effects + effects.moved.reshape(-1)[table] + effects.lines.quantiles(table, points[..., :-1]))
 
@@ -160,7 +160,7 @@ def _spread(rows: Laplace) -> tuple[_Effects, Array]:
 
 def _far(rows: Laplace, way: float) -> Array:
     """A distance of ρ from the mode, to one side, at which its density is nothing, by doubling."""
-    known = _known(rows)
+    known = _lambdas(rows)
     step = way / np.sqrt((known / (1.0 + rows.variance * known)).sum(axis=1))
     end, top = _reach(rows), np.full(len(step), -np.inf)
     at = np.maximum(step, end) if way < 0 else np.maximum(end, 0.0) + step
@@ -174,14 +174,14 @@ def _far(rows: Laplace, way: float) -> Array:
     return np.asarray(at)
 
 
-def _known(rows: Laplace) -> Array:
+def _lambdas(rows: Laplace) -> Array:
     """λ = N θ; a row without data is as one with next to none."""
     return np.asarray(np.maximum(rows.total, 1e-12) * rows.probs)
 
 
 def _reach(rows: Laplace) -> Array:
     """The ρ − ρ̂ left of which the data has no say: there exp(ρ + η) is nothing for all that the prior holds possible."""
-    known = _known(rows)
+    known = _lambdas(rows)
     return np.asarray((-25.0 - 9.0 * np.sqrt(rows.variance) - np.log(known) - rows.variance * known).min(axis=1))
 
 
@@ -196,8 +196,8 @@ class _Effects:
     delta: Array
 
     def __post_init__(self) -> None:
-        known, v = _known(self.rows)[:, None], self.rows.variance
-        self.moved = e = _moved(v * known, self.delta[..., None])
+        known, v = _lambdas(self.rows)[:, None], self.rows.variance
+        self.moved = e = _solve_shift(v * known, self.delta[..., None])
         log_rate = np.log(known) + e
         self.left, self.right = _reaches(log_rate, v)
         at, height = self._points(log_rate)
@@ -214,7 +214,7 @@ class _Effects:
         return d, np.maximum(-bent - d**2 / (2.0 * self.rows.variance), -700.0)
 
 
-def _moved(c: Array, delta: Array) -> Array:
+def _solve_shift(c: Array, delta: Array) -> Array:
     """e with c (exp e − 1) + e = δ: by Wright's ω, or where that cancels by its limit; then by Newton."""
     c, delta = np.broadcast_arrays(c, delta)
     near = delta > -0.5 * c
@@ -269,16 +269,16 @@ class Lines:
 
     def quantiles(self, which: Places, shares: Array) -> Array:
         """The points of these densities below which such shares of their mass lie."""
-        i, share = reached(self.mass, which, shares)
+        i, share = pieces_at(self.mass, which, shares)
         i += i // self.mass.shape[1]  # there is one point more than there are pieces
         at, height = self.at.reshape(-1), self.height.reshape(-1)
         return np.asarray(at[i] + (at[i + 1] - at[i]) * _along(height[i + 1] - height[i], share))
 
 
-def reached(mass: Array, which: Places, shares: Array) -> tuple[Places, Array]:
+def pieces_at(mass: Array, which: Places, shares: Array) -> tuple[Places, Array]:
     """The pieces, counted through all rows of `mass`, in which such shares of a row are reached, and the share of that piece.
 
-    >>> reached(np.array([[1.0, 3.0], [2.0, 2.0]]), np.array([0, 1]), np.array([0.625, 0.25]))
+    >>> pieces_at(np.array([[1.0, 3.0], [2.0, 2.0]]), np.array([0, 1]), np.array([0.625, 0.25]))
     (array([1, 2]), array([0.5, 0.5]))
     """
     n = mass.shape[1]

@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.errors.remedies import TABLE_PRIORS, Remedy
 from suffice.families.hierarchical.hierarchical import rows_of
 from suffice.families.hierarchical.joint_laplace import JointLaplace, joint_drawn, joint_quantiles
 from suffice.families.hierarchical.laplace import Laplace
-from suffice.families.hierarchical.laplace_draws import drawn, quantiles
+from suffice.families.hierarchical.laplace_draws import draw_rows, quantiles
 from suffice.families.priors.prior import PriorBelief
 from suffice.families.protocol.family import Array, Estimate, Interval, Mode, checked_level
-from suffice.remedies import TABLE_PRIORS, Remedy
 from suffice.statistics import Counts
 from suffice.statistics.configurations import sizes
 
@@ -78,7 +78,7 @@ class LogisticBelief(PriorBelief):
 
     def drawn(self, counts: Array, n: int, rng: np.random.Generator) -> Array:
         """n draws of the rows that have these counts: [n, rows, states]."""
-        return drawn(self._posterior(counts), n, rng)
+        return draw_rows(self._posterior(counts), n, rng)
 
     def _distinct(self, seen: Counts) -> tuple[Laplace, npt.NDArray[np.intp]]:
         """The posterior of each kind of row, and of which kind each row is."""

@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from suffice.errors import FitError, listed, nearest, note
-from suffice.exponential.arithmetic.symmetric import ROUNDING, factored, singular_column
+from suffice.errors import FitError, listing, nearest, note
+from suffice.errors.remedies import Remedy
+from suffice.exponential.arithmetic.symmetric import ROUNDING, scaled_cholesky, singular_column
 from suffice.families.hierarchical.hierarchical import rows_of
 from suffice.families.hierarchical.joint_evidence import HIGHEST, LOWEST, normal_of_rows
 from suffice.families.hierarchical.laplace import Laplace
@@ -24,7 +25,6 @@ from suffice.families.hierarchical.logistic_belief import JointBelief, LogisticB
 from suffice.families.priors.empirical_bayes import best_number
 from suffice.families.priors.prior import Node, Prior, all_finite, in_order, is_number
 from suffice.families.protocol.family import Array, as_numbers
-from suffice.remedies import Remedy
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 
@@ -106,7 +106,7 @@ class LogisticNormal(Prior):
         for end, way in (LOWEST, "no more than chance makes them: the variance is"), (HIGHEST, "without limit: the variance is"):
             at = [name for name in free if found[name] == end]
             if at:
-                note(f"the rows of {listed(at)} differ from their mean {way} {end:g}, where LogisticNormal stops")
+                note(f"the rows of {listing(at)} differ from their mean {way} {end:g}, where LogisticNormal stops")
         return replace(self, variance={**dict(self.variance or {}), **found})
 
     def _joint(self, finite: Sequence[tuple[Variable, Array]]) -> LogisticNormal:
@@ -124,7 +124,7 @@ class LogisticNormal(Prior):
             alike += [child.name] if found.least < 2.0 * LOWEST else []
         if alike:
             note(
-                f"the rows of {listed(alike)} differ in some direction no more than chance makes them: the variance there is "
+                f"the rows of {listing(alike)} differ in some direction no more than chance makes them: the variance there is "
                 f"{LOWEST:g}, the least that LogisticNormal takes"
             )
         return replace(self, mean=means or self.mean, covariance=covariances or self.covariance, correlated=False)
@@ -174,7 +174,7 @@ def _checked_covariance(given: Any, child: Variable) -> Array:
     """A symmetric positive definite matrix with a line for each state."""
     assert isinstance(child, Finite)
     K, what = child.n_states, f"the covariance of LogisticNormal of {child.name!r}"
-    refusal = f"{what} must be a {K} × {K} matrix of numbers, with a line for each of the states {listed(child.states)}"
+    refusal = f"{what} must be a {K} × {K} matrix of numbers, with a line for each of the states {listing(child.states)}"
     matrix = as_numbers(given, refusal, FitError)
     if matrix.shape != (K, K) or not np.isfinite(matrix).all():
         raise FitError(f"{refusal}, not of the shape {matrix.shape}" if matrix.shape != (K, K) else refusal)
@@ -182,7 +182,7 @@ def _checked_covariance(given: Any, child: Variable) -> Array:
     if off.any():
         i, j = (child.states[k] for k in np.argwhere(off)[0])
         raise FitError(f"{what} must be symmetric, and differs at {i!r}, {j!r} from {j!r}, {i!r}")
-    column = singular_column(matrix[None], factored(matrix[None]), ROUNDING)
+    column = singular_column(matrix[None], scaled_cholesky(matrix[None]), ROUNDING)
     if column is not None:
         raise FitError(
             f"{what} must be positive definite, and the state {child.states[column]!r} has no variance of its own beside "

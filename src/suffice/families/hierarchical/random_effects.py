@@ -23,12 +23,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, listed, note
+from suffice.errors import FitError, listing, note
+from suffice.errors.remedies import BY_BIC
 from suffice.families.conditional_gaussian import SharedGaussian
 from suffice.families.priors.prior import PriorBelief
 from suffice.families.protocol.family import Array, split
 from suffice.families.regression import ConjugateLines, independent
-from suffice.remedies import BY_BIC
 from suffice.statistics import Moments
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
@@ -50,7 +50,7 @@ class Effects(NamedTuple):
     restricted: bool
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MixedGaussian(SharedGaussian):
     """A conditional Gaussian whose groups have lines drawn around a common one; `effects` has that, and how far they differ."""
 
@@ -191,7 +191,7 @@ class _Products(NamedTuple):
         best = at(theta)
         same = [self._term(int(i)) for i in np.flatnonzero(np.diag(best.root @ best.root.T) < ALIKE)]
         if same:
-            note(f"the groups of {child!r} do not differ in {listed(same, style='str')}: its random effect has the variance 0")
+            note(f"the groups of {child!r} do not differ in {listing(same, style='str')}: its random effect has the variance 0")
         return best
 
     def _term(self, i: int) -> str:

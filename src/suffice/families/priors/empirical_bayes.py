@@ -16,13 +16,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from suffice.errors import FitError, listed, note
+from suffice.errors import FitError, listing, note
+from suffice.errors.remedies import Remedy, by_evidence
 from suffice.families import family_of
 from suffice.families.priors.prior import Node, Prior, is_number
 from suffice.families.priors.priors import Dirichlet, Several, as_prior
 from suffice.families.protocol.family import Statistic
 from suffice.registry import every
-from suffice.remedies import Remedy, by_evidence
 from suffice.statistics import Statistics
 from suffice.variables import Variable
 
@@ -61,7 +61,7 @@ class EmpiricalBayes(Prior):
             raise FitError("EmpiricalBayes chooses one pseudo-count for all cells, and this Dirichlet has several: give it alone")
         if not self.prior.worth:
             able = sorted({p.public_name or p.__name__ for p in every("priors").values() if p.worth})
-            raise FitError(f"EmpiricalBayes chooses the strength of {listed(able, style='str')}; {_without(self.prior)}")
+            raise FitError(f"EmpiricalBayes chooses the strength of {listing(able, style='str')}; {_without(self.prior)}")
         if not (is_number(self.lowest) and is_number(self.highest) and 0.0 < self.lowest < self.highest < np.inf):
             raise FitError(f"EmpiricalBayes needs 0 < lowest < highest, not {self.lowest!r} and {self.highest!r}")
 

@@ -15,13 +15,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from suffice.errors import FitError, nearest
+from suffice.errors.remedies import NUMBER_PRIORS, Remedy
 from suffice.exponential.normals.normal import Normal
 from suffice.exponential.normals.normal_known import NormalKnownVariance
 from suffice.exponential.protocol.statistic import Centred
 from suffice.families.priors.number_priors import bound_numbers, filled_numbers, own_mean, own_variance
 from suffice.families.priors.prior import Prior, PriorBelief, check_positive, is_number
 from suffice.families.protocol.family import Array, Interval
-from suffice.remedies import NUMBER_PRIORS, Remedy
 from suffice.statistics import Moments, Statistics
 from suffice.variables import Finite, Real, Variable
 

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import FitError
 from suffice.exponential.arithmetic.special import log_gamma_step
 from suffice.families.protocol.family import Array, as_numbers
-from suffice.libraries import sc
 
 LOWEST = 1e-3
 """No strength is chosen below this: where every row has one state only, the evidence keeps rising as the strength falls to 0."""
@@ -44,7 +44,7 @@ class PooledRows(NamedTuple):
     log_evidence: float
 
 
-def pooled(counts: Any, strength: float | None = None, mean: Any = None) -> PooledRows:
+def pool_rows(counts: Any, strength: float | None = None, mean: Any = None) -> PooledRows:
     """The Dirichlet from which the rows of a table of counts were drawn, by maximum evidence; what is given is kept.
 
     `counts` has a row per group and a column per state. Rows that are alike make the evidence rise for ever with the strength:
@@ -52,7 +52,7 @@ def pooled(counts: Any, strength: float | None = None, mean: Any = None) -> Pool
     each make it rise as the strength falls: it stops at 0.001. If only one row holds data, the mean that is not given is
     even, and so is the strength 1: one row says nothing about how rows differ.
 
-    >>> found = pooled([[8, 2], [3, 7], [6, 4], [1, 9]])
+    >>> found = pool_rows([[8, 2], [3, 7], [6, 4], [1, 9]])
     >>> round(found.strength, 3), found.mean.round(3), round(found.log_evidence, 3)
     (4.145, array([0.451, 0.549]), -25.476)
     """
@@ -70,7 +70,7 @@ def pooled(counts: Any, strength: float | None = None, mean: Any = None) -> Pool
 
 
 def common_strength(tables: Iterable[Any]) -> float:
-    """The strength that several tables of counts have in common, each around a mean of its own: of one, that of `pooled`.
+    """The strength that several tables of counts have in common, each around a mean of its own: of one, that of `pool_rows`.
 
     Tables of which less than two rows hold data say nothing, and where all are such it is 1.
 
@@ -83,7 +83,7 @@ def common_strength(tables: Iterable[Any]) -> float:
 
 
 def highest(counts: Any) -> float:
-    """The largest strength that `pooled` chooses: the weight of all rows.
+    """The largest strength that `pool_rows` chooses: the weight of all rows.
 
     >>> highest([[8, 2], [3, 7]])
     20.0

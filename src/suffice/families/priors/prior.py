@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from suffice.errors import FitError, FormatError
+from suffice.errors.remedies import ANY_PRIOR, Remedy
 from suffice.families.protocol.family import Array, as_numbers
 from suffice.registry import Named, find_type, type_of
-from suffice.remedies import ANY_PRIOR, Remedy
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from suffice.errors import FitError, listed, nearest
+from suffice.errors import FitError, listing, nearest
+from suffice.errors.remedies import score_by
 from suffice.families.chosen.node_kinds import is_parameter_prior
 from suffice.families.priors.conjugate import ParameterPrior
 from suffice.families.priors.number_priors import BGe as BGe
@@ -18,9 +19,8 @@ from suffice.families.priors.prior import Imagining, all_finite, check_positive,
 from suffice.families.priors.prior import Node as Node
 from suffice.families.priors.prior import Prior as Prior
 from suffice.families.protocol.family import Array, as_numbers
-from suffice.remedies import score_by
 from suffice.statistics import Counts, Statistics
-from suffice.statistics.configurations import checked_cells, described, n_configurations, sizes
+from suffice.statistics.configurations import checked_cells, describe, n_configurations, sizes
 from suffice.variables import Count, Finite, Real, Variable
 
 SEVERAL = (list, tuple, np.ndarray)
@@ -97,10 +97,10 @@ class DirichletPrior(Prior):
         checked_cells(family, f"the table of {child.name!r}")
         shape, table = sizes(family), as_numbers(self.alpha, _shapeless(child), FitError)
         if table.shape not in (shape, (n_configurations(family[:-1]), shape[-1])):
-            rows = f"{n_configurations(family[:-1])} configurations of {listed([p.name for p in parents]) or 'no parents'}"
+            rows = f"{n_configurations(family[:-1])} configurations of {listing([p.name for p in parents]) or 'no parents'}"
             raise FitError(
                 f"the pseudo-counts of {child.name!r} have the shape {table.shape}, and its table has {shape}: a line for each "
-                f"of the {rows}, a column for each of the states {listed(family[-1].states)}"
+                f"of the {rows}, a column for each of the states {listing(family[-1].states)}"
             )
         _refuse_improper(table, child, family)
         return Counts(family, table.reshape(shape))
@@ -128,7 +128,7 @@ def _refuse_improper(alpha: Array, child: Variable, family: Sequence[Any]) -> No
     if bad.any():
         cell = int(np.argmax(bad))
         raise FitError(
-            f"the pseudo-count of {child.name!r} at {described(cell, family)} is {alpha.reshape(-1)[cell]:g}, and each must be a "
+            f"the pseudo-count of {child.name!r} at {describe(cell, family)} is {alpha.reshape(-1)[cell]:g}, and each must be a "
             "positive number: of 0 the prior would be improper"
         )
 
@@ -335,7 +335,7 @@ def _of_node(node: str, given: Any) -> Any:
             raise FitError(f"the pseudo-counts of {node!r}: {error.said}") from None
     if given is None:
         raise FitError(f"the prior of {node!r} is None: leave the node out of prior={{...}}, which then says nothing about it")
-    return _checked(given)
+    return _check_prior(given)
 
 
 @dataclass(frozen=True)
@@ -364,8 +364,8 @@ def as_prior(prior: object) -> Prior | None:
     if isinstance(prior, SEVERAL):
         if len(prior) and all(is_number(p) or isinstance(p, SEVERAL) for p in prior):
             raise FitError(f"the pseudo-counts {list(prior)!r:.60} name no node: give them by node, prior={{'x': [9, 1]}}")
-        return Several(tuple(_checked(p) for p in prior))
-    return _checked(prior)
+        return Several(tuple(_check_prior(p) for p in prior))
+    return _check_prior(prior)
 
 
 def suitable(prior: Any, variables: Iterable[Variable], default: tuple[Any, ...]) -> Any:
@@ -382,7 +382,7 @@ def suitable(prior: Any, variables: Iterable[Variable], default: tuple[Any, ...]
     return needed if len(needed) != 1 else needed[0]
 
 
-def _checked(prior: object) -> Prior:
+def _check_prior(prior: object) -> Prior:
     if isinstance(prior, type):
         raise FitError(f"a prior is an object: write {prior.__name__}(), with its parameters, not the class")
     if isinstance(prior, Mapping):

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import Rows, Tabular
 from suffice.errors import FitError, ModelError, SufficeError
+from suffice.errors.remedies import BDEU, argument, of_python
 from suffice.families.protocol.plain_numbers import array_of, flat
+from suffice.output.display import Rows, Tabular
 from suffice.registry import Named
-from suffice.remedies import BDEU, argument, of_python
 from suffice.statistics import Request, Statistics
 from suffice.statistics.configurations import checked_cells, n_configurations, sizes
 from suffice.variables import Finite, Variable

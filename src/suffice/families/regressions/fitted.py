@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.libraries import sc
 from suffice.errors import FitError, FormatError
 from suffice.families.protocol.family import Array, Interval, checked_level
 from suffice.families.protocol.plain_numbers import array_of, number, numbers
-from suffice.libraries import sc
-from suffice.statistics.configurations import frozen
+from suffice.statistics.configurations import freeze
 from suffice.variables import Variable
 
 
@@ -42,7 +42,7 @@ class Fitted:
     df: float = np.inf
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "covariance", frozen(np.array(self.covariance, dtype=np.float64)))
+        object.__setattr__(self, "covariance", freeze(np.array(self.covariance, dtype=np.float64)))
 
     @property
     def standard_errors(self) -> Array:

@@ -30,9 +30,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import added
-from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest, note
-from suffice.families.design import CELLS, ParameterLayout, codes_of, filled, fixed, shrunk, terms
+from suffice.engines.engine import add_up
+from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, nearest, note
+from suffice.families.design import CELLS, ParameterLayout, codes_of, fill_design, read_only, shrunk, terms
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.fitted import Fitted, needs_rows
 from suffice.families.regressions.glm_steps import EmSteps
@@ -106,8 +106,8 @@ class Glm(Named, EmSteps):
         m = self.n_parameters(child, parents)
         if m > MAX_PARAMETERS:
             raise TooLarge(
-                f"the regression of {child.name!r} on {listed([v.name for v in parents])} would have {m:,} parameters, a Hessian "
-                f"of {bytes_in_words(8.0 * m * m)}; the limit is {MAX_PARAMETERS:,} parameters"
+                f"the regression of {child.name!r} on {listing([v.name for v in parents])} would have {m:,} parameters, a "
+                f"Hessian of {bytes_in_words(8.0 * m * m)}; the limit is {MAX_PARAMETERS:,} parameters"
             )
 
     def check_child(self, child: Variable) -> None:
@@ -176,7 +176,7 @@ class Glm(Named, EmSteps):
 
     def total_of(self, child: Any, y: npt.NDArray[Any], w: Array | None) -> Array:
         """Σ w y, by state of a finite child."""
-        return np.array([weighed(y, w)])
+        return np.array([weighted_sum(y, w)])
 
     def exposed(self, columns: Columns) -> tuple[Array, Array]:
         """Trials and offset of each row; empty where the family has none."""
@@ -199,9 +199,9 @@ class Glm(Named, EmSteps):
             weight,
             np.concatenate([np.zeros(0), *sums]),
             self.total_of(child, y, w),
-            weighed(offset, w) if offset.size else 0.0,
-            weighed(n, w) if n.size else weight,
-            weighed(self.base(y, n), w),
+            weighted_sum(offset, w) if offset.size else 0.0,
+            weighted_sum(n, w) if n.size else weight,
+            weighted_sum(self.base(y, n), w),
         )
 
     def refuse(self, child: Any, parents: Sequence[Variable], s: Summary) -> None:
@@ -216,7 +216,7 @@ class Glm(Named, EmSteps):
     def measure(self, at: Regressors, theta: Array, columns: Columns, weights: Array | None, **options: Any) -> Sums:
         """The sums of one pass over some rows at θ, a part of their design held at a time."""
         parts = self.parts(at, columns, weights, complete=True)
-        sums: Sums = reduce(added, (self.sums(X, y, w, theta, own, **options) for X, y, w, own in parts))
+        sums: Sums = reduce(add_up, (self.sums(X, y, w, theta, own, **options) for X, y, w, own in parts))
         return sums
 
     def parts(
@@ -229,7 +229,7 @@ class Glm(Named, EmSteps):
         for start in range(0, max(1, len(y)), size):
             part = slice(start, start + size)
             own = {name: column[part] for name, column in columns.items()}
-            X = filled(at.parents, own, at.centre, len(y[part]), at.child.name, complete=complete)
+            X = fill_design(at.parents, own, at.centre, len(y[part]), at.child.name, complete=complete)
             yield X, y[part], w[part], own
 
     def sums(self, X: Array, y: Any, w: Array, theta: Array, columns: Columns) -> Sums:
@@ -263,10 +263,10 @@ class Glm(Named, EmSteps):
     def refuse_exact(self, at: Regressors, theta: Array, s: Sums) -> None:
         """Refuse a fit that leaves nothing but rounding of the child, so that there is no dispersion."""
         left = np.sqrt(s.pearson / s.weight)
-        if left > 1e-6 * explained(theta, s) + 16.0 * np.finfo(float).eps * self.level(theta):
+        if left > 1e-6 * explained_deviation(theta, s) + 16.0 * np.finfo(float).eps * self.level(theta):
             return
-        by = listed([p.name for p in at.parents])
-        why = f"in the data it is a function of {by}" if explained(theta, s) > left else "its values are all equal"
+        by = listing([p.name for p in at.parents])
+        why = f"in the data it is a function of {by}" if explained_deviation(theta, s) > left else "its values are all equal"
         out = "give more rows, or leave a parent out" if at.parents else "give more rows"
         raise FitError(f"{at.child.name!r} cannot be fitted: {why}, and its dispersion would be 0; {out}")
 
@@ -439,12 +439,12 @@ def one_predictor(
 
     q = len(theta)
     gradient, hessian, totals = np.zeros(q), np.zeros((q, q)), np.zeros(3)
-    rows = (fixed(a) for a in (y, *exposed, w, theta))
+    rows = (read_only(a) for a in (y, *exposed, w, theta))
     regression_sums(X, *rows, response, shape, expected, gradient, hessian, totals)
     return Sums(float(totals[0]), gradient, hessian, float(totals[1]), float(totals[2]))
 
 
-def weighed(x: Array, w: Array | None) -> float:
+def weighted_sum(x: Array, w: Array | None) -> float:
     """Σ w x. Not by BLAS, whose own threads get into the way of those of a fold."""
     return float(x.sum() if w is None else np.einsum("i,i", w, x))
 
@@ -454,10 +454,10 @@ def column_sums(v: Variable, columns: Columns, w: Array | None) -> Array:
     if isinstance(v, Finite):
         codes = np.asarray(columns[v.name], dtype=np.intp)
         return np.bincount(codes, w, v.n_states)[1 : v.n_states].astype(np.float64)
-    return np.array([weighed(columns[v.name], w)])
+    return np.array([weighted_sum(columns[v.name], w)])
 
 
-def explained(theta: Array, s: Sums) -> float:
+def explained_deviation(theta: Array, s: Sums) -> float:
     """The standard deviation of the predictor, in units of the deviation that `pearson` sums the squares of."""
     H = s.hessian / s.hessian[0, 0]
     spread = H[1:, 1:] - np.outer(H[1:, 0], H[0, 1:])

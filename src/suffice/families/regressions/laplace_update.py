@@ -50,7 +50,7 @@ def after_more_rows(cpd: Any, rows: Any) -> Any:
         layout.shifted(cpd.theta, cpd.centre), np.linalg.inv(layout.around(old.covariance / old.dispersion, cpd.centre))
     )
     new: Summary = rows.fold(Pass(family.summary, (cpd.child, cpd.parent_variables)))
-    found = _ascended(family, at, before, before.mean, rows, family.told(cpd))
+    found = _ascend(family, at, before, before.mean, rows, family.told(cpd))
     loss = -2.0 * before.value(found.theta)
     s = found.sums
     both = s._replace(
@@ -74,26 +74,26 @@ def _base(cpd: Any) -> float:
     return float(old.log_likelihood - bare)
 
 
-def refitted(cpd: Any, rows: Any) -> Any:
+def refit(cpd: Any, rows: Any) -> Any:
     """The regression fitted again to all rows, from where it was: what a fit to them from the beginning gives."""
     family, at = cpd.family, Regressors(cpd.child, cpd.regressors, cpd.centre)
     summary: Summary = rows.fold(Pass(family.summary, (cpd.child, cpd.parent_variables)))
     theta = cpd.layout.shifted(cpd.theta, cpd.centre)
-    found = _ascended(family, at, Quadratic(np.zeros(len(theta)), family.penalty(at)), theta, rows, {})
+    found = _ascend(family, at, Quadratic(np.zeros(len(theta)), family.penalty(at)), theta, rows, {})
     if not family.canonical:  # the covariance is that of the expected curvature
         s = rows.fold(Pass(family.measure, (at, found.theta), {"expected": True}))
         found = found._replace(covariance=np.linalg.inv(s.hessian + family.penalty(at)))
     return family.finished(at, cpd.parent_variables, found, summary)
 
 
-def _ascended(family: Any, at: Regressors, before: Quadratic, theta: Array, rows: Any, told: Mapping[str, float]) -> Maximum:
+def _ascend(family: Any, at: Regressors, before: Quadratic, theta: Array, rows: Any, told: Mapping[str, float]) -> Maximum:
     """Newton steps from a start, halved where they lower the objective."""
 
-    def measured(theta: Array) -> Sums:
+    def measure_at(theta: Array) -> Sums:
         sums: Sums = rows.fold(Pass(family.measure, (at, theta), told))
         return sums
 
-    s = measured(theta)
+    s = measure_at(theta)
     for iteration in range(1, STEPS + 1):
         covariance: Array = np.asarray(np.linalg.inv(s.hessian + before.precision), dtype=np.float64)
         slope = s.gradient + before.slope(theta)
@@ -102,7 +102,7 @@ def _ascended(family: Any, at: Regressors, before: Quadratic, theta: Array, rows
             return Maximum(theta, s, covariance, iteration)
         for halvings in range(40):
             ahead = theta + 0.5**halvings * step
-            there = measured(ahead)
+            there = measure_at(ahead)
             if np.isfinite(there.log_likelihood) and there.log_likelihood + before.value(ahead) >= here - 1e-12 * (1 + abs(here)):
                 break
         else:

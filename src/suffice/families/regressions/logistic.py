@@ -39,8 +39,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.data import added
-from suffice.families.design import are_numbers, fixed, shrunk
+from suffice.engines.engine import add_up
+from suffice.families.design import are_numbers, read_only, shrunk
 from suffice.families.hierarchical.laplace import log_softmax
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regression import independent
@@ -108,7 +108,7 @@ class Logistic(OfStates):
         """The sums of one pass over these rows, at the parameters of `cpd`; whether with the Hessian goes by its size."""
         curved = cpd.n_parameters <= SMALL if newton is None else newton
         at = Regressors(cpd.child, cpd.parent_variables, cpd.centre)
-        sums: Working = reduce(added, (_sums(cpd, X, y, w, curved) for X, y, w, _ in self.parts(at, columns, weights)))
+        sums: Working = reduce(add_up, (_sums(cpd, X, y, w, curved) for X, y, w, _ in self.parts(at, columns, weights)))
         return sums
 
     def advance(self, cpd: RegressionCpd, statistic: tuple[Any, ...]) -> RegressionCpd:
@@ -118,7 +118,7 @@ class Logistic(OfStates):
         kept = self.independent(cpd, s)
         moved, gain = self._bounded(cpd, s, kept)
         further, more = self._damped(cpd, s, kept) if s.hessian.size else (moved, gain)
-        return _moved(cpd, further if more > gain else moved, s.scatter)
+        return _after_step(cpd, further if more > gain else moved, s.scatter)
 
     def independent(self, cpd: RegressionCpd, s: Working) -> npt.NDArray[np.intp]:
         """The columns, the intercept first, that the rows (or the ridge) can tell from those before them."""
@@ -127,7 +127,7 @@ class Logistic(OfStates):
     def _bounded(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
         """The step to the top of the bound, and what it gains at least."""
         G, moved = self._gradient(cpd, s), np.zeros_like(s.gradient)
-        moved[:, kept] = _solved(self._half(cpd, s)[np.ix_(kept, kept)], (G + G.sum(axis=0))[:, kept].T).T
+        moved[:, kept] = _solve_positive(self._half(cpd, s)[np.ix_(kept, kept)], (G + G.sum(axis=0))[:, kept].T).T
         return moved, 0.5 * float(np.sum(G * moved))
 
     def _damped(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
@@ -149,7 +149,7 @@ class Logistic(OfStates):
         d, G = np.zeros(len(H)), self._gradient(cpd, s).reshape(-1)
         used = (len(s.scatter) * np.arange(len(s.gradient))[:, None] + kept).reshape(-1)
         with np.errstate(over="ignore", invalid="ignore"):  # where every row is sure, H is next to nothing
-            d[used] = _solved(H[np.ix_(used, used)], G[used])
+            d[used] = _solve_positive(H[np.ix_(used, used)], G[used])
             scale = np.sqrt(np.diag(H)[used])
             error, size = (float(np.linalg.norm(v[used] / scale)) for v in (H @ d - G, G))
         return d.reshape(s.gradient.shape), error / size if size else 0.0
@@ -182,7 +182,7 @@ class Logistic(OfStates):
 
         theta = theta.reshape(-1, len(X))
         gradient, hessian, totals = np.zeros(theta.shape), np.zeros((theta.size, theta.size)), np.zeros(3)
-        softmax_sums(X, fixed(y), fixed(w), fixed(theta), gradient, hessian, totals)
+        softmax_sums(X, read_only(y), read_only(w), read_only(theta), gradient, hessian, totals)
         return Sums(float(totals[0]), gradient.reshape(-1), hessian, float(totals[1]), float(totals[2]))
 
     def kernel_response(self, child: Finite) -> int | None:
@@ -253,7 +253,7 @@ def _widest(cpd: RegressionCpd, s: Working, d: Array) -> float:
     return float(total.max())
 
 
-def _solved(A: Array, b: Array) -> Array:
+def _solve_positive(A: Array, b: Array) -> Array:
     """A⁻¹ b for a positive definite A, scaled to unit diagonal."""
     diagonal = np.diag(A)
     if np.any(diagonal <= 0):
@@ -263,7 +263,7 @@ def _solved(A: Array, b: Array) -> Array:
     return np.asarray(np.linalg.solve(A / scale[:, None] / scale, b / rows) / rows)
 
 
-def _moved(cpd: RegressionCpd, moved: Array, scatter: Array) -> RegressionCpd:
+def _after_step(cpd: RegressionCpd, moved: Array, scatter: Array) -> RegressionCpd:
     """The regression after a step in centred columns, its centre moved to the mean of the numbers."""
     layout = cpd.layout
     theta = layout.shifted(layout.shifted(cpd.theta, cpd.centre) + moved.reshape(-1), -cpd.centre)

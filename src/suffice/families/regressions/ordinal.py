@@ -20,12 +20,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import ModelError
 from suffice.families.design import ParameterLayout
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.glm import OfStates
 from suffice.families.regressions.glm_sums import Summary, Sums
-from suffice.libraries import sc
 from suffice.variables import Finite
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.errors import TooLarge
-from suffice.families.design import are_numbers, columns_of, filled, fixed, terms
+from suffice.families.design import are_numbers, columns_of, fill_design, read_only, terms
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.glm import MAX_PARAMETERS
 from suffice.statistics import Request
@@ -56,7 +56,7 @@ class Standardised:
 
     def table(self, columns: Columns, n: int) -> Array:
         """Z: the columns of n rows."""
-        Z = filled(self.variables, columns, self.centre, n, "", complete=True)
+        Z = fill_design(self.variables, columns, self.centre, n, "", complete=True)
         numbers = 1 + np.flatnonzero(are_numbers(self.variables))
         Z[numbers] /= self.scale[numbers - 1, None]
         return Z
@@ -109,7 +109,7 @@ class RegressionBatch(NamedTuple):
 
         B, q = self.members.shape
         gradient, hessian, totals = np.zeros((B, q)), np.zeros((B, q, q)), np.zeros((B, 3))
-        rows, theta = tuple(fixed(a) for a in (y, *exposed, weight)), fixed(self.theta)
+        rows, theta = tuple(read_only(a) for a in (y, *exposed, weight)), read_only(self.theta)
         for g, own in enumerate(self.members):
             regression_sums(Z[own], *rows, theta[g], response, 1.0, False, gradient[g], hessian[g], totals[g])
         return ManySums(totals[:, 0], gradient, hessian, totals[:, 1], totals[:, 2])

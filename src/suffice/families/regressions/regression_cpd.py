@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, FormatError, ModelError
 from suffice.families.categorical import Table
-from suffice.families.design import ParameterLayout, codes_of, columns_of, configurations, filled, predicted, terms
+from suffice.families.design import ParameterLayout, codes_of, columns_of, configurations, fill_design, predict_rows, terms
 from suffice.families.parameter_draws import Coefficients
 from suffice.families.protocol.family import Array, Columns, Cpd, Interval
 from suffice.families.protocol.plain_numbers import array_of, numbers
 from suffice.families.regressions.fitted import Fitted, coefficient_table, needs_rows
 from suffice.registry import find_type, type_of
-from suffice.statistics.configurations import checked_cells, frozen, sizes
+from suffice.statistics.configurations import checked_cells, freeze, sizes
 from suffice.variables import Finite, Variable
 
 
@@ -187,13 +187,13 @@ class RegressionCpd(Cpd):
         """η of each of n rows; of a family that has several predictors, a row for each of them."""
         layout = self.layout
         rows = layout.predictors(layout.shifted(self.theta, self.centre))
-        eta = predicted(rows, self.regressors, columns, self.centre, n, self.child.name)
+        eta = predict_rows(rows, self.regressors, columns, self.centre, n, self.child.name)
         eta = eta if self.family.offset is None else np.asarray(eta + columns[self.family.offset])
         return np.asarray(eta[0]) if self.family.single else eta
 
     def design(self, columns: Columns, n: int) -> Array:
         """What makes η of the intercept and the coefficients, of each of n rows: 1, and a number for each term."""
-        return filled(self.regressors, columns, np.zeros(len(self.terms)), n, self.child.name).T
+        return fill_design(self.regressors, columns, np.zeros(len(self.terms)), n, self.child.name).T
 
     def design_by_states(self) -> Array:
         """The same of each configuration of the finite parents, the numbers being 0."""
@@ -322,7 +322,7 @@ class RegressionCpd(Cpd):
         if not np.isfinite(array).all():
             what = "finite numbers" if shape else f"a finite number, not {getattr(self, name)!r}"
             raise ModelError(f"the {called} of {self.child.name!r} must be {what}")
-        object.__setattr__(self, name, frozen(array) if shape else float(array))
+        object.__setattr__(self, name, freeze(array) if shape else float(array))
 
     def _fitted(self) -> Fitted:
         if self.fitted is None:

@@ -135,7 +135,7 @@ class BatchClimb:
         """The next step of each, and whether it has anything to gain."""
         kept, penalty = self.kept[at], self.penalty[at]
         slope = np.where(kept, self.sums.gradient[at] - np.einsum("bij,bj->bi", penalty, self.theta[at]), 0.0)
-        step = _solved(self.sums.hessian[at] + penalty, slope, kept)
+        step = _solve(self.sums.hessian[at] + penalty, slope, kept)
         self.step[at] = step
         unit = self.sums.pearson[at] / self.sums.weight[at] if self.batch.family.dispersed else 1.0
         self.gain[at] = 0.5 * np.maximum(np.einsum("bi,bi->b", slope, step), 0.0)
@@ -241,7 +241,7 @@ class RegressionChild:
         return BatchClimb(batch, penalty, len(layout.levels), none, kept)
 
 
-def climbed(
+def climb_all(
     rows: Data, standardised: Standardised, climbs: Sequence[BatchClimb], watch: Callable[[], None], threads: int | None = None
 ) -> int:
     """Take all climbs to their ends, together; how many passes over the rows that took. `watch` is called before each."""
@@ -269,7 +269,7 @@ def supremum_of(rows: Data, family: Any, child: Variable, parents: Sequence[Vari
     own = RegressionChild.of(rows, family, child, exposed)
     levels = family.layout(child, len(terms(family.regressors(parents)))).of_levels(own.levels)
     climb = own.climb(standardised, [parents], levels[None], column_products(rows, standardised))
-    climbed(rows, standardised, [climb], lambda: None)
+    climb_all(rows, standardised, [climb], lambda: None)
     return climb.suprema(standardised, own.summary)[0]
 
 
@@ -304,7 +304,7 @@ def _members(standardised: Standardised, members: npt.NDArray[np.int64]) -> tupl
     return tuple(v for v in standardised.variables if own & set(standardised.places([v])[1:]))
 
 
-def _solved(A: Array, b: Array, kept: npt.NDArray[np.bool_]) -> Array:
+def _solve(A: Array, b: Array, kept: npt.NDArray[np.bool_]) -> Array:
     """A⁻¹ b of each, in the parameters that are kept and 0 in the others; the smallest solution where A is singular."""
     m = A.shape[1]
     A = np.where(kept[:, :, None] & kept[:, None, :], A, np.eye(m))

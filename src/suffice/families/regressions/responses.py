@@ -10,7 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import DataError, FitError
+from suffice.errors.remedies import declaration
 from suffice.exponential.arithmetic.special import (
     HALF_LOG_2PI,
     excess_over_log,
@@ -24,14 +26,12 @@ from suffice.exponential.arithmetic.special import (
 )
 from suffice.exponential.arithmetic.values import DRAWN
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
-from suffice.families.design import codes_of, predicted
+from suffice.families.design import codes_of, predict_rows
 from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.family import Array, Columns
-from suffice.families.regressions.glm import OfStates, OnePredictor, weighed
+from suffice.families.regressions.glm import OfStates, OnePredictor, weighted_sum
 from suffice.families.regressions.glm_sums import Regressors, Summary, Sums
 from suffice.families.regressions.regression_cpd import RegressionCpd
-from suffice.libraries import sc
-from suffice.remedies import declaration
 from suffice.statistics import Request
 from suffice.variables import Count, Finite, Variable
 
@@ -327,7 +327,7 @@ class NegativeBinomialLog(_Counts):
     def of_shape(self, what: Any, at: Regressors, theta: Array, shape: float, columns: Columns, weights: Array | None) -> Any:
         """What a function of counts, predictors, weights and shape says of some rows at θ."""
         y = self.values(at.child, columns)
-        eta = predicted(theta[None], at.parents, columns, at.centre, len(y), at.child.name)[0]
+        eta = predict_rows(theta[None], at.parents, columns, at.centre, len(y), at.child.name)[0]
         offset = self.exposed(columns)[1]
         return what(y, eta + offset if offset.size else eta, np.ones(len(y)) if weights is None else weights, shape)
 
@@ -350,13 +350,13 @@ class NegativeBinomialLog(_Counts):
         times = np.bincount(place, w)
         # ψ(y + s) − ψ(s) − ln(1 + μ/s) + (μ − y)/(μ + s), in parts that keep their digits where s is large
         first = times @ (log_minus_digamma(shape) - log_minus_digamma(shape + counts))
-        first -= weighed(ratio_excess(y + shape, mu + shape), w)
+        first -= weighted_sum(ratio_excess(y + shape, mu + shape), w)
         second = times @ (sc.polygamma(1, counts + shape) - sc.polygamma(1, shape))
-        second += weighed(mu / (shape * (shape + mu)) - (mu - y) / (shape + mu) ** 2, w)
+        second += weighted_sum(mu / (shape * (shape + mu)) - (mu - y) / (shape + mu) ** 2, w)
         return np.array([shape * first, shape * first + shape**2 * second])
 
     def log_likelihood_of(self, y: Array, eta: Array, w: Array, shape: float) -> float:
-        return weighed(self.log_prob(y, eta, 1.0 / shape, np.empty(0)), w)
+        return weighted_sum(self.log_prob(y, eta, 1.0 / shape, np.empty(0)), w)
 
     def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
         shape, inside = 1.0 / dispersion, (y >= 0) & (y == np.floor(y))

@@ -1,6 +1,6 @@
 """A finite network as the files hold it, and the one place where what they say is checked.
 
-A reader declares variables and collects definitions; `finished` checks them all and makes the tables. Nothing is allocated
+A reader declares variables and collects definitions; `check_network` checks them all and makes the tables. Nothing is allocated
 before the numbers are counted.
 """
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.errors import FormatError, GraphError, SchemaError, TooLarge, bytes_in_words
-from suffice.formats.grammar.tokens import Array, hint, shown
+from suffice.formats.grammar.tokens import Array, hint, show
 from suffice.graphs import Dag
 from suffice.variables import Finite
 
@@ -114,14 +114,14 @@ def declare(variables: dict[str, Finite], name: str, states: Iterable[str], line
     except SchemaError as error:
         raise FormatError(str(error)[:300], line=line()) from None
     if name in variables:
-        raise FormatError(f"variable {shown(name)} is declared twice", line=line())
+        raise FormatError(f"variable {show(name)} is declared twice", line=line())
     variables[name] = variable
 
 
-def known(variables: dict[str, Finite], name: str, line: Callable[[], int | None]) -> Finite:
+def variable_of(variables: dict[str, Finite], name: str, line: Callable[[], int | None]) -> Finite:
     """The variable of this name, or an error with its line."""
     if name not in variables:
-        raise FormatError(f"there is no variable {shown(name)}{hint(name, list(variables))}", line=line())
+        raise FormatError(f"there is no variable {show(name)}{hint(name, list(variables))}", line=line())
     return variables[name]
 
 
@@ -135,7 +135,7 @@ def cells(sizes: Iterable[int]) -> int:
     return product
 
 
-def finished(
+def check_network(
     variables: dict[str, Finite], definitions: Sequence[Definition], *, weights: bool = False, notes: Sequence[str] = ()
 ) -> FiniteNetwork:
     """The network that a file describes, checked. With `weights` each row only has to have a sum, which it is divided by."""
@@ -147,7 +147,7 @@ def finished(
         widest = definitions[max(range(len(sizes)), key=sizes.__getitem__)]
         raise TooLarge(
             f"the tables have {total:.3g} cells ({bytes_in_words(8 * total)}) and the file gives numbers for {given}; "
-            f"most are of {shown(widest.child)}, which has {len(widest.parents)} parents"
+            f"most are of {show(widest.child)}, which has {len(widest.parents)} parents"
         )
     tables: dict[str, NetworkTable] = {}
     sums = RowSums()
@@ -171,7 +171,7 @@ def many_parents(variables: Sequence[Finite]) -> str:
     """
     n = math.prod(v.n_states for v in variables[:64])
     size = f"{n:,} numbers ({bytes_in_words(8.0 * n)})" if len(variables) <= 64 else f"{float(n):.3g} numbers or more"
-    told = f"variable {shown(variables[0].name)} has {len(variables) - 1} parents, and so {size}"
+    told = f"variable {show(variables[0].name)} has {len(variables) - 1} parents, and so {size}"
     return f"{told}; at most {MAX_PARENTS} parents can be read"
 
 
@@ -182,22 +182,22 @@ def _checked_structure(variables: dict[str, Finite], definitions: Sequence[Defin
     for definition in definitions:
         child, parents = definition.child, definition.parents
         for name in (child, *parents):
-            known(variables, name, partial(definition.line, None))
+            variable_of(variables, name, partial(definition.line, None))
         fault, size = None, 0
         if child in defined:
-            fault = f"variable {shown(child)} is defined twice"
+            fault = f"variable {show(child)} is defined twice"
         elif len(parents) > MAX_PARENTS:
             fault = many_parents([variables[n] for n in (child, *parents)])
         elif len({child, *parents}) <= len(parents):
-            fault = f"the definition of {shown(child)} names a variable twice"
+            fault = f"the definition of {show(child)} names a variable twice"
         else:
-            fault, size = _counted(variables, definition)
+            fault, size = _count_problem(variables, definition)
         if fault:
             raise FormatError(fault, line=definition.line(None))
         defined.add(child)
         sizes.append(size)
     if missing := [name for name in variables if name not in defined]:
-        raise FormatError(f"variable {shown(missing[0])} has no probabilities")
+        raise FormatError(f"variable {show(missing[0])} has no probabilities")
     try:
         Dag({d.child: list(d.parents) for d in definitions}, nodes=list(variables))
     except GraphError as error:
@@ -205,7 +205,7 @@ def _checked_structure(variables: dict[str, Finite], definitions: Sequence[Defin
     return sizes
 
 
-def _counted(variables: dict[str, Finite], definition: Definition) -> tuple[str | None, int]:
+def _count_problem(variables: dict[str, Finite], definition: Definition) -> tuple[str | None, int]:
     """What is wrong with the number of numbers, if anything, and the cells of the table."""
     child, content = definition.child, definition.content
     n_states = variables[child].n_states
@@ -214,14 +214,14 @@ def _counted(variables: dict[str, Finite], definition: Definition) -> tuple[str 
     if isinstance(content, Numbers) and content.values.size != size:
         wanted = size if size < 1e9 else f"{size:.2g}"
         needed_for = f"its {n_states} states and {len(definition.parents)} parents"
-        return f"variable {shown(child)} has {content.values.size} numbers; {needed_for} need {wanted}", size
+        return f"variable {show(child)} has {content.values.size} numbers; {needed_for} need {wanted}", size
     if isinstance(content, States) and len(content.codes) != n_rows:
         wanted = n_rows if n_rows < 1e9 else f"{n_rows:.2g}"
-        return f"variable {shown(child)} has {len(content.codes)} resulting states; its parents need {wanted}", size
+        return f"variable {show(child)} has {len(content.codes)} resulting states; its parents need {wanted}", size
     if isinstance(content, Rows) and content.default is None and len(content.rows) < n_rows:
         listed = set(content.rows)
         row = next(row for row in range(len(listed) + 1) if row not in listed)
-        return f"variable {shown(child)} has no probabilities{_given(variables, definition, row)}", size
+        return f"variable {show(child)} has no probabilities{_configuration(variables, definition, row)}", size
     return None, size
 
 
@@ -237,12 +237,14 @@ def _probabilities(variables: dict[str, Finite], definition: Definition, weights
         table[np.arange(n_rows), np.asarray(content.codes, dtype=np.intp)] = 1.0
     elif isinstance(content, Numbers):
         table = content.values.reshape(n_states, n_rows).T if content.child_first else content.values.reshape(n_rows, n_states)
-        table, sums = _normalised(table, lambda k: _row_named(variables, definition, k), weights)
+        table, sums = _normalise_table(table, lambda k: _row_named(variables, definition, k), weights)
     else:
         rows = list(content.rows)
         given = content.values.reshape(len(rows), n_states)
         given = given if content.default is None else np.vstack([given, content.default])
-        given, sums = _normalised(given, lambda k: _row_named(variables, definition, rows[k] if k < len(rows) else None), weights)
+        given, sums = _normalise_table(
+            given, lambda k: _row_named(variables, definition, rows[k] if k < len(rows) else None), weights
+        )
         table = np.empty((n_rows, n_states))
         if len(rows) < n_rows:
             table[:] = given[-1]
@@ -252,7 +254,7 @@ def _probabilities(variables: dict[str, Finite], definition: Definition, weights
     return table, sums
 
 
-def _normalised(table: Array, place: Callable[[int], tuple[str, int | None]], weights: bool) -> tuple[Array, RowSums]:
+def _normalise_table(table: Array, place: Callable[[int], tuple[str, int | None]], weights: bool) -> tuple[Array, RowSums]:
     """Rows of probabilities, checked, those divided by their sum that need it, and which these are."""
     fair = (table >= 0) & (table < np.inf)
     if not fair.all():
@@ -278,11 +280,11 @@ def _normalised(table: Array, place: Callable[[int], tuple[str, int | None]], we
 
 
 def _row_named(variables: dict[str, Finite], definition: Definition, row: int | None) -> tuple[str, int | None]:
-    where = " by default" if row is None else _given(variables, definition, row)
-    return f"variable {shown(definition.child)}{where}", definition.line(row)
+    where = " by default" if row is None else _configuration(variables, definition, row)
+    return f"variable {show(definition.child)}{where}", definition.line(row)
 
 
-def _given(variables: dict[str, Finite], definition: Definition, row: int) -> str:
+def _configuration(variables: dict[str, Finite], definition: Definition, row: int) -> str:
     """The parent configuration of a row, for a sentence."""
     words = []
     for parent in reversed(definition.parents):

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from suffice.errors import FormatError, listed, note
+from suffice.errors import FormatError, listing, note
+from suffice.errors.remedies import of_python
 from suffice.formats.grammar.finite_network import FiniteNetwork, NetworkTable
-from suffice.formats.grammar.tokens import shown
+from suffice.formats.grammar.tokens import show
 from suffice.graphs import Dag
 from suffice.registry import Named
-from suffice.remedies import of_python
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -91,12 +91,12 @@ class NetworkFormat(Format):
         other = [v.name for v in variables if not isinstance(v, Finite)]
         if other:
             raise FormatError(
-                f"{self.suffix} holds only finite variables, and {shown(other[0])} is none; write .json instead", path=path
+                f"{self.suffix} holds only finite variables, and {show(other[0])} is none; write .json instead", path=path
             )
 
     def finite_network(self, bn: BayesNet) -> FiniteNetwork:
         """The tables of a network whose variables are all finite; what is dropped, such as cut points, is said."""
-        from suffice.models.parts.closed_forms import closed
+        from suffice.models.parts.closed_forms import as_closed_form
 
         suffix = self.suffix
         self.check_variables(bn.variables.values(), f"model{suffix}")
@@ -104,10 +104,10 @@ class NetworkFormat(Format):
         if bn.statistics is not None:
             note(f"{suffix} keeps the probabilities, but not the prior and the counts behind them; .json does")
         for nodes in bn.shared:
-            note(f"{suffix} keeps the tables of {listed(nodes)}, but not that they share their parameters; .json does")
+            note(f"{suffix} keeps the tables of {listing(nodes)}, but not that they share their parameters; .json does")
         if cut := [v.name for v in finite if v.cuts is not None]:
-            note(f"{suffix} does not keep where {shown(cut[0])} was cut into intervals; .json does")
+            note(f"{suffix} does not keep where {show(cut[0])} was cut into intervals; .json does")
         if regressions := [v.name for v in finite if bn[v.name].is_regression]:
-            note(f"{suffix} keeps a table of {shown(regressions[0])}, but not the regression that it comes from; .json does")
-        cpds: dict[str, Any] = {v.name: closed(bn[v.name]) for v in finite}
+            note(f"{suffix} keeps a table of {show(regressions[0])}, but not the regression that it comes from; .json does")
+        cpds: dict[str, Any] = {v.name: as_closed_form(bn[v.name]) for v in finite}
         return FiniteNetwork(tuple(finite), {name: NetworkTable(tuple(cpd.parents), cpd.probs) for name, cpd in cpds.items()})

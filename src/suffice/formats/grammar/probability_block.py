@@ -11,8 +11,16 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from suffice.errors import FormatError
-from suffice.formats.grammar.finite_network import MAX_PARENTS, Definition, FiniteNetwork, Numbers, Rows, known, many_parents
-from suffice.formats.grammar.tokens import Array, Spelling, Tokens, hint, quoted, shown
+from suffice.formats.grammar.finite_network import (
+    MAX_PARENTS,
+    Definition,
+    FiniteNetwork,
+    Numbers,
+    Rows,
+    many_parents,
+    variable_of,
+)
+from suffice.formats.grammar.tokens import Array, Spelling, Tokens, hint, quote, show
 from suffice.variables import Finite
 
 Codes = Callable[[Finite], dict[str, int]]
@@ -35,9 +43,9 @@ class ProbabilityBlock:
     def definition(self, *, child_first: bool) -> Definition:
         names = tuple(p.name for p in self.parents)
         if self.everything is None and self.default is None and not self.row_at:
-            raise self.tokens.error(f"variable {shown(self.child.name)} has no probabilities", self.start)
+            raise self.tokens.error(f"variable {show(self.child.name)} has no probabilities", self.start)
         if self.everything is not None and (self.row_at or self.default is not None):
-            raise self.tokens.error(f"variable {shown(self.child.name)} has both a table and rows", self.start)
+            raise self.tokens.error(f"variable {show(self.child.name)} has both a table and rows", self.start)
         if self.everything is not None:
             return Definition(
                 self.child.name, names, Numbers(self.everything, child_first), lambda _: self.tokens.line(self.start)
@@ -50,7 +58,7 @@ class ProbabilityBlock:
 
     def read_default(self) -> None:
         if self.default is not None:
-            raise self.tokens.error(f"variable {shown(self.child.name)} has two default rows")
+            raise self.tokens.error(f"variable {show(self.child.name)} has two default rows")
         at = self.tokens.at
         self.default = self.read_numbers()
         if self.default.size != self.child.n_states:
@@ -58,7 +66,7 @@ class ProbabilityBlock:
 
     def read_everything(self) -> None:
         if self.everything is not None:
-            raise self.tokens.error(f"variable {shown(self.child.name)} has two tables")
+            raise self.tokens.error(f"variable {show(self.child.name)} has two tables")
         self.everything = self.read_numbers()
 
     def read_numbers(self) -> Array:
@@ -66,30 +74,32 @@ class ProbabilityBlock:
         return self.tokens.numbers(self.tokens.until(";"), at)
 
     def wrong_count(self, n: int, at: int) -> FormatError:
-        return self.tokens.error(f"the row has {n} numbers for the {self.child.n_states} states of {shown(self.child.name)}", at)
+        return self.tokens.error(f"the row has {n} numbers for the {self.child.n_states} states of {show(self.child.name)}", at)
 
 
 def by_name(variable: Finite) -> dict[str, int]:
     """The codes of the states as they are written, in quotes and without."""
     plain = {state: k for k, state in enumerate(variable.states) if not state.startswith('"')}
-    return plain | {quoted(state): k for k, state in enumerate(variable.states)}
+    return plain | {quote(state): k for k, state in enumerate(variable.states)}
 
 
 def read_states(tokens: Tokens, name: str, *mark: str) -> list[str]:
     """The type of a variable: `discrete [ 2 ] { yes, no }`, in DSC with a mark before the states."""
     if tokens.word != "discrete":
-        raise tokens.error(f"variable {shown(name)} is of type {shown(tokens.word)}; only discrete variables can be read")
+        raise tokens.error(f"variable {show(name)} is of type {show(tokens.word)}; only discrete variables can be read")
     tokens.expect("discrete", "[")
     n_states = tokens.count("the number of states")
     tokens.expect("]", *mark, "{")
     at = tokens.at
     states = tokens.names(tokens.until("}"), at, "a state")
     if n_states != len(states):
-        raise tokens.error(f"variable {shown(name)} declares {n_states} states and lists {len(states)}", at)
+        raise tokens.error(f"variable {show(name)} declares {n_states} states and lists {len(states)}", at)
     return states
 
 
-def written(network: FiniteNetwork, word: Spelling, states: Mapping[str, list[str]], *, colon: str, alone: str) -> Iterator[str]:
+def block_lines(
+    network: FiniteNetwork, word: Spelling, states: Mapping[str, list[str]], *, colon: str, alone: str
+) -> Iterator[str]:
     """The blocks of a network, `states` as they name rows; `alone` stands before the one row of a variable without parents."""
     for name, table in network.tables.items():
         given = f" | {', '.join(map(word, table.parents))}" if table.parents else ""
@@ -112,7 +122,7 @@ def head(tokens: Tokens, variables: dict[str, Finite]) -> ProbabilityBlock:
     elif not tokens.accept(")"):
         raise tokens.unexpected("')' or '|' after the one variable that the block defines")
     tokens.expect("{")
-    child, *parents = family = [known(variables, name, lambda: tokens.line(start)) for name in names]
+    child, *parents = family = [variable_of(variables, name, lambda: tokens.line(start)) for name in names]
     if len(parents) > MAX_PARENTS:
         raise tokens.error(many_parents(family), start)
     return ProbabilityBlock(tokens, start, child, tuple(parents))
@@ -137,7 +147,7 @@ def read_rows(block: ProbabilityBlock, codes_of: Codes, *, colon: bool) -> None:
             tokens.at = at + skip
             raise block.wrong_count(block.read_numbers().size, at)
         if row in block.row_at:
-            raise tokens.error(f"variable {shown(block.child.name)} has this row twice")
+            raise tokens.error(f"variable {show(block.child.name)} has this row twice")
         block.row_at[row] = at
         block.words += words[at + skip : at + width]
         tokens.at = at + width + 1
@@ -146,10 +156,10 @@ def read_rows(block: ProbabilityBlock, codes_of: Codes, *, colon: bool) -> None:
 def _code(block: ProbabilityBlock, k: int, codes: dict[str, int]) -> int:
     """The code of the k-th parent's state, which is not written as usual: with other escapes, or not known at all."""
     at, parent = block.tokens.at + 1 + k, block.parents[k]
-    state = block.tokens.unquoted(at, f"a state of {shown(parent.name)}")
-    found = codes.get(quoted(state))
+    state = block.tokens.unquoted(at, f"a state of {show(parent.name)}")
+    found = codes.get(quote(state))
     if found is None:
-        raise block.tokens.error(f"variable {shown(parent.name)} has no state {shown(state)}{hint(state, parent.states)}", at)
+        raise block.tokens.error(f"variable {show(parent.name)} has no state {show(state)}{hint(state, parent.states)}", at)
     return found
 
 
@@ -158,5 +168,5 @@ def _misshapen(block: ProbabilityBlock, n_parents: int, colon: bool) -> FormatEr
     tokens.at += 1
     n = len(tokens.until(")"))
     if n != n_parents:
-        return tokens.error(f"the row names {n} states for the {n_parents} parents of {shown(block.child.name)}", at)
+        return tokens.error(f"the row names {n} states for the {n_parents} parents of {show(block.child.name)}", at)
     return tokens.unexpected("':'" if colon else "')'")

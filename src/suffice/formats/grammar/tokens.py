@@ -89,7 +89,7 @@ class Tokens:
     def unexpected(self, wanted: str, at: int | None = None) -> FormatError:
         found = self.words[min(self.at if at is None else at, len(self.words) - 1)]
         return self.error(
-            f"expected {wanted}, found {shown(found)}" if found else f"the file ends where {wanted} was expected", at
+            f"expected {wanted}, found {show(found)}" if found else f"the file ends where {wanted} was expected", at
         )
 
     @property
@@ -164,7 +164,7 @@ class NotANumberError(Exception):
         self.word = word
         bare = word.lower().lstrip("+-")
         super().__init__(
-            f"{word} is not a probability" if bare in ("nan", "inf", "infinity") else f"{shown(word)} is not a number"
+            f"{word} is not a probability" if bare in ("nan", "inf", "infinity") else f"{show(word)} is not a number"
         )
 
 
@@ -178,10 +178,10 @@ def numbers(words: Sequence[str]) -> Array:
     raise NotANumberError(next(word for word in words if not _NUMBER.fullmatch(word)))
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A name as a quoted string.
 
-    >>> print(quoted('6" pipe'))
+    >>> print(quote('6" pipe'))
     "6\\" pipe"
     """
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
@@ -202,18 +202,18 @@ class Spelling:
         self._plain, self._words = plain, frozenset(words)
 
     def __call__(self, name: str) -> str:
-        return name if self._plain.fullmatch(name) and name not in self._words else quoted(name)
+        return name if self._plain.fullmatch(name) and name not in self._words else quote(name)
 
     def note(self, names: Iterable[str], kind: str) -> None:
         """Tell the user of a name that is no identifier."""
         if odd := next((name for name in names if self(name) != name), None):
-            note(f"{shown(odd)} is no identifier: it is quoted, which other readers of {kind} may refuse")
+            note(f"{show(odd)} is no identifier: it is quoted, which other readers of {kind} may refuse")
 
 
-def shown(text: str, limit: int = 60) -> str:
+def show(text: str, limit: int = 60) -> str:
     """A name for a sentence, cut if it is long.
 
-    >>> shown("asia")
+    >>> show("asia")
     "'asia'"
     """
     return repr(text if len(text) <= limit else text[:limit] + "…")

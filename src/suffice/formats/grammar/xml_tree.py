@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from suffice.errors import FormatError
-from suffice.formats.grammar.tokens import Array, NotANumberError, numbers, shown
+from suffice.formats.grammar.tokens import Array, NotANumberError, numbers, show
 
 BLANKS = " \t\r\n"
 _MAX_DEPTH = 50
@@ -73,7 +73,7 @@ def tree(text: str) -> Element:
 
     def entity(name: str, *_: object) -> None:
         raise FormatError(
-            f"the entity {shown(name)} is refused: files with XML entities are not read", line=parser.CurrentLineNumber
+            f"the entity {show(name)} is refused: files with XML entities are not read", line=parser.CurrentLineNumber
         )
 
     parser.StartElementHandler = start
@@ -90,10 +90,10 @@ def tree(text: str) -> Element:
     return top.children[0]
 
 
-def escaped(text: str) -> str:
+def escape_xml(text: str) -> str:
     """A text for the inside of an element or an attribute."""
     if odd := _NOT_IN_XML.search(text):
-        raise FormatError(f"{shown(text)} holds the character {odd[0]!r}, which XML cannot hold; write .json instead")
+        raise FormatError(f"{show(text)} holds the character {odd[0]!r}, which XML cannot hold; write .json instead")
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
     return text.replace("\r", "&#13;")
 
@@ -101,4 +101,4 @@ def escaped(text: str) -> str:
 def element(tag: str, text: str) -> str:
     """An element around a text; blanks at its ends are marked as meant."""
     space = "" if text == text.strip(BLANKS) else ' xml:space="preserve"'
-    return f"<{tag}{space}>{escaped(text)}</{tag}>"
+    return f"<{tag}{space}>{escape_xml(text)}</{tag}>"

@@ -26,7 +26,7 @@ class Json(Format):
     word = "json"
 
     def read(self, text: str) -> tuple[Any, tuple[str, ...]]:
-        content = repository_json.parsed(text)
+        content = repository_json.parse_object(text)
         if "suffice" in content:
             return _module(content["suffice"]).read(text), ()
         if "nodes" in content and "cpds" in content:

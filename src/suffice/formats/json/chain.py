@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from suffice.engines.sequences.lagged import renamed
+from suffice.engines.sequences.lagged import rename
 from suffice.errors import FormatError
 from suffice.families.protocol.family import Cpd
 from suffice.formats.json.model import ESTIMATES, prior_from_dict, prior_to_dict
@@ -76,7 +76,7 @@ def _chain(d: dict[str, Any]) -> Chain:
         raise FormatError(f"the first slices are {', '.join(FIRST)}, not {d['first']!r}")
     kind = FIRST[d["first"]]
     wanted = parameter_names(template, Free() if kind is Given else kind(), d["cpds"])
-    known = _aliases(template, variables) | {n: renamed(variables[base], n) for n, (base, _) in wanted.items()}
+    known = _aliases(template, variables) | {n: rename(variables[base], n) for n, (base, _) in wanted.items()}
     prior = None if d["prior"] is None else prior_from_dict(d["prior"])
     statistics = None if d["statistics"] is None else statistics_from_dict(d["statistics"], known)
     cpds = {
@@ -87,10 +87,10 @@ def _chain(d: dict[str, Any]) -> Chain:
     hidden = [str(n) for n in d.get("hidden", []) if n in variables]
     fitted: dict[str, Any] = {"statistics": statistics, "prior": prior, "estimate": ESTIMATES[d["estimate"]]}
     fitted |= {"fit_info": str(d["fit_info"]), "incomplete": bool(d.get("incomplete")), "hidden": hidden}
-    return Chain.of(template, variables, cpds, **fitted, first_slices=first, fixed=_fixed(d.get("fixed", {}), cpds))
+    return Chain.of(template, variables, cpds, **fitted, first_slices=first, fixed=_fixed_nodes(d.get("fixed", {}), cpds))
 
 
-def _fixed(said: dict[str, Any], cpds: dict[str, Cpd]) -> dict[str, bool | tuple[str, ...]]:
+def _fixed_nodes(said: dict[str, Any], cpds: dict[str, Cpd]) -> dict[str, bool | tuple[str, ...]]:
     """What was fixed, checked."""
     fixed: dict[str, bool | tuple[str, ...]] = {n: known is True or tuple(known) for n, known in said.items()}
     for node, known in fixed.items():
@@ -102,4 +102,4 @@ def _fixed(said: dict[str, Any], cpds: dict[str, Cpd]) -> dict[str, bool | tuple
 def _aliases(template: Template, variables: dict[str, Variable]) -> dict[str, Variable]:
     """The variables of a slice under their names at all lags."""
     names = [(n, relative_name(n, k)) for n in variables for k in (0, *template.lags.get(n, ()))]
-    return {alias: renamed(variables[n], alias) for n, alias in names}
+    return {alias: rename(variables[n], alias) for n, alias in names}

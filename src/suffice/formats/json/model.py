@@ -100,18 +100,18 @@ def _network(d: dict[str, Any]) -> BayesNet:
 
 def prior_to_dict(prior: Prior) -> dict[str, Any]:
     """A prior as plain values; a network in it is written as networks are."""
-    return _changed(prior.to_dict(), lambda x: _model(x) if isinstance(x, BayesNet) else x)  # type: ignore[no-any-return]
+    return _change_values(prior.to_dict(), lambda x: _model(x) if isinstance(x, BayesNet) else x)  # type: ignore[no-any-return]
 
 
 def prior_from_dict(d: dict[str, Any]) -> Prior:
     """The prior that `prior_to_dict` wrote."""
-    return prior_of(_changed(d, lambda x: _network(x) if isinstance(x, dict) and x.get("suffice") == "bayes_net" else x))
+    return prior_of(_change_values(d, lambda x: _network(x) if isinstance(x, dict) and x.get("suffice") == "bayes_net" else x))
 
 
-def _changed(values: Any, change: Callable[[Any], Any]) -> Any:
+def _change_values(values: Any, change: Callable[[Any], Any]) -> Any:
     """Plain values, of which some are changed; what is changed is not looked into."""
     if (new := change(values)) is not values:
         return new
     if isinstance(values, dict):
-        return {k: _changed(v, change) for k, v in values.items()}
-    return [_changed(v, change) for v in values] if isinstance(values, (list, tuple)) else values
+        return {k: _change_values(v, change) for k, v in values.items()}
+    return [_change_values(v, change) for v in values] if isinstance(values, (list, tuple)) else values

@@ -23,7 +23,7 @@ from suffice.families.protocol.plain_numbers import numbers as numbers
 from suffice.registry import find, find_type
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
-from suffice.statistics.file import checked, derived_from_dict, derived_to_dict
+from suffice.statistics.file import check_statistics, derived_from_dict, derived_to_dict
 from suffice.statistics.suppression import Suppression
 from suffice.variables import Count, Finite, Variable
 
@@ -137,4 +137,4 @@ def statistics_from_dict(d: dict[str, Any], variables: Mapping[str, Variable]) -
         else:
             entries.append(Counts(finite, array_of(e["values"]), e["keys"]))
     suppression = Suppression.from_dict(d.get("suppression", {}), entries)
-    return checked(Statistics(entries, d["weight"], variables.values(), suppression))
+    return check_statistics(Statistics(entries, d["weight"], variables.values(), suppression))

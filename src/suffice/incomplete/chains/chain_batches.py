@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block, is_missing
-from suffice.engines.sequences.lagged import renamed
+from suffice.engines.sequences.lagged import rename
 from suffice.families.protocol.family import Cpd
 from suffice.incomplete.chains.chain_states import Phase, StateSpace
 from suffice.incomplete.chains.step_layout import StepLayout
@@ -22,6 +22,7 @@ from suffice.incomplete.components import FlatTables, NodeFamily, Theta
 from suffice.incomplete.numbers.completed_rows import Batch, ObservedRows, batches
 from suffice.incomplete.numbers.normal_steps import FEW, NormalSteps, taken_apart
 from suffice.incomplete.numbers.patterns import Component, PatternFinder
+from suffice.inference.finite.logs import log_sum
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -116,8 +117,7 @@ class Match(NamedTuple):
         """ln Σ w over the extra axes, and the shares w / Σ w within it: (states, extra states, rows)."""
         wide = np.moveaxis(log_weight.reshape(*self.shape, -1), self.extra, range(-1 - len(self.extra), -1))
         wide = wide.reshape(self.n_states, -1, log_weight.shape[1])
-        top = wide.max(axis=1)
-        total = top + np.log(np.exp(wide - top[:, None]).sum(axis=1))
+        total = log_sum(wide, 1)
         return total, np.exp(wide - total[:, None])
 
     def widened(self, weight: Array, inside: Array) -> Array:
@@ -141,5 +141,5 @@ def local_parameters(theta: Theta, phase: Phase, nodes: Mapping[str, NodeFamily]
     own: dict[str, Cpd] = {}
     for name, node in nodes.items():
         cpd: Any = theta.others[phase.keys[name]]
-        own[name] = cpd if phase.keys[name] == name else replace(cpd, child=renamed(node.child, name))
+        own[name] = cpd if phase.keys[name] == name else replace(cpd, child=rename(node.child, name))
     return Theta(NO_TABLES, np.zeros(0), own)

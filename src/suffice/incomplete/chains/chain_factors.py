@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from suffice.errors import TooLarge, bytes_in_words, listed
+from suffice.errors import TooLarge, bytes_in_words, listing
+from suffice.errors.remedies import FIRST_STATIONARY
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chains.chain_states import MAX_STATES, Phase, StateSpace
 from suffice.incomplete.chains.step_layout import StepLayout
 from suffice.incomplete.components import NodeFamily
 from suffice.inference.chains.factored.slice_program import Scope, SliceProgram
-from suffice.remedies import FIRST_STATIONARY
 
 Place = tuple[str, int]
 """A variable, and how many steps back."""
@@ -89,7 +89,7 @@ class FactorPlan:
             names = [relative_name(*self.places[i]) for i in self.kept]
             n = self.program.cells(self.kept)
             raise TooLarge(
-                f"the hidden variables {listed(names)} have {n:,} joint states at a step; passed on factor by factor they still "
+                f"the hidden variables {listing(names)} have {n:,} joint states at a step; passed on factor by factor they still "
                 f"need a table of {self.program.largest:,} cells ({bytes_in_words(8.0 * self.program.largest)}), more than "
                 f"{MAX_TABLE:,}: take fewer states, or fewer hidden variables that depend on each other"
             )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import added
+from suffice.engines.engine import add_up
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_states import StateSpace
 from suffice.incomplete.chains.reduced_steps import ReducedSteps
@@ -41,7 +41,7 @@ class StepRegression:
         """Add what its family needs where each of its states (first axis) weighs so much at each of its steps."""
         name = self.cpd.child.name
         step = self.cpd.family.step(theta.others[name], self.columns, own.reshape(-1))
-        total.steps[name] = added(total.steps[name], step) if name in total.steps else step
+        total.steps[name] = add_up(total.steps[name], step) if name in total.steps else step
 
     def index(self, space: StateSpace) -> Ints:
         """Which of its states each pair of joint states is."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import added
+from suffice.engines.engine import add_up
 from suffice.incomplete.chains.chain_batches import Match, Scored, local_parameters
 from suffice.incomplete.chains.chain_found import Drawn, Followed, ShownPart, StatesFound, certain
 from suffice.incomplete.chains.chain_inputs import count_stepwise, stepwise_matrices
@@ -24,7 +24,7 @@ from suffice.incomplete.chains.chain_states import Phase
 from suffice.incomplete.chains.reduced_steps import ReducedSteps
 from suffice.incomplete.components import Expectation, Theta
 from suffice.incomplete.first_slices import stationary
-from suffice.incomplete.numbers.completed_rows import Batch, gathered, log_weights, other_columns
+from suffice.incomplete.numbers.completed_rows import Batch, gather_completions, log_weights, other_columns
 from suffice.incomplete.numbers.normal_steps import NormalSteps
 from suffice.inference.chains.finite import best_paths, draw_paths, expect_numbers, expect_states, filter_states, smooth_states
 from suffice.inference.chains.steps import StateSteps
@@ -129,7 +129,7 @@ class ChainRows(ReducedSteps):
         self._count_transitions(theta, found.pairs, total)
         counts = None if steps.table is None else found.counts
         shown = self.shown_expectation(theta, scored, counts, found.posterior, moments)
-        return added(total, shown)  # type: ignore[no-any-return]
+        return add_up(total, shown)  # type: ignore[no-any-return]
 
     def shown_expectation(
         self, theta: Theta, scored: list[Scored], counts: Array | None, posterior: Array, moments: Spread | None = None
@@ -140,7 +140,7 @@ class ChainRows(ReducedSteps):
             counts = self._by_symbol(self.symbols, posterior) if counts is None else counts
             self._count_symbols(theta, self.symbols, counts, total)
         parts = [total, *(self._gathered(s, posterior) for s in scored), *self._normal(posterior, moments)]
-        return reduce(added, parts)
+        return reduce(add_up, parts)
 
     def posterior(self, theta: Theta, names: Collection[str], *, smooth: bool) -> StatesFound:
         """p(state) of these unknown variables at each step, and of the joint states."""
@@ -276,7 +276,7 @@ class ChainRows(ReducedSteps):
         batch, match = scored.batch, Match.of(scored.batch.component, self.layout.space)
         weight = match.pooled(posterior[:, batch.rows.row]) * batch.rows.weight
         weight = weight if scored.inside is None else match.widened(weight, scored.inside)
-        found = gathered(batch, scored.theta, scored.columns, scored.joint, weight)
+        found = gather_completions(batch, scored.theta, scored.columns, scored.joint, weight)
         moments, steps = ({scored.keys[n]: x for n, x in part.items()} for part in (found.moments, found.steps))
         return Expectation(0.0, np.zeros(self.layout.tables.n_cells), moments, steps)
 

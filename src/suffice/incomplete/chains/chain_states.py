@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.sequences.lagged import renamed
-from suffice.errors import FitError, TooLarge, bytes_in_words, listed
+from suffice.engines.sequences.lagged import rename
+from suffice.errors import FitError, TooLarge, bytes_in_words, listing
+from suffice.errors.remedies import INTO_BINS
 from suffice.families import family_of
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.components import NodeFamily, node_family
 from suffice.incomplete.numbers.patterns import digits_of
-from suffice.remedies import INTO_BINS
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, Variable
 
@@ -52,6 +52,17 @@ class Phase:
         return tuple(sorted({v.name for node in self.nodes.values() for v in node.members}))
 
 
+def members_of_state(phases: Sequence[Phase], unknown: Collection[str]) -> tuple[tuple[str, int], ...]:
+    """The unknown variables that a state has, each now and as many steps back as some node looks from the step before."""
+    back = dict.fromkeys(unknown, 0)
+    for phase in phases:
+        for name, node in phase.nodes.items():
+            for base, k in (variable_and_lag(v.name) for v in node.members):
+                if base in back:
+                    back[base] = max(back[base], k - (name in back))
+    return tuple((n, k) for n in back for k in range(back[n] + 1))
+
+
 def phases_of(template: Template, variables: Mapping[str, Variable], families: Mapping[str, Any]) -> tuple[Phase, ...]:
     """What holds at steps 0, 1, …, order − 1, and from then on."""
     result = []
@@ -59,7 +70,7 @@ def phases_of(template: Template, variables: Mapping[str, Variable], families: M
         nodes, keys = {}, {}
         for name in template.nodes:
             key = template.parameter_name(name, t)
-            parents = [renamed(variables[b], relative_name(b, k)) for b, k in map(variable_and_lag, template.parents_at(name, t))]
+            parents = [rename(variables[b], relative_name(b, k)) for b, k in map(variable_and_lag, template.parents_at(name, t))]
             family = families.get(name) if parents or key == name else None
             nodes[name] = node_family(variables[name], tuple(parents), family or family_of(variables[name], parents))
             keys[name] = key
@@ -73,7 +84,7 @@ def parameter_nodes(phases: Sequence[Phase]) -> dict[str, NodeFamily]:
     for phase in (phases[-1], *phases[:-1]):
         for name, key in phase.keys.items():
             node = phase.nodes[name]
-            result.setdefault(key, node if key == name else node_family(renamed(node.child, key), node.parents, node.family))
+            result.setdefault(key, node if key == name else node_family(rename(node.child, key), node.parents, node.family))
     return result
 
 
@@ -86,7 +97,7 @@ def unknowns(phases: Sequence[Phase], incomplete: Collection[str], hidden: Colle
     numbers = [n for n in lacking if not isinstance(kinds[n], Finite) and (n in hidden or _reaches_on(phases, n))]
     if finite and numbers:
         raise FitError(
-            f"{listed(finite)} (states) and {listed(numbers)} (numbers) are both unknown and bear on later steps: a switching "
+            f"{listing(finite)} (states) and {listing(numbers)} (numbers) are both unknown and bear on later steps: a switching "
             "state space, whose exact posterior grows as Kᵗ with the steps t; leave one of them out, fill its cells in, or cut "
             f"the numbers {INTO_BINS}"
         )
@@ -146,23 +157,16 @@ class StateSpace:
     @classmethod
     def of(cls, phases: Sequence[Phase], unknown: Sequence[str]) -> StateSpace:
         """`unknown` are the finite variables that some step does not show."""
-        back = dict.fromkeys(unknown, 0)
-        for phase in phases:
-            for name, node in phase.nodes.items():
-                moved = 1 if name in back else 0
-                for base, k in (variable_and_lag(v.name) for v in node.members):
-                    if base in back:
-                        back[base] = max(back[base], k - moved)
-        members = tuple((n, k) for n in sorted(back) for k in range(back[n] + 1))
+        members = members_of_state(phases, sorted(unknown))
         found: dict[str, Any] = {name: node.child for name, node in phases[-1].nodes.items()}
-        states: Any = tuple(renamed(found[n], relative_name(n, k)) for n, k in members)
+        states: Any = tuple(rename(found[n], relative_name(n, k)) for n, k in members)
         return cls(tuple(phases), tuple(sorted(unknown)), members, states)
 
     def checked(self, what: str) -> StateSpace:
         """The same; too many joint states for a matrix of transitions, which is needed for something, are refused."""
         if self.size > MAX_STATES:
             raise TooLarge(
-                f"the hidden variables {listed([v.name for v in self.states])} have {self.size:,} joint states at a step, more "
+                f"the hidden variables {listing([v.name for v in self.states])} have {self.size:,} joint states at a step, more "
                 f"than the {MAX_STATES:,} that are enumerated for {what} (their transitions alone would need "
                 f"{bytes_in_words(8.0 * self.size**2)}): take fewer states, or fewer hidden variables that depend on each other"
             )
@@ -171,7 +175,7 @@ class StateSpace:
     def part(self, members: Collection[tuple[str, int]]) -> StateSpace:
         """The states of some variables at some lags only; the others are unknown all the same."""
         found: dict[str, Any] = {name: node.child for name, node in self.phases[-1].nodes.items()}
-        states: Any = tuple(renamed(found[n], relative_name(n, k)) for n, k in members)
+        states: Any = tuple(rename(found[n], relative_name(n, k)) for n, k in members)
         return StateSpace(self.phases, self.unknown, tuple(members), states)
 
     @cached_property

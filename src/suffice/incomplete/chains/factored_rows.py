@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import Block, added
-from suffice.errors import TooLarge, bytes_in_words, listed
+from suffice.engines.engine import Block, add_up
+from suffice.errors import TooLarge, bytes_in_words, listing
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_batches import Scored
 from suffice.incomplete.chains.chain_factors import FactorPlan, unknown_places
@@ -140,7 +140,7 @@ class FactoredRows:
             posterior = found.posterior.get(by_step, nothing)
             counts = found.counts[by_symbol].T if by_symbol >= 0 else None
             result.append(rows.shown_expectation(theta, scored, counts, posterior))
-        return reduce(added, result)
+        return reduce(add_up, result)
 
     def posterior(self, theta: Theta, names: Collection[str], *, smooth: bool) -> StatesFound:
         """p(state) of these unknown variables at each step, and what is said of the parts that others of them belong to."""
@@ -188,8 +188,8 @@ def _refuse_likelihoods(part: Any, n: int) -> None:
     dense = any(part.emitted(phase, by_table=False) for phase in part.phases)
     if dense and part.space.size * n > MAX_LIKELIHOODS:
         raise TooLarge(
-            f"{listed(sorted(part.only))} depends on {part.space.size:,} joint states, and {n:,} steps are read at a time: their "
-            f"likelihoods would need {bytes_in_words(8.0 * part.space.size * n)}; take shorter sequences, or fewer states"
+            f"{listing(sorted(part.only))} depends on {part.space.size:,} joint states, and {n:,} steps are read at a time: "
+            f"their likelihoods would need {bytes_in_words(8.0 * part.space.size * n)}; take shorter sequences, or fewer states"
         )
 
 

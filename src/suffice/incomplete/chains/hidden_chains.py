@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import Block, Step, added, is_missing, summed
+from suffice.engines.engine import Block, Step, add_up, is_missing, sum_up
 from suffice.engines.sequences.sequences import Sequences
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import FitError
@@ -120,12 +120,12 @@ class ChainComponents:
                 f"{place} is impossible under the parameters: what is seen up to there has the probability zero; give another "
                 "start, one without zeros, or a prior"
             ) from None
-        return added(self._counted(theta), found)  # type: ignore[no-any-return]
+        return add_up(self._counted(theta), found)  # type: ignore[no-any-return]
 
     def _expected(self, theta: Theta) -> Expectation:
         if self.step.hold:
             tasks = (partial(rows.expected, theta) for _, rows in sorted(self.reduced.rows.items()))
-            total = summed(in_order(tasks, self.threads))
+            total = sum_up(in_order(tasks, self.threads))
         else:
             total = self.sequences.data.fold(_ExpectAgain(self.layout, theta), threads=self.threads)
         return total or Expectation(0.0, np.zeros(theta.tables.n_cells), {}, {})

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import Block, added
+from suffice.engines.engine import Block, add_up
 from suffice.engines.gather import Groups
-from suffice.errors import FitError, ModelError, listed
+from suffice.errors import FitError, ModelError, listing
+from suffice.errors.remedies import DIFFUSE, FIRST_DIFFUSE, FREE, STATIONARY
 from suffice.families.protocol.family import flat_index
 from suffice.incomplete.chains.chain_kinds import ImpossibleSequence, steps_of
 from suffice.incomplete.chains.chain_layout import ChainLayout
@@ -29,10 +30,9 @@ from suffice.incomplete.chains.chain_states import parameter_nodes
 from suffice.incomplete.chains.linear_states import OBSERVED, LinearSpace, LinearTerm
 from suffice.incomplete.chains.step_layout import Columns
 from suffice.incomplete.components import Expectation, Line, NodeFamily, Theta
-from suffice.incomplete.numbers.normal import weighted_moments, widened
+from suffice.incomplete.numbers.normal import weighted_moments, widen_groups
 from suffice.inference.chains.linear.gaussian import expected_states
 from suffice.inference.chains.linear.linear_steps import LinearSteps
-from suffice.remedies import DIFFUSE, FIRST_DIFFUSE, FREE, STATIONARY
 from suffice.statistics.configurations import distinct
 
 Array = npt.NDArray[np.float64]
@@ -147,7 +147,7 @@ class LinearRows:
         """What the sequences are expected to count, and ln p of what they show."""
         steps = self.steps(theta)
         if self.space.diffuse and self._undecided(steps.y):
-            raise _unbounded(self.space)
+            raise _unbounded_start(self.space)
         found = expected_states(steps, self.groups.kind, len(self.groups.step), weights=self.weight)
         counts = np.diff(self.starts) > 0 if self.weight is None else self.weight > 0
         lost = np.flatnonzero((found.log_likelihoods == -np.inf) & counts)
@@ -163,7 +163,7 @@ class LinearRows:
                     self._add(total, term, number, theta.lines[term.key], both, found.sums)
         if self.space.settles:
             total.moments[FIRST_NUMBERS] = self._first_moments(found.means, found.sums)
-        return total if self.rest is None else added(total, self.rest.expected(theta))
+        return total if self.rest is None else add_up(total, self.rest.expected(theta))
 
     @cached_property
     def log_units(self) -> Array:
@@ -210,7 +210,7 @@ class LinearRows:
         index = np.zeros((1, 1), np.int64) if node.n_cells == 1 else own[None]
         groups = weighted_moments(index, self.weights[rows][None], values, node.n_cells)
         unsure = self._unsure(term, line, at, sums[at])
-        groups = widened(groups, self.configuration[term.name][self.groups.step[at]], np.ones(len(at)), unsure)
+        groups = widen_groups(groups, self.configuration[term.name][self.groups.step[at]], np.ones(len(at)), unsure)
         total.moments[term.key] = total.moments[term.key] + groups if term.key in total.moments else groups
 
     def _unsure(self, term: LinearTerm, line: Line, at: npt.NDArray[np.intp], sums: Array) -> Array:
@@ -232,7 +232,7 @@ class LinearRows:
     def _first_moments(self, means: Array, sums: Array) -> Groups:
         m, rows, at = self.space.size, np.flatnonzero(self.first), np.flatnonzero(self.first[self.groups.step])
         groups = weighted_moments(np.zeros((1, 1), np.int64), self.weights[rows][None], means[rows].T, 1)
-        return widened(groups, np.zeros(len(at), np.int64), np.ones(len(at)), sums[at][:, :m, :m])
+        return widen_groups(groups, np.zeros(len(at), np.int64), np.ones(len(at)), sums[at][:, :m, :m])
 
     def steps(self, theta: Theta) -> LinearSteps:
         """The sequences as a filter takes them, under some parameters."""
@@ -254,7 +254,7 @@ class LinearRows:
                 inputs[rows[:, None], own.now] = np.einsum("tij,tj->ti", own.solve[place], self._inputs(terms, lines, rows))
         if space.settles:
             begin = self.first[kinds.step]
-            F[begin], Q[begin], f[begin] = 0.0, *settled(space, lines)[::-1]
+            F[begin], Q[begin], f[begin] = 0.0, *stationary_moments(space, lines)[::-1]
         y, H, R = self._outputs(lines)
         driven = inputs if self._driven else None
         return LinearSteps(self.starts, kinds.kind, F, Q, f, y, H, R, driven, self.shapes.kind, diffuse)  # type: ignore[arg-type]
@@ -335,7 +335,7 @@ def transition(space: LinearSpace, terms: Sequence[LinearTerm], lines: Lines, in
     return Transition(F, Q, f, np.broadcast_to(anywhere, (n, m)), T, now)
 
 
-def settled(space: LinearSpace, lines: Lines) -> tuple[Array, Array]:
+def stationary_moments(space: LinearSpace, lines: Lines) -> tuple[Array, Array]:
     """Mean and covariance of the z that the last phase settles to: μ = F μ + f, Σ = F Σ Fᵀ + Q. One that grows is refused."""
     from scipy.linalg import solve_discrete_lyapunov
 
@@ -345,15 +345,15 @@ def settled(space: LinearSpace, lines: Lines) -> tuple[Array, Array]:
     largest = float(np.abs(np.linalg.eigvals(F)).max())
     if not largest < 1.0:
         raise ModelError(
-            f"{STATIONARY} needs numbers that settle, and the transition of {listed(space.unknown)} does not: its largest "
+            f"{STATIONARY} needs numbers that settle, and the transition of {listing(space.unknown)} does not: its largest "
             f"eigenvalue is {largest:.6g} in size, not below 1; use {FREE} or {DIFFUSE}"
         )
     covariance = solve_discrete_lyapunov(F, own.Q[0], method="direct" if m <= 8 else None)
     return np.linalg.solve(np.eye(m) - F, own.f[0]), np.asarray((covariance + covariance.T) / 2.0)
 
 
-def _unbounded(space: LinearSpace) -> FitError:
+def _unbounded_start(space: LinearSpace) -> FitError:
     return FitError(
-        f"{FIRST_DIFFUSE}: a sequence shows too little to say where {listed(sorted(space.unknown))} begin; leave out "
+        f"{FIRST_DIFFUSE}: a sequence shows too little to say where {listing(sorted(space.unknown))} begin; leave out "
         f"sequences with so few observed cells, or use {FREE}"
     )

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from suffice.errors import FitError, ModelError, listed
+from suffice.errors import FitError, ModelError, listing
+from suffice.errors.remedies import FIRST_DIFFUSE, FREE, INTO_BINS, STATIONARY, of_python
 from suffice.graphs.lagged import relative_name, variable_and_lag
-from suffice.incomplete.chains.chain_states import Phase
+from suffice.incomplete.chains.chain_states import Phase, members_of_state
 from suffice.incomplete.components import NodeFamily
 from suffice.incomplete.first_slices import Diffuse, First, Stationary
-from suffice.remedies import FIRST_DIFFUSE, FREE, INTO_BINS, STATIONARY, of_python
 from suffice.variables import Finite
 
 OBSERVED = -1
@@ -66,14 +66,7 @@ class LinearSpace:
     ) -> LinearSpace:
         """`unknown` as `unknown_numbers` gives them."""
         own = tuple(phases[-1:] if settles else phases)
-        back = dict.fromkeys(unknown, 0)
-        for phase in own:
-            for name, node in phase.nodes.items():
-                moved = 1 if name in back else 0
-                for base, k in (variable_and_lag(v.name) for v in node.members):
-                    if base in back:
-                        back[base] = max(back[base], k - moved)
-        space = cls(own, tuple(unknown), tuple((n, k) for n in unknown for k in range(back[n] + 1)), frozenset(diffuse), settles)
+        space = cls(own, tuple(unknown), members_of_state(own, unknown), frozenset(diffuse), settles)
         space._refuse()
         return space
 
@@ -130,7 +123,7 @@ class LinearSpace:
             if not term.node.normal:
                 about = [v.name for v in term.node.members if variable_and_lag(v.name)[0] in self.unknown]
                 raise FitError(
-                    f"{listed(dict.fromkeys(variable_and_lag(n)[0] for n in about))} is unknown and bears on other steps, and "
+                    f"{listing(dict.fromkeys(variable_and_lag(n)[0] for n in about))} is unknown and bears on other steps, and "
                     f"{term.name!r} is not Gaussian in it but {type(term.node.family).__name__}: such numbers cannot be summed "
                     f"out exactly; fill its cells in, cut it {INTO_BINS}, or, if only {STATIONARY} asks for it, use {FREE}"
                 )
@@ -173,12 +166,12 @@ def linear_space(
     """The space of unknown numbers, or None without any. `states` are the unknown finite variables; `anywhere` the nodes that
     begin anywhere with `Diffuse()` and their variables, if these are not all that unknown numbers have in first slices."""
     settles = isinstance(first, Stationary) and not _carries_states(phases, numbers)
-    wanted = {*numbers, *(carried(phases) if settles else ()), *(anywhere or {}).values()}
+    wanted = {*numbers, *(names_in_state(phases) if settles else ()), *(anywhere or {}).values()}
     if not wanted:
         return None
     if states:
         raise FitError(
-            f"{listed(states)} (states) and {listed(sorted(wanted))} (numbers) are both unknown and bear on later steps: a "
+            f"{listing(states)} (states) and {listing(sorted(wanted))} (numbers) are both unknown and bear on later steps: a "
             "switching state space, whose exact posterior grows as Kᵗ with the steps t; fill the cells of one of them in"
         )
     unknown = unknown_numbers(phases, wanted, incomplete)
@@ -190,12 +183,12 @@ def linear_space(
 
 def _carries_states(phases: Sequence[Phase], numbers: Sequence[str]) -> bool:
     """Whether finite variables carry a stationary chain on; together with numbers they are refused."""
-    every, kinds = carried(phases), {name: node.child for name, node in phases[-1].nodes.items()}
+    every, kinds = names_in_state(phases), {name: node.child for name, node in phases[-1].nodes.items()}
     finite = [n for n in every if isinstance(kinds[n], Finite)]
     others = [*(n for n in every if n not in finite), *numbers]
     if finite and others:
         raise FitError(
-            f"{STATIONARY} is of states or of numbers, and here {listed(finite)} and {listed(dict.fromkeys(others))} both bear "
+            f"{STATIONARY} is of states or of numbers, and here {listing(finite)} and {listing(dict.fromkeys(others))} both bear "
             f"on later steps: use {FREE}"
         )
     return bool(finite)
@@ -224,7 +217,7 @@ def _meets(node: NodeFamily, names: Collection[str]) -> bool:
     return any(variable_and_lag(v.name)[0] in names for v in node.members)
 
 
-def carried(phases: Sequence[Phase]) -> list[str]:
+def names_in_state(phases: Sequence[Phase]) -> list[str]:
     """What must be in the state of a chain that begins as it settles: what has lags, and what is a lagged parent."""
     nodes: Mapping[str, NodeFamily] = phases[-1].nodes
     lagged = {name: [base for base, k in (variable_and_lag(v.name) for v in node.parents) if k] for name, node in nodes.items()}

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block
-from suffice.engines.sequences.lagged import lagged
+from suffice.engines.sequences.lagged import lag_cells
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_states import Phase, StateSpace, parameter_nodes
 from suffice.incomplete.components import FlatTables, NodeFamily, Theta
@@ -104,7 +104,7 @@ class StepLayout:
 
     def columns(self, block: Block, step: Ints) -> Columns:
         """The columns of a block at their lags; what lies before the first step is missing."""
-        return {name: lagged(block.columns[base], step, k) for name, base, k in self._places}
+        return {name: lag_cells(block.columns[base], step, k) for name, base, k in self._places}
 
     @cached_property
     def _places(self) -> list[tuple[str, str, int]]:

@@ -20,14 +20,14 @@ import numpy.typing as npt
 from suffice.engines.data import MAX_BYTES, Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.views.sample import SampledRows, row_hashes
-from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, note
+from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, note
+from suffice.errors.remedies import name_of
 from suffice.families.protocol.family import Cpd
 from suffice.incomplete.components import FlatTables, Theta
-from suffice.incomplete.finite import ComponentTable, coded
+from suffice.incomplete.finite import ComponentTable, code_rows
 from suffice.incomplete.numbers.units import Units, observed_cells
 from suffice.inference.finite.logs import Elimination, LogFactor
 from suffice.inference.finite.tree import n_cells, steps
-from suffice.remedies import name_of
 from suffice.variables import Finite, Variable
 
 Floats = npt.NDArray[np.float64]
@@ -130,7 +130,7 @@ class ReduceRows(Step["_Reduced"]):
 
     def coded(self, rows: SampledRows, data: Data | None = None) -> CodedRows:
         some = rows.take(rows.weights > 0)
-        codes = np.ascontiguousarray(coded(some.columns, [v.name for v in self.variables], some.n_rows).T)
+        codes = np.ascontiguousarray(code_rows(some.columns, [v.name for v in self.variables], some.n_rows).T)
         numbers = np.array([some.columns[n] for n in self.reals]).reshape(len(self.reals), some.n_rows)
         return CodedRows(data, self.variables, self.reals, codes, numbers, some.weights, some.at, self.units)
 
@@ -169,7 +169,7 @@ class _Reduced:
         alone[np.concatenate(crowds)] = False
         parts = [(np.flatnonzero(alone), numbers[alone], weights[alone])]
         for crowd in crowds:
-            x, w = condensed(numbers[crowd], weights[crowd])
+            x, w = condense_rows(numbers[crowd], weights[crowd])
             parts.append((np.full(len(w), crowd.min()), x, w))
         owner, numbers, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
         few = self.rows.take(owner)
@@ -186,10 +186,10 @@ class _Reduced:
         return np.split(whole[order], np.flatnonzero(new) + 1)
 
 
-def condensed(x: Floats, w: Floats) -> tuple[Floats, Floats]:
+def condense_rows(x: Floats, w: Floats) -> tuple[Floats, Floats]:
     """Few rows with the weight, mean and scatter of these, which all lack (NaN) the same numbers; a constant stays one.
 
-    >>> x, w = condensed(np.array([[1.0, np.nan], [2.0, np.nan], [6.0, np.nan]]), np.array([1.0, 1.0, 2.0]))
+    >>> x, w = condense_rows(np.array([[1.0, np.nan], [2.0, np.nan], [6.0, np.nan]]), np.array([1.0, 1.0, 2.0]))
     >>> len(x), (w @ x[:, 0] / w.sum()).round(9), (w @ (x[:, 0] - 3.75) ** 2).round(9)
     (2, np.float64(3.75), np.float64(20.75))
     """
@@ -255,7 +255,7 @@ class FiniteCompletions(NamedTuple):
     def of(theta: Theta, rows: CodedRows, seed: int, watch: Watch) -> FiniteCompletions:
         """What the rows may have been under a network; `watch` is called on the way."""
         every = _Components.of(theta, rows)
-        count, p, digits = _listed(every, seed, watch)
+        count, p, digits = _list_completions(every, seed, watch)
         begin = starts(theta.tables.sizes[every.variables])
         lists = (starts(count), starts(count * np.diff(every.start)), p, digits)
         marginal, pair_at, pair = _marginals(every.start, begin, lists, watch)
@@ -297,7 +297,7 @@ class _Components(NamedTuple):
         return self.rows.impossible(int(self.first[d]))
 
 
-def _listed(some: _Components, seed: int, watch: Watch) -> tuple[Ints, Floats, Small]:
+def _list_completions(some: _Components, seed: int, watch: Watch) -> tuple[Ints, Floats, Small]:
     """The number of completions of each component, their probabilities, and their states."""
     n = len(some.first)
     bits = np.concatenate([[0.0], np.cumsum(np.log2(some.theta.tables.sizes[some.variables]))])
@@ -317,7 +317,7 @@ def _listed(some: _Components, seed: int, watch: Watch) -> tuple[Ints, Floats, S
             states, times = np.unique(_draws(some, low, seed), axis=0, return_counts=True)
             parts.append((np.array([len(times)]), times / DRAWS, states.reshape(-1)))
         elif high > low:
-            parts.append(_enumerated(some, low, high, np.rint(ways[low:high]).astype(np.int64)))
+            parts.append(_enumerate_states(some, low, high, np.rint(ways[low:high]).astype(np.int64)))
     joined: list[Any] = []
     for column in zip(*parts, strict=True):
         watch("putting completions together")
@@ -326,15 +326,15 @@ def _listed(some: _Components, seed: int, watch: Watch) -> tuple[Ints, Floats, S
     return count, p, digits
 
 
-def _enumerated(some: _Components, low: int, high: int, ways: Ints) -> tuple[Ints, Floats, Small]:
-    from suffice.kernels.inference.expectations import completed
+def _enumerate_states(some: _Components, low: int, high: int, ways: Ints) -> tuple[Ints, Floats, Small]:
+    from suffice.kernels.inference.expectations import list_completions
 
     t, found = some.theta.tables, some.table
     size = np.diff(some.start[low : high + 1])
     count, p, digits = np.zeros(len(ways), np.int64), np.empty(ways.sum()), np.empty(ways @ size, np.int32)
     records = (found.shapes, found.shape_at, found.records, found.record_at, found.record_shape)
     tables = (t.sizes, t.scope_start, t.scopes, t.strides, some.theta.logs)
-    bad = completed(low, high, records, tables, count, digits, p)
+    bad = list_completions(low, high, records, tables, count, digits, p)
     if bad >= 0:
         raise some.impossible(bad)
     return count, p[: count.sum()].copy(), digits[: int(count @ size)].copy()
@@ -379,7 +379,7 @@ def joint_draws(
     for scope in scopes:
         if (cells := n_cells(scope, sizes)) > LARGEST:
             raise TooLarge(
-                f"a row lacks cells that hang together through {listed([variables[v].name for v in scope])}: their table would "
+                f"a row lacks cells that hang together through {listing([variables[v].name for v in scope])}: their table would "
                 f"have {cells:.3g} cells ({bytes_in_words(8.0 * cells)}), and may have {LARGEST:,}; allow fewer parents "
                 f"({name_of('max_parents')})"
             )

@@ -20,7 +20,7 @@ import numpy as np
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.engines.steps.parallel import in_order, n_threads
-from suffice.errors import FitError, TooLarge, listed
+from suffice.errors import FitError, TooLarge, listing
 from suffice.families.protocol.family import Cpd
 from suffice.incomplete.expected.completions import (
     CodedRows,
@@ -32,7 +32,7 @@ from suffice.incomplete.expected.completions import (
     starts,
     theta_of,
 )
-from suffice.incomplete.expected.expected_moments import ExpectedMoments, saturated
+from suffice.incomplete.expected.expected_moments import ExpectedMoments, saturated_statistics
 from suffice.statistics import Counts, Request, Statistics
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, Variable
@@ -95,7 +95,7 @@ class IncompleteRows:
         or there are regressions."""
         if (self._step.variables and self._step.reals) or self.rows is None or self._step.units.not_normal or self._whole:
             return None
-        return saturated(self.rows, self.watch) if self._step.reals else ExpectedTables(self.rows, None, self.watch)
+        return saturated_statistics(self.rows, self.watch) if self._step.reals else ExpectedTables(self.rows, None, self.watch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +190,7 @@ class ExpectedTables:
         """A huge table as a list of its cells."""
         members = self._named(names)
         if n_configurations(members) >= 2**62:
-            raise TooLarge(f"a table over {listed(names)} has too many cells to be numbered")
+            raise TooLarge(f"a table over {listing(names)} has too many cells to be numbered")
         keys, weights = spread(self.completions, sizes(members), [self._number[n] for n in names])
         if self._complete_only and weights.sum() > 0:
             weights *= self.weight / weights.sum()

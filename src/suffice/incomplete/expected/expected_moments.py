@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import Block, Step, added
+from suffice.engines.engine import Block, Step, add_up
 from suffice.engines.gather import Groups, table_of
-from suffice.errors import FitError, TooLarge, listed, note
+from suffice.errors import FitError, TooLarge, listing, note
 from suffice.families.protocol.family import Cpd, flat_index
 from suffice.graphs import Dag
 from suffice.incomplete.components import FlatTables, NodeFamily, Theta, nodes_of
@@ -36,7 +36,7 @@ from suffice.incomplete.numbers.completed_rows import (
     unknown_numbers,
 )
 from suffice.incomplete.numbers.mixed import ReduceMixed
-from suffice.incomplete.numbers.normal import solved, weighted_moments
+from suffice.incomplete.numbers.normal import solve_missing, weighted_moments
 from suffice.incomplete.numbers.patterns import MAX_STATES, Component, PatternFinder, digits_of
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.chan import Spread
@@ -69,7 +69,7 @@ SETTLED, ITERATIONS = 1e-3, 20
 """The change of correlations below which a start of moments is good enough, and after how many iterations it is in any case."""
 
 
-def saturated(rows: CodedRows, watch: Watch) -> Statistics:
+def saturated_statistics(rows: CodedRows, watch: Watch) -> Statistics:
     """What is expected under the normal distribution that rows of numbers support, all joined: some iterations of EM.
 
     With L Lᵀ the inverse of the covariance, Lᵀ(x − mean) is standard normal: the nodes of `suffice.incomplete.numbers.normal`.
@@ -83,7 +83,7 @@ def saturated(rows: CodedRows, watch: Watch) -> Statistics:
         watch("moments of numbers")
         root, left = np.linalg.cholesky(np.linalg.inv(covariance)).T, np.zeros((k, k))
         for shown, same in zip(patterns.T, alike, strict=True):
-            c = solved(root[:, ~shown], root[:, shown], root @ mean, np.ones(k))
+            c = solve_missing(root[:, ~shown], root[:, shown], root @ mean, np.ones(k))
             x[np.ix_(~shown, same)] = c.mean_map @ x[np.ix_(shown, same)] + c.mean_constant[:, None]
             left[np.ix_(~shown, ~shown)] += rows.weights[same].sum() * c.covariance
         groups = weighted_moments(np.zeros((1, 1), np.int64), rows.weights[None], x, 1)
@@ -153,7 +153,7 @@ class ExpectedMoments:
             Block({n: c[i : i + BLOCK] for n, c in self._columns.items()}, self.p[i : i + BLOCK], i // BLOCK)
             for i in range(0, max(1, len(self.p)), BLOCK)
         )
-        return reduce(added, map(step.of, parts))
+        return reduce(add_up, map(step.of, parts))
 
     def take(self, names: Iterable[str]) -> ExpectedMoments:
         """The same: completed rows are in memory, and a step looks at what it needs."""
@@ -169,7 +169,7 @@ class ExpectedMoments:
         """Rows with every combination of states of their missing cells, or draws of them, and their weights; whose each is."""
         rows, (times, drawn) = self.rows, self._times(ways)
         owner, first = np.repeat(np.arange(len(times)), times), starts(times)
-        codes, share = _combined(rows, owner, first, ~drawn), np.where(drawn, 1.0 / times, 1.0)[owner]
+        codes, share = _combine_states(rows, owner, first, ~drawn), np.where(drawn, 1.0 / times, 1.0)[owner]
         for component, row, p in self._posteriors():
             members = [self._number[v.name] for v in component.states]
             some = np.flatnonzero(~drawn[row])
@@ -221,7 +221,7 @@ class ExpectedMoments:
             worst = [f"{rows.variables[i].name!r} {gaps[i]:.0%}" for i in np.argsort(-gaps, kind="stable")[:5]]
             raise TooLarge(
                 f"the missing finite cells of all rows have {ways.sum():.3g} combinations of states, and may have {MOST:,} where "
-                f"there are numbers, too; leave out what is most often missing: {listed(worst, style='str')}"
+                f"there are numbers, too; leave out what is most often missing: {listing(worst, style='str')}"
             )
         note(
             f"{int((ways > draws).sum()):,} rows have more than {draws:,} combinations of states of their missing finite cells: "
@@ -289,7 +289,7 @@ class ExpectedMoments:
     def _keys(self, names: Iterable[str]) -> tuple[tuple[Finite, ...], Ints]:
         members = tuple(self.rows.variables[self._number[n]] for n in names)
         if np.log2([float(v.n_states) for v in members]).sum() > 62:
-            raise TooLarge(f"a table over {listed([v.name for v in members])} has too many cells to be numbered")
+            raise TooLarge(f"a table over {listing([v.name for v in members])} has too many cells to be numbered")
         return members, flat_index({n: self.codes[self._number[n]] for n in names}, members, len(self.p))
 
     def _counts(self, names: tuple[str, ...]) -> Counts:
@@ -330,7 +330,7 @@ class ExpectedMoments:
         return self.rows.units.outward_moments(members, reals, Groups(groups.keys[some], spread, groups.sums[some]), derived)
 
 
-def _combined(rows: CodedRows, owner: Ints, first: Ints, every: npt.NDArray[np.bool_]) -> Small:
+def _combine_states(rows: CodedRows, owner: Ints, first: Ints, every: npt.NDArray[np.bool_]) -> Small:
     """The states of completed rows: combination after combination of the missing ones of each row that has `every` one."""
     codes, turn = rows.codes[:, owner], np.arange(len(owner)) - first[owner]
     for row, v in zip(codes, rows.variables, strict=True):

@@ -21,7 +21,7 @@ from suffice.engines.gather import Groups
 from suffice.errors import FitError
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Expectation, Line, Theta
-from suffice.incomplete.numbers.normal import ConditionalNormal, conditional, places, some_columns, weighted_moments, widened
+from suffice.incomplete.numbers.normal import ConditionalNormal, conditional, places, some_columns, weighted_moments, widen_groups
 from suffice.incomplete.numbers.patterns import Array, Component, Index, Member, digits_of
 from suffice.incomplete.numbers.units import Units
 from suffice.statistics.configurations import distinct
@@ -89,12 +89,12 @@ def batches(component: Component, rows: ObservedRows) -> Iterator[Batch]:
         yield Batch(component, part.take(order), np.concatenate([[0], np.cumsum(np.bincount(group))]).astype(np.intp))
 
 
-def completed(batch: Batch, theta: Theta, units: Units) -> Expectation:
+def expect_batch(batch: Batch, theta: Theta, units: Units) -> Expectation:
     """What the rows of a batch are expected to add, and their ln p(observed)."""
     columns = other_columns(batch, units)
     log_weight, joint = log_weights(batch, theta, columns)
     logs, weight = posterior(log_weight, batch.rows)
-    total = gathered(batch, theta, columns, joint, weight)
+    total = gather_completions(batch, theta, columns, joint, weight)
     return total._replace(log_likelihood=logs)
 
 
@@ -104,13 +104,15 @@ def other_columns(batch: Batch, units: Units) -> dict[str, dict[str, npt.NDArray
     return {local.node.name: _completed_columns(local, batch.rows, component, units) for local in component.others}
 
 
-def gathered(batch: Batch, theta: Theta, columns: Mapping[str, Any], joint: UnknownNumbers | None, weight: Array) -> Expectation:
+def gather_completions(
+    batch: Batch, theta: Theta, columns: Mapping[str, Any], joint: UnknownNumbers | None, weight: Array
+) -> Expectation:
     """What the rows of a batch add if their completions have these weights (joint states × rows); its ln p is left at 0."""
     component, rows = batch.component, batch.rows
     total = Expectation(0.0, np.zeros(theta.tables.n_cells), {}, {})
     weight = weight.reshape(*component.shape, -1)
     for local in component.tables:
-        total.cells[theta.tables.cells(local.node.name)] = counted(local, rows.codes, local.gathered(weight))
+        total.cells[theta.tables.cells(local.node.name)] = count_cells(local, rows.codes, local.gathered(weight))
     _add_lines(component, rows, weight, total)
     for local in component.others:
         if local.node.iterative:
@@ -186,7 +188,7 @@ def _completed_columns(local: Member, rows: ObservedRows, component: Component, 
     return result
 
 
-def counted(local: Member, codes: npt.NDArray[Any], weight: Array) -> Array:
+def count_cells(local: Member, codes: npt.NDArray[Any], weight: Array) -> Array:
     """The weight of each cell of a node's table."""
     index = local.index(codes)
     if index.shape[1] == 1:
@@ -265,4 +267,4 @@ def add_unknown(batch: Batch, joint: UnknownNumbers, weight: Array, total: Expec
         hidden = [i for i, c in enumerate(columns) if c < p]
         which = [columns[i] for i in hidden]
         unsure[..., np.array(hidden)[:, None], hidden] = joint.given.covariance[..., np.array(which)[:, None], which]
-        total.moments[local.node.name] = widened(groups, index, in_group, unsure)
+        total.moments[local.node.name] = widen_groups(groups, index, in_group, unsure)

@@ -23,8 +23,8 @@ from suffice.incomplete.numbers.completed_rows import (
     Batch,
     UnknownNumbers,
     add_unknown,
-    completed,
-    gathered,
+    expect_batch,
+    gather_completions,
     log_weights,
     other_columns,
     posterior,
@@ -41,7 +41,7 @@ SETTLED = 0.05
 
 def expected_rows(batch: Batch, theta: Theta, units: Units) -> Expectation:
     """What the rows of a batch are expected to add, and their ln p(observed), whatever is missing in them."""
-    return _Integral.of(batch, theta, units).expected() if batch.component.curved else completed(batch, theta, units)
+    return _Integral.of(batch, theta, units).expected() if batch.component.curved else expect_batch(batch, theta, units)
 
 
 class _Integral(NamedTuple):
@@ -72,7 +72,7 @@ class _Integral(NamedTuple):
         v, log_share = self._settled()
         S, K, n = log_share.shape
         logs, weight = posterior((self.base[:, None] + log_share).reshape(S * K, n), rows)
-        total = gathered(self.batch, self.theta, self.columns, None, weight.reshape(S, K, n).sum(axis=1))
+        total = gather_completions(self.batch, self.theta, self.columns, None, weight.reshape(S, K, n).sum(axis=1))
         numbers = self._numbers(v)
         for local in component.curved:
             name = local.node.name

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block, Step, added, summed
+from suffice.engines.engine import Block, Step, add_up, sum_up
 from suffice.engines.gather import Groups
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import FitError
 from suffice.families.protocol.family import flat_index
 from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, Shown, Theta, log_likelihood
-from suffice.incomplete.numbers.completed_rows import Batch, NoProbability, ObservedRows, batches, counted, observed_moments
+from suffice.incomplete.numbers.completed_rows import Batch, NoProbability, ObservedRows, batches, count_cells, observed_moments
 from suffice.incomplete.numbers.integrated_rows import expected_rows
 from suffice.incomplete.numbers.normal import weighted_moments
 from suffice.incomplete.numbers.pattern_batches import PatternBatch, pattern_batches
@@ -66,7 +66,7 @@ class ReduceMixed(Step[ReducedRows]):
                 continue
             [local], rows = self._whole(node, block, some)
             if node.by_table:
-                counts[self.tables.cells(node.name)] = counted(local, rows.codes, rows.weight[None])
+                counts[self.tables.cells(node.name)] = count_cells(local, rows.codes, rows.weight[None])
             else:
                 moments[node.name] = observed_moments(local, rows, rows.weight[None])
         kept: dict[Key, ObservedRows] = {}
@@ -79,7 +79,7 @@ class ReduceMixed(Step[ReducedRows]):
             elif self.hold:
                 kept[key] = rows
         finite = {n: v.n_states for n in self.finder.columns if isinstance(v := self.finder.nodes[n].child, Finite)}
-        states = {n: _shown(block, n, size) for n, size in finite.items()}
+        states = {n: _state_weights(block, n, size) for n, size in finite.items()}
         shown = Shown(counts, moments, states, float(block.weights.sum()), int(missing.all(axis=0).sum()))
         return ReducedRows(shown, kept, cases)
 
@@ -110,7 +110,7 @@ class ReduceMixed(Step[ReducedRows]):
         return ObservedRows(codes, reals.reshape(len(component.reals), len(some)), np.array(block.weights[some]), some)
 
 
-def _shown(block: Block, name: str, n_states: int) -> Array:
+def _state_weights(block: Block, name: str, n_states: int) -> Array:
     codes = block.columns[name]
     seen = codes < n_states
     return np.bincount(codes[seen], block.weights[seen], n_states).astype(np.float64)
@@ -132,7 +132,7 @@ class _Again(Step[Expectation]):
 
     def of(self, block: Block) -> Expectation:
         parts = (expected_rows(batch, self.theta, self.step.units) for batch in self.step.needed(block))
-        return summed(parts) or _nothing(self.theta)
+        return sum_up(parts) or _nothing(self.theta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,11 +221,11 @@ class MixedComponents:
         total = self._complete(theta)
         for batch in self._patterns:
             logs, moments = batch.expected(theta.lines)
-            total = added(total, Expectation(logs, np.zeros_like(total.cells), moments, {}))
+            total = add_up(total, Expectation(logs, np.zeros_like(total.cells), moments, {}))
         tasks = (partial(expected_rows, batch, theta, self.step.units) for batch in self._batches)
-        more = summed(in_order(tasks, self.threads if self._worth_threads else 1))
-        total = total if more is None else added(total, more)
-        return total if self.step.hold else added(total, self.data.fold(_Again(self.step, theta), threads=self.threads))
+        more = sum_up(in_order(tasks, self.threads if self._worth_threads else 1))
+        total = total if more is None else add_up(total, more)
+        return total if self.step.hold else add_up(total, self.data.fold(_Again(self.step, theta), threads=self.threads))
 
     def _complete(self, theta: Theta) -> Expectation:
         """What complete families count, and their ln p."""

@@ -20,11 +20,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.gather import Groups, grouped
+from suffice.engines.gather import Groups, group_rows
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Line
 from suffice.incomplete.numbers.patterns import Component, Member
-from suffice.statistics.chan import Spread, pooled
+from suffice.statistics.chan import Spread, pool_spreads
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -60,10 +60,10 @@ def conditional(component: Component, lines: Mapping[str, Line], indices: list[I
             kind, place = local.sources[name]
             own = j == len(local.node.reals) - 1
             (A if kind == "unknown" else C)[..., i, place] = 1.0 if own else -line.coefficients[index, j]
-    return solved(A, C, a, v)
+    return solve_missing(A, C, a, v)
 
 
-def solved(A: Array, C: Array, a: Array, v: Array) -> ConditionalNormal:
+def solve_missing(A: Array, C: Array, a: Array, v: Array) -> ConditionalNormal:
     """The missing numbers m given o, where A m + C o − a ~ Normal(0, diag v)."""
     p = A.shape[-1]
     root = 1.0 / np.sqrt(v)
@@ -95,14 +95,14 @@ def some_columns(spread: Spread, columns: list[int]) -> Spread:
     return Spread(weight, mean[:, columns], rest[:, columns], scatter[:, columns][:, :, columns])
 
 
-def widened(groups: Groups, keys: Index, weight: Array, covariance: Array) -> Groups:
+def widen_groups(groups: Groups, keys: Index, weight: Array, covariance: Array) -> Groups:
     """With the scatter of what is not known exactly: so much weight with these covariances at these configurations."""
     scatter = groups.spread.scatter.copy()
     np.add.at(scatter, np.searchsorted(groups.keys, keys), weight[..., None, None] * covariance)
     return replace(groups, spread=groups.spread._replace(scatter=scatter))
 
 
-def collected(keys: Index, parts: Spread) -> Groups:
+def collect_groups(keys: Index, parts: Spread) -> Groups:
     """Groups from moments of configurations that may occur more than once."""
     if (keys[1:] > keys[:-1]).all():
         return Groups(keys, parts, np.zeros((len(keys), 0)))
@@ -111,7 +111,7 @@ def collected(keys: Index, parts: Spread) -> Groups:
     if len(found) == len(keys):
         order = np.argsort(keys, kind="stable")
         return Groups(found, Spread(*(part[order] for part in parts)), none)
-    return Groups(found, pooled(parts, inverse, len(found)), none)
+    return Groups(found, pool_spreads(parts, inverse, len(found)), none)
 
 
 def weighted_moments(index: Index, weight: Array, values: Array, n_cells: int) -> Groups:
@@ -124,10 +124,10 @@ def weighted_moments(index: Index, weight: Array, values: Array, n_cells: int) -
     Means first, then the scatter around them: nothing is lost where a group is narrow and far from the rest.
     """
     if index.shape[1] == 1 and weight.shape[1] >= FEW:
-        return collected(index[:, 0], _by_state(weight, values))
+        return collect_groups(index[:, 0], _by_state(weight, values))
     flat = np.broadcast_to(index, weight.shape).reshape(-1)
     wide = values if values.ndim == 3 else np.broadcast_to(values[:, None, :], (len(values), *weight.shape))
-    return _scattered(flat, weight.reshape(-1), wide.reshape(len(values), weight.size), n_cells)
+    return _scatter_rows(flat, weight.reshape(-1), wide.reshape(len(values), weight.size), n_cells)
 
 
 def _by_state(weight: Array, values: Array) -> Spread:
@@ -154,9 +154,9 @@ def _by_state(weight: Array, values: Array) -> Spread:
     return Spread(total, mean, np.zeros((n, k)), (scatter + scatter.transpose(0, 2, 1)) / 2.0)
 
 
-def _scattered(flat: Index, weight: Array, values: Array, n_cells: int) -> Groups:
+def _scatter_rows(flat: Index, weight: Array, values: Array, n_cells: int) -> Groups:
     """Rows of any configurations: sums by counting."""
-    keys, group = grouped(flat, n_cells)
+    keys, group = group_rows(flat, n_cells)
     g, k = len(keys), len(values)
     total: Array = np.bincount(group, weight, g).astype(np.float64)
     divisor = np.where(total > 0, total, 1.0)

@@ -18,7 +18,7 @@ from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Theta
 from suffice.incomplete.numbers.completed_rows import ObservedRows
-from suffice.incomplete.numbers.normal import collected, some_columns
+from suffice.incomplete.numbers.normal import collect_groups, some_columns
 from suffice.incomplete.numbers.patterns import Component, Member
 from suffice.inference.chains.normals import StateNormals, weighted_numbers
 from suffice.statistics.chan import Spread
@@ -155,7 +155,7 @@ class NormalSteps:
         result = {}
         for local in self.component.lines:
             keys = _configurations(self.component, local)
-            result[local.node.name] = collected(keys, some_columns(spread, list(local.columns)))
+            result[local.node.name] = collect_groups(keys, some_columns(spread, list(local.columns)))
         return result
 
     def _pooled(self, share: Array) -> Array:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from suffice.engines.gather import Groups
 from suffice.incomplete.components import Line, NodeFamily
-from suffice.incomplete.numbers.normal import collected, solved, some_columns
+from suffice.incomplete.numbers.normal import collect_groups, solve_missing, some_columns
 from suffice.incomplete.numbers.patterns import Component
 from suffice.statistics.chan import Cases, Spread
 
@@ -41,7 +41,7 @@ class PatternBatch:
         """ln p of what these rows observed, and the expected moments of each node."""
         M, a, v = self._matrix(lines)
         A, C = (np.take_along_axis(M, at[:, None, :], axis=2) for at in (self.missing, self.observed))
-        c = solved(A, C, a, v)
+        c = solve_missing(A, C, a, v)
         N, o, _, S = self.spread
         off = (c.residual_map @ o[..., None])[..., 0] + c.residual_constant
         square = np.einsum("gro,gro->g", c.residual_map @ S, c.residual_map) + N * (off * off).sum(axis=-1)
@@ -56,7 +56,7 @@ class PatternBatch:
             scatter[each[..., None], self.missing[:, :, None], self.missing[:, None, :]] += N[:, None, None] * c.covariance
         whole = Spread(N, mean, np.zeros_like(mean), scatter)
         moments = {
-            node.name: collected(keys, some_columns(whole, [self.names.index(r) for r in node.reals]))
+            node.name: collect_groups(keys, some_columns(whole, [self.names.index(r) for r in node.reals]))
             for node, keys in zip(self.nodes, self.configurations, strict=True)
         }
         return float(N @ c.log_scale - 0.5 * square.sum()), moments
@@ -79,7 +79,7 @@ def pattern_batches(parts: Iterable[tuple[Component, Cases]]) -> Iterator[Patter
         batch = _of(component, cases)
         alike.setdefault((tuple(node.name for node in batch.nodes), batch.missing.shape[1]), []).append(batch)
     for batches in alike.values():
-        whole = _joined(batches)
+        whole = _join_batches(batches)
         most = max(1, CELLS // (len(whole.nodes) ** 2 + len(whole.names) ** 2))
         yield from (_cut(whole, slice(i, i + most)) for i in range(0, len(whole.missing), most))
 
@@ -95,7 +95,7 @@ def _of(component: Component, cases: Cases) -> PatternBatch:
     return PatternBatch(nodes, names, missing, observed, np.array(keys, np.int64), cases.spread)
 
 
-def _joined(batches: list[PatternBatch]) -> PatternBatch:
+def _join_batches(batches: list[PatternBatch]) -> PatternBatch:
     missing, observed = (np.concatenate(part) for part in zip(*((b.missing, b.observed) for b in batches), strict=True))
     keys = np.concatenate([b.configurations for b in batches], axis=1)
     spread = Spread(*(np.concatenate(part) for part in zip(*(b.spread for b in batches), strict=True)))

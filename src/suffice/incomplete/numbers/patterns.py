@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block, is_missing
-from suffice.errors import TooLarge, listed
+from suffice.errors import TooLarge, listing
 from suffice.incomplete.components import NodeFamily
 from suffice.incomplete.gauss_hermite import n_points
 from suffice.statistics.configurations import alike, n_configurations, sizes
@@ -138,7 +138,7 @@ class Component:
         if n_configurations(states) > most and all(n in missing for n in members):
             touched, states = [], ()  # nothing near it is observed: it says nothing, and nothing is expected of it
         elif n_configurations(states) > most:
-            names = listed([v.name for v in states])
+            names = listing([v.name for v in states])
             raise TooLarge(
                 f"where {names} are missing together they have {n_configurations(states):,} joint states, more than the "
                 f"{most:,} that are enumerated; leave some of them out, or cut their states"
@@ -239,11 +239,11 @@ class PatternFinder:
     def _of(self, missing: npt.NDArray[np.bool_]) -> tuple[Missing, ...]:
         if (pattern := missing.tobytes()) not in self._keys:
             names = self.hidden | {n for n, m in zip(self.columns, missing, strict=True) if m}
-            self._keys[pattern] = connected(names, self.nodes.values())
+            self._keys[pattern] = connected_sets(names, self.nodes.values())
         return self._keys[pattern]
 
 
-def connected(missing: Missing, nodes: Iterable[NodeFamily]) -> tuple[Missing, ...]:
+def connected_sets(missing: Missing, nodes: Iterable[NodeFamily]) -> tuple[Missing, ...]:
     """The missing variables in sets that share families, directly or through one another."""
     sets: dict[str, set[str]] = {n: {n} for n in missing}
     for node in nodes:

@@ -21,8 +21,8 @@ from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.protocol.family import Cpd
 from suffice.families.regression import too_large
 from suffice.statistics import Moments
-from suffice.statistics.chan import Spread, shifted
-from suffice.statistics.configurations import frozen
+from suffice.statistics.chan import Spread, add_exactly
+from suffice.statistics.configurations import freeze
 from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.variables import Count, Distributed, Finite, NotNormal, Variable
 
@@ -187,7 +187,7 @@ class Units:
         centre, scale = (np.array([part[r] for r in reals]) for part in (self.centre, self.scale))
         weight, mean, _, scatter = groups.spread
         far = np.repeat(centre[None, :], len(weight), axis=0)
-        whole, rest = shifted(far, np.zeros_like(far), mean * scale)
+        whole, rest = add_exactly(far, np.zeros_like(far), mean * scale)
         own = scatter * scale[:, None] * scale
         sums = groups.sums if groups.sums.shape[1] else None
         return Moments(finite, reals, groups.keys, weight, whole, own, None, None, rest, derived, sums)  # type: ignore[arg-type]
@@ -218,10 +218,10 @@ def moments_by_column(
     is derived from them."""
     entries = []
     for i, n in enumerate(n for n, v in variables.items() if not isinstance(v, Finite)):
-        count, mean, rest, scatter = (frozen(np.array(part[i : i + 1])) for part in spread)
+        count, mean, rest, scatter = (freeze(np.array(part[i : i + 1])) for part in spread)
         own = {d: s for d, s in (sums or {}).items() if d.column == n} | dict.fromkeys(
             log_factorials([n] if isinstance(variables[n], Count) else []), np.nan
         )
         found: dict[str, Any] = {"rest": rest, "derived": tuple(own), "sums": [list(own.values())]}
-        entries.append(Moments((), (n,), np.zeros(1, np.int64), count, mean, scatter, **found))  # type: ignore[arg-type]
+        entries.append(Moments((), (n,), np.zeros(1, np.int64), count, mean, scatter, **found))
     return entries

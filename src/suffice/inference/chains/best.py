@@ -29,7 +29,7 @@ def _best_of_tier(steps: StateSteps, begin: Ints, length: Ints, paths: Codes) ->
         matrix[:K, :K], enter[:K] = steps.logs[1], steps.logs[0, 0]
         if steps.table is not None:
             table[:E, :K] = np.log(steps.table)
-    side = side_by_side(length, padded, own=steps.dense)
+    side = side_by_side(length, padded)
     states = np.empty(side, np.int64)
     symbols, factors, none, log_p = steps.some_symbols, table.reshape(-1), np.zeros(0), np.zeros(len(begin))
     onward, back = in_eights(matrix[:K]), np.concatenate([matrix.T.reshape(-1), np.zeros(padded)])

@@ -19,8 +19,8 @@ from suffice.statistics.chan import Spread
 LANES, TILE = 1024, 8
 """Sequences side by side, at most, and steps between two scalings."""
 
-NEAR = 2**21
-"""Bytes of filters that stay in a processor's cache: so many sequences go side by side, and eight at least."""
+NEAR = 2**20
+"""Bytes of filters that stay in the cache that a processor has to itself: so many sequences go side by side, eight at least."""
 
 FAINT = 1e-10
 """Likelihoods of a symbol that are all smaller are divided by the largest."""
@@ -173,7 +173,7 @@ def run_lanes(steps: StateSteps, given: Parameters, lanes: Lanes, into: LaneSums
     n, padded = len(lanes.begin), len(given.matrix)
     out = LaneRun.of(n, padded)
     own = steps.dense or into.posterior.shape[1] > 0
-    side = side_by_side(lanes.length, padded, own=own)
+    side = side_by_side(lanes.length, padded)
     with LaneRoom.borrowed(padded, int(lanes.length[0]), side, own) as room:
         for part in _batches(lanes.length, side, max(BATCH, 8 * len(into.counts))):
             _run_batch(steps, given, lanes.at(part), into, out.at(part), room)
@@ -199,12 +199,9 @@ def tiers(length: Ints) -> Iterator[slice]:
         first = last
 
 
-def side_by_side(length: Ints, padded: int, *, own: bool = False) -> int:
-    """How many lanes go side by side: the same in all groups, as far as eights allow.
-
-    Where steps have likelihoods of their own there are twice as many numbers, and half as many lanes stay in the cache.
-    """
-    near = NEAR // (8 * padded * int(length[0]) * (2 if own else 1))
+def side_by_side(length: Ints, padded: int) -> int:
+    """How many lanes go side by side: the same in all groups, as far as eights allow."""
+    near = NEAR // (8 * padded * int(length[0]))
     side = max(1, min(LANES, max(8, near // 8 * 8), MEMORY // (2 * 8 * padded * int(length[0]))))
     n_groups = -(-len(length) // side)
     return min(-(-len(length) // (8 * n_groups)) * 8, side, len(length))
@@ -267,31 +264,24 @@ class LaneRoom(NamedTuple):
 
 
 def _run_groups(steps: StateSteps, given: Parameters, lanes: Lanes, sums: LaneSums, run: LaneRun, room: LaneRoom) -> None:
-    """Forward and back over lanes, so many side by side. Between kernels threads wait for each other: there is little to do."""
-    from suffice.kernels.chains.chain_lanes import backward, forward
-    from suffice.kernels.chains.lane_rows import place
+    """Forward and back over lanes, so many side by side."""
+    from suffice.kernels.chains.chain_lanes import sweep
 
     begin, length, before, enter, final, weights = lanes
-    (log_p, lost, after, reach), (places, b, alpha, scale, u, _) = run, room
-    (side, padded), own, back = room.beta.shape, len(b) > 0, len(sums.pairs) > 0
+    (places, b, alpha, scale, u, beta), (side, _), n = room, room.beta.shape, len(begin)
+    own = len(b) > 0
     symbols, tops, factors = steps.some_symbols, given.tops, given.table.reshape(-1)
     if own:
         symbols, tops, factors = symbols[:0], tops[:0], b
-    placing = symbols, padded, len(factors) - 2 * padded, side, tops, log_p, places
-    size = steps.n_states, TILE, side
-    onward = length, places, factors, given.onward, *size, before, enter, log_p, lost, after, alpha, scale
-    to = sums.pairs.reshape(-1), sums.first.reshape(-1), sums.counts.reshape(-1), alpha, scale, u, room.beta.reshape(-1), own
-    homeward = length, places, factors, given.back, *size, final, enter, weights, lost, reach, *to
-    for g in range(0, len(begin), side):
-        n = min(side, len(begin) - g)
+    by = symbols, tops, places, factors, given.onward, given.back, steps.n_states, TILE, side, before, enter, final, weights
+    flat = [x.reshape(-1) for x in (sums.pairs, sums.first, sums.counts, alpha, scale, u, beta)]
+    for g in range(0, n, side if own else n):
+        until = min(n, g + side) if own else n
         if own:
-            _fill(steps, given, (g, n, begin, length), side, log_p, b)
-        place(g, n, begin, length, *placing)
-        forward(g, n, *onward)
-        if back:
-            backward(g, n, *homeward)
-        if own and back:
-            _share(steps, lanes, (g, n, begin, length), side, b, sums)
+            _fill(steps, given, (g, until - g, begin, length), side, run.log_p, b)
+        sweep(g, until, begin, length, *by, *run, *flat, own)
+        if own and len(sums.pairs):
+            _share(steps, lanes, (g, until - g, begin, length), side, b, sums)
 
 
 def _fill(steps: StateSteps, given: Parameters, where: Any, side: int, log_p: Array, b: Array) -> None:

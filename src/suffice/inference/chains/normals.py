@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from suffice.statistics.chan import Spread, merged
+from suffice.statistics.chan import Spread, merge_spreads
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -88,5 +88,5 @@ def weighted_numbers(x: Array, pairs: Flags, share: Array, weight: Array, begin:
 
 def add_moments(into: Spread, more: Spread) -> None:
     """Add the moments of other steps."""
-    for mine, both in zip(into, merged(into, more), strict=True):
+    for mine, both in zip(into, merge_spreads(into, more), strict=True):
         mine[:] = both

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
+from suffice.errors.remedies import CONTRASTIVE, PSEUDO
 from suffice.inference.finite.logs import NEVER, Elimination, LogFactor
 from suffice.inference.finite.network import Array, Network
 from suffice.inference.finite.questions import FACTORS, UNCERTAIN, RowAnswers, room_for, run_tree
-from suffice.inference.finite.tree import COMPILING, MAX_BYTES, MAX_CELLS, arranged, greedy_order, interruptible, part_of, steps
-from suffice.remedies import CONTRASTIVE, PSEUDO
+from suffice.inference.finite.tree import COMPILING, MAX_BYTES, MAX_CELLS, arrange, greedy_order, interruptible, part_of, steps
 
 
 class FactorMarginals(NamedTuple):
@@ -40,7 +40,7 @@ class FactorTree:
         order = greedy_order(network, part, worth=COMPILING)
         self.n_cells = order.cells
         self._check(what, 8.0 * order.cells)
-        self._tree = arranged(network, part, order.order)
+        self._tree = arrange(network, part, order.order)
         numbers = self._tree.n_numbers(network.unobserved(), down=True)
         self._check(what, 8.0 * numbers)
         self._room = room_for(self._tree, numbers)

@@ -14,9 +14,21 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.inference.finite.logs import NEVER, LogFactor, Weighed, weighed
-from suffice.inference.finite.network import Array, Ints, Network
-from suffice.inference.finite.questions import MARGINALS, UNCERTAIN, Room, RowAnswers, in_logs, is_sure, room_for, run_tree
+from suffice.errors.remedies import BY_SAMPLING
+from suffice.inference.finite.logs import NEVER, LogFactor, Weighed, weigh_factors
+from suffice.inference.finite.network import NONE, Array, Ints, Network
+from suffice.inference.finite.questions import (
+    IMPOSSIBLE,
+    MARGINALS,
+    UNCERTAIN,
+    Room,
+    RowAnswers,
+    in_logs,
+    in_rows,
+    is_sure,
+    room_for,
+    run_tree,
+)
 from suffice.inference.finite.tree import (
     COMPILING,
     LONG,
@@ -25,12 +37,11 @@ from suffice.inference.finite.tree import (
     GreedyOrders,
     Order,
     Tree,
-    arranged,
+    arrange,
     greedy_order,
     interruptible,
     part_of,
 )
-from suffice.remedies import BY_SAMPLING
 
 RETRY_CELLS = 4_000_000
 """From so many cells on, another order is looked for that suits the evidence better than the compiled one."""
@@ -76,7 +87,7 @@ class JunctionTree:
 
     def _arrange(self, order: Order) -> None:
         """Make the tree of an order; whatever runs keeps the one that it has."""
-        self._order, self._tree = order, arranged(self.network, self._orders.part, order.order)
+        self._order, self._tree = order, arrange(self.network, self._orders.part, order.order)
         self.n_cells = self._tree.cells(self.network.unobserved())
         self._others: dict[bytes, Tree] = {}
 
@@ -110,6 +121,23 @@ class JunctionTree:
     def marginals(self, codes: Ints, factors: Sequence[LogFactor] = ()) -> VariableMarginals:
         """p(v | evidence) of every variable v, and ln p(evidence), which includes the factors."""
         return marginals_of(self.network, codes, factors, lambda: self)
+
+    def marginals_in_rows(self, tables: Array) -> Array:
+        """p(v) of every variable v, nothing observed, for each line of tables instead of the network's: [lines, states].
+
+        A line whose tables rule everything out answers NaN. Digits of probabilities that are hardly above 0 may be lost.
+
+        >>> net = Network.of([2], [((0,), 0, np.array([0.5, 0.5]))])
+        >>> JunctionTree.of(net).marginals_in_rows(np.array([[1.0, 3.0], [2.0, 2.0]]))
+        array([[0.25, 0.75],
+               [0.5 , 0.5 ]])
+        """
+        nothing = self.network.unobserved()
+        whole = Network.of(self.network.sizes, [(scope, NONE, table) for scope, _, table in self.network.factors()])
+        found = in_rows(whole, (), whole.all_factors, np.asarray(nothing[None], np.int32), tables, whole.starts)
+        for r in np.flatnonzero(found.doubtful | (found.status == IMPOSSIBLE)):
+            found.probs[r] = self._marginals(Weighed(self.network, tables[r], nothing, 0.0), nothing).probs
+        return found.probs
 
     def _marginals(self, w: Weighed, codes: Ints) -> VariableMarginals:
         self._improve()
@@ -173,7 +201,7 @@ class JunctionTree:
             part = part_of(self.network, self.network.all_factors, codes)
             found = greedy_order(self.network, part, worth=RETRYING)
             if found.cells < 0.9 * cells or heavy:
-                tree, cells = arranged(self.network, part, found.order), found.cells
+                tree, cells = arrange(self.network, part, found.order), found.cells
         if cells > MAX_CELLS:
             raise TooLarge(
                 f"the junction tree has products of {cells:.3g} cells in all (treewidth {self.treewidth}, the largest without "
@@ -189,5 +217,5 @@ def marginals_of(
     network: Network, codes: Ints, factors: Sequence[LogFactor], tree: Callable[[], JunctionTree]
 ) -> VariableMarginals:
     """The same of a network whose own tree is made only if no factors need another one."""
-    w = weighed(network, codes, factors)
+    w = weigh_factors(network, codes, factors)
     return (tree() if w.network is network else JunctionTree.of(w.network))._marginals(w, codes)

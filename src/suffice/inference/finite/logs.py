@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
+from suffice.errors.remedies import BY_WEIGHTING
 from suffice.inference.finite.network import HINTED, NONE, Array, Ints, Network, Soft
 from suffice.inference.finite.tree import n_cells, relevant_part, steps
-from suffice.remedies import BY_WEIGHTING
 
 MAX_CELLS = 2**27
 """A product is held whole here; more cells than this (1 GiB) are refused; half as many of several rows, which can be parted."""
@@ -48,13 +48,13 @@ def shares(logs: Array, axes: tuple[int, ...]) -> Array:
     return np.asarray(values / values.sum(axis=axes, keepdims=True))
 
 
-def log_sum(logs: Array, axes: tuple[int, ...]) -> Array:
-    """ln Σ exp over some axes; −inf where all are.
+def log_sum(logs: Array, axes: int | tuple[int, ...]) -> Array:
+    """ln Σ exp over an axis, or some; −inf where all are.
 
     >>> log_sum(np.log([[0.25, 0.75], [0.5, 0.5]]), (1,)).round(12)
     array([0., 0.])
     """
-    if not axes:
+    if axes == ():
         return logs
     high = logs.max(axis=axes, keepdims=True)
     high = np.where(np.isfinite(high), high, 0.0)
@@ -229,7 +229,7 @@ def log_factors(network: Network, codes: Ints, needed: Sequence[int] = ()) -> li
     return factors_at(network, np.sort(part.factors), codes, network.log_tables)
 
 
-def absorbed(factors: Iterable[LogFactor]) -> list[LogFactor]:
+def absorb_factors(factors: Iterable[LogFactor]) -> list[LogFactor]:
     """The same product with factors over part of another's variables taken into it."""
     result: list[LogFactor] = []
     for f in sorted(factors, key=lambda f: -len(f.scope)):
@@ -272,21 +272,21 @@ def likelihood_factors(soft: Soft) -> list[LogFactor]:
         return [LogFactor((v,), np.log(np.asarray(likelihood, np.float64))[None]) for v, likelihood in soft.items()]
 
 
-def weighed(network: Network, codes: Ints, factors: Sequence[LogFactor]) -> Weighed:
+def weigh_factors(network: Network, codes: Ints, factors: Sequence[LogFactor]) -> Weighed:
     """Factors of one variable as part of its table, if no product might vanish; others as factors of a larger network.
 
     Unobserved variables with changed tables get the code `HINTED`: they matter, even if nothing below them does. Where a factor
     is 0 everywhere, the scale is −inf.
 
     >>> net = Network.of([2], [((0,), 0, np.array([0.25, 0.75]))])
-    >>> weighed(net, np.array([-1]), likelihood_factors({0: np.array([0.5, 0.1])})).tables
+    >>> weigh_factors(net, np.array([-1]), likelihood_factors({0: np.array([0.5, 0.1])})).tables
     array([0.25, 0.15])
     """
     scale, tables, seen = 0.0, network.tables, codes
     if not factors:
         return Weighed(network, tables, seen, scale)
     more: list[tuple[tuple[int, ...], Array]] = []
-    for scope, values in absorbed(factors):
+    for scope, values in absorb_factors(factors):
         top = float(values.max())
         scale += top
         if top == NEVER:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.libraries import sc
+from suffice.basis.libraries import sc
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

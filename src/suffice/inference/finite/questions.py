@@ -19,22 +19,22 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.inference.finite.logs import NEVER, SAFE, Elimination, LogFactor, factors_at, log_sum, shares, weighed
+from suffice.errors.remedies import BY_SAMPLING
+from suffice.inference.finite.logs import NEVER, SAFE, Elimination, LogFactor, factors_at, log_sum, shares, weigh_factors
 from suffice.inference.finite.network import Array, Ints, Network
 from suffice.inference.finite.tree import (
     MAX_BYTES,
     MAX_CELLS,
     Bytes,
     Tree,
-    arranged,
-    completed,
+    arrange,
+    complete_order,
     greedy_order,
     interruptible,
     part_of,
     relevant_part,
     steps,
 )
-from suffice.remedies import BY_SAMPLING
 
 MOST_VARIABLES = 2500
 """Larger networks are asked one question at a time: room for the links of all pairs is not kept for them."""
@@ -68,6 +68,13 @@ class RowAnswers(NamedTuple):
     @classmethod
     def room(cls, n_rows: int, n_cells: int) -> RowAnswers:
         return cls(np.ones((n_rows, n_cells)), np.empty(n_rows), np.empty(n_rows, np.uint8))
+
+    @property
+    def doubtful(self) -> npt.NDArray[np.bool_]:
+        """The rows whose answers may be off by more than rounding: what underflowed cannot matter to evidence that is not rarer
+        than all of it. Probabilities that are hardly above 0 may lack digits in the others."""
+        sure = (self.status == DONE) | (self.status == IMPOSSIBLE) | ((self.status == UNCERTAIN) & (self.log_prob > SAFE))
+        return np.asarray(~sure)
 
     def at(self, rows: slice) -> RowAnswers:
         return RowAnswers(self.probs[rows], self.log_prob[rows], self.status[rows])
@@ -219,15 +226,26 @@ def in_rows(
 
 
 def posteriors(
-    network: Network, targets: Sequence[int], seeds: Ints, seen: Codes, tables: Array, logs: Array | None = None
+    network: Network,
+    targets: Sequence[int],
+    seeds: Ints,
+    seen: Codes,
+    tables: Array,
+    logs: Array | None = None,
+    *,
+    absolute: bool = False,
 ) -> tuple[Array, Array]:
     """p(targets | each row), and ln of its normaliser: what programs cannot do by a tree for each set of observed variables.
 
-    `logs` are those of one line of tables that floats do not hold.
+    `logs` are those of one line of tables that floats do not hold. If `absolute`, digits of probabilities that are hardly above 0
+    do not matter.
     """
-    probs, log_prob, status = in_rows(network, targets, seeds, seen, tables)
+    answers = in_rows(network, targets, seeds, seen, tables)
+    probs, log_prob, status = answers
     trees: dict[bytes, Tree] = {}
-    for r in np.flatnonzero(((status != DONE) & (status != IMPOSSIBLE)) | ~is_sure(log_prob, logs)):
+    for r in np.flatnonzero(
+        answers.doubtful if absolute else (status != DONE) & (status != IMPOSSIBLE) | ~is_sure(log_prob, logs)
+    ):
         codes, line = seen[r if len(seen) > 1 else 0].astype(np.int64), tables[r if len(tables) > 1 else 0]
         key = np.minimum(codes, 0).tobytes()
         if key not in trees:
@@ -245,7 +263,7 @@ def _tree_for(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints
     """A tree for a question and all others in which the same variables are observed; refused where it would be too large."""
     part = relevant_part(network, targets, seeds, codes)
     found = greedy_order(network, part)
-    tree = arranged(network, part, found.order)
+    tree = arrange(network, part, found.order)
     numbers = tree.n_numbers(codes)
     if 8.0 * numbers > MAX_BYTES or found.cells > MAX_CELLS:
         raise TooLarge(
@@ -306,7 +324,7 @@ def posterior(
             f"the joint of {len(shape)} variables has {cells:,} cells ({bytes_in_words(8.0 * cells)}), and the limit is "
             f"{MAX_JOINT:,}: ask for fewer at a time, or for their most probable states (bn.most_probable)"
         )
-    w = weighed(network, codes, factors)
+    w = weigh_factors(network, codes, factors)
     if w.log_scale == NEVER or not network.n_variables:
         return Posterior(np.full(shape, np.nan if w.log_scale == NEVER else 1.0), w.log_scale)
     changed = [v for f in factors for v in f.scope if len(f.scope) == 1] if factors else []
@@ -346,7 +364,7 @@ def best_codes(network: Network, targets: Sequence[int], codes: Ints, factors: S
     """The targets' codes at the maximum of Σ Π φ, the sum over all other variables, and its logarithm."""
     if not len(targets):
         return np.zeros(0, np.int64), posterior(network, (), codes, factors).log_prob
-    w = weighed(network, codes, factors)
+    w = weigh_factors(network, codes, factors)
     network, needed = w.network, w.codes.copy()
     needed[list(targets)] = 0  # as if observed, so that nothing above them is barren
     asked = np.asarray(targets, np.int64)
@@ -354,7 +372,7 @@ def best_codes(network: Network, targets: Sequence[int], codes: Ints, factors: S
     n_summed = len(part.variables) - part.n_kept
     order = greedy_order(network, part if n_summed else replace(part, n_kept=0)).order
     if n_summed:  # the greedy order says nothing of what comes after the sums
-        order = completed(network, part, order[:n_summed]).order
+        order = complete_order(network, part, order[:n_summed]).order
     found = in_logs(network, part.factors, part.variables[order].tolist(), codes, w.tables, w.logs, part.n_kept)
     chosen = found.best()
     return np.array([chosen[t] for t in asked.tolist()], np.int64), float(found.joint(())[0]) + w.log_scale

@@ -131,7 +131,7 @@ def _exp(logs: Array) -> Array:
         return np.exp(logs)
 
 
-def arranged(network: Network, part: NetworkPart, order: Ints) -> Tree:
+def arrange(network: Network, part: NetworkPart, order: Ints) -> Tree:
     """The tree that an order of elimination makes."""
     from suffice.kernels.inference.arrangement import arrange_parts
 
@@ -217,7 +217,7 @@ class GreedyOrders:
     def __init__(self, network: Network, part: NetworkPart, seed: int = 1) -> None:
         n, m = network.n_variables, len(part.variables)
         self.part, self.steps, self._tries, self._seed, self._m = part, 0.0, 0, seed, m
-        self._few = completed(network, part, ()) if m > MOST_GREEDY else None
+        self._few = complete_order(network, part, ()) if m > MOST_GREEDY else None
         if self._few is None:
             self._record, self._cells = part.record(), np.array([np.inf])
             linked, number = np.zeros(m * m, np.uint8), np.full(n, -1, np.int64)
@@ -253,7 +253,7 @@ def greedy_order(network: Network, part: NetworkPart, *, worth: float = ASKING, 
     return GreedyOrders(network, part, seed).look(worth)
 
 
-def completed(network: Network, part: NetworkPart, first: Iterable[int]) -> Order:
+def complete_order(network: Network, part: NetworkPart, first: Iterable[int]) -> Order:
     """These variables first, then the others, each time the one with the smallest table; kept ones come last, likewise.
 
     With sets and a heap, for what is too large for links of all pairs.

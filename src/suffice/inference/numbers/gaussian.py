@@ -129,7 +129,7 @@ class Gaussians:
             stop = min(start + step, n_configurations)
             some = {v: c if isinstance(c, int) else c[start:stop] for v, c in configurations.items()}
             spread = self._propagated(members, values, some, stop - start, rows)
-            parts.append(_conditioned(spread, members, targets, values, joint))
+            parts.append(_condition(spread, members, targets, values, joint))
         answer = parts[0] if len(parts) == 1 else Conditioned(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
         if any(t in self._counts for t in targets):  # those of rate 0 have no variance after all
             counted = np.array([t in self._counts for t in targets], bool)
@@ -212,7 +212,7 @@ class _Spread(NamedTuple):
     trouble: Ints
 
 
-def _conditioned(
+def _condition(
     spread: _Spread, members: Sequence[int], targets: Sequence[int], values: Mapping[int, Array], joint: bool
 ) -> Conditioned:
     mean, loadings, trouble = spread

@@ -127,12 +127,12 @@ def blocks(nodes: Sequence[GaussianNode], targets: Iterable[int], observed: Coll
     return [block_of(nodes, members, observed) for members in groups.values()]
 
 
-def united(nodes: Sequence[GaussianNode], parts: Iterable[GaussianBlock], observed: Collection[int]) -> GaussianBlock:
+def unite_blocks(nodes: Sequence[GaussianNode], parts: Iterable[GaussianBlock], observed: Collection[int]) -> GaussianBlock:
     """Several blocks as one."""
     return block_of(nodes, sorted({m for part in parts for m in part.members}), observed)
 
 
-def packed(
+def pack_blocks(
     nodes: Sequence[GaussianNode], parts: Iterable[GaussianBlock], codes: Ints, observed: Collection[int]
 ) -> list[GaussianBlock]:
     """Fewer blocks that say the same: small ones together where that makes no further configurations to go through."""
@@ -145,7 +145,7 @@ def packed(
                 break
         else:
             piles.append((scope, [part]))
-    return [pile[0] if len(pile) == 1 else united(nodes, pile, observed) for _, pile in piles]
+    return [pile[0] if len(pile) == 1 else unite_blocks(nodes, pile, observed) for _, pile in piles]
 
 
 class Grid(NamedTuple):
@@ -190,12 +190,12 @@ def evidence_factors(hybrid: Hybrid, evidence: HybridEvidence, parts: Iterable[G
         return likelihood_factors(evidence.soft)
     if parts is None:
         parts = blocks(hybrid.nodes, (), evidence.reals)
-    some = packed(hybrid.nodes, (part for part in parts if part.observed), evidence.codes, evidence.reals)
-    found = [density(*conditioned(hybrid, part, (), evidence)) for part in some]
+    some = pack_blocks(hybrid.nodes, (part for part in parts if part.observed), evidence.codes, evidence.reals)
+    found = [density(*condition_block(hybrid, part, (), evidence)) for part in some]
     return found + likelihood_factors(evidence.soft)
 
 
-def conditioned(
+def condition_block(
     hybrid: Hybrid, block: GaussianBlock, targets: Sequence[int], evidence: HybridEvidence, *, joint: bool = True
 ) -> tuple[Grid, Conditioned]:
     """The targets, members of the block, given its evidence, in every configuration; those in trouble must be impossible."""
@@ -260,11 +260,11 @@ class Mixed(NamedTuple):
 def real_posterior(hybrid: Hybrid, reals: Sequence[int], finite: Sequence[int], evidence: HybridEvidence) -> Mixed:
     """The joint posterior of real targets and finite ones."""
     parts = blocks(hybrid.nodes, reals, evidence.reals)
-    asked = united(hybrid.nodes, [b for b in parts if not set(reals).isdisjoint(b.members)], evidence.reals)
+    asked = unite_blocks(hybrid.nodes, [b for b in parts if not set(reals).isdisjoint(b.members)], evidence.reals)
     others = [b for b in parts if set(reals).isdisjoint(b.members)]
     axes = (*finite, *(v for v in asked.finite if evidence.codes[v] == NONE and v not in finite))
     checked_shape(hybrid.network, axes, len(reals) ** 2)
-    every, answer = conditioned(hybrid, asked, reals, evidence)
+    every, answer = condition_block(hybrid, asked, reals, evidence)
     factors = evidence_factors(hybrid, evidence, others) + ([density(every, answer)] if asked.observed else [])
     probs, log_prob = posterior(hybrid.network, axes, evidence.codes, factors)
     return mixture(probs, axes, every.scope, len(finite), answer.mean[:, 0], answer.covariance, log_prob)
@@ -278,7 +278,7 @@ def real_marginals(hybrid: Hybrid, evidence: HybridEvidence) -> dict[int, Mixed]
     factors = evidence_factors(hybrid, evidence)
     result = {}
     for targets, block in groups:
-        every, answer = conditioned(hybrid, block, targets, evidence, joint=False)
+        every, answer = condition_block(hybrid, block, targets, evidence, joint=False)
         probs, log_prob = posterior(hybrid.network, every.scope, evidence.codes, factors)
         variance = answer.variance
         for i, t in enumerate(targets):
@@ -321,13 +321,13 @@ def _alike(hybrid: Hybrid, evidence: HybridEvidence) -> list[tuple[list[int], Ga
     """Unobserved real nodes that depend on the same unobserved finite variables, to be asked for together."""
     nodes, unknown = hybrid.nodes, [m for m in range(len(hybrid.nodes)) if m not in evidence.reals]
     if all(evidence.codes[v] != NONE for node in nodes for v in node.finite_parents):
-        parts = packed(nodes, blocks(nodes, unknown, evidence.reals), evidence.codes, evidence.reals)
+        parts = pack_blocks(nodes, blocks(nodes, unknown, evidence.reals), evidence.codes, evidence.reals)
         return [(hidden, b) for b in parts if (hidden := [m for m in b.members if m not in evidence.reals])]
     groups: dict[tuple[int, ...], list[tuple[int, GaussianBlock]]] = {}
     for m in unknown:
         own = next(b for b in blocks(nodes, [m], evidence.reals) if m in b.members)
         groups.setdefault(tuple(v for v in own.finite if evidence.codes[v] == NONE), []).append((m, own))
-    return [([m for m, _ in g], united(nodes, [b for _, b in g], evidence.reals)) for g in groups.values()]
+    return [([m for m, _ in g], unite_blocks(nodes, [b for _, b in g], evidence.reals)) for g in groups.values()]
 
 
 class MixtureMode(ModelError):
@@ -352,8 +352,8 @@ def most_probable(hybrid: Hybrid, finite: Sequence[int], reals: Sequence[int], e
 def _all_modes(hybrid: Hybrid, evidence: HybridEvidence) -> list[LogFactor]:
     """The density of all real nodes where those not observed are at their means."""
     factors = [_own(hybrid, m, evidence) for m in range(len(hybrid.nodes))]
-    for block in packed(hybrid.nodes, blocks(hybrid.nodes, (), evidence.reals), evidence.codes, evidence.reals):
-        every, answer = conditioned(hybrid, block, (), evidence)
+    for block in pack_blocks(hybrid.nodes, blocks(hybrid.nodes, (), evidence.reals), evidence.codes, evidence.reals):
+        every, answer = condition_block(hybrid, block, (), evidence)
         fine = (answer.trouble == FINE)[:, None]
         factors.append(as_factor(every, np.where(fine, -0.5 * answer.distance, NEVER)))
     return factors
@@ -377,7 +377,7 @@ def _modes(hybrid: Hybrid, finite: Sequence[int], reals: Sequence[int], evidence
         others = [v for v in block.finite if evidence.codes[v] == NONE and v not in finite]
         if own and others:
             raise MixtureMode(others)
-        every, answer = conditioned(hybrid, block, own, evidence)
+        every, answer = condition_block(hybrid, block, own, evidence)
         spread = np.abs(np.diagonal(answer.root, axis1=1, axis2=2))
         peak = -0.5 * len(own) * LOG_2PI - np.log(spread).sum(axis=1)
         scope, values = density(every, answer)
@@ -392,7 +392,7 @@ def _means(hybrid: Hybrid, finite: Sequence[int], codes: Ints, reals: Sequence[i
     found: dict[int, float] = {}
     values = {m: np.array([x]) for m, x in evidence.reals.items()}
     parts = [b for b in blocks(hybrid.nodes, reals, evidence.reals) if not set(reals).isdisjoint(b.members)]
-    for block in packed(hybrid.nodes, parts, known, evidence.reals):
+    for block in pack_blocks(hybrid.nodes, parts, known, evidence.reals):
         own, at = [t for t in reals if t in block.members], {v: int(known[v]) for v in block.finite}
         mean = hybrid.gaussians.condition(block.members, own, values, at, joint=False).mean[0, 0]
         found |= zip(own, mean.tolist(), strict=True)

@@ -16,6 +16,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from suffice.inference.finite.logs import log_sum
+
 Array = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -97,8 +99,7 @@ class LayerUnits:
             x = field[:, start : min(start + 1000, self.n_bits)]
             total += np.maximum(x, 0.0).sum(axis=1) + np.log((1.0 + np.exp(-np.abs(x))).prod(axis=1))
         for a, b in zip(self.first[:-1], self.first[1:], strict=True):
-            top = field[:, a:b].max(axis=1)
-            total += top + np.log(np.exp(field[:, a:b] - top[:, None]).sum(axis=1))
+            total += log_sum(field[:, a:b], 1)
         numbers = field[:, self.n_finite :]
         return np.asarray(total + 0.5 * (numbers * numbers).sum(axis=1) + self.n_numbers * LOG_ROOT_2PI)
 

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import TooLarge
+from suffice.errors.remedies import WEIGHTING
 from suffice.inference.finite.network import NONE, Array, GaussianNode, Ints, Network
 from suffice.inference.sampling.sampling import Average, Chained
-from suffice.remedies import WEIGHTING
 
 Bools = npt.NDArray[np.bool_]
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import sc
 from suffice.errors import ModelError
 from suffice.inference.finite.network import Array, Ints
-from suffice.libraries import sc
 from suffice.registry import Named
 
 FEW = 100

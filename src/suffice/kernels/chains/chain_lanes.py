@@ -18,6 +18,7 @@ import numpy as np
 
 from suffice.kernels import kernel
 from suffice.kernels.chains.lane_rows import (
+    _codes,
     _floats,
     _ints,
     _rows,
@@ -26,6 +27,7 @@ from suffice.kernels.chains.lane_rows import (
     divide,
     multiply,
     outer,
+    place,
     scale_rows,
     sum_row,
     tally,
@@ -65,9 +67,9 @@ def forward(
 
     A lane begins with the filter before[v], or with a first step whose distribution is enter[v] (and `before` is 0).
     """
-    P, here, own = before.shape[1], n, np.ones(n)
+    P, here, own = before.shape[1], n, np.empty(n)  # zeros and ones take longer to compile
     for v in range(n):
-        scale[v] = 1.0
+        scale[v] = own[v] = 1.0
         for j in range(P):
             alpha[v * P + j] = before[g + v, j]
     for k in range((length[g] + W - 1) // W):
@@ -130,7 +132,9 @@ def backward(
     Weights are positive. final[v] is proportional to p(what comes after the lane | its last state), reach[v] to p(the lane and
     what comes after | the state before).
     """
-    P, own = final.shape[1], np.zeros(n)
+    P, own = final.shape[1], np.empty(n)
+    for v in range(n):
+        own[v] = 0.0
     row, ones, zero = L * P, places.shape[0] - L, np.int64(0)  # written out, it would be another type
     for j in range(row):
         beta[j] = 0.0
@@ -165,3 +169,54 @@ def backward(
         for j in range(P):
             first[j] += enter[g + v, j] * u[v * P + j]
             reach[g + v, j] = beta[v * P + j]
+
+
+@kernel(
+    nb.void(nb.int64, nb.int64, _ints, _ints, _codes, _floats, _ints, _floats, _floats, _floats, nb.int64, nb.int64, nb.int64,
+            _rows, _rows, _rows, _floats, _floats, _lost, _rows, _rows, _floats, _floats, _floats, _floats, _floats, _floats,
+            _floats, nb.boolean)
+)  # fmt: skip
+def sweep(
+    g: int,
+    until: int,
+    begin: Any,
+    length: Any,
+    symbols: Any,
+    tops: Any,
+    places: Any,
+    f: Any,
+    onward: Any,
+    back: Any,
+    K: int,
+    W: int,
+    L: int,
+    before: Any,
+    enter: Any,
+    final: Any,
+    weights: Any,
+    log_p: Any,
+    lost: Any,
+    after: Any,
+    reach: Any,
+    pairs: Any,
+    first: Any,
+    counts: Any,
+    alpha: Any,
+    scale: Any,
+    u: Any,
+    beta: Any,
+    share: bool,
+) -> None:
+    """`place`, `forward` and, if there is room for pairs, `backward` of lanes g … until − 1, group by group: between kernels a
+    thread waits for the others."""
+    P = before.shape[1]
+    while g < until:
+        n = min(L, until - g)
+        place(g, n, begin, length, symbols, P, f.shape[0] - 2 * P, L, tops, log_p, places)
+        forward(g, n, length, places, f, onward, K, W, L, before, enter, log_p, lost, after, alpha, scale)
+        if pairs.shape[0]:
+            backward(
+                g, n, length, places, f, back, K, W, L, final, enter, weights, lost, reach, pairs, first, counts, alpha, scale,
+                u, beta, share,
+            )  # fmt: skip
+        g += n

@@ -1,14 +1,14 @@
 """Kalman filter and smoother of many sequences side by side, whose covariances and gains are known.
 
-Arrays are [step][coordinate][lane], and every inner loop runs over lanes. A lane is a piece of a sequence: (its first step, how
-many steps, of which steps low:high are its own; others lead up to them, or on from them, until they forget what is further
-away). Step u of all lanes has row u0 + u of the tables, or the last one:
+Arrays are [step][coordinate][lane], flat, eight lanes at a time. A lane is a piece of a sequence: (its first step, how many
+steps, of which steps low:high are its own; others lead up to them, or on from them, until they forget what is further away).
+Step u of all lanes has row u0 + u of the tables, or the last one:
 
     e = W y - U a,    a' = B y + A a + f',    r = Uᵀ e + Aᵀ r',    E[z | y] = a + P r
 
 with a the predicted mean, e the whitened innovations, and ' the next step. Lanes come longest first,
-also by the ends of their own steps, which begin alike. Columns of tables, and the
-coordinates they are multiplied with, are filled up with zeros to a multiple of four.
+also by the ends of their own steps, which begin alike; those that fill up the last eight are nobody's. Tables have rows of zeros
+up to a multiple of four.
 """
 
 from __future__ import annotations
@@ -18,100 +18,118 @@ from typing import Any
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels.chains.wide import add_product, eight, load, store
 from suffice.kernels.compiler import signatures as nb
 
+U = np.uint64
 STEPS = 16
 """So many smoothed means of each lane are put out together."""
 
 _rows, _matrices, _lanes = nb.float64[:, ::1], nb.float64[:, :, ::1], nb.int64[:, ::1]
-_tables, _floats = nb.types.Tuple((_matrices, _matrices, _rows)), nb.float64[::1]
-_backward = nb.types.Tuple((_matrices, _matrices, _matrices, _rows))
+_floats = nb.float64[::1]
+_tables = nb.types.UniTuple(_matrices, 3)
+_at = (_floats, nb.int64)
 
 
-@kernel(nb.void(_rows, _rows, _rows, _rows, nb.int64, _floats, nb.int64, _rows), reorder=True)
-def times(M: Any, X: Any, N: Any, Y: Any, y0: int, base: Any, n: int, out: Any) -> None:
-    """out = M X + N Y[y0:] + base, for the first n lanes: two rows of the result at a time, four rows of X and four of Y, so that
-    loads and stores are few; where one row is left, it is done twice."""
-    for i in range(0, M.shape[0], 2):
-        j = min(i + 1, M.shape[0] - 1)
-        s, a, b, c, d, e, f, g, h = base[i], M[i, 0], M[i, 1], M[i, 2], M[i, 3], N[i, 0], N[i, 1], N[i, 2], N[i, 3]
-        z, o, p, q, r, t, u, v, w = base[j], M[j, 0], M[j, 1], M[j, 2], M[j, 3], N[j, 0], N[j, 1], N[j, 2], N[j, 3]
-        for x in range(n):
-            x0, x1, x2, x3 = X[0, x], X[1, x], X[2, x], X[3, x]
-            y1, y2, y3, y4 = Y[y0, x], Y[y0 + 1, x], Y[y0 + 2, x], Y[y0 + 3, x]
-            out[i, x] = s + a * x0 + b * x1 + c * x2 + d * x3 + e * y1 + f * y2 + g * y3 + h * y4
-            out[j, x] = z + o * x0 + p * x1 + q * x2 + r * x3 + t * y1 + u * y2 + v * y3 + w * y4
-        for k in range(4, M.shape[1], 4):
-            for row in range(i, j + 1):
-                a, b, c, d = M[row, k], M[row, k + 1], M[row, k + 2], M[row, k + 3]
-                for x in range(n):
-                    out[row, x] += a * X[k, x] + b * X[k + 1, x] + c * X[k + 2, x] + d * X[k + 3, x]
-        for k in range(4, N.shape[1], 4):
-            for row in range(i, j + 1):
-                a, b, c, d, first = N[row, k], N[row, k + 1], N[row, k + 2], N[row, k + 3], y0 + k
-                for x in range(n):
-                    out[row, x] += a * Y[first, x] + b * Y[first + 1, x] + c * Y[first + 2, x] + d * Y[first + 3, x]
+@kernel(nb.void(_rows, *_at, _rows, *_at, _floats, nb.int64, nb.int64, nb.int64, nb.int64, nb.int64, *_at))
+def times(
+    M: Any,
+    X: Any,
+    x_at: int,
+    N: Any,
+    Y: Any,
+    y_at: int,
+    S: Any,
+    s_at: int,
+    by: int,
+    own: int,
+    L: int,
+    lanes: int,
+    out: Any,
+    at: int,
+) -> None:
+    """out = M X + N Y + S for so many of L lanes, four rows at a time. Those of S are `by` numbers apart, and each of eight equal
+    numbers, unless each lane has its `own`."""
+    by_row, side = U(by), U(L)
+    for i in range(0, M.shape[0], 4):
+        for v in range(U(0), U(lanes), U(8)):
+            s, x, y, to = U(s_at) + U(i) * by_row + v * U(own), U(x_at) + v, U(y_at) + v, U(at) + U(i) * side + v
+            a, b = load(S, s), load(S, s + by_row)
+            c, d = load(S, s + U(2) * by_row), load(S, s + U(3) * by_row)
+            for k in range(M.shape[1]):
+                z = load(X, x)
+                a, b = add_product(a, eight(M[i, k]), z), add_product(b, eight(M[i + 1, k]), z)
+                c, d = add_product(c, eight(M[i + 2, k]), z), add_product(d, eight(M[i + 3, k]), z)
+                x += side
+            for k in range(N.shape[1]):
+                z = load(Y, y)
+                a, b = add_product(a, eight(N[i, k]), z), add_product(b, eight(N[i + 1, k]), z)
+                c, d = add_product(c, eight(N[i + 2, k]), z), add_product(d, eight(N[i + 3, k]), z)
+                y += side
+            store(out, to, a)
+            store(out, to + side, b)
+            store(out, to + U(2) * side, c)
+            store(out, to + U(3) * side, d)
 
 
-@kernel(nb.void(_rows, _rows, _rows, nb.int64, nb.int64, _rows), reorder=True)
-def add_times(M: Any, X: Any, Y: Any, y0: int, n: int, out: Any) -> None:
-    """out = M X + Y[y0:], for the first n lanes: two rows at a time, four rows of X."""
-    for i in range(0, M.shape[0], 2):
-        j = min(i + 1, M.shape[0] - 1)
-        for k in range(0, M.shape[1], 4):
-            a, b, c, d = M[i, k], M[i, k + 1], M[i, k + 2], M[i, k + 3]
-            e, f, g, h = M[j, k], M[j, k + 1], M[j, k + 2], M[j, k + 3]
-            for x in range(n):
-                x0, x1, x2, x3 = X[k, x], X[k + 1, x], X[k + 2, x], X[k + 3, x]
-                own, other = (out[i, x], out[j, x]) if k else (Y[y0 + i, x], Y[y0 + j, x])
-                out[i, x] = own + a * x0 + b * x1 + c * x2 + d * x3
-                out[j, x] = other + e * x0 + f * x1 + g * x2 + h * x3
+@kernel(nb.void(_lanes, nb.int64, _rows, _matrices))
+def take_steps(lanes: Any, low: int, y: Any, now: Any) -> None:
+    """now[u, j, x] = the outputs of some steps of each lane from low on, 0 where they are missing."""
+    p = y.shape[1]
+    for x in range(lanes.shape[0]):
+        out = y[lanes[x, 0] + low : lanes[x, 0] + max(low, min(low + now.shape[0], lanes[x, 1]))]
+        for j in range(0, p - p % 4, 4):
+            for u in range(len(out)):
+                a, b, c, d = out[u, j], out[u, j + 1], out[u, j + 2], out[u, j + 3]
+                now[u, j, x], now[u, j + 1, x] = a if a == a else 0.0, b if b == b else 0.0
+                now[u, j + 2, x], now[u, j + 3, x] = c if c == c else 0.0, d if d == d else 0.0
+        for j in range(p - p % 4, p):
+            for u in range(len(out)):
+                now[u, j, x] = out[u, j] if out[u, j] == out[u, j] else 0.0
 
 
-@kernel(nb.void(_lanes, nb.int64, _rows, _rows, _tables, nb.boolean, _rows, _matrices, _rows), reorder=True)
-def filter_lanes(lanes: Any, u0: int, y: Any, f_steps: Any, tables: Any, gaps: bool, now: Any, S: Any, squares: Any) -> None:
-    """Fill S[u + 1] with the innovations e of step u and the predicted mean of the next one.
+@kernel(nb.void(_lanes, nb.int64, _rows, _rows, _tables, nb.int64, _matrices, _floats, _floats))
+def filter_lanes(lanes: Any, u0: int, y: Any, f_steps: Any, tables: Any, step: int, now: Any, S: Any, squares: Any) -> None:
+    """Fill step u + 1 of S with the innovations e of step u and the predicted mean of the next one; steps are so many numbers
+    apart.
 
-    `tables` are [W, B], [-U, A] and [0, f'] by rows, the first row of the last that of the first step. squares[0] gets the sums
-    of e² over each lane's own steps; `now` is room for the outputs of a step, `gaps` whether some are missing.
+    `tables` are [W, B], [-U, A] and [0, f'] by rows, the last each eight times, its first row that of the first step. The second
+    half of `squares` gets the sums of e² over each lane's own steps; `now` is room for the outputs of some steps.
     """
     M, N, base = tables
-    p, width, m = y.shape[1], lanes.shape[0], base.shape[1] - y.shape[1]
-    last, active, own, four = M.shape[0] - 1, width, width, p - p % 4
-    for x in range(width):
-        squares[0, x] = 0.0
-        for i in range(m):
-            S[0, p + i, x] = base[u0, p + i] + (f_steps[lanes[x, 0], i] if f_steps.shape[0] > 0 else 0.0)
+    p, m, width, L = y.shape[1], N.shape[2], lanes.shape[0], squares.shape[0] // 2
+    last, active, own, zero, flat = M.shape[0] - 1, width, width, np.int64(0), base.reshape(-1)
+    per_row, shown = base.shape[1] * 8, now.reshape(-1)
+    for x in range(L):
+        squares[x] = 0.0
+        for i in range(p + m):
+            S[i * L + x] = base[u0, i, 0]
+            if x < width and i >= p and f_steps.shape[0] > 0:
+                S[i * L + x] += f_steps[lanes[x, 0], i - p]
     for u in range(lanes[0, 1]):
         while lanes[active - 1, 1] <= u:
             active -= 1
         while own > 0 and lanes[own - 1, 3] <= u:
             own -= 1
-        for j in range(0, four, 4):
-            for x in range(active):
-                t = lanes[x, 0] + u
-                a, b, c, d = y[t, j], y[t, j + 1], y[t, j + 2], y[t, j + 3]
-                now[j, x], now[j + 1, x], now[j + 2, x], now[j + 3, x] = a, b, c, d
-        for j in range(four, p):
-            for x in range(active):
-                now[j, x] = y[lanes[x, 0] + u, j]
-        for j in range(p if gaps else 0):
-            for x in range(active):
-                now[j, x] = now[j, x] if now[j, x] == now[j, x] else 0.0
-        row = min(u0 + u, last)
-        times(M[row], now, N[row], S[u], p, base[row + 1], active, S[u + 1])
+            squares[L + own] = squares[own]
+        if u % STEPS == 0:
+            take_steps(lanes, u, y, now)
+        row, to = min(u0 + u, last), (u + 1) * step
+        at = (row + 1) * per_row
+        times(M[row], shown, (u % STEPS) * p * L, N[row], S, u * step + p * L, flat, at, zero + 8, zero, L, active, S, to)
         if f_steps.shape[0] > 0:
             for i in range(m):
                 for x in range(active):
-                    S[u + 1, p + i, x] += f_steps[lanes[x, 0] + min(u + 1, lanes[x, 1] - 1), i]
-        if u >= lanes[0, 2]:
-            for j in range(0, four, 4):
-                for x in range(own):
-                    a, b, c, d = S[u + 1, j, x], S[u + 1, j + 1, x], S[u + 1, j + 2, x], S[u + 1, j + 3, x]
-                    squares[0, x] += (a * a + b * b) + (c * c + d * d)
-            for j in range(four, p):
-                for x in range(own):
-                    squares[0, x] += S[u + 1, j, x] * S[u + 1, j, x]
+                    S[to + (p + i) * L + x] += f_steps[lanes[x, 0] + min(u + 1, lanes[x, 1] - 1), i]
+        for x in range(U(0), U(own if u >= lanes[0, 2] else 0), U(8)):
+            total, e = load(squares, x), U(to) + x
+            for _ in range(p):
+                z = load(S, e)
+                total = add_product(total, z, z)
+                e += U(L)
+            store(squares, x, total)
+    for x in range(own):
+        squares[L + x] = squares[x]
 
 
 @kernel(nb.void(_lanes, nb.int64, _matrices, _matrices))
@@ -131,22 +149,26 @@ def put_steps(lanes: Any, low: int, held: Any, means: Any) -> None:
                 out[u, i] = own[u, i, x]
 
 
-@kernel(nb.void(_lanes, nb.int64, _backward, _matrices, _matrices, _matrices, nb.int64, _matrices), reorder=True)
-def smooth_lanes(lanes: Any, u0: int, tables: Any, S: Any, room: Any, held: Any, p: int, means: Any) -> None:
+@kernel(nb.void(_lanes, nb.int64, _tables, nb.int64, _floats, _floats, _matrices, nb.int64, _matrices))
+def smooth_lanes(lanes: Any, u0: int, tables: Any, step: int, S: Any, room: Any, held: Any, p: int, means: Any) -> None:
     """Fill `means`, [0, step, coordinate], from S, where p is the number of outputs.
 
-    `tables` are Uᵀ, Aᵀ, P and 0: e and the next r, in `room`, give r, whose P r is added to the predicted mean. Some steps of
-    all lanes are `held`, and put out together.
+    `tables` are Uᵀ, Aᵀ and P: e and the next r, in one half of `room`, give r in the other, whose P r is added to the predicted
+    mean; after both are eight zeros. Some steps of all lanes are `held`, and put out together.
     """
-    M, N, P, nothing = tables
-    width, side, zero = lanes.shape[0], 0, np.int64(0)
-    last, active = M.shape[0] - 1, 0
+    M, N, P = tables
+    none, zero, flat = P[0, :, :0], np.int64(0), held.reshape(-1)
+    rows, L, width = held.shape[1], held.shape[2], lanes.shape[0]
+    last, active, here, half = M.shape[0] - 1, 0, zero, rows * L
     for u in range(lanes[0, 1] - 1, -1, -1):
         while active < width and lanes[active, 1] > u:
+            for i in range(rows):
+                room[here + i * L + active] = 0.0
             active += 1
-        row, side = min(u0 + u, last), 1 - side
-        times(M[row], S[u + 1], N[row], room[1 - side], zero, nothing[zero], active, room[side])
-        add_times(P[row], room[side], S[u], p, active, held[u % STEPS])
+        row, to = min(u0 + u, last), half - here
+        times(M[row], S, (u + 1) * step, N[row], room, here, room, 2 * half, zero, zero, L, active, room, to)
+        times(P[row], room, to, none, room, zero, S, u * step + p * L, L, zero + 1, L, active, flat, (u % STEPS) * half)
+        here = to
         if u % STEPS == 0:
             put_steps(lanes, u, held, means)
 

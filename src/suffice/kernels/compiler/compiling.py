@@ -24,7 +24,7 @@ from typing import Any
 
 from suffice.errors import SufficeError, note
 from suffice.kernels.compiler.background import beside, in_background
-from suffice.kernels.compiler.interpreting import POSSIBLE, in_numba, in_python, interpreted
+from suffice.kernels.compiler.interpreting import POSSIBLE, in_numba, in_python, interpret
 
 LARGE = 500_000
 """Steps of a call up to which it may be interpreted: a quarter of a second or so."""
@@ -38,13 +38,13 @@ SECONDS = 0.0005
 TOGETHER = (
     ("messages.run", "arrangement.arrange_parts", "elimination.order_parts", "parts.find_parts"),
     ("bitmaps.count_groups", "orders.climb_orders", "local_scores.set_terms", "bitmaps.expand", "local_scores.prune"),
-    ("expectations.completed", "bucket_trees.expect", "bucket_trees.compile_shapes", "components.reduce_rows"),
+    ("expectations.list_completions", "bucket_trees.expect", "bucket_trees.compile_shapes", "components.reduce_rows"),
 )
 """Kernels that the same call needs: where one is compiled, the others are compiled beside it, in another process."""
 
 CALLED = (
     *("bitmaps.count_groups", "local_scores.term", "local_scores.family_terms", "local_scores.score_toggles"),
-    *("order_mcmc.rescore", "state_normals.score_normals", "state_normals.sum_normals"),
+    *("order_mcmc.rescore", "state_normals.score_normals", "state_normals.sum_normals", "lane_rows.place"),
 )
 """Kernels that both kernels and Python call. Others that a kernel calls are compiled only as a part of it."""
 
@@ -145,8 +145,8 @@ class Kernel:
 
     @property
     def seconds(self) -> float:
-        """About how long it takes to compile, with what it calls."""
-        return SECONDS * len(self.function.__code__.co_code) + sum(k.seconds for k in self.called())
+        """About how long it takes to compile, with what it calls, each once."""
+        return SECONDS * sum(len(kernels[n].function.__code__.co_code) for n in self.parts())
 
     @property
     def allocates(self) -> bool:
@@ -172,7 +172,7 @@ class Kernel:
 
     def _copy(self, linked: bool) -> Any:
         if linked not in self._copies:
-            self._copies[linked] = _jitted(in_numba(self.function), self._options, linked, self.allocates)
+            self._copies[linked] = _jit(in_numba(self.function), self._options, linked, self.allocates)
         return self._copies[linked]
 
     def _compile_called(self) -> None:
@@ -205,7 +205,7 @@ class Kernel:
     def _interpret(self, arguments: tuple[Any, ...]) -> Any:
         global _spent
         start = time.perf_counter()
-        result = interpreted(self.in_python(), arguments)
+        result = interpret(self.in_python(), arguments)
         _spent += time.perf_counter() - start
         return result
 
@@ -238,7 +238,7 @@ def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount]
 
 
-def _jitted(function: Callable[..., Any], options: dict[str, Any], linked: bool, allocates: bool) -> Any:
+def _jit(function: Callable[..., Any], options: dict[str, Any], linked: bool, allocates: bool) -> Any:
     import numba
 
     from suffice.kernels.compiler.pipeline import compiler

@@ -72,7 +72,7 @@ def _with(function: Any, form: str, given: dict[str, Any]) -> Any:
     return copy
 
 
-def interpreted(function: Any, arguments: tuple[Any, ...]) -> Any:
+def interpret(function: Any, arguments: tuple[Any, ...]) -> Any:
     """The result of a kernel's Python; whole numbers have the width that they have when compiled."""
     with np.errstate(all="ignore"):
         return _native(function(*(np.int64(a) if type(a) is int else a for a in arguments)))

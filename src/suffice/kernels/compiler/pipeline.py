@@ -40,11 +40,11 @@ class SharedFlags(Flags):  # type: ignore[misc]
         return self is other
 
     def copy(self) -> SharedFlags:
-        return _inherited(frozenset(self.fastmath.flags), self.boundscheck)
+        return _shared_flags(frozenset(self.fastmath.flags), self.boundscheck)
 
 
 @cache
-def _inherited(fastmath: frozenset[str], boundscheck: bool) -> SharedFlags:
+def _shared_flags(fastmath: frozenset[str], boundscheck: bool) -> SharedFlags:
     flags = SharedFlags()
     flags.nrt = flags.release_gil = True
     flags.fastmath, flags.boundscheck = set(fastmath), boundscheck

@@ -30,7 +30,7 @@ ROWS = 4096
 @kernel(
     nb.int64(nb.int64, nb.int64, _records, _tables, _ints, _small, _floats), work=lambda p, digits: 4 * (len(p) + len(digits))
 )
-def completed(first: int, last: int, components: Any, tables: Any, count: Any, digits: Any, p: Any) -> int:
+def list_completions(first: int, last: int, components: Any, tables: Any, count: Any, digits: Any, p: Any) -> int:
     """List the completions of components first … last−1 with their probabilities; −1, or the first one that has none.
 
     Components are the records of `kernels.components`; `logs` has ln of all tables.

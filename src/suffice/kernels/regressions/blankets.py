@@ -14,7 +14,7 @@ import numpy as np
 
 from suffice.kernels import kernel
 from suffice.kernels.compiler import signatures as nb
-from suffice.kernels.regressions.rbm import mixed, sigmoid
+from suffice.kernels.regressions.rbm import mix, sigmoid
 
 CHUNK = 512
 
@@ -133,12 +133,12 @@ def sweep(cells, own, chains, logs, sizes, first, own_step, offset, first_member
             if sizes[i] == 2:
                 compare(cells, logs, sizes, first, own_step, offset, first_member, column, step, pair, i, start, index, odds)
                 for r in range(n):
-                    u = nb.float32(mixed(nb.uint32(place + r), low, high) >> nb.uint32(8)) * nb.float32(2.0**-24)
+                    u = nb.float32(mix(nb.uint32(place + r), low, high) >> nb.uint32(8)) * nb.float32(2.0**-24)
                     codes[r] = nb.uint16(1) if u < sigmoid(nb.float32(odds[r])) else nb.uint16(0)
             else:
                 weigh(cells, logs, sizes, first, own_step, offset, first_member, column, step, i, start, index, room)
                 for r in range(n):
-                    left = nb.float64(mixed(nb.uint32(place + r), low, high)) * 2.0**-32 * room[most, r]
+                    left = nb.float64(mix(nb.uint32(place + r), low, high)) * 2.0**-32 * room[most, r]
                     x = 0
                     for s in range(sizes[i] - 1):
                         left -= room[s, r]

@@ -32,7 +32,7 @@ def mean_of(eta: float, trials: float, response: int) -> float:
 
 
 @kernel(f8(f8, f8, f8, f8, numba.int64))
-def moved(eta: float, y: float, trials: float, c: float, response: int) -> float:
+def implicit_step(eta: float, y: float, trials: float, c: float, response: int) -> float:
     """ξ = c (y − μ(η + ξ)): between 0 and what it would be with μ(η); by Newton steps that are kept between two ends."""
     full: float = c * (y - mean_of(eta, trials, response))
     if response == 0:
@@ -94,7 +94,7 @@ def lms_rows(X, y, trials, offset, weight, theta, average, response, rate, half,
             eta_i = offset[i] if offset.size else 0.0
             for j in range(q):
                 eta_i += theta[0, j] * X[i, j]
-            r = moved(eta_i, y[i], trials[i] if trials.size else 1.0, step * w * size, response) / size
+            r = implicit_step(eta_i, y[i], trials[i] if trials.size else 1.0, step * w * size, response) / size
             for j in range(q):
                 theta[0, j] += r * X[i, j]
         seen += 1.0

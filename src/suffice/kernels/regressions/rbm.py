@@ -18,7 +18,7 @@ _units, _biases = float32[:, ::1], float32[::1]
 
 
 @kernel(uint32(uint32, uint32, uint32))
-def mixed(place, low, high):  # type: ignore[no-untyped-def]
+def mix(place, low, high):  # type: ignore[no-untyped-def]
     """32 bits that look random, of a place and the halves of a key."""
     x = uint32(place ^ low)
     for key in (high, low):
@@ -55,7 +55,7 @@ def draw_bits(x, bias, scale, start, stop, low, high, states):  # type: ignore[n
         row, drawn, place = x[i, start:stop], states[i, start:stop], uint32(i * width + start)
         for j in range(len(own)):  # from 0 up, or each index is tested for its sign
             p = sigmoid(scale * row[j] + own[j])
-            u = float32(mixed(uint32(place + j), low, high) >> uint32(8)) * float32(2.0**-24)
+            u = float32(mix(uint32(place + j), low, high) >> uint32(8)) * float32(2.0**-24)
             row[j] = p
             drawn[j] = float32(1.0) if u < p else float32(0.0)
 
@@ -74,7 +74,7 @@ def draw_groups(x, bias, scale, first, low, high, states):  # type: ignore[no-un
             for j in range(first[g], first[g + 1]):
                 x[i, j] = math.exp(x[i, j] - top)
                 total += x[i, j]
-            left = float32(mixed(uint32(i * width + first[g]), low, high) >> uint32(8)) * float32(2.0**-24) * total
+            left = float32(mix(uint32(i * width + first[g]), low, high) >> uint32(8)) * float32(2.0**-24) * total
             chosen = first[g]
             for j in range(first[g], first[g + 1]):
                 if x[i, j] > float32(0.0) and left >= float32(0.0):  # what rounding leaves goes to the last possible one
@@ -92,8 +92,8 @@ def draw_numbers(x, bias, scale, start, stop, low, high, states):  # type: ignor
     for i in range(n):
         for j in range(start, stop):
             place = uint32(2 * (i * width + j))
-            u = (float64(mixed(place, low, high)) + 1.0) * 2.0**-32
-            v = float64(mixed(uint32(place + uint32(1)), low, high)) * 2.0**-32
+            u = (float64(mix(place, low, high)) + 1.0) * 2.0**-32
+            v = float64(mix(uint32(place + uint32(1)), low, high)) * 2.0**-32
             x[i, j] = scale * x[i, j] + bias[j]
             states[i, j] = x[i, j] + float32(math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * v))
 

@@ -144,7 +144,7 @@ def n_log_n(n: int, logs: Any) -> float:
 
 
 @kernel(_result(nb.int32[::1], nb.int64, nb.int64, nb.int64, nb.boolean, _floats, nb.int64[:, ::1]))
-def summed(table: Any, q: int, r: int, c: int, pearson: bool, logs: Any, margins: Any) -> tuple[float, float]:
+def sum_tables(table: Any, q: int, r: int, c: int, pearson: bool, logs: Any, margins: Any) -> tuple[float, float]:
     """G² or X² of q tables of r by c cells, and the degrees of freedom of what is not empty in each.
 
     G²   2 Σ n log(n n_z / (n_xz n_yz))
@@ -452,7 +452,7 @@ def table_tests(
                 table[:block] = 0
                 for row in range(low, start):
                     table[cells[row]] += counts[row]
-            more, more_df = summed(table, at_once, sizes[x], sizes[y], pearson, logs, margins)
+            more, more_df = sum_tables(table, at_once, sizes[x], sizes[y], pearson, logs, margins)
             statistic += more
             df += more_df
         if not adjusted:

@@ -63,7 +63,7 @@ def log_add(a: float, b: float) -> Any:
 
 
 @kernel(nb.float64(*_listed, nb.int64, _words, nb.int64, nb.int64, nb.float64, nb.int64))
-def changed(
+def change_of_score(
     score: Any, masks: Any, have: Any, having: Any, n: int, before: Any, child: int, parent: int, level: float, joins: int
 ) -> Any:
     """The local score of a child, which was `level`, when `parent` joins (1) the others `before` it, or leaves them (0).
@@ -108,8 +108,8 @@ def swap(score: Any, masks: Any, have: Any, having: Any, order: Any, own: Any, p
     n, u, v = len(order), np.int64(order[place]), np.int64(order[place + 1])
     before = np.empty(masks.shape[1], np.uint64)
     fill(before, order, place)
-    of_v = changed(score, masks, have, having, n, before, v, u, own[place + 1], np.int64(0))
-    of_u = changed(score, masks, have, having, n, before, u, v, own[place], np.int64(1))
+    of_v = change_of_score(score, masks, have, having, n, before, v, u, own[place + 1], np.int64(0))
+    of_u = change_of_score(score, masks, have, having, n, before, u, v, own[place], np.int64(1))
     gain = of_v - own[place + 1] + of_u - own[place]
     if not (gain >= 0.0 or uniform < np.exp(gain)):
         return False
@@ -161,7 +161,7 @@ def relocate(table: Any, order: Any, own: Any, work: Any, start: int, uniform: f
     for k in range(n - 1):
         u = np.int64(order[k])
         known = own[k] if k < start else own[k + 1]
-        other = changed(score, masks, have, having, n, before, u, v, known, np.int64(k < start))
+        other = change_of_score(score, masks, have, having, n, before, u, v, known, np.int64(k < start))
         without[k], with_v[k] = (known, other) if k < start else (other, known)
         total[k] = of_v[k] + ahead
         ahead += without[k]

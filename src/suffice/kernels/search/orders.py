@@ -116,7 +116,7 @@ def move(order: Any, at: int, to: int) -> None:
 
 
 @kernel(nb.uint64(nb.uint64))
-def shuffled(x: Any) -> Any:
+def next_random(x: Any) -> Any:
     """The next number of a xorshift generator."""
     x ^= x << np.uint64(13)
     x ^= x >> np.uint64(7)
@@ -148,9 +148,9 @@ def climb_orders(
             now[i] = order[i]
             idle[i] = False
         if turn > 0:
-            x = shuffled(x)
+            x = next_random(x)
             for _ in range(2 + np.int64(x % np.uint64(kick))):
-                x = shuffled(x)
+                x = next_random(x)
                 at, to = np.int64(x % np.uint64(n)), np.int64((x >> np.uint64(32)) % np.uint64(n))
                 move(now, at, to)
                 if order_score(first, score, masks, now, chosen) == -np.inf:
@@ -159,7 +159,7 @@ def climb_orders(
         looked_again = False
         while True:
             gained = False
-            x = shuffled(x)
+            x = next_random(x)
             shift = np.int64(x % np.uint64(n))
             for i in range(n):
                 v = (i + shift) % n

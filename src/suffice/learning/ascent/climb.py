@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from suffice.earlier import tell_of_argument
 from suffice.errors import ArgumentError, FitError, ModelError, Sentence, SufficeError, note, whole
+from suffice.errors.earlier import tell_of_argument
 from suffice.iteration import NOTHING, Iteration, Memory, OutOfTime, Packed, Progress
 from suffice.learning.ascent.packed_parameters import Numbers, numbers_of, with_numbers
 
@@ -92,7 +92,7 @@ class Squarem:
     """
 
     def steps(self, problem: Any, begin: Point) -> Iterator[Point]:
-        return accelerated(problem, begin)
+        return accelerate(problem, begin)
 
     def end(self, way: Climb) -> None:
         """Nothing."""
@@ -156,7 +156,7 @@ class Way:
 
     def packed(self) -> Packed:
         """The end of this way, for a checkpoint."""
-        return _packed(self.point, self.trace, self.converged, self.stopped)
+        return _pack_point(self.point, self.trace, self.converged, self.stopped)
 
     def restore(self, packed: Packed) -> None:
         """Go to where this way was."""
@@ -171,9 +171,9 @@ class Way:
         """A point, and the parameters of its parts, at these numbers."""
         like = self.point.parameters
         if [x.shape for x in numbers_of(like)] != [x.shape for x in each[0]]:
-            like = self.problem.maximised(evaluated(self.problem, like).statistic)
+            like = self.problem.maximised(evaluate(self.problem, like).statistic)
         parameters, *parts = (with_numbers(like, numbers) for numbers in each)
-        statistic = evaluated(self.problem, parameters).statistic
+        statistic = evaluate(self.problem, parameters).statistic
         return Point(parameters, statistic, objective, log_likelihood, parts=tuple(parts))
 
     def record(self) -> None:
@@ -190,7 +190,7 @@ class Way:
 W = TypeVar("W", bound=Way)
 
 
-def _packed(point: Point, trace: Sequence[Iteration], converged: bool = False, stopped: str = "") -> Packed:
+def _pack_point(point: Point, trace: Sequence[Iteration], converged: bool = False, stopped: str = "") -> Packed:
     """A point on the way for a checkpoint; of a way that has not begun, no more than how it ended."""
     each = [numbers_of(p) for p in (point.parameters, *point.parts)] if trace else []
     cuts = np.cumsum([0, *map(len, each)]).tolist()
@@ -215,7 +215,7 @@ def from_starts(
             way.memory = shown.memory
             ways.append(way)
             shown.memory.answer(
-                ["start", i, n], partial(_climb, i, way, climb, collapse, n), lambda w: w.packed(), _restored(way)
+                ["start", i, n], partial(_climb, i, way, climb, collapse, n), lambda w: w.packed(), _restorer(way)
             )
     except (OutOfTime, KeyboardInterrupt) as stop:
         if any(way.trace for way in ways):
@@ -238,12 +238,12 @@ def _climb(i: int, way: W, climb: Callable[[int, W], None], collapse: type[Sente
     return way
 
 
-def _restored(way: W) -> Callable[[Packed], W]:
-    def restored(packed: Packed) -> W:
+def _restorer(way: W) -> Callable[[Packed], W]:
+    def restore(packed: Packed) -> W:
         way.restore(packed)
         return way
 
-    return restored
+    return restore
 
 
 def best_first(ways: list[W], n: int) -> list[W]:
@@ -265,7 +265,7 @@ class Climb(Way):
     def at(cls, problem: Any, parameters: Any) -> Climb:
         """A climb that begins at these parameters; its clock runs from now."""
         begun = time.perf_counter()
-        return cls(problem, evaluated(problem, parameters), begun=begun)
+        return cls(problem, evaluate(problem, parameters), begun=begun)
 
     def resume(self) -> None:
         """Go to where a run before this one was on this way, if it was."""
@@ -294,11 +294,11 @@ class Climb(Way):
 
     def _packed_at(self, point: Point, n: int) -> Packed:
         """A point that this way came through after n iterations."""
-        return _packed(point, self.trace[:n])
+        return _pack_point(point, self.trace[:n])
 
     def settle(self) -> None:
         """After incremental steps, whose objective was a bound: the objective itself, as one more iteration."""
-        self.point = evaluated(self.problem, self.point.parameters)
+        self.point = evaluate(self.problem, self.point.parameters)
         self.record()
 
 
@@ -309,7 +309,7 @@ def slack_of(problem: Climbable, point: Point) -> float:
     return float(ROUNDING * (1.0 + abs(point.objective)) + 1e-13 * problem.weight + lost)
 
 
-def evaluated(problem: Climbable, parameters: Any, plain: bool = True) -> Point:
+def evaluate(problem: Climbable, parameters: Any, plain: bool = True) -> Point:
     """A point: one E-step."""
     expected = problem.expected(parameters)
     objective = expected.log_likelihood + problem.log_prior(parameters)
@@ -324,34 +324,34 @@ def steps_of(problem: Any, begin: Point, method: EmMethod | None = None) -> Iter
 def plain(problem: Climbable, point: Point) -> Iterator[Point]:
     """θ ← M(E(θ))."""
     while True:
-        point = stepped(problem, point)
+        point = em_step(problem, point)
         yield point
 
 
-def stepped(problem: Climbable, point: Point) -> Point:
+def em_step(problem: Climbable, point: Point) -> Point:
     """The point after a step of EM. Where families take steps of their own that may be too long, it is one that does not lower
     the objective: half of the way, half of that, and so on."""
     parameters = problem.maximised(point.statistic)
     for _ in range(HALVINGS):
         shorter = problem.shorter(point.parameters, parameters)
         try:
-            new = evaluated(problem, parameters)
+            new = evaluate(problem, parameters)
             if shorter is None or new.objective >= point.objective - slack_of(problem, new):
                 return new
         except (FitError, ModelError):  # beyond what the family allows
             if shorter is None:
                 raise
         parameters = shorter
-    return evaluated(problem, parameters)
+    return evaluate(problem, parameters)
 
 
-def accelerated(problem: Any, point: Point) -> Iterator[Point]:
+def accelerate(problem: Any, point: Point) -> Iterator[Point]:
     """θ₀, θ₁ = EM(θ₀), θ₂ = EM(θ₁), then θ₀ − 2a r + a² v with r = θ₁ − θ₀, v = θ₂ − θ₁ − r, a = −|r|/|v|."""
     after: Point | None = None  # the step of EM from an extrapolated point, which was taken to try it
     while True:
         here = [point]
         for k in range(2):
-            here.append((after or stepped(problem, here[-1]))._replace(fresh=k == 0))
+            here.append((after or em_step(problem, here[-1]))._replace(fresh=k == 0))
             after = None
             yield here[-1]
         point = here[-1]
@@ -368,19 +368,19 @@ def _further(problem: Any, parameters: list[Any], objective: float) -> tuple[Poi
     """
     try:
         with np.errstate(all="ignore"):
-            ahead = _extrapolated(problem, parameters)
+            ahead = _extrapolate(problem, parameters)
             if ahead is None:
                 return None
-            point = evaluated(problem, ahead, plain=False)
+            point = evaluate(problem, ahead, plain=False)
             if not point.objective > objective:
                 return None
-            after = stepped(problem, point)
+            after = em_step(problem, point)
     except (FitError, ModelError, ArithmeticError, np.linalg.LinAlgError):  # beyond what the model allows: stay
         return None
     return (point, after) if after.objective >= point.objective - slack_of(problem, point) else None
 
 
-def _extrapolated(problem: Any, parameters: list[Any]) -> Any:
+def _extrapolate(problem: Any, parameters: list[Any]) -> Any:
     a, b, c = (problem.vector(p) for p in parameters)
     used = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
     r = b[used] - a[used]

@@ -51,11 +51,11 @@ def _constraints(atlas: Atlas, theta: Theta, names: tuple[str, ...]) -> Array:
     """∂ (mean, variance) of each hidden number / ∂ parameters."""
     problem, origin, cpds = atlas.problem, atlas.vector(theta), atlas.problem.cpds(theta)
 
-    def fixed(vector: Array) -> Array:
+    def fixed_moments(vector: Array) -> Array:
         moved = problem.parameters({**cpds, **atlas.cpds(vector)})
         order, mean, covariance = means_and_covariance(problem, moved)
         at = [order.index(n) for n in names]
         return np.stack([mean[at], np.diag(covariance)[at]], axis=1).reshape(-1)
 
     steps = STEP * atlas.unit
-    return np.array([(fixed(origin + h) - fixed(origin - h)) / (2.0 * h.sum()) for h in np.diag(steps)]).T
+    return np.array([(fixed_moments(origin + h) - fixed_moments(origin - h)) / (2.0 * h.sum()) for h in np.diag(steps)]).T

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.engines.steps.parallel import used_memory
-from suffice.errors import bytes_in_words, counted
-from suffice.learning.ascent.climb import evaluated
+from suffice.errors import bytes_in_words, quantity
+from suffice.learning.ascent.climb import evaluate
 from suffice.learning.incomplete.problem import ParameterProblem
+from suffice.output.display import OneTable
 from suffice.variables import Finite
 
 FEWEST = 0.02
@@ -83,7 +83,7 @@ class EmPlan(OneTable):
         return asdict(self)
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
-        steps = f"at most {counted(self.information_steps, 'E-step')}, {bytes_in_words(self.information_bytes)}"
+        steps = f"at most {quantity(self.information_steps, 'E-step')}, {bytes_in_words(self.information_bytes)}"
         return ["what", "estimate"], [
             ["method", "EM"],
             ["rows", f"{self.n_rows:,.10g}"],
@@ -101,10 +101,10 @@ class EmPlan(OneTable):
 
 def _seconds_of_a_step(problem: ParameterProblem) -> float:
     """Of the fastest of some steps: one includes what is made once."""
-    point, least, begin = evaluated(problem, problem.first()), np.inf, time.perf_counter()
+    point, least, begin = evaluate(problem, problem.first()), np.inf, time.perf_counter()
     while True:
         start = time.perf_counter()
-        point = evaluated(problem, problem.maximised(point.statistic))
+        point = evaluate(problem, problem.maximised(point.statistic))
         least = min(least, time.perf_counter() - start)
         if time.perf_counter() - begin > FEWEST:
             return least

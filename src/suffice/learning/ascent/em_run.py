@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
+from suffice.basis.blas import one_blas_thread
 from suffice.errors import ModelError
 from suffice.iteration import Run
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.models.networks import BayesNet
+from suffice.output.display import html_table, text_table
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -47,7 +47,14 @@ class Optimum(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class EmRun(Run[Learned]):
-    """What `em` returns: the best network or chain, its trace, whether it converged, and where every start led to, best first."""
+    """What `em` returns: the best network or chain, its trace, whether it converged, and where every start led to, best first.
+
+    >>> from suffice import BDeu, Finite, em
+    >>> rows = {"cough": list("nnyy") * 5, "fever": list("nnyn") * 5}
+    >>> run = em("ill -> cough; ill -> fever", rows, hidden=[Finite("ill", ["no", "yes"])], prior=BDeu(1), starts=3)
+    >>> run.converged, len(run.optima), run.optima[0].objective == run.objective
+    (True, 3, True)
+    """
 
     optima: tuple[Optimum, ...] = ()
     problem: Any = field(default=None, repr=False)

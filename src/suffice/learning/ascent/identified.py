@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import FitError, listed
+from suffice.errors import FitError, listing
+from suffice.errors.remedies import NORMAL_PRIOR
 from suffice.incomplete.components import Array, NodeFamily, Theta
 from suffice.incomplete.numbers.patterns import digits_of
 from suffice.models.parts.hidden_numbers import n_angles
-from suffice.remedies import NORMAL_PRIOR
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite
 
@@ -42,14 +42,14 @@ def doubts(problem: ParameterProblem, theta: Theta, statistic: Any) -> Iterator[
         return
     if small := nodes_without_noise(problem, theta, statistic):
         yield (
-            f"the variance of {listed(small)} falls to zero, at least to a millionth of the column's: hidden numbers all but "
+            f"the variance of {listing(small)} falls to zero, at least to a millionth of the column's: hidden numbers all but "
             f"determine it (a Heywood case); use fewer of them, or a prior such as {NORMAL_PRIOR}"
         )
     if set(conventions.loose) != set(conventions.names) or problem.ties:
         return  # fixed and shared distributions, and priors, identify what the data does not
     free, unknown = _directions(problem, theta)
     if free:
-        where = f" of {listed(unknown)}" if unknown else ""
+        where = f" of {listing(unknown)}" if unknown else ""
         yield (
             f"the data does not identify {free} direction{'s' if free > 1 else ''} of the parameters{where}: other values "
             "give the observed columns the same distribution; a hidden number needs three children of its own, or links to others"

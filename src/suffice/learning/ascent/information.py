@@ -7,8 +7,8 @@ Oakes' identity (1999, Journal of the Royal Statistical Society B 61, p. 480), w
     missing                ∂² Q / ∂η ∂η′         how the expected gradient moves with the parameters of the E-step
 
 The gradient is exact, so only its first differences are taken, two E-steps for each parameter. A node whose family no row
-lacks has no missing information, and needs none. With a prior, ln L is the objective of DESIGN: then this is the curvature of
-the posterior.
+lacks has no missing information, and needs none. With a prior, ln L is the objective of EM (docs/conventions.md): then
+this is the curvature of the posterior.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
-from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listed, nearest, note
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import sc
+from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listing, nearest, note
 from suffice.families.charts import Array, Chart, Natural, still
 from suffice.families.protocol.family import Cpd, Interval, checked_level, frame
 from suffice.incomplete.components import Theta
@@ -31,8 +31,8 @@ from suffice.iteration import Progress, ProgressLike
 from suffice.learning.ascent.constrained import projection, refuse_classes_above
 from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.incomplete.problem import ParameterProblem
-from suffice.libraries import sc
 from suffice.models.parts.parameter_covariance import ParameterCovariance
+from suffice.output.display import html_table, text_table
 
 MOST = 5_000
 """No information matrix of more free parameters than this is made: 200 MB, and minutes for its eigenvalues."""
@@ -215,7 +215,7 @@ class Information:
     def __repr__(self) -> str:
         kind = "Posterior curvature" if self.posterior else "Observed information"
         without = f"; {len(self.fixed):,} numbers fixed or on the boundary" if self.fixed else ""
-        unknown = f"; not identified: {listed(self.not_identified, style='str')}" if self.not_identified else ""
+        unknown = f"; not identified: {listing(self.not_identified, style='str')}" if self.not_identified else ""
         return (
             f"{kind} of {self.n_parameters:,} free parameters{without}{unknown}\n"
             f"largest fraction of missing information {self.largest_missing:.3g}\n{self._shown()}"
@@ -338,10 +338,10 @@ def _say(information: Information, score: Array) -> None:
     if information.shares.min(initial=1.0) < -1e-4:
         note(
             "the estimate is not a maximum: the objective still rises along a direction of "
-            f"{listed(unknown, style='str')}; run em from other starts"
+            f"{listing(unknown, style='str')}; run em from other starts"
         )
     elif unknown:
-        note(f"the data does not identify {listed(unknown, style='str')}: their standard errors are infinite")
+        note(f"the data does not identify {listing(unknown, style='str')}: their standard errors are infinite")
     gain = 0.5 * float(score @ information.covariance @ score)
     if gain > 0.01:
         note(f"the estimate is short of the maximum, which is higher by about {gain:.2g}: run em with a smaller tol")

@@ -49,18 +49,18 @@ def with_numbers(like: Any, numbers: Numbers) -> Any:
     >>> with_numbers({"x": (np.zeros(2), 0.0)}, (np.ones(2), np.array(3.0)))
     {'x': (array([1., 1.]), 3.0)}
     """
-    return _filled(like, iter(numbers))
+    return _fill(like, iter(numbers))
 
 
-def _filled(like: Any, numbers: Iterator[npt.NDArray[np.float64]]) -> Any:
+def _fill(like: Any, numbers: Iterator[npt.NDArray[np.float64]]) -> Any:
     if isinstance(like, np.ndarray):
         return next(numbers).reshape(like.shape)
     if isinstance(like, float):
         return float(next(numbers))
     if isinstance(like, Mapping):
-        return {name: _filled(part, numbers) for name, part in like.items()}
+        return {name: _fill(part, numbers) for name, part in like.items()}
     if isinstance(like, tuple):
-        parts = [_filled(part, numbers) for part in like]
+        parts = [_fill(part, numbers) for part in like]
         return tuple(parts) if type(like) is tuple else type(like)(*parts)
     own = _own(like)
-    return replace(like, **{name: _filled(part, numbers) for name, part in own.items()}) if own else like
+    return replace(like, **{name: _fill(part, numbers) for name, part in own.items()}) if own else like

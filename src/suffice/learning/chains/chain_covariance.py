@@ -177,7 +177,7 @@ def permuted_statistic(
     return ExpectedStatistic(theta, cells, moments, {})
 
 
-def permuted(cpd: Any, order: list[int], names: frozenset[str]) -> Any:
+def permute_states(cpd: Any, order: list[int], names: frozenset[str]) -> Any:
     """A distribution whose variables of these names, child or parents, have their states in another order."""
     finite = [v for v in (*cpd.parent_variables, cpd.child) if isinstance(v, Finite)]
     changed: dict[str, Array] = {}

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from suffice.engines.sequences.lagged import renamed
+from suffice.engines.sequences.lagged import rename
 from suffice.errors import FitError, note
+from suffice.errors.remedies import FIRST_DIFFUSE, FIRST_STATIONARY, FREE, STATIONARY, Remedy
 from suffice.families.protocol.family import Cpd
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
@@ -27,7 +28,7 @@ from suffice.incomplete.first_slices import Diffuse, First, Given, Stationary
 from suffice.incomplete.numbers.hidden_units import columns_below, with_hidden
 from suffice.incomplete.numbers.units import Units, moments_by_column, observed_cells
 from suffice.learning.chains.chain_task import ChainTask, chain_task_of, given_cpds
-from suffice.learning.chains.stationary_numbers import SettledLines, imagined_part, pull, steadied
+from suffice.learning.chains.stationary_numbers import SettledLines, imagined_part, pull, steady_parameters
 from suffice.learning.chains.stationary_numbers import with_pull as with_numbers_pull
 from suffice.learning.chains.stationary_states import settled_step, with_carriers, with_pull, without_pull
 from suffice.learning.incomplete.held import ratios
@@ -36,7 +37,6 @@ from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import EStep, ExpectedStatistic, ParameterProblem
 from suffice.learning.incomplete.said import imagined_by, refuse_beliefs, refuse_constants
 from suffice.models.chain import Chain
-from suffice.remedies import FIRST_DIFFUSE, FIRST_STATIONARY, FREE, STATIONARY, Remedy
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.chan import Spread
 from suffice.variables import Finite, Variable
@@ -80,7 +80,7 @@ class ChainProblem(ParameterProblem):
         finite = [v for v in aliases.values() if isinstance(v, Finite)]
         tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
         space = StateSpace.of(phases, unknown)
-        kept = space, tables, units, tuple(task.sequences.columns), _counted(task, phases, unknown, numbers), settles
+        kept = space, tables, units, tuple(task.sequences.columns), _fully_shown(task, phases, unknown, numbers), settles
         layout = ChainLayout(*kept) if linear is None else LinearLayout(*kept, numbers=linear)
         components: Components = ChainComponents.of(task.sequences, layout, task.threads)
         shown = components.shown
@@ -164,7 +164,7 @@ class ChainProblem(ParameterProblem):
         """Where to start without hidden variables."""
         space = getattr(self._layout, "numbers", None)
         theta = super().first()
-        return self._held(steadied(space, theta)) if space is not None and space.settles else theta
+        return self._held(steady_parameters(space, theta)) if space is not None and space.settles else theta
 
     def scored(self, statistic: ExpectedStatistic) -> Statistics:
         """What is expected, with what stationary first steps add to the gradient."""
@@ -267,7 +267,7 @@ def _aliases(
 ) -> dict[str, Variable]:
     """The variables under all names that nodes use: their own, at their lags, and those of first slices."""
     names = [*variables, *(n for p in phases for n in p.columns), *nodes]
-    return {n: renamed(variables[_base(n)], n) for n in dict.fromkeys(names)}
+    return {n: rename(variables[_base(n)], n) for n in dict.fromkeys(names)}
 
 
 def _units(task: ChainTask, seen: Mapping[str, Variable]) -> tuple[Spread, Units]:
@@ -292,7 +292,7 @@ def _models(task: ChainTask, aliases: Mapping[str, Variable], units: Units) -> d
     return {n: below[_base(n)] for n in empty}
 
 
-def _counted(task: ChainTask, phases: tuple[Phase, ...], finite: list[str], numbers: list[str]) -> frozenset[str]:
+def _fully_shown(task: ChainTask, phases: tuple[Phase, ...], finite: list[str], numbers: list[str]) -> frozenset[str]:
     """The parameter nodes, tables and normal ones, whose families every step shows."""
     missing, found = task.sequences.missing, set[str]()
     gaps = {*finite, *numbers, *(n for n in task.variables if n in task.hidden or missing.get(n, 0))}

@@ -6,10 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from suffice.engines.sequences.lagged import renamed
+from suffice.engines.sequences.lagged import rename
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, listed, nearest, note
-from suffice.families.named_families import check_family, distributed, typed
+from suffice.errors import DataError, FitError, listing, nearest, note
+from suffice.errors.remedies import (
+    FAMILIES,
+    FAMILY,
+    SEQUENCES,
+    argument,
+    as_regression,
+    hidden_variable,
+    hidden_with_states,
+    of_python,
+)
+from suffice.families.named_families import check_family, variables_with_distributions, with_types_of
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Cpd, Estimate, checked_estimate
 from suffice.graphs.lagged import variable_and_lag
@@ -20,7 +30,6 @@ from suffice.learning.incomplete.task import declared_hidden, numbers_of
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_parts import nodes_given, parameter_names
 from suffice.models.parts.written import written_cpd
-from suffice.remedies import FAMILIES, FAMILY, SEQUENCES, argument, as_regression, hidden_variable, hidden_with_states, of_python
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 
@@ -84,12 +93,12 @@ def chain_task_of(
     rows = rows.with_variables({**{n: v for n, v in known.items() if n in rows.columns}, **labels})
     lagged = numbers_of({n: f for n, f in families.items() if n in graph} if isinstance(families, Mapping) else {}, graph)
     rows = rows.with_numbers(variable_and_lag(n)[0] for n in lagged)
-    for name in distributed(families):
+    for name in variables_with_distributions(families):
         raise FitError(
             f"{FAMILIES} makes {name!r} a number of a chosen distribution, which nodes of sequences cannot be yet: they may be "
             "tables, normal, Poisson counts or regressions"
         )
-    rows = typed(rows, families if isinstance(families, Mapping) else {})
+    rows = with_types_of(rows, families if isinstance(families, Mapping) else {})
     _say_labels(rows, labels)
     _refuse_empty(rows, labels)
     schema = rows.schema
@@ -112,8 +121,8 @@ def given_cpds(first: Given, task: ChainTask) -> dict[str, Cpd]:
     result: dict[str, Cpd] = {}
     for key, found in nodes_given(first, task.template).items():
         name, parents = wanted[key]
-        known: dict[str, Variable] = {p: renamed(task.variables[b], p) for p in parents for b, _ in [variable_and_lag(p)]}
-        known[key] = renamed(task.variables[name], key)
+        known: dict[str, Variable] = {p: rename(task.variables[b], p) for p in parents for b, _ in [variable_and_lag(p)]}
+        known[key] = rename(task.variables[name], key)
         given = replace(found, child=known[key]) if isinstance(found, Cpd) else found  # type: ignore[type-var]
         result[key] = written_cpd(key, given, parents, known)
     return result
@@ -169,6 +178,6 @@ def _refuse_empty(rows: Sequences, labels: Mapping[str, Variable]) -> None:
     empty = [n for n, m in rows.missing.items() if m == rows.n_rows and n not in labels]
     if empty:
         raise DataError(
-            f"every cell of {listed(empty)} is missing; if it is never observed, declare it: "
+            f"every cell of {listing(empty)} is missing; if it is never observed, declare it: "
             f"{hidden_with_states(empty[0])}, or leave it out of the template"
         )

@@ -21,7 +21,7 @@ from suffice.engines.gather import Groups
 from suffice.errors import ModelError
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.families.protocol.family import Estimate
-from suffice.incomplete.chains.linear_rows import settled, transition
+from suffice.incomplete.chains.linear_rows import stationary_moments, transition
 from suffice.incomplete.chains.linear_states import LinearSpace, LinearTerm
 from suffice.incomplete.components import Line, Theta
 from suffice.learning.incomplete.held import HeldEntries
@@ -38,7 +38,7 @@ STABLE = 0.95
 
 def pull(space: LinearSpace, lines: Mapping[str, Line], first: Groups) -> tuple[float, Slopes]:
     """E ln p of the first z, and its derivatives by the lines of the unknown numbers."""
-    mu, Sigma = settled(space, lines)
+    mu, Sigma = stationary_moments(space, lines)
     own = transition(space, space.terms[-1], lines, {n: np.zeros(1, np.int64) for n in space.unknown}, 1)
     F, T, now, m = own.F[0], own.solve[0], own.now, space.size
     W, off = float(first.spread.weight.sum()), first.spread.mean[0] - mu
@@ -209,7 +209,7 @@ def with_pull(groups: Groups, line: Line, slopes: tuple[float, Array, float]) ->
     return replace(groups, spread=groups.spread._replace(mean=mean, scatter=scatter))
 
 
-def steadied(space: LinearSpace, theta: Theta) -> Theta:
+def steady_parameters(space: LinearSpace, theta: Theta) -> Theta:
     """The parameters, with coefficients of unknown numbers that are small enough for them to settle."""
     others = dict(theta.others)
     for term in _moving(space):

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, listed
+from suffice.errors import FitError, listing
+from suffice.errors.remedies import FIRST_STATIONARY, FREE
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_layout import ChainLayout
 from suffice.incomplete.chains.chain_rows import FIRST
@@ -25,7 +26,6 @@ from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import pull_of_start, stationary
 from suffice.learning.chains.chain_task import ChainTask
 from suffice.learning.incomplete.problem import EStep, ExpectedStatistic
-from suffice.remedies import FIRST_STATIONARY, FREE
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
@@ -51,7 +51,7 @@ def with_carriers(task: ChainTask, phases: Sequence[Phase], unknown: list[str]) 
         if others:
             raise FitError(
                 f"{FIRST_STATIONARY} needs transitions that hang on nothing but the states, and {name!r} depends on "
-                f"{listed(others)}: use {FREE}"
+                f"{listing(others)}: use {FREE}"
             )
         if not isinstance(task.variables[name], Finite) or not node.by_table:
             raise FitError(f"{FIRST_STATIONARY} is for tables or for numbers that are all Gaussian, and {name!r} is neither")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from suffice.errors import FitError, MissingCells, note
+from suffice.errors.remedies import FIRST_DIFFUSE, Remedy
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather_steps
 from suffice.families.priors.priors import as_prior
@@ -14,10 +15,9 @@ from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import Diffuse, Given, Stationary, checked_first
 from suffice.learning.chains.chain_task import chain_task_of, checked_sequences, given_cpds
-from suffice.learning.complete.irls import fitted
+from suffice.learning.complete.irls import fit_regression
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_estimated import estimated_chain
-from suffice.remedies import FIRST_DIFFUSE, Remedy
 from suffice.scores import Evidence
 from suffice.statistics import Statistics
 
@@ -86,7 +86,7 @@ def _regressions(task: Any) -> dict[str, Cpd]:
             schema = rows.schema
             if key != name and not parents:
                 continue  # a table or a normal distribution, from statistics
-            result[key] = fitted(schema[key], [schema[p] for p in parents], rows, family)
+            result[key] = fit_regression(schema[key], [schema[p] for p in parents], rows, family)
     return result
 
 

@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.errors import FitError, listed
-from suffice.families.design import ParameterLayout, are_numbers, expanded, predicted
+from suffice.errors import FitError, listing
+from suffice.errors.remedies import Remedy
+from suffice.families.design import ParameterLayout, are_numbers, design_terms, predict_rows
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regression import independent
 from suffice.families.regressions.distinct_rows import DistinctRows as DistinctRows
 from suffice.families.regressions.distinct_rows import Pass as Pass
 from suffice.families.regressions.glm_sums import Maximum, Regressors, Summary, Sums
-from suffice.remedies import Remedy
 from suffice.statistics import Request
 from suffice.variables import Finite, Variable
 
@@ -63,7 +63,7 @@ class _Largest:
 def largest_change(at: Regressors, changes: Array, columns: Columns, weight: Array | None) -> _Largest:
     """The largest change of a predictor in a row that has weight."""
     n = len(columns[at.child.name])
-    changed = np.abs(predicted(changes, at.parents, columns, at.centre, n, at.child.name)).max(axis=0)
+    changed = np.abs(predict_rows(changes, at.parents, columns, at.centre, n, at.child.name)).max(axis=0)
     return _Largest(float(np.max(changed if weight is None else changed[weight > 0], initial=0.0)))
 
 
@@ -107,7 +107,7 @@ class Ascent:
         if self.family.canonical:
             return climb
         s = self.measure(climb.theta, expected=True)
-        covariance = solved(s.hessian + self.family.penalty(self.at), s.gradient)[1]
+        covariance = solve_positive(s.hessian + self.family.penalty(self.at), s.gradient)[1]
         return Maximum(climb.theta, s, covariance, climb.iterations + 1)
 
     def climbed(self, theta: Array, tol: float) -> tuple[Maximum, Array]:
@@ -123,7 +123,7 @@ class Ascent:
         size, far, before, gains = self._sizes(s), [np.inf], np.inf, [np.inf]
         for iteration in range(1, self.max_iter + 1):
             slope = s.gradient - penalty @ theta
-            step, covariance = solved(s.hessian + penalty, slope)
+            step, covariance = solve_positive(s.hessian + penalty, slope)
             moved, errors = np.abs(step) * size, float(np.sqrt(max(slope @ step, 0.0)))
             spread = float(np.sqrt(s.pearson / s.weight)) if self.family.dispersed else 1.0
             unit, error = self.family.unit(s) * spread, self.count * spread  # a change of η to compare with, an error of one row
@@ -196,12 +196,12 @@ class Ascent:
         place = 0 if lost is None else int(self.layout.places[lost])
         if lost is None or place == 0:
             return
-        (variable, state), term = list(expanded(self.at.parents))[place - 1], self.at.terms[place - 1]
+        (variable, state), term = list(design_terms(self.at.parents))[place - 1], self.at.terms[place - 1]
         if state and not A[lost, lost] > 0:
             raise FitError(
                 f"{self.at.child.name!r} cannot be fitted: no row has {term}; leave the state out, or use {self._ridged()}"
             )
-        before = listed(self.at.terms[: place - 1])
+        before = listing(self.at.terms[: place - 1])
         of = f"a linear combination of {before} or constant" if before else "constant"
         raise FitError(
             f"{self.at.child.name!r} cannot be fitted: the column {term!r} of its parent {variable.name!r} is {of}; leave the "
@@ -215,8 +215,8 @@ class Ascent:
         by = [n for n in grows if n != "the intercept"] or grows
         part = "separates" if len(by) == 1 else "together separate"
         return FitError(
-            f"the coefficients of {self.at.child.name!r} grow without end: {listed(by)} {part} its values in the data, and there "
-            f"is no estimate of largest likelihood; leave a parent out, or use {self._ridged()}"
+            f"the coefficients of {self.at.child.name!r} grow without end: {listing(by)} {part} its values in the data, and "
+            f"there is no estimate of largest likelihood; leave a parent out, or use {self._ridged()}"
         )
 
     def _ridged(self) -> str:
@@ -224,7 +224,7 @@ class Ascent:
         return f"{type(self.family).__name__}(ridge=1{trials})"
 
 
-def fitted(
+def fit_regression(
     child: Variable, parents: Sequence[Variable], rows: Data, family: Any, *, max_iter: int = 100, threads: int | None = None
 ) -> Any:
     """The regression of `child` on `parents` of largest likelihood (less the ridge), from complete rows.
@@ -232,7 +232,7 @@ def fitted(
     >>> from suffice import scan
     >>> from suffice import Logistic
     >>> data = scan({"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "b", "a", "b"]})
-    >>> fitted(data.schema["y"], [data.schema["x"]], data, Logistic()).coefficients.round(4)
+    >>> fit_regression(data.schema["y"], [data.schema["x"]], data, Logistic()).coefficients.round(4)
     array([[0.9082]])
     """
     family.check(child, parents)
@@ -240,11 +240,11 @@ def fitted(
     rows.require_complete(names)
     if all(isinstance(v, Finite) for v in (child, *parents)):
         table = rows.gather([Request(tuple(names))], threads=threads).counts(names)
-        return maximised(child, parents, DistinctRows(table), family, max_iter=max_iter)
-    return maximised(child, parents, rows.take(names), family, max_iter=max_iter, threads=threads)
+        return maximise(child, parents, DistinctRows(table), family, max_iter=max_iter)
+    return maximise(child, parents, rows.take(names), family, max_iter=max_iter, threads=threads)
 
 
-def maximised(
+def maximise(
     child: Variable,
     parents: Sequence[Variable],
     chosen: Any,
@@ -265,14 +265,14 @@ def maximised(
     count = float(np.sqrt(min(1.0, summary.weight / chosen.n_rows)))  # where weights add up to 1, a row is less than a count
     ascent = Ascent(family, at, chosen, max_iter, count, threads, what)
     first = ascent.layout.of_levels(family.first_levels(summary))
-    theta = first if family.linear or not sample else _sampled(ascent, first)  # a parabola needs no start
-    ascent, climb = _centred(ascent, theta, first)
+    theta = first if family.linear or not sample else _start_from_sample(ascent, first)  # a parabola needs no start
+    ascent, climb = _centre_columns(ascent, theta, first)
     if family.profiled:
-        return _profiled(ascent, parents, summary, climb.theta)
+        return _profile_shape(ascent, parents, summary, climb.theta)
     return family.finished(ascent.at, parents, ascent.expected(climb), summary)
 
 
-def _centred(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent, Maximum]:
+def _centre_columns(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent, Maximum]:
     """The θ of largest objective, and the columns centred among the rows that matter there."""
     for _ in range(20):
         try:
@@ -290,7 +290,7 @@ def _centred(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent, Maximu
     return ascent, ascent.climbed(theta, CONVERGED)[0]
 
 
-def _profiled(ascent: Ascent, parents: Sequence[Variable], summary: Summary, theta: Array) -> Any:
+def _profile_shape(ascent: Ascent, parents: Sequence[Variable], summary: Summary, theta: Array) -> Any:
     """Coefficients and a shape in turn, each the best given the other, until neither moves."""
     family, shape, iterations = ascent.family, 1.0, 0
     for _ in range(200):
@@ -318,7 +318,7 @@ def _better_shape(ascent: Ascent, theta: Array, shape: float) -> float:
     return shape * float(np.exp(step))
 
 
-def _sampled(ascent: Ascent, theta: Array) -> Array:
+def _start_from_sample(ascent: Ascent, theta: Array) -> Array:
     """A start near the end, from some of many rows; where they alone have no estimate, the start that was given."""
     rows = ascent.rows
     if isinstance(rows, DistinctRows) or rows.n_rows < MANY or 50 * theta.size > SAMPLE:
@@ -343,7 +343,7 @@ def collinear(A: Array, name: str) -> int | None:
     return int(lost[0]) if len(lost) else None
 
 
-def solved(A: Array, b: Array) -> tuple[Array, Array]:
+def solve_positive(A: Array, b: Array) -> tuple[Array, Array]:
     """A⁻¹ b and A⁻¹ for a positive definite A, scaled to unit diagonal."""
     scale = np.sqrt(np.maximum(np.diag(A), 1e-300))
     R = A / scale[:, None] / scale

@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, listed, nearest
-from suffice.families.design import are_numbers, filled, fixed
+from suffice.errors import DataError, FitError, listing, nearest
+from suffice.families.design import are_numbers, fill_design, read_only
 from suffice.families.protocol.family import Array, Cpd
 from suffice.families.regressions.glm import Glm
 from suffice.families.regressions.glm_sums import Regressors
 from suffice.families.regressions.logistic import Logistic
 from suffice.families.regressions.responses import Linear, PoissonLog
 from suffice.iteration import Iteration, Run
-from suffice.learning.complete.irls import Pass, solved
+from suffice.learning.complete.irls import Pass, solve_positive
 from suffice.variables import Count, Finite, Real, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FitsNodes, RowsLike
+    from suffice.basis.argument_types import FitsNodes, RowsLike
 
 SOFTMAX = 7
 
@@ -96,7 +96,7 @@ def lms(
     (array([[1.]]), True)
     """
     given = scan(data)
-    own: Any = _suited(given, child) if family is None else family
+    own: Any = _suitable_family(given, child) if family is None else family
     _check(own, passes, rate, seed)
     if not given.engine.ordered:
         graph = "; ".join(f"{p} -> {child}" for p in parents) or child
@@ -105,12 +105,12 @@ def lms(
             f"fit({graph!r}, data, families={{{child!r}: {own!r}}}), which learns the same regression in a few passes"
         )
     numbers = parents if own.kind is Finite else [*parents, child]
-    rows = _chosen(given.with_numbers(numbers), child, parents)
+    rows = _choose_columns(given.with_numbers(numbers), child, parents)
     variables = [rows.schema[p] for p in parents]
     own.check(rows.schema[child], variables)
     rows.require_complete(rows.columns)
     state: Any
-    state, known = _started(start, own, rows.schema[child], variables, rate)
+    state, known = _start_of(start, own, rows.schema[child], variables, rate)
     walk = LmsWalk(own, rows.schema[child], own.regressors(variables), rate, known)
     trace: list[Iteration] = []
     began = time.perf_counter()
@@ -125,7 +125,7 @@ def lms(
     return LmsRun(model, tuple(trace), away <= 1.0, state)
 
 
-def _suited(data: Data, child: str) -> Any:
+def _suitable_family(data: Data, child: str) -> Any:
     """The family of a column: `Linear()` of numbers, `PoissonLog()` of declared counts, `Logistic()` of states."""
     kinds: dict[type, Any] = {Real: Linear(), Count: PoissonLog()}
     return kinds.get(type(data.take([child]).schema[child]), Logistic()) if child in data.columns else Logistic()
@@ -145,7 +145,7 @@ def _check(family: Any, passes: Any, rate: Any, seed: Any) -> None:
         raise FitError(f"seed is a whole number from 0 up, or None for the rows as they come, not {seed!r}")
 
 
-def _chosen(data: Data, child: str, parents: Sequence[str]) -> Data:
+def _choose_columns(data: Data, child: str, parents: Sequence[str]) -> Data:
     """The rows with the columns that are asked for."""
     if isinstance(parents, str):
         raise FitError(f"parents is a list of names, not {parents!r}: write [{parents!r}]")
@@ -154,11 +154,11 @@ def _chosen(data: Data, child: str, parents: Sequence[str]) -> Data:
         if name not in data.columns:
             raise DataError(f"the data have no column {name!r}{nearest(name, data.columns)}")
     if len(set(names)) < len(names):
-        raise FitError(f"{listed(names)}: the child and its parents must be different columns")
+        raise FitError(f"{listing(names)}: the child and its parents must be different columns")
     return data.take(names)
 
 
-def _started(
+def _start_of(
     start: Any, family: Any, child: Variable, parents: list[Variable], rate: float | None
 ) -> tuple[LmsState | None, Any]:
     """The state of a run to go on from, or a regression; where there is neither, the first rows will tell."""
@@ -168,7 +168,7 @@ def _started(
     if not (isinstance(cpd, Cpd) and cpd.is_regression):
         raise FitError(f"start is a run of lms or a regression, not {cpd!r}")
     if cpd.child != child or set(cpd.parent_variables) != set(parents) or type(cpd.family) is not type(family):
-        what = f"{type(cpd.family).__name__} of {cpd.child!r} on {listed(cpd.parents)}"
+        what = f"{type(cpd.family).__name__} of {cpd.child!r} on {listing(cpd.parents)}"
         raise FitError(f"start is a {what}, which is not what is to be learned")
     if not isinstance(start, LmsRun):
         return None, cpd.arranged([p.name for p in parents])
@@ -190,9 +190,9 @@ class LmsWalk:
 
         s = self._first(block) if state is None else state
         theta, average, columns = s.theta.copy(), s.average.copy(), block.columns
-        X = filled(self.parents, columns, s.centre, block.n_rows, self.child.name) / _with_one(s.scale)
+        X = fill_design(self.parents, columns, s.centre, block.n_rows, self.child.name) / _with_one(s.scale)
         rows = self.family.values(self.child, columns), *self.family.exposed(columns), block.weights
-        own = (fixed(np.ascontiguousarray(a, dtype=np.float64)) for a in rows)
+        own = (read_only(np.ascontiguousarray(a, dtype=np.float64)) for a in rows)
         response = SOFTMAX if len(theta) > 1 else self.family.response
         seen = lms_rows(np.ascontiguousarray(X.T), *own, theta, average, response, s.rate, 10.0 * theta.shape[1], s.seen)
         return replace(s, theta=theta, average=average, seen=seen)
@@ -210,7 +210,7 @@ class LmsWalk:
     def _glance(self, some: Block) -> tuple[Array, Array, float]:
         """Centre and scale of the numbers, and a rate: 0.3 of the step that would take the first row's residual to 0."""
         columns, numbers = some.columns, are_numbers(self.parents)
-        X = filled(self.parents, columns, np.zeros(len(numbers)), some.n_rows, self.child.name)[1:]
+        X = fill_design(self.parents, columns, np.zeros(len(numbers)), some.n_rows, self.child.name)[1:]
         centre = np.where(numbers, X.mean(axis=1), 0.0)
         spread = np.where(numbers, X.std(axis=1), 1.0)
         scale = np.where(spread > 0, spread, 1.0)
@@ -233,7 +233,7 @@ def _model(family: Any, walk: LmsWalk, parents: list[Variable], rows: Data, stat
     spread = s.pearson / s.weight if family.dispersed else 1.0
     away = np.inf
     if np.isfinite(s.log_likelihood) and spread > 0:
-        step, _ = solved(s.hessian, s.gradient)
+        step, _ = solve_positive(s.hessian, s.gradient)
         away = float(np.sqrt(max(float(s.gradient @ step), 0.0) / (spread * theta.size)))
     own = family.layout(at.child, len(at.centre)).shifted(theta, -at.centre)
     return family.cpd(at.child, tuple(parents), own, spread, centre=at.centre), away, family.total(s, summary, spread)

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import FitError, counted, listed, nearest
+from suffice.errors import FitError, listing, nearest, quantity
+from suffice.errors.remedies import argument
 from suffice.families.hierarchical.hierarchical import PartialPooling, Pool
 from suffice.families.priors.priors import Prior
 from suffice.graphs import Dag
 from suffice.models.parts.sharing import Tie
-from suffice.remedies import argument
 
 if TYPE_CHECKING:
     from suffice.graphs.directed import DagLike
@@ -216,14 +216,14 @@ class Plate:
 
     def __repr__(self) -> str:
         parts = [repr(_arrows(self.graph))]
-        parts += [f"columns={{{', '.join(f'{n!r}: [{listed(c)}]' for n, c in self.columns.items())}}}"] if self.columns else []
+        parts += [f"columns={{{', '.join(f'{n!r}: [{listing(c)}]' for n, c in self.columns.items())}}}"] if self.columns else []
         parts += [f"group={self.group!r}"] if self.group is not None else []
-        parts += [f"inside=[{listed(self.inside)}]"] if self.inside and set(self.inside) != set(self.graph.nodes) else []
+        parts += [f"inside=[{listing(self.inside)}]"] if self.inside and set(self.inside) != set(self.graph.nodes) else []
         return f"Plate({', '.join(parts)}, pooling={self.pooling!r}): {self._expanded()}"
 
     def _expanded(self) -> str:
-        tied = "; ".join(f"{listed(nodes, style='str')} share their parameters" for nodes in self.shared)
-        return f"{counted(len(self.dag.nodes), 'node')}, {counted(len(self.dag.edges), 'edge')}" + (f"; {tied}" if tied else "")
+        tied = "; ".join(f"{listing(nodes, style='str')} share their parameters" for nodes in self.shared)
+        return f"{quantity(len(self.dag.nodes), 'node')}, {quantity(len(self.dag.edges), 'edge')}" + (f"; {tied}" if tied else "")
 
 
 def _arrows(dag: Dag) -> str:

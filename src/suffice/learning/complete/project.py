@@ -11,25 +11,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
-from suffice.errors import FitError, MissingCells, ModelError, StatisticsError, TooLarge, listed, nearest
+from suffice.errors import FitError, MissingCells, ModelError, StatisticsError, TooLarge, listing, nearest
+from suffice.errors.remedies import WITH_BINS
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather
 from suffice.families.protocol.family import Cpd, Mean
 from suffice.graphs import Dag
 from suffice.models.divergence import entropy_of_rows, entropy_of_weights
-from suffice.models.estimates.estimated import estimated
+from suffice.models.estimates.estimated import estimate_network
 from suffice.models.networks import BayesNet
 from suffice.models.questions.entropies import NoEntropy, entropy_terms
 from suffice.models.questions.expected import Expected, closed_form
-from suffice.remedies import WITH_BINS
+from suffice.output.display import html_table, text_table
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable, is_whole
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
     from suffice.graphs.directed import DagLike
 
 
@@ -115,11 +115,11 @@ def _of_network(p: BayesNet, graph: Dag) -> Projection:
             continue
         family = _family_of(child, parents)
         seen = expected.answer(family.needs(child, parents))
-        cpds[name] = _estimated(family, child, parents, seen)
+        cpds[name] = _estimate(family, child, parents, seen)
         crossed[name] = -cpds[name].log_likelihood(seen)
     variables = {n: v for n, v in p.variables.items() if n in cpds}
     info = f"projected from a network of {len(p):,} nodes and {len(p.dag.edges):,} edges"
-    return _weighed(p, BayesNet.of(graph, variables, cpds, fit_info=info), crossed, expected)
+    return _with_divergence(p, BayesNet.of(graph, variables, cpds, fit_info=info), crossed, expected)
 
 
 def _family_of(child: Variable, parents: list[Variable]) -> Any:
@@ -127,13 +127,13 @@ def _family_of(child: Variable, parents: list[Variable]) -> Any:
     numbers = [q.name for q in parents if not isinstance(q, Finite)]
     if isinstance(child, Finite) and numbers:
         raise FitError(
-            f"{child.name!r} on {listed(numbers)} would be a regression, and its projection has no formula: fit it to rows drawn "
-            f"from the network, fit(dag, bn.sample(100_000), families={{{child.name!r}: Logistic()}})"
+            f"{child.name!r} on {listing(numbers)} would be a regression, and its projection has no formula: fit it to rows "
+            f"drawn from the network, fit(dag, bn.sample(100_000), families={{{child.name!r}: Logistic()}})"
         )
     return family_of(child, parents)
 
 
-def _weighed(p: BayesNet, model: BayesNet, crossed: dict[str, float], expected: Expected) -> Projection:
+def _with_divergence(p: BayesNet, model: BayesNet, crossed: dict[str, float], expected: Expected) -> Projection:
     """The projection with its divergence: the sum over nodes of what their new parents tell less than their old ones."""
     try:
         terms = entropy_terms(p, model)
@@ -149,11 +149,11 @@ def _weighed(p: BayesNet, model: BayesNet, crossed: dict[str, float], expected: 
     return Projection(model, entropy + kl, entropy, kl)
 
 
-def _estimated(family: Any, child: Variable, parents: list[Variable], seen: Any) -> Cpd:
+def _estimate(family: Any, child: Variable, parents: list[Variable], seen: Any) -> Cpd:
     try:
         cpd: Cpd = family.estimate(child, parents, seen, None, Mean())
     except FitError:
-        names = listed([q.name for q in parents if not isinstance(q, Finite)])
+        names = listing([q.name for q in parents if not isinstance(q, Finite)])
         raise FitError(
             f"{child.name!r} on {names or 'no real parents'} has no projection that numbers can hold: its real parents determine "
             "it, or one another, up to rounding; leave one out"
@@ -170,7 +170,7 @@ def _of_data(data: Any, graph: Dag) -> Projection:
             f"rows with missing cells are no distribution to project ({str(error).partition(';')[0]}); "
             "em(dag, data).model is the network that makes the cells that are there most probable"
         ) from None
-    model = estimated(BayesNet, graph, statistics, None, Mean())
+    model = estimate_network(BayesNet, graph, statistics, None, Mean())
     cross_entropy = -model.log_likelihood(statistics) / statistics.weight
     try:
         entropy = _entropy_of_data(rows, model)
@@ -184,7 +184,7 @@ def _entropy_of_data(rows: Any, model: BayesNet) -> float:
     real = [n for n, v in model.variables.items() if not isinstance(v, Finite) and not is_whole(v)]
     if real:
         raise NoEntropy(
-            f"{listed(real)} is real, and rows of real numbers have no density to compare with: the divergence from them is "
+            f"{listing(real)} is real, and rows of real numbers have no density to compare with: the divergence from them is "
             f"infinite for every network; compare cross-entropies, or cut the column {WITH_BINS}"
         )
     if not isinstance(rows, Statistics):

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block, Step, added
+from suffice.engines.engine import Block, Step, add_up
 from suffice.families.protocol.family import Array, Columns, Cpd
 from suffice.families.regressions.fitted import needs_rows
 from suffice.families.regressions.linear_moments import fitted_line
-from suffice.learning.complete.irls import DistinctRows, Pass, fitted, maximised
+from suffice.learning.complete.irls import DistinctRows, Pass, fit_regression, maximise
 from suffice.models.parts.sharing import Tie
 from suffice.statistics import Counts, Request, Statistics
 from suffice.variables import Finite, Variable
@@ -35,7 +35,7 @@ class OverNodes(Step[Any]):
     families: tuple[tuple[str, ...], ...]
 
     def of(self, block: Block) -> Any:
-        return reduce(added, (self.step.of(self._renamed(block, family)) for family in self.families))
+        return reduce(add_up, (self.step.of(self._renamed(block, family)) for family in self.families))
 
     def _renamed(self, block: Block, family: tuple[str, ...]) -> Block:
         columns = {first: block.columns[name] for first, name in zip(self.families[0], family, strict=True)}
@@ -66,13 +66,13 @@ class StackedRows:
 def fitted_regressions(nodes: Nodes, families: Mapping[str, Any], rows: Data, ties: Sequence[Tie] = ()) -> dict[str, Cpd]:
     """The regressions of complete rows: each by itself, those of a tie together."""
     tied = {node: tie for tie in ties for node in tie.nodes if node in families}
-    found: dict[str, Cpd] = {n: fitted(*nodes[n], rows, family) for n, family in families.items() if n not in tied}
+    found: dict[str, Cpd] = {n: fit_regression(*nodes[n], rows, family) for n, family in families.items() if n not in tied}
     for tie in dict.fromkeys(tied.values()):
-        found |= _shared(tie, nodes, families[tie.nodes[0]], rows)
+        found |= _fit_tie(tie, nodes, families[tie.nodes[0]], rows)
     return found
 
 
-def _shared(tie: Tie, nodes: Nodes, family: Any, rows: Data) -> dict[str, Cpd]:
+def _fit_tie(tie: Tie, nodes: Nodes, family: Any, rows: Data) -> dict[str, Cpd]:
     child, parents = nodes[tie.nodes[0]]
     family.check(child, parents)
     names = list(dict.fromkeys(n for own in tie.families for n in own))
@@ -81,7 +81,7 @@ def _shared(tie: Tie, nodes: Nodes, family: Any, rows: Data) -> dict[str, Cpd]:
         sets = [(*own[1:], own[0]) for own in tie.families]
         return from_tables(tie, nodes, family, rows.gather([Request(s) for s in sets]))
     stacked = StackedRows(rows.take(names), tie)
-    cpd = maximised(child, parents, stacked, family)
+    cpd = maximise(child, parents, stacked, family)
     own = {n: cpd.renamed(*nodes[n]) for n in tie.nodes}
     return {n: _with_share(each, float(stacked.rows.fold(Pass(log_likelihood, (each,))))) for n, each in own.items()}
 
@@ -95,7 +95,7 @@ def from_tables(tie: Tie, nodes: Nodes, family: Any, seen: Statistics) -> dict[s
         raise needs_rows(child)
     counts = {own[0]: seen.counts([*own[1:], own[0]]) for own in tie.families}
     together: Counts = reduce(add, [tie.renamed(c, n, tie.nodes[0]) for n, c in counts.items()])
-    cpd = maximised(child, parents, DistinctRows(together), family)
+    cpd = maximise(child, parents, DistinctRows(together), family)
     own = {n: cpd.renamed(*nodes[n]) for n in tie.nodes}
     return {n: _with_share(each, DistinctRows(counts[n]).fold(Pass(log_likelihood, (each,)))) for n, each in own.items()}
 

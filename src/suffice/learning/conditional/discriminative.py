@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, listed, nearest, note
+from suffice.errors import FitError, listing, nearest, note
+from suffice.errors.remedies import weight_penalty
 from suffice.families.categorical import Table
 from suffice.learning.conditional.hinge import least_hinge
 from suffice.learning.conditional.target_rows import TargetRows, distinct_rows
-from suffice.learning.owlqn import minimised
+from suffice.learning.owlqn import minimise
 from suffice.models.networks import BayesNet
 from suffice.objectives import L2, Conditional, Margin, PenaltySum
-from suffice.remedies import weight_penalty
 
 Array = npt.NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class TargetProblem:
 
     def by_conditional(self, objective: Conditional) -> BayesNet:
         tables, c2 = self._tables(objective.target), self._strength()
-        found = minimised(lambda w: tables.loss(w, c2), tables.start, tol=1e-9 * tables.rows.weight, max_iter=MAX_ITER)
+        found = minimise(lambda w: tables.loss(w, c2), tables.start, tol=1e-9 * tables.rows.weight, max_iter=MAX_ITER)
         if not found.converged:
             note(
                 f"Σ log p({objective.target} | rest) still rises after {found.iterations:,} iterations: {weight_penalty(2, 0.1)} "
@@ -75,7 +75,7 @@ class TargetProblem:
         else:
             w, steps = tables.start, 0
             for temperature in TEMPERATURES:
-                soft = minimised(lambda w, t=temperature: tables.loss(w, c2, cost, t), w, tol=1e-7 * tables.rows.weight)  # type: ignore[misc]
+                soft = minimise(lambda w, t=temperature: tables.loss(w, c2, cost, t), w, tol=1e-7 * tables.rows.weight)  # type: ignore[misc]
                 w, steps = soft.x, steps + soft.iterations
             how = "softened, L-BFGS"
         loss = tables.rows.hinge(tables.logs(w), cost)
@@ -90,10 +90,10 @@ class TargetProblem:
         names = [y, *sorted(bn.dag.children(y))]
         rows = blanket_rows(bn, y, names, self.data)
         if odd := [n for n in names if bn[n].is_regression]:
-            raise FitError(f"{listed(odd)} is no table but a regression, and the objective is about the tables that {y!r} is in")
+            raise FitError(f"{listing(odd)} is no table but a regression, and the objective is about the tables that {y!r} is in")
         if tied := [n for nodes in bn.shared for n in nodes if n in names]:
             raise FitError(
-                f"{listed(tied)} share their parameters with others, and the tables that {y!r} is in are fitted one by one"
+                f"{listing(tied)} share their parameters with others, and the tables that {y!r} is in are fitted one by one"
             )
         return TargetTables.of(bn, y, names, rows)
 

@@ -116,7 +116,7 @@ class _Step:
         self.sum, self.size = self.d.sum(axis=1, keepdims=True), rows.places.size
         hessian = _curvature(rows, self.d, self.d / self.sum)
         hessian[np.diag_indices(self.size)] += 2.0 * c
-        self.factor = _factored(hessian)
+        self.factor = _factor(hessian)
 
     def towards(self, wanted: Array) -> _Move:
         from scipy.linalg import cho_solve
@@ -150,7 +150,7 @@ class _Step:
             share *= SHORTER
 
 
-def _factored(hessian: Array) -> Any:
+def _factor(hessian: Array) -> Any:
     """The factors of Cholesky. Some directions change no score, and are kept from being lost by a little on the diagonal; what
     a step is then off by, the next puts right."""
     from scipy.linalg import LinAlgError, cho_factor

@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, StatisticsError, listed
+from suffice.errors import DataError, FitError, StatisticsError, listing
+from suffice.inference.finite.logs import log_sum
 from suffice.statistics import Statistics
 from suffice.variables import Finite
 
@@ -52,7 +53,7 @@ def _cells(own: Mapping[str, Finite], statistics: Statistics) -> tuple[dict[str,
         counts = statistics.counts(list(own))
     except StatisticsError as error:
         raise StatisticsError(
-            f"to tell a column from the others, statistics must have one table of {listed(own)} together: {error.said}"
+            f"to tell a column from the others, statistics must have one table of {listing(own)} together: {error.said}"
         ) from None
     keys, weights = counts.listed()
     codes = np.unravel_index(keys, [v.n_states for v in counts.variables])
@@ -113,11 +114,10 @@ class TargetRows:
         """The loss above, and its gradient by the cells: expected − seen."""
         each = np.arange(len(self.true))
         s = (self.scores(logs) + self.prices(cost)) / temperature
-        top = s.max(axis=1, keepdims=True)
-        log_z = top + np.log(np.exp(s - top).sum(axis=1, keepdims=True))
-        surplus = np.exp(s - log_z) * self.weights[:, None]
+        log_z = log_sum(s, 1)
+        surplus = np.exp(s - log_z[:, None]) * self.weights[:, None]
         surplus[each, self.true] -= self.weights
-        value = temperature * float(self.weights @ (log_z[:, 0] - s[each, self.true]))
+        value = temperature * float(self.weights @ (log_z - s[each, self.true]))
         return value, self.by_cell(surplus, len(logs))
 
     def hinge(self, logs: Array, cost: float) -> float:

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import note
+from suffice.errors.remedies import argument
 from suffice.iteration import OutOfTime, Progress, ProgressLike
 from suffice.learning.crf.problem import LabelProblem
-from suffice.learning.owlqn import minimised, pseudo_gradient
+from suffice.learning.owlqn import minimise, pseudo_gradient
 from suffice.models.linear_chain.run import WeightRun, WeightStep
-from suffice.remedies import argument
 
 Array = npt.NDArray[np.float64]
 
@@ -90,7 +90,7 @@ def climb(problem: LabelProblem, how: Climbing) -> tuple[Array, WeightRun]:
     l1 = np.full(problem.features.n, how.c1) if how.c1 else None
     converged, stopped = False, False
     try:
-        found = minimised(
+        found = minimise(
             way.evaluate, how.start, l1=l1, memory=how.memory, tol=0.0, max_iter=how.max_iter, check=way.accept, bounds=False
         )
         if not np.array_equal(found.x, way.best):

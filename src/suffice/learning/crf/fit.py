@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, counted, listed, nearest, note, whole
+from suffice.errors import DataError, FitError, listing, nearest, note, quantity, whole
+from suffice.errors.remedies import Remedy
 from suffice.iteration import ProgressLike, checked_seconds
 from suffice.learning.crf.conditional import Climbing, climb
 from suffice.learning.crf.margin import descend
@@ -21,7 +22,6 @@ from suffice.models.crf import Crf
 from suffice.models.linear_chain.reading import as_kinds, checked_sequences
 from suffice.models.linear_chain.windows import LinearChain, Plain
 from suffice.objectives import L1, L2, Conditional, Margin, PenaltySum, Perceptron, as_penalties
-from suffice.remedies import Remedy
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
@@ -47,7 +47,7 @@ class LabelTask:
             return None
         weights, labels = dict(objective.label_weights), self.problem.vocabulary.labels
         if strange := [x for x in weights if x not in labels]:
-            note(f"label_weights name labels that are not there: {listed(strange)}{nearest(strange[0], labels)}")
+            note(f"label_weights name labels that are not there: {listing(strange)}{nearest(strange[0], labels)}")
         return np.log([weights.get(label, 1.0) for label in labels])
 
     def by_perceptron(self, objective: Perceptron) -> Crf:
@@ -79,7 +79,7 @@ class LabelTask:
 
     def _crf(self, weights: Array, by: str, run: Any) -> Crf:
         n, steps = self.problem.n_sequences, self.problem.sequences.n_steps
-        info = f"fitted from {counted(n, 'sequence')} ({counted(steps, 'step')}) by {by}"
+        info = f"fitted from {quantity(n, 'sequence')} ({quantity(steps, 'step')}) by {by}"
         return Crf(self.problem.vocabulary, self.problem.features, weights, fit_info=info, run=run)
 
 
@@ -111,9 +111,9 @@ def fit_linear_chain(
     most = whole(max_iter, "max_iter", 1)
     if start is not None and not isinstance(start, Crf):
         raise FitError(f"the start of a linear chain is a Crf, not {type(start).__name__}")
-    problem = LabelProblem.of(chain, opened(chain, data), threads=threads)
+    problem = LabelProblem.of(chain, open_columns(chain, data), threads=threads)
     _say_unlabelled(problem)
-    begin = np.zeros(problem.features.n) if start is None else carried(start, problem)
+    begin = np.zeros(problem.features.n) if start is None else carry_weights(start, problem)
     how = Climbing(c1, c2, begin, memory, float(tol), most, limit, progress)
     crf: Crf = chosen.fit(LabelTask(problem, how, penalties))
     return crf
@@ -137,7 +137,7 @@ def _strength(penalties: PenaltySum, kind: type) -> float:
     return float(sum(own))
 
 
-def opened(chain: LinearChain, data: Any) -> Sequences:
+def open_columns(chain: LinearChain, data: Any) -> Sequences:
     """The columns of a chain, its label as states."""
     rows = checked_sequences(data)
     for name, what in ((chain.label, "the label of the chain"), *((c, "a feature of the chain") for c in chain.columns)):
@@ -150,10 +150,10 @@ def opened(chain: LinearChain, data: Any) -> Sequences:
     rows = as_kinds(rows, {chain.label: Finite, **texts})
     unique = [n for n in chain.columns if n in rows.data.identifiers]
     if unique:
-        note(f"{listed(unique)}: nearly every row has a value of its own, so that new rows will seldom have one that is known")
+        note(f"{listing(unique)}: nearly every row has a value of its own, so that new rows will seldom have one that is known")
     blank = [n for n in chain.columns if rows.missing[n] == rows.n_rows]
     if blank:
-        raise DataError(f"every cell of {listed(blank)} is missing: leave it out of the features")
+        raise DataError(f"every cell of {listing(blank)} is missing: leave it out of the features")
     return rows
 
 
@@ -163,14 +163,14 @@ def _say_unlabelled(problem: LabelProblem) -> None:
         note(f"every {label!r} is {problem.vocabulary.labels[0]!r}: there is nothing to tell apart")
     if found.n_partial:
         note(
-            f"{counted(found.n_gaps, 'step')} of {counted(found.n_partial, 'sequence')} without {label!r}: "
+            f"{quantity(found.n_gaps, 'step')} of {quantity(found.n_partial, 'sequence')} without {label!r}: "
             "what it may be there is summed over"
         )
     if found.n_blank:
         note(f"{found.n_blank:,} sequences have no {label!r} at all: they tell nothing of it, and are left out")
 
 
-def carried(start: Crf, problem: LabelProblem) -> Array:
+def carry_weights(start: Crf, problem: LabelProblem) -> Array:
     """The weights of a model for the pairs of a problem, by name; 0 for pairs that it does not have."""
     known = dict(
         zip(start.features.named(start.vocabulary, np.arange(start.n_weights)), start.weight_vector.tolist(), strict=True)

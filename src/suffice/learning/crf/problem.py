@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import Block, Step, summed
+from suffice.engines.engine import Block, Step, sum_up
 from suffice.engines.local.kept import KeptValue, ValueStore
 from suffice.engines.sequences.sequences import Sequences
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words
 from suffice.learning.crf.wider import WiderKeys, of_pairs
-from suffice.models.linear_chain.encoding import Encoded, Findings, FindPairs, PairCounts, keep, labelled
+from suffice.models.linear_chain.encoding import Encoded, Findings, FindPairs, PairCounts, keep, split_by_labels
 from suffice.models.linear_chain.features import LabelTerms, PairFeatures
 from suffice.models.linear_chain.vocabulary import Tables, Vocabulary, texts_by_column
 from suffice.models.linear_chain.windows import LinearChain
@@ -58,7 +58,7 @@ class ExpectAgain(Step[Any]):
     what: Callable[[Encoded], Any]
 
     def of(self, block: Block) -> Any:
-        return self.what(labelled(block, self.tables)[:2])
+        return self.what(split_by_labels(block, self.tables)[:2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class LabelProblem:
         engine = sequences.data.engine
         step = FindPairs(tables, ValueStore(engine.memory_limit) if engine.near else None)
         findings = sequences.data.fold(step, threads=threads, what="encoding sequences")
-        keys = chosen(chain, findings.counts, every)
+        keys = choose_pairs(chain, findings.counts, every)
         if chain.is_plain:
             return cls._reduced(chain, sequences, every, findings, keys, threads)
         wider = WiderKeys.of(chain, every, tables, sequences, threads)
@@ -145,7 +145,7 @@ class LabelProblem:
         if not self.findings.blocks:
             result: R = self.sequences.data.fold(ExpectAgain(self.tables, what), threads=self.threads)
             return result
-        total = summed(self.each(what))
+        total = sum_up(self.each(what))
         assert total is not None
         return total
 
@@ -168,7 +168,7 @@ def _of_kept(what: Callable[[Encoded], R], block: KeptValue[Encoded]) -> R:
     return what(block.read())
 
 
-def chosen(chain: LinearChain, counts: PairCounts, every: Vocabulary) -> Ints:
+def choose_pairs(chain: LinearChain, counts: PairCounts, every: Vocabulary) -> Ints:
     """The pairs that have a weight."""
     L, A = len(every.labels), every.size
     if not chain.unseen:

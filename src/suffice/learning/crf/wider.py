@@ -11,7 +11,7 @@ import numpy.typing as npt
 from suffice.engines.engine import Block, Step
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, TooLarge, bytes_in_words
-from suffice.models.linear_chain.encoding import EncodedBlock, PairCounts, encoded, labelled
+from suffice.models.linear_chain.encoding import EncodedBlock, PairCounts, encode_block, split_by_labels
 from suffice.models.linear_chain.features import PairFeatures
 from suffice.models.linear_chain.transitions import Allowed, all_allowed, tell_strange
 from suffice.models.linear_chain.vocabulary import Tables, Vocabulary
@@ -50,7 +50,7 @@ class CountWider(Step[WiderFindings]):
     triples: bool
 
     def of(self, block: Block) -> WiderFindings:
-        whole, partly, _ = labelled(block, self.tables)
+        whole, partly, _ = split_by_labels(block, self.tables)
         counts, seen = self._of(whole)
         return WiderFindings(counts if partly is None else counts + self._of(partly)[0], seen)
 
@@ -117,7 +117,7 @@ class WiderKeys:
         triple = keys >= A * L * L
         before = np.where(triple, keys // (L * L) - A, 0) * L + keys // L % L
         keys = keys[~triple | allowed.pairs.reshape(-1)[before]]
-        return cls(keys, _counted(seen, keys), allowed, chain.order, A)
+        return cls(keys, _count_keys(seen, keys), allowed, chain.order, A)
 
     def attributes(self, n_labels: int) -> Ints:
         """The attributes that have a weight."""
@@ -156,7 +156,7 @@ def every_key(chain: LinearChain, counts: PairCounts, mine: npt.NDArray[np.bool_
     return np.asarray((which[:, None] * L * L + np.arange(L * L)).reshape(-1))
 
 
-def _counted(counts: PairCounts, keys: Ints) -> Array:
+def _count_keys(counts: PairCounts, keys: Ints) -> Array:
     if not len(counts.keys):
         return np.zeros(len(keys))
     at = np.minimum(np.searchsorted(counts.keys, keys), len(counts.keys) - 1)
@@ -173,7 +173,7 @@ class FindForbidden:
     def __call__(self, block: Block) -> tuple[int, int, int, int, int]:
         from suffice.kernels.labels.label_sequences import find_forbidden
 
-        own = encoded(block, self.tables)
+        own = encode_block(block, self.tables)
         rows, found = InSequence.of(own), np.empty(2, np.int64)
         labels = own.labels[rows.places]
         find_forbidden(rows.starts, labels, *self.allowed, found)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.errors import listed, note
+from suffice.errors import listing, note
 from suffice.incomplete.components import Theta
 from suffice.learning.incomplete.problem import ParameterProblem
-from suffice.learning.incomplete.starts import alike, broken
+from suffice.learning.incomplete.starts import alike, break_symmetry
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def _told_apart(problem: ParameterProblem, theta: Theta, rng: np.random.Generato
         if pairs:
             states = list(dict.fromkeys(s for pair in pairs for s in pair))
             note(
-                f"at the start the states {listed(states)} of the hidden variable {name!r} say the same about its children, and "
+                f"at the start the states {listing(states)} of the hidden variable {name!r} say the same about its children, and "
                 "EM would never tell them apart: the start was moved a little, at random"
             )
-            moved = broken(problem.dag, name, moved, rng)
+            moved = break_symmetry(problem.dag, name, moved, rng)
     return theta if moved is cpds else problem.parameters(moved)

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.gather import Groups
-from suffice.errors import FitError, listed, nearest
+from suffice.errors import FitError, listing, nearest
+from suffice.errors.remedies import Remedy
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.numbers.units import Units, no_groups
 from suffice.learning.incomplete.objective import VANISHED, refuse_collapse, regression_of
-from suffice.remedies import Remedy
 
 Array = npt.NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class HeldEntries:
         known = [*ENTRIES, *parents]
         for name in sorted(wanted - set(known)):
             raise FitError(
-                f"fixed has {name!r} of {node.name!r}, which is no entry of it: {listed(known)}{nearest(str(name), known)}"
+                f"fixed has {name!r} of {node.name!r}, which is no entry of it: {listing(known)}{nearest(str(name), known)}"
             )
         all_of_them = "coefficients" in wanted
         some = tuple(i for i, p in enumerate(parents) if all_of_them or p in wanted)

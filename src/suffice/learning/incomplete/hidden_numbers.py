@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from suffice.engines.gather import Groups
-from suffice.errors import FitError, listed
+from suffice.errors import FitError, listing
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
@@ -107,8 +107,6 @@ class Conventions:
     def standardise(self, theta: Theta, moments: Mapping[str, Groups]) -> Theta:
         """The same distribution of the observed columns, hidden numbers having mean 0 and variance 1 where rows were expected to
         have these moments."""
-        if not self.loose:
-            return theta
         lines: Lines = dict(theta.others)
         for name in self.loose:
             if name in moments:
@@ -252,6 +250,6 @@ def refuse_unlinked(dag: Dag, variables: Mapping[str, Variable], names: Sequence
         others = [c for c in below if not isinstance(variables[c], Real)]
         if others:
             raise FitError(
-                f"{listed(others)} cannot be the child of the hidden number {name!r}: only Gaussian children have a closed form; "
-                "hide a Finite variable instead, or declare the column as a number"
+                f"{listing(others)} cannot be the child of the hidden number {name!r}: only Gaussian children have a closed "
+                "form; hide a Finite variable instead, or declare the column as a number"
             )

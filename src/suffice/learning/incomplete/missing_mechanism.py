@@ -23,12 +23,12 @@ import numpy as np
 
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, TooLarge, listed, nearest, note
+from suffice.errors import DataError, FitError, TooLarge, listing, nearest, note
+from suffice.errors.remedies import argument, declaration, name_of
 from suffice.families.regressions.logistic import Logistic
 from suffice.graphs import Dag
 from suffice.learning.incomplete.task import declared_hidden
 from suffice.models.networks import BayesNet
-from suffice.remedies import argument, declaration, name_of
 from suffice.statistics.configurations import MAX_CELLS
 from suffice.variables import Finite, Variable
 
@@ -65,7 +65,7 @@ def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families
     rows = scan(data)
     rows = rows.with_variables({n: v for n, v in known.items() if n in rows.columns}) if known else rows
     unseen = declared_hidden(hidden, numbers=True)
-    said = _checked(depends, graph, rows, unseen)
+    said = _check_depends(depends, graph, rows, unseen)
     names = {column: _apart(column, (*rows.columns, *graph.nodes)) for column in said}
     columns = [n for n in graph.nodes if n in rows.columns]
     variables: dict[str, Variable] = {**rows.take(columns).schema, **unseen}
@@ -81,7 +81,7 @@ def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families
     return WithMechanism(whole, rows.with_indicators({name: column for column, name in names.items()}), own)
 
 
-def _checked(depends: Any, graph: Dag, rows: Data, hidden: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def _check_depends(depends: Any, graph: Dag, rows: Data, hidden: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """What the missing cells of each column depend on, by names that are there."""
     if not isinstance(depends, Mapping) or not depends:
         raise FitError(
@@ -125,23 +125,23 @@ def _check_identified(
     if column not in said[column] or not isinstance(own, Finite):
         return
     others = [p for p in said[column] if p != column]
-    given = f" given {listed(others)}" if others else ""
+    given = f" given {listing(others)}" if others else ""
     if also := [p for p in others if p in said]:
         raise FitError(
-            f"whether {column!r} is missing depends on itself and on {listed(also)}, whose own gaps are in {SAID}: that is not "
-            f"known to be identified; leave {column!r} or {listed(also)} out of the list"
+            f"whether {column!r} is missing depends on itself and on {listing(also)}, whose own gaps are in {SAID}: that is not "
+            f"known to be identified; leave {column!r} or {listing(also)} out of the list"
         )
     free = [n for n in graph.nodes if n not in (column, *others, *said, *hidden)]
     telling = [n for n in free if not graph.d_separated(n, column, others)]
     used, rank = _telling_apart(graph, own, others, telling, variables)
     if rank < own.n_states:
-        what = f"{listed(telling)} can tell apart but {rank} of its {own.n_states} states" if telling else "nothing tells of it"
+        what = f"{listing(telling)} can tell apart but {rank} of its {own.n_states} states" if telling else "nothing tells of it"
         raise FitError(
             f"the graph does not identify {column!r}: whether it is missing depends on its own value, and{given} {what}; leave "
             f"{column!r} out of its own list, or add a column that depends on it"
         )
     note(
-        f"whether {column!r} is missing depends on its own value: it is identified{given} only as far as {listed(used)} "
+        f"whether {column!r} is missing depends on its own value: it is identified{given} only as far as {listing(used)} "
         f"tells its states apart; intervals say how well"
     )
 
@@ -185,7 +185,7 @@ def _random_tables(graph: Dag, sizes: Mapping[str, int]) -> BayesNet:
 def _say(said: Mapping[str, Sequence[str]], names: Mapping[str, str], missing: Mapping[str, int]) -> None:
     rest = [n for n, count in missing.items() if count and n not in said]
     if rest:
-        note(f"the gaps of {listed(rest)} are taken to be at random: {SAID} does not speak of them")
+        note(f"the gaps of {listing(rest)} are taken to be at random: {SAID} does not speak of them")
 
 
 def _apart(column: str, taken: Sequence[str]) -> str:

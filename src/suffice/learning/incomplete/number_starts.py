@@ -24,7 +24,7 @@ def drawn_line(
 ) -> ConditionalGaussian:
     """A line of a node that speaks of hidden numbers, drawn: they tend to stay as they were, and show in their children."""
     shape, parents = sizes(node.finite), node.reals[:-1]
-    b = np.stack([_drawn(node, r, hidden, base, rng) for r in parents], axis=-1) if parents else np.zeros((*shape, 0))
+    b = np.stack([_draw_coefficients(node, r, hidden, base, rng) for r in parents], axis=-1) if parents else np.zeros((*shape, 0))
     if node.name in hidden and len(parents):
         inner = np.abs(b[..., [i for i, r in enumerate(parents) if r in hidden]]).sum(axis=-1, keepdims=True)
         b = b * np.minimum(1.0, NEAR_ONE / np.maximum(inner, 1e-300))
@@ -33,7 +33,9 @@ def drawn_line(
     return ConditionalGaussian(node.child, node.parents, a, b, v)
 
 
-def _drawn(node: NodeFamily, parent: str, hidden: Collection[str], base: Callable[[str], str], rng: np.random.Generator) -> Array:
+def _draw_coefficients(
+    node: NodeFamily, parent: str, hidden: Collection[str], base: Callable[[str], str], rng: np.random.Generator
+) -> Array:
     shape = sizes(node.finite)
     own = [r for r in node.reals[:-1] if base(r) == base(node.name)]
     if parent in own:

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.gather import Groups
-from suffice.errors import FitError, listed
+from suffice.errors import FitError, listing
+from suffice.errors.remedies import NORMAL_PRIOR
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.protocol.family import Estimate
 from suffice.families.regression import NO_RESIDUAL, LeastSquares, regress, too_large
@@ -27,8 +28,7 @@ from suffice.families.regressions.linear_moments import common_line
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.numbers.mixed import scaled_moments
 from suffice.incomplete.numbers.units import no_groups
-from suffice.remedies import NORMAL_PRIOR
-from suffice.statistics.configurations import described, sizes
+from suffice.statistics.configurations import describe, sizes
 
 Array = npt.NDArray[np.float64]
 
@@ -145,10 +145,10 @@ def regression_of(node: NodeFamily, key: int | None, scatter: Array, parents: Se
     r = regress(scatter)
     if r.collinear >= 0:
         column, before = parents[int(r.collinear)], parents[: int(r.collinear)]
-        of = f"a linear combination of {listed(before)} or constant" if before else "constant"
+        of = f"a linear combination of {listing(before)} or constant" if before else "constant"
         raise Collapsed(node.name, _where(node, key), f"its parent {column!r} is {of} there")
     return r
 
 
 def _where(node: NodeFamily, key: int | None) -> str:
-    return "" if key is None else described(key, node.finite)
+    return "" if key is None else describe(key, node.finite)

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.engines.engine import added
+from suffice.engines.engine import add_up
 from suffice.engines.gather import Groups
-from suffice.errors import FitError, listed, note
+from suffice.errors import FitError, listing, note
+from suffice.errors.remedies import BY_MEAN, PARTIAL, POOLED, SEPARATE, argument, ridge_of
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Cpd, Mode
 from suffice.families.regressions.glm_steps import between
@@ -49,8 +50,7 @@ from suffice.learning.incomplete.starts import Starts
 from suffice.learning.incomplete.task import Task, task_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import hidden_numbers
-from suffice.models.parts.sharing import linked
-from suffice.remedies import BY_MEAN, PARTIAL, POOLED, SEPARATE, argument, ridge_of
+from suffice.models.parts.sharing import linked_names
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite
@@ -95,7 +95,7 @@ class ParameterProblem(ReducedTask):
         seen = {n: v for n, v in task.variables.items() if n not in task.hidden}
         reals = tuple(n for n, v in seen.items() if not isinstance(v, Finite))
         spread = observed_cells(task.rows, reals, task.threads)
-        observed = Units.of(spread, seen).alike(linked(task.ties))
+        observed = Units.of(spread, seen).alike(linked_names(task.ties))
         units = with_hidden(observed, dict.fromkeys(numbers))
         components: Components
         if len(tables.families) == len(nodes):
@@ -154,7 +154,7 @@ class ParameterProblem(ReducedTask):
         for name, belief in self._beliefs.items():
             cells[self.tables.cells(name)] = belief.probs(self._named(self.nodes[name], s), Mode()).reshape(-1)
         theta = Theta(self.tables, cells, others)
-        return self._held(self.conventions.standardise(theta, s.moments))
+        return self._held(self.conventions.standardise(theta, s.moments) if self.conventions.loose else theta)
 
     @cached_property
     def conventions(self) -> Conventions:
@@ -186,7 +186,7 @@ class ParameterProblem(ReducedTask):
             return None
         kinds = {type(node.family).__name__ for node in growing}
         return FitError(
-            f"the coefficients of {listed(node.name for node in growing)} grow without end, as where parents separate the "
+            f"the coefficients of {listing(node.name for node in growing)} grow without end, as where parents separate the "
             f"values, and missing numbers are no longer integrated closely enough; use {ridge_of(min(kinds))}, or fewer parents"
         )
 
@@ -227,7 +227,7 @@ class ParameterProblem(ReducedTask):
 
     def joined(self, statistics: Sequence[ExpectedStatistic]) -> ExpectedStatistic:
         """The statistics of all parts together."""
-        cells, moments, steps = reduce(added, [(s.cells, s.moments, s.steps) for s in statistics])
+        cells, moments, steps = reduce(add_up, [(s.cells, s.moments, s.steps) for s in statistics])
         return ExpectedStatistic(statistics[-1].theta, cells, moments, steps)
 
     def free_energy(self, statistic: ExpectedStatistic, theta: Theta) -> float:
@@ -283,12 +283,12 @@ class ParameterProblem(ReducedTask):
     def parameters(self, cpds: Mapping[str, Cpd]) -> Theta:
         """The parameters of these distributions; where tied nodes differ, one step on from them."""
 
-        def scaled(node: NodeFamily, cpd: Any) -> Cpd:
+        def scale(node: NodeFamily, cpd: Any) -> Cpd:
             if node.normal and node.regression:
                 cpd = node.family.opened(cpd).closed()
             return self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
 
-        theta = with_known(self.nodes, self.imagined, Theta.of(self.nodes, self.tables, cpds, scaled))
+        theta = with_known(self.nodes, self.imagined, Theta.of(self.nodes, self.tables, cpds, scale))
         theta = self.conventions.standardise_roots(theta)
         return theta if self._shares(theta) else self._tied(theta)
 
@@ -434,7 +434,7 @@ class ParameterProblem(ReducedTask):
             old |= {node: old[node].like(old[tie.nodes[0]]) for node in tie.nodes[1:]}
             for seen in (moments, steps):
                 own = [seen[node] for node in tie.nodes if node in seen]
-                seen |= dict.fromkeys(tie.nodes, reduce(added, own)) if own else {}
+                seen |= dict.fromkeys(tie.nodes, reduce(add_up, own)) if own else {}
         return s._replace(theta=replace(s.theta, others=old), cells=cells, moments=moments, steps=steps)
 
     def _shares(self, theta: Theta) -> bool:
@@ -458,7 +458,8 @@ class ParameterProblem(ReducedTask):
         return self.with_nodes(theta, shared, [node for tie in self.ties for node in tie.nodes])
 
     def _held(self, theta: Theta) -> Theta:
-        theta = with_known(self.nodes, self.imagined, self.conventions.put(theta))
+        if self.others:
+            theta = with_known(self.nodes, self.imagined, self.conventions.put(theta))
         if self.start is None:
             return theta
         theta = self.with_nodes(theta, self.start, self.fixed)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import FitError, listed, note
+from suffice.errors import FitError, listing, note
+from suffice.errors.remedies import ANY_PRIOR, NORMAL_PRIOR
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Estimate, Mode
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.incomplete.numbers.units import Units
 from suffice.models.parts.sharing import Tie
-from suffice.remedies import ANY_PRIOR, NORMAL_PRIOR
 from suffice.statistics import Counts, Moments
 
 
@@ -25,11 +25,11 @@ def imagined_by(nodes: Mapping[str, NodeFamily], prior: Prior | None, how: Estim
     }
     unspoken = [n for n, answer in answers.items() if answer is None]
     if prior is not None and unspoken:
-        note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
+        note(f"the prior says nothing about {listing(unspoken)}: fitted by maximum likelihood")
     beliefs = beliefs_of_tables(nodes, answers)
     if beliefs and how != Mode():
         note(
-            f"with missing cells the tables of {listed(beliefs)} are modes of the effects of LogisticNormal, to which EM can "
+            f"with missing cells the tables of {listing(beliefs)} are modes of the effects of LogisticNormal, to which EM can "
             "climb, and no posterior means"
         )
     return answers

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.design import expanded
+from suffice.families.design import design_terms
 from suffice.families.protocol.family import Cpd, Mean
 from suffice.families.regressions.glm_sums import Summary
 from suffice.graphs import Dag
@@ -33,7 +33,7 @@ from suffice.learning.incomplete.objective import common_line_of, normal_of
 from suffice.learning.incomplete.reduced_task import ReducedTask
 from suffice.statistics import Statistics
 from suffice.statistics.chan import Spread
-from suffice.statistics.configurations import n_configurations, projected, sizes
+from suffice.statistics.configurations import n_configurations, project_keys, sizes
 from suffice.variables import Finite, Variable
 
 SAMPLE = 2048
@@ -87,7 +87,7 @@ class Starts:
             if node.reals and hidden not in chosen:
                 chosen[hidden] = np.array(self._far_apart(n_configurations(v for v in node.finite if v.name in hidden), rng))
             if line is not None:  # each class begins at a row of its own, as without hidden numbers
-                values = self._sample[node.name][chosen[hidden][projected(np.arange(node.n_cells), node.finite, hidden)]]
+                values = self._sample[node.name][chosen[hidden][project_keys(np.arange(node.n_cells), node.finite, hidden)]]
                 at = values.reshape(line.intercept.shape)
                 others[node.name] = replace(line, intercept=np.where(np.isnan(at), line.intercept, at))
                 continue
@@ -136,7 +136,7 @@ class Starts:
         of each."""
         own: Any = node.family
         mean = {n: float(self.units.outward(n, np.array(m))) for n, m in self.units.mean.items()}
-        columns = [0.0 if state is not None else mean[v.name] for v, state in expanded(own.regressors(node.parents))]
+        columns = [0.0 if state is not None else mean[v.name] for v, state in design_terms(own.regressors(node.parents))]
         if isinstance(node.child, Finite):
             shown = self.problem.components.shown.states.get(node.name, np.zeros(node.child.n_states)) + 1.0
             child = shown / shown.sum()
@@ -158,7 +158,7 @@ class Starts:
         """The numbers of a node in the row chosen for each of its configurations; a missing one is drawn."""
         if not node.reals:
             return np.zeros((0, 0))
-        rows = chosen[projected(np.arange(node.n_cells), node.finite, hidden)]
+        rows = chosen[project_keys(np.arange(node.n_cells), node.finite, hidden)]
         columns = []
         for name, variance in zip(node.reals, self._variances(node), strict=True):
             values, mean = self._sample[name][rows], self.units.mean[name]
@@ -167,7 +167,7 @@ class Starts:
                 columns.append(np.where(np.isnan(values), rng.uniform(0.5, 1.5) * mean, 0.5 * (values + mean)))
                 continue
             drawn = mean + np.sqrt(variance) * rng.standard_normal(len(chosen))
-            spare = drawn[projected(np.arange(node.n_cells), node.finite, hidden)]
+            spare = drawn[project_keys(np.arange(node.n_cells), node.finite, hidden)]
             columns.append(np.where(np.isnan(values), spare, values))
         return np.array(columns).T
 
@@ -232,18 +232,18 @@ def profiles(dag: Dag, hidden: str, cpds: Mapping[str, Cpd]) -> Array | None:
     return np.concatenate(parts, axis=1) if parts else None
 
 
-def broken(dag: Dag, hidden: str, cpds: Mapping[str, Cpd], rng: np.random.Generator) -> dict[str, Cpd]:
+def break_symmetry(dag: Dag, hidden: str, cpds: Mapping[str, Cpd], rng: np.random.Generator) -> dict[str, Cpd]:
     """The same distributions, those of the children of a hidden variable moved apart a little, at random."""
     return {**cpds, **{child: cpds[child].moved(hidden, rng) for child in dag.children(hidden)}}
 
 
-def collapsed(hidden: Finite, statistics: Statistics) -> list[str]:
+def empty_states(hidden: Finite, statistics: Statistics) -> list[str]:
     """The states of a hidden variable that expect almost no rows."""
     counts = statistics.counts([hidden.name]).dense()
     return [s for s, n in zip(hidden.states, counts, strict=True) if n < FEW]
 
 
-def relabelled(dag: Dag, hidden: str, best: Mapping[str, Cpd], other: Mapping[str, Cpd]) -> Array | None:
+def match_states(dag: Dag, hidden: str, best: Mapping[str, Cpd], other: Mapping[str, Cpd]) -> Array | None:
     """Which state of another optimum each state of the best one is, by what they say about the children; None without any."""
     mine, theirs = profiles(dag, hidden, best), profiles(dag, hidden, other)
     if mine is None or theirs is None:

@@ -8,14 +8,14 @@ from typing import Any
 
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, ModelError, listed, nearest
-from suffice.families.named_families import as_families, check_family, distributed, typed
+from suffice.errors import DataError, FitError, ModelError, listing, nearest
+from suffice.errors.remedies import FAMILY, argument, as_regression, hidden_variable, hidden_with_states
+from suffice.families.named_families import as_families, check_family, variables_with_distributions, with_types_of
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate, regressions_among
 from suffice.graphs import Dag
 from suffice.models.networks import BayesNet
-from suffice.models.parts.sharing import Tie, alike, check_families, shared_in, shared_of, tied_prior
-from suffice.remedies import FAMILY, argument, as_regression, hidden_variable, hidden_with_states
+from suffice.models.parts.sharing import Tie, alike, check_families, graph_and_ties, tied_prior
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real, Variable
 
@@ -52,8 +52,8 @@ def task_of(
     how = checked_estimate(estimate)
     if isinstance(data, Statistics):
         raise DataError("statistics are of complete rows: fit(dag, statistics) needs no iterations; em needs the rows")
-    graph, known = (dag.dag, dict(dag.variables)) if isinstance(dag, BayesNet) else (Dag(dag), {})
-    graph, ties = shared_in(graph, shared_of(dag, shared))
+    known = dict(dag.variables) if isinstance(dag, BayesNet) else {}
+    graph, ties = graph_and_ties(dag, shared)
     rows = scan(data).with_numbers(numbers_of(families, graph))
     if start is not None and not isinstance(start, BayesNet):
         raise ModelError(f"a start is a network, not {type(start).__name__}")
@@ -84,7 +84,7 @@ def task_of(
         if isinstance(v, Finite) and v.n_states > rows.n_rows:
             raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} rows")
     families = as_families(families)
-    rows = typed(rows, families if isinstance(families, Mapping) else {})
+    rows = with_types_of(rows, families if isinstance(families, Mapping) else {})
     schema = rows.schema
     variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
     wider = alike((*ties, *getattr(dag, "alike", ())), variables)
@@ -104,7 +104,7 @@ def numbers_of(families: Any, graph: Any) -> list[str]:
     regressions = regressions_among(families)
     parents = [p for n in regressions if n in graph for p in graph.parents(n)]
     children = [n for n, f in regressions.items() if f.kind is not Finite]
-    return list(dict.fromkeys((*parents, *children, *distributed(families))))
+    return list(dict.fromkeys((*parents, *children, *variables_with_distributions(families))))
 
 
 def checked_families(families: Any, graph: Dag, variables: Mapping[str, Variable]) -> None:
@@ -153,6 +153,6 @@ def _refuse_empty(rows: Data) -> None:
     empty = [n for n, m in rows.missing.items() if m == rows.n_rows]
     if empty:
         raise DataError(
-            f"every cell of {listed(empty)} is missing; if it is never observed, declare its states: "
+            f"every cell of {listing(empty)} is missing; if it is never observed, declare its states: "
             f"{hidden_with_states(empty[0])}, or leave it out of the graph"
         )

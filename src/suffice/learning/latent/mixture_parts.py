@@ -30,7 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import FitError, Sentence, listed
+from suffice.errors import FitError, Sentence, listing
+from suffice.errors.remedies import BY_MEAN
 from suffice.exponential.dirichlet import shares_of
 from suffice.exponential.normals.lines import log_line_prior
 from suffice.families.categorical import Table
@@ -41,7 +42,6 @@ from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Array, Cpd, Estimate
 from suffice.families.regression import ROUNDING, prior_lost, regress
 from suffice.incomplete.classes import ClassNormals, ClassRates, ClassTables, JointNormals, SeparateNormals, inverses
-from suffice.remedies import BY_MEAN
 from suffice.statistics import Counts, Moments
 from suffice.variables import Finite, Variable
 
@@ -214,7 +214,7 @@ class JointPart(NormalPart, JointNormals):
             raise self._singular() from None
 
     def _singular(self) -> CollapsedClass:
-        return CollapsedClass(f"the covariance of {listed(self.names)} is singular in a class")
+        return CollapsedClass(f"the covariance of {listing(self.names)} is singular in a class")
 
     @property
     def _groups(self) -> list[list[int]]:

@@ -17,7 +17,8 @@ import numpy as np
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.errors import DataError, FitError, TooLarge, listed, nearest, note
+from suffice.errors import DataError, FitError, TooLarge, listing, nearest, note
+from suffice.errors.remedies import FAMILY, NORMAL_PRIOR
 from suffice.families.categorical import Table
 from suffice.families.priors.prior import imagined_rows
 from suffice.families.priors.priors import Prior, Several
@@ -36,7 +37,6 @@ from suffice.learning.latent.mixture_parts import (
     log_shares,
     shares,
 )
-from suffice.remedies import FAMILY, NORMAL_PRIOR
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.chan import Spread
 from suffice.statistics.derived import log_factorial
@@ -154,13 +154,13 @@ class MixtureRows(NamedTuple):
         variables, missing = dict(rows.schema), rows.missing
         empty = [n for n, m in missing.items() if m == rows.n_rows]
         if empty:
-            raise DataError(f"every cell of {listed(empty)} is missing; leave it out")
+            raise DataError(f"every cell of {listing(empty)} is missing; leave it out")
         counts = tuple(n for n, v in variables.items() if isinstance(v, Count))
         n_empty, log_base = rows.fold(_Survey(counts)) if counts or all(missing.values()) else (0, 0.0)
         if n_empty:
             note(f"{n_empty:,} rows have no observed cell: they say nothing, and belong to each class with its weight")
         unit = 1.0 if not rows.weighted or rows.whole_weights else rows.weight / rows.n_rows
-        return cls(merged(rows) if merge else rows, variables, _numbers(rows, variables), unit, log_base)
+        return cls(merge_rows(rows) if merge else rows, variables, _numbers(rows, variables), unit, log_base)
 
     def mixture(self, hidden: Finite, families: Any, prior: Prior | None, how: Estimate) -> MixtureProblem:
         """The parts for these classes, and what the prior says of them."""
@@ -178,7 +178,7 @@ class MixtureRows(NamedTuple):
         silent = [v.name for v in self.variables.values() if imagined_rows(bound, v, (hidden,)) is None]
         silent += [hidden.name] if alpha is None else []
         if prior is not None and silent:
-            note(f"the prior says nothing about {listed(silent)}: fitted by maximum likelihood")
+            note(f"the prior says nothing about {listing(silent)}: fitted by maximum likelihood")
         components = ClassComponents(self.data, -self.log_base)
         return MixtureProblem(components, tuple(parts), hidden, self.variables, alpha, how, self.unit * (1.0 - 1e-9))
 
@@ -187,7 +187,7 @@ class MixtureRows(NamedTuple):
         names, (shift, variance) = tuple(v.name for v in columns), self._moments(columns)
         same = [n for n, v in zip(names, variance, strict=True) if not v > 0.0]
         if imagined is None and same:
-            raise FitError(f"all values of {listed(same)} are the same: leave it out, or give a prior, {NORMAL_PRIOR}")
+            raise FitError(f"all values of {listing(same)} are the same: leave it out, or give a prior, {NORMAL_PRIOR}")
         variance, k = np.where(variance > 0.0, variance, 1.0), hidden.n_states
         mean, deviation = np.zeros((k, len(names))), np.sqrt(variance)
         facts = (how, kind.shared, variance, imagined)
@@ -305,7 +305,7 @@ class MixtureProblem:
         return parameters
 
 
-def merged(data: Data) -> Data:
+def merge_rows(data: Data) -> Data:
     """Equal rows made one row with their weight, where that makes the data much smaller."""
     try:
         few = data.sample(FEW)

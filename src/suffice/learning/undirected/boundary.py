@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError
-from suffice.remedies import BDEU, weight_penalty
-from suffice.statistics.configurations import described, n_configurations
+from suffice.errors.remedies import BDEU, weight_penalty
+from suffice.statistics.configurations import describe, n_configurations
 
 if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem
@@ -103,7 +103,7 @@ def _runs_off(problem: UndirectedProblem, direction: Array, out: Keys, what: str
         for scope, w in terms.weights_by_term(direction).items()
         if np.abs(w).max(initial=0.0) > 1e-3 * np.abs(direction).max()
     ]
-    first = described(int(out[0]), tuple(problem.variables[n] for n in terms.names))
+    first = describe(int(out[0]), tuple(problem.variables[n] for n in terms.names))
     shown = "; ".join(far[:6]) + (f" and {len(far) - 6} more" if len(far) > 6 else "")
     return FitError(
         f"the maximum {what} estimate does not exist: {len(out):,} joint states, such as {first}, would have probability zero, "

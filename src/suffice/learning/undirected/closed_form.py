@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, listed
+from suffice.errors import FitError, listing
+from suffice.errors.remedies import BDEU, TABLE_PRIORS
 from suffice.exponential.arithmetic.special import log_gamma_step
 from suffice.models.undirected.factor import Factor
 from suffice.models.undirected.log_linear import Names
-from suffice.remedies import BDEU, TABLE_PRIORS
 from suffice.statistics import Counts
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def imagined_counts(prior: Any, problem: UndirectedProblem, scope: Names) -> Arr
     imagined = prior.imagine(own[-1], own[:-1])
     if not isinstance(imagined, Counts):
         name = " and ".join(type(p).__name__ for p in prior.parts)
-        raise FitError(f"{name} imagines no counts of {listed(scope)}: a prior of tables is {TABLE_PRIORS}")
+        raise FitError(f"{name} imagines no counts of {listing(scope)}: a prior of tables is {TABLE_PRIORS}")
     return imagined.marginal(scope).dense()
 
 
@@ -100,10 +100,10 @@ def _check_agreement(prior: Any, problem: UndirectedProblem, cliques: Any, separ
 
 
 def _disagree(prior: Any, a: Names, b: Names, both: Any) -> FitError:
-    where = f"of {listed(both)} " if both else ""
+    where = f"of {listing(both)} " if both else ""
     return FitError(
-        f"what {prior!r} imagines {where}in the table of {listed(a)} is not what it imagines in that of {listed(b)}, so that it "
-        f"is no prior of one distribution: {BDEU} spreads the same rows over every table"
+        f"what {prior!r} imagines {where}in the table of {listing(a)} is not what it imagines in that of {listing(b)}, so that "
+        f"it is no prior of one distribution: {BDEU} spreads the same rows over every table"
     )
 
 

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
-from suffice.errors import FitError, listed, nearest
+from suffice.basis.blas import one_blas_thread
+from suffice.errors import FitError, listing, nearest
+from suffice.errors.remedies import MAX_ENTROPY, weight_penalty
 from suffice.iteration import Progress
 from suffice.learning.conditional.target_rows import TargetRows, distinct_rows
 from suffice.learning.gradient import LBFGS
-from suffice.learning.owlqn import Minimum, minimised
+from suffice.learning.owlqn import Minimum, minimise
 from suffice.learning.undirected.likelihood import maximum_likelihood
 from suffice.models.undirected.terms import Terms
 from suffice.objectives import Likelihood
-from suffice.remedies import MAX_ENTROPY, weight_penalty
 
 if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem
@@ -57,7 +57,7 @@ def maximum_conditional_likelihood(problem: UndirectedProblem, y: str) -> Markov
 
     watch: Progress[Any] = Progress("conditional likelihood")
     memory = problem.method.memory if isinstance(problem.method, LBFGS) else LBFGS().memory
-    found = minimised(
+    found = minimise(
         loss,
         start[own],
         l1=l1,
@@ -114,7 +114,7 @@ def _check_found(problem: UndirectedProblem, y: str, found: Minimum, moved: Arra
     if not problem.penalties and np.abs(moved).max(initial=0.0) > FAR:
         around = [n for n in problem.terms.names if n != y]
         raise FitError(
-            f"the weights of {y!r} run off to infinity, since {listed(around, 4)} tell it without a doubt in some rows: "
+            f"the weights of {y!r} run off to infinity, since {listing(around, 4)} tell it without a doubt in some rows: "
             f"{weight_penalty(2, 0.1)} gives an estimate"
         )
     if not found.converged:

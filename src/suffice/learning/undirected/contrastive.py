@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.errors import FitError, note, whole
+from suffice.errors.remedies import CONTRASTIVE, LIKELIHOOD, MAX_ENTROPY, PERSISTENT
 from suffice.inference.sampling.blankets import Blankets, Codes
 from suffice.iteration import OutOfTime, Progress
 from suffice.learning.undirected.pseudo_likelihood import blankets_of, kept_weights
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.terms import Terms
 from suffice.objectives import ContrastiveDivergence
-from suffice.remedies import CONTRASTIVE, LIKELIHOOD, MAX_ENTROPY, PERSISTENT
 
 Array = npt.NDArray[np.float64]
 
@@ -132,7 +132,7 @@ def contrastive_divergence(problem: Any, goal: ContrastiveDivergence) -> MarkovN
     seen = terms.seen(problem.statistics) / problem.weight
     chains = _chains(problem, goal, how.seed, seen)
     prices, watch = (problem.l1 / problem.weight, problem.l2 / problem.weight), problem.watch("contrastive divergence")
-    weights, trace, done = _descended(terms, chains, how, seen, prices, watch)
+    weights, trace, done = _descend(terms, chains, how, seen, prices, watch)
     rounds = f"{how.rounds:,} rounds" if done == how.rounds else f"stopped after {done:,} of {how.rounds:,} rounds"
     by = f"{goal!r}{f' with {problem.penalties!r}' if problem.penalties else ''}, {rounds}"
     words = f"fitted from {problem.weight:,.10g} rows by {by}; seen − drawn at the end {trace[-1].mismatch:.2g}"
@@ -148,7 +148,7 @@ def _chains(problem: Any, goal: ContrastiveDivergence, seed: int, seen: Array) -
     return FromRows(problem.terms, goal, seed, problem.rows)
 
 
-def _descended(
+def _descend(
     terms: Terms, chains: Chains, how: RobbinsMonro, seen: Array, penalties: tuple[Array, Array], watch: Progress[Any]
 ) -> tuple[Array, list[DrawnRound], int]:
     """The average of the weights over the second half of the rounds, the trace, and how many rounds there were.

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, listed, nearest
+from suffice.errors import DataError, FitError, listing, nearest
+from suffice.errors.remedies import CONTRASTIVE, LASSO, MAX_ENTROPY, argument
 from suffice.families.gathering.gathering import complete_rows
 from suffice.families.priors.priors import as_prior
 from suffice.graphs import Graph
@@ -20,7 +21,6 @@ from suffice.models.networks import MarkovNet
 from suffice.models.undirected.features import Features, UndirectedModel, is_undirected, undirected_model
 from suffice.models.undirected.log_linear import LogLinear
 from suffice.objectives import Bayes, Likelihood, MaxEntropy, as_penalties
-from suffice.remedies import CONTRASTIVE, LASSO, MAX_ENTROPY, argument
 from suffice.scores import Evidence
 from suffice.statistics import Moments, Statistics
 from suffice.variables import Real, Variable
@@ -71,15 +71,15 @@ def fit_undirected(
         if not isinstance(chosen, MaxEntropy):
             raise FitError(f"moments instead of rows make a distribution of maximum entropy: objective={MAX_ENTROPY}")
         own = wanted.checked(wanted.variables) if isinstance(wanted, Features) else {}
-        return _estimated(SolvableProblem(wanted, own, None, moments=data, **options))
+        return _estimate(SolvableProblem(wanted, own, None, moments=data, **options))
     known = model.variables if isinstance(model, MarkovNet) else wanted.variables if isinstance(wanted, Features) else {}
     rows = data if isinstance(data, Statistics) else complete_rows(data, wanted.nodes, known)
     variables = rows.variables if isinstance(rows, Statistics) else rows.schema
     _check_names(wanted, variables)
-    return _estimated(SolvableProblem(wanted, wanted.checked(variables), rows, **options))
+    return _estimate(SolvableProblem(wanted, wanted.checked(variables), rows, **options))
 
 
-def _estimated(problem: SolvableProblem) -> MarkovNet:
+def _estimate(problem: SolvableProblem) -> MarkovNet:
     """The estimate; where the time was over before there was one, that is said."""
     try:
         net: MarkovNet = problem.objective.fit(problem)
@@ -118,7 +118,7 @@ def _check_names(model: UndirectedModel, variables: Mapping[str, Variable]) -> N
     lacking = [n for n in model.nodes if n not in variables]
     if lacking:
         raise DataError(
-            f"the statistics do not speak of {listed(lacking)}, which the model names{nearest(lacking[0], variables)}"
+            f"the statistics do not speak of {listing(lacking)}, which the model names{nearest(lacking[0], variables)}"
         )
 
 

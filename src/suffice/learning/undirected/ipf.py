@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, TooLarge, bytes_in_words, whole
+from suffice.errors.remedies import CONTRASTIVE, PSEUDO
 from suffice.graphs import Graph
 from suffice.inference.finite.tree import COMPILING, greedy_order, part_of, steps
 from suffice.models.undirected.log_linear import Names
 from suffice.models.undirected.terms import Terms
-from suffice.remedies import CONTRASTIVE, PSEUDO
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -69,7 +69,7 @@ class CliqueTree:
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
-        graph = _triangulated(terms)
+        graph = _triangulate(terms)
         self.cliques, self.separators = graph.perfect_sequence(), ((), *graph.separators())
         self.n_cells = sum(self._cells(c) for c in self.cliques)
         self.parent = tuple(self._parent(k) for k in range(len(self.cliques)))
@@ -100,7 +100,7 @@ class CliqueTree:
         places: list[Ints] = []
         at = 0
 
-        def mapped(clique: int, names: Names) -> int:
+        def add_map(clique: int, names: Names) -> int:
             nonlocal at
             places.append(self.terms.places(self.cliques[clique], names))
             at += len(places[-1])
@@ -115,7 +115,7 @@ class CliqueTree:
         for f, k in enumerate(self.home):
             margin = self.terms.table_start
             fits[k].append(
-                [0, start[k], cells[k], mapped(k, self.terms.scopes[f]), margin[f], margin[f + 1] - margin[f], 0, 0, 0]
+                [0, start[k], cells[k], add_map(k, self.terms.scopes[f]), margin[f], margin[f + 1] - margin[f], 0, 0, 0]
             )
         down: dict[int, list[int]] = {}
         up: dict[int, list[int]] = {}
@@ -124,7 +124,7 @@ class CliqueTree:
             if p >= 0:
                 children[p].append(k)
                 a, b = self.separator_start[k], self.separator_start[k + 1]
-                own, other = mapped(k, self.separators[k]), mapped(p, self.separators[k])
+                own, other = add_map(k, self.separators[k]), add_map(p, self.separators[k])
                 down[k] = [1, start[p], cells[p], other, a, b - a, start[k], cells[k], own]
                 up[k] = [1, start[k], cells[k], own, a, b - a, start[p], cells[p], other]
         rows: list[list[int]] = []
@@ -170,7 +170,7 @@ class CliqueTree:
         return Cycles(logs, limit, off, False)
 
 
-def _triangulated(terms: Terms) -> Graph:
+def _triangulate(terms: Terms) -> Graph:
     """The graph of the model with what eliminating its variables, in an order that makes small tables, adds."""
     network = terms.network()
     part = part_of(network, network.all_factors, network.unobserved())

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, listed
+from suffice.errors import FitError, listing
+from suffice.errors.remedies import BDEU, MAX_ENTROPY, Remedy, of_python, weight_penalty
 from suffice.inference.finite.factor_marginals import FactorTree
 from suffice.learning.gradient import LBFGS
-from suffice.learning.owlqn import Minimum, minimised
+from suffice.learning.owlqn import Minimum, minimise
 from suffice.learning.undirected.boundary import check_interior
 from suffice.learning.undirected.closed_form import agreeing_counts, bound_prior, closed_form
 from suffice.learning.undirected.ipf import IPF, CliqueTree
 from suffice.learning.undirected.newton import Curved, newton
 from suffice.models.undirected.log_linear import Ising, LogLinear
-from suffice.remedies import BDEU, MAX_ENTROPY, Remedy, of_python, weight_penalty
-from suffice.statistics.configurations import described
+from suffice.statistics.configurations import describe
 
 if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem
@@ -129,7 +129,7 @@ def by_gradient(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNe
             f"L-BFGS did not converge in {found.iterations:,} iterations: moments are still off by {found.slope:.2g} of all "
             f"rows; {way_out(problem)}"
         )
-    log_tables = terms.log_tables(found.x) + excluded(problem, seen)
+    log_tables = terms.log_tables(found.x) + excluded_cells(problem, seen)
     info = f"{_from(problem, prior)} by L-BFGS: {found.iterations} iterations, gradient to {found.slope:.1g}"
     weights = found.x if problem.penalties or any(t.basis is not None for t in terms.terms) else None
     fitted = {"log_normaliser": log_z, "prior": prior, "weights": weights}
@@ -151,7 +151,7 @@ def descend(problem: UndirectedProblem, mean: Array, total: float) -> tuple[Mini
     """
     terms = problem.terms
     tree = FactorTree(terms.network(), f"{len(terms.names)} variables")
-    zeros = excluded(problem, mean)
+    zeros = excluded_cells(problem, mean)
     seen, l1, l2 = terms.by_weight(mean), problem.l1 / total, problem.l2 / total
     scale = np.sqrt(np.maximum(terms.variances(mean) + 2.0 * l2, LEAST * terms.units**2))
     last: list[float] = [0.0]
@@ -166,7 +166,7 @@ def descend(problem: UndirectedProblem, mean: Array, total: float) -> tuple[Mini
     method = problem.method if isinstance(problem.method, LBFGS) else LBFGS()
     curved = Curved.of(problem, mean, total) if problem.penalties else None
     progress = problem.watch("maximum likelihood")
-    found = minimised(
+    found = minimise(
         loss,
         np.zeros(terms.n_weights),
         l1=l1 / scale,
@@ -182,7 +182,7 @@ def descend(problem: UndirectedProblem, mean: Array, total: float) -> tuple[Mini
     return found._replace(x=found.x / scale), last[0]
 
 
-def excluded(problem: UndirectedProblem, seen: Array) -> Array:
+def excluded_cells(problem: UndirectedProblem, seen: Array) -> Array:
     """−inf at the cells of margins that were never seen, where an estimate without a penalty is zero, too."""
     if problem.penalties or not (seen == 0.0).any():
         return np.zeros(len(seen))
@@ -195,9 +195,9 @@ def _refuse_unseen_pairs(problem: UndirectedProblem, seen: Array) -> None:
     terms = problem.terms
     for scope, table in zip(terms.scopes, terms.tables(seen), strict=True):
         if (table == 0.0).any():
-            cell = described(int(np.argmin(table)), tuple(problem.variables[n] for n in scope))
+            cell = describe(int(np.argmin(table)), tuple(problem.variables[n] for n in scope))
             raise FitError(
-                f"no row has {cell}, so that the field and coupling of {listed(scope)} run off to infinity: "
+                f"no row has {cell}, so that the field and coupling of {listing(scope)} run off to infinity: "
                 f"{weight_penalty(2, 0.1)} or {weight_penalty(1, 0.1, '')}, or {BDEU}, gives an estimate"
             )
 

@@ -8,10 +8,10 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import StatisticsError, listed
+from suffice.errors import StatisticsError, listing
 from suffice.models.undirected.log_linear import Names
 from suffice.statistics import Statistics
-from suffice.statistics.configurations import described
+from suffice.statistics.configurations import describe
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
@@ -58,8 +58,8 @@ def _compare(
     one, other = (tables[i].sum(axis=tuple(a for a, n in enumerate(scopes[i]) if n not in own)).reshape(-1) for i in both)
     at = int(np.argmax(np.abs(one - other)))
     if abs(one[at] - other[at]) > allowed:
-        where = f" at {described(at, tuple(variables[n] for n in own))}" if own else ""
+        where = f" at {describe(at, tuple(variables[n] for n in own))}" if own else ""
         raise StatisticsError(
-            f"the tables of {listed(scopes[both[0]])} and of {listed(scopes[both[1]])} contradict each other{where}: "
+            f"the tables of {listing(scopes[both[0]])} and of {listing(scopes[both[1]])} contradict each other{where}: "
             f"they count {one[at]:g} and {other[at]:g}"
         )

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, listed, nearest
+from suffice.errors import FitError, listing, nearest
+from suffice.errors.remedies import of_python
 from suffice.inference.finite.factor_marginals import FactorTree
 from suffice.inference.finite.network import NONE, Network
-from suffice.learning.owlqn import minimised
+from suffice.learning.owlqn import minimise
 from suffice.learning.undirected.boundary import MAX_NUMBERS, MAX_STATES
 from suffice.models.undirected.features import Features
 from suffice.objectives import L1
-from suffice.remedies import of_python
-from suffice.statistics.configurations import described, n_configurations
+from suffice.statistics.configurations import describe, n_configurations
 
 if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem
@@ -49,7 +49,7 @@ def _minimal(problem: UndirectedProblem, slack: float) -> MarkovNet:
 
     price = slack / spread
     progress = problem.watch("maximum entropy")
-    found = minimised(
+    found = minimise(
         loss,
         np.zeros(terms.n_weights),
         l1=price if slack else None,
@@ -97,7 +97,7 @@ def _moments(problem: UndirectedProblem) -> Array:
             raise FitError(f"there is a moment {name!r}, which is no feature{nearest(str(name), model.tables)}")
     lacking = [n for n in model.weight_names if n not in problem.moments]
     if lacking:
-        raise FitError(f"there is no moment of {listed(lacking)}: give one for each feature")
+        raise FitError(f"there is no moment of {listing(lacking)}: give one for each feature")
     given = {}
     for name, value in problem.moments.items():
         if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)) or not np.isfinite(value):
@@ -144,9 +144,9 @@ def _cell(problem: UndirectedProblem, k: int) -> str:
     t = int(np.searchsorted(terms.weight_start, k, side="right")) - 1
     own = tuple(problem.variables[n] for n in terms.terms[t].scope)
     return (
-        described(k - int(terms.weight_start[t]), own)
+        describe(k - int(terms.weight_start[t]), own)
         if terms.terms[t].basis is None
-        else f"the spins {listed(terms.terms[t].scope)}"
+        else f"the spins {listing(terms.terms[t].scope)}"
     )
 
 

@@ -76,14 +76,14 @@ def newton(f: Curved, start: Array, tol: float) -> Minimum:
         slope, curvature = f.derivatives(w)
         steepest = float(np.abs(slope).max(initial=0.0))
         direction = -np.linalg.solve(curvature, slope).astype(np.float64)
-        moved = None if steepest <= tol else _moved(f, w, value, direction, float(slope @ direction))
+        moved = None if steepest <= tol else _move(f, w, value, direction, float(slope @ direction))
         if moved is None:
             return Minimum(w, value, steepest, step, step + 1, steepest <= tol)
         w, value = moved
     return Minimum(w, value, steepest, STEPS, STEPS, False)
 
 
-def _moved(f: Curved, w: Array, value: float, direction: Array, promised: float) -> tuple[Array, float] | None:
+def _move(f: Curved, w: Array, value: float, direction: Array, promised: float) -> tuple[Array, float] | None:
     """The point after a step, halved until it gains enough, and its value; None where nothing is gained."""
     length = 1.0
     while length > 1e-10:

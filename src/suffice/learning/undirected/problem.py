@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, FitError
+from suffice.errors.remedies import Remedy
 from suffice.iteration import Progress, ProgressLike
 from suffice.learning.undirected.margins import check_margins
 from suffice.models.networks import MarkovNet
@@ -18,7 +19,6 @@ from suffice.models.undirected.factor import Factor
 from suffice.models.undirected.features import UndirectedModel
 from suffice.models.undirected.terms import Terms
 from suffice.objectives import Objective, PenaltySum
-from suffice.remedies import Remedy
 from suffice.statistics import Request, Statistics
 from suffice.statistics.configurations import n_configurations
 from suffice.variables import Finite

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
-from suffice.errors import FitError, StatisticsError, listed
+from suffice.errors import FitError, StatisticsError, listing
+from suffice.errors.remedies import LIKELIHOOD, MAX_ENTROPY, PSEUDO, weight_penalty
 from suffice.inference.sampling.blankets import Blankets, LocalTables
 from suffice.learning.gradient import LBFGS
-from suffice.learning.owlqn import Minimum, minimised
+from suffice.learning.owlqn import Minimum, minimise
 from suffice.learning.undirected.boundary import check_interior
 from suffice.learning.undirected.likelihood import way_out
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.terms import Terms
-from suffice.remedies import LIKELIHOOD, MAX_ENTROPY, PSEUDO, weight_penalty
 from suffice.statistics import Request, Statistics
 
 Array = npt.NDArray[np.float64]
@@ -83,7 +83,7 @@ def pseudo_sums(terms: Terms, rows: Any) -> Sums:
     if sum(cells) <= MAX_CELLS or isinstance(rows, Statistics):
         local = LocalTables.of(blankets, _local_tables(rows, around))
         return lambda logs: blankets.pseudo_of_tables(local, logs)
-    held = _merged(rows, terms).hold()
+    held = _merge_rows(rows, terms).hold()
     return lambda logs: held.fold(PseudoStep(blankets, terms.names, logs))
 
 
@@ -93,11 +93,11 @@ def _local_tables(rows: Any, around: list[tuple[str, ...]]) -> list[Array]:
         return [found.counts(names).dense() for names in around]
     except StatisticsError as error:
         raise StatisticsError(
-            f"a pseudo-likelihood needs the table of each node with its neighbours, as of {listed(around[0])}: {error.said}"
+            f"a pseudo-likelihood needs the table of each node with its neighbours, as of {listing(around[0])}: {error.said}"
         ) from None
 
 
-def _merged(rows: Data, terms: Terms) -> Data:
+def _merge_rows(rows: Data, terms: Terms) -> Data:
     """Equal rows as one, where they cannot be many."""
     states = prod(int(k) for k in terms.sizes)
     return rows.of_rows(rows.distinct()) if 4 * states < rows.n_rows else rows
@@ -122,7 +122,7 @@ def maximum_pseudo_likelihood(problem: Any) -> MarkovNet:
 
     watch = problem.watch("pseudo-likelihood")
     memory = problem.method.memory if isinstance(problem.method, LBFGS) else LBFGS().memory
-    found = minimised(
+    found = minimise(
         loss,
         np.zeros(terms.n_weights),
         l1=l1 / scale,
@@ -156,7 +156,7 @@ def _check(problem: Any, found: Minimum, weights: Array) -> None:
         far = [t.scope for t, w in zip(terms.terms, most, strict=True) if w > FAR]
         if far:
             raise FitError(
-                f"the weights of {listed(far, 3)} run off to infinity, since some of their states never occur together: "
+                f"the weights of {listing(far, 3)} run off to infinity, since some of their states never occur together: "
                 f"{weight_penalty(2, 0.1)} or {weight_penalty(1, 0.1, '')} gives an estimate"
             )
     free = (problem.l1 + problem.l2) == 0.0

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
-from suffice.earlier import tell_of_argument
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, counted, listed, note, whole
+from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, note, quantity, whole
+from suffice.errors.earlier import tell_of_argument
+from suffice.errors.remedies import Remedy, weight_penalty
 from suffice.inference.sampling.boltzmann import Array
 from suffice.iteration import Iteration, OutOfTime, Progress, Run
 from suffice.learning.principles import MACHINE
@@ -20,11 +21,10 @@ from suffice.limits import Limits, options_of
 from suffice.models.rbm import RBM
 from suffice.models.undirected.visible import VisibleColumns, refuse_missing_cells
 from suffice.objectives import L1, L2, ContrastiveDivergence, as_penalties
-from suffice.remedies import Remedy, weight_penalty
 from suffice.statistics import Request
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
     from suffice.objectives import PenaltyLike
 
 TRIED = 1000
@@ -109,7 +109,7 @@ def rbm(
     descent = Descent(columns, goal.steps, goal.persistent, batch, by, momentum, l1, l2, seed, deadline)
     state = Learned.start(columns.units, means, n_hidden, goal.chains if goal.persistent else 0, seed)
     state, trace, done = _passes(rows, descent, state, passes, watch)
-    info = f"by {goal!r} from {counted(rows.n_rows, 'row')}{', real columns centred and scaled' if columns.numbers else ''}"
+    info = f"by {goal!r} from {quantity(rows.n_rows, 'row')}{', real columns centred and scaled' if columns.numbers else ''}"
     arrays = state.weights, state.visible, state.hidden
     own = {"centre": columns.centre, "scale": columns.scale, "base": columns.units.fields(means)}
     machine = RBM(columns.variables, *arrays, **own, fit_info=info)
@@ -162,7 +162,7 @@ def _rows(data: Any, n_hidden: int) -> Data:
     rows = scan(data)
     refuse_missing_cells(rows)
     if rows.identifiers:
-        names = listed(rows.identifiers)
+        names = listing(rows.identifiers)
         raise DataError(f"{names} have nearly as many states as there are rows: leave them out, data.select([...])")
     n = VisibleColumns.of(rows.schema).units.n
     if 32.0 * n * n_hidden > MAX_BYTES:
@@ -183,7 +183,7 @@ def _summary(rows: Data) -> tuple[VisibleColumns, Array]:
     centre = np.array([m.mean[0, 0] for m in moments])
     scale = np.array([np.sqrt(m.scatter[0, 0, 0] / m.count[0]) for m in moments])
     if constant := [n for n, s in zip(numbers, scale, strict=True) if not s > 0]:
-        raise DataError(f"{listed(constant)} {'is' if len(constant) == 1 else 'are'} constant: leave out what does not vary")
+        raise DataError(f"{listing(constant)} {'is' if len(constant) == 1 else 'are'} constant: leave out what does not vary")
     return columns.scaled(centre, scale), np.concatenate([*means, np.zeros(len(numbers))])
 
 

@@ -18,7 +18,7 @@ from suffice.families.protocol.family import Array, checked_level
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_rows import ChainRows
 from suffice.incomplete.first_slices import stationary
-from suffice.models.chains.chain_cells import BlockAnswers, Cells, StatePosterior, StepNumbers, joined
+from suffice.models.chains.chain_cells import BlockAnswers, Cells, StatePosterior, StepNumbers, join_parts
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading
 from suffice.models.rows.frames import checked_size, table
@@ -45,7 +45,7 @@ def answers(
     checked_size(reading.sequences.n_steps, sum(sizes))
     step = posterior_step(reading, level, wanted, smooth=smooth)
     blocks = list(reading.map(step, "smoothing sequences" if smooth else "filtering sequences"))
-    cells: Cells = {name: joined([b.cells[name] for b in blocks]) for name in blocks[0].cells}
+    cells: Cells = {name: join_parts([b.cells[name] for b in blocks]) for name in blocks[0].cells}
     logs = np.concatenate([b.log_prob for b in blocks])
     return BlockAnswers(0, cells, logs, within_sequences(reading.sequences.lengths, blocks))
 
@@ -228,7 +228,7 @@ def most_probable(probs: Array) -> npt.NDArray[np.int64]:
     return np.where(probs.sum(axis=0) > 0.5, best, -1)
 
 
-def settled(chain: ChainParts) -> Any:
+def stationary_distribution(chain: ChainParts) -> Any:
     """The distribution that the transition of the variables with lags keeps."""
     template = chain.template
     carried = [n for n in template.nodes if any(k for p in template.parents(n) for _, k in [variable_and_lag(p)])]

@@ -84,7 +84,7 @@ def shown_cell(
     return StepNumbers(mean, sd, *(ends or (None, None)))
 
 
-def joined(parts: list[Any]) -> Any:
+def join_parts(parts: list[Any]) -> Any:
     if not isinstance(parts[0], StepNumbers):
         return np.concatenate(parts, axis=1)
     ends: list[Any] = [None if x[0] is None else np.concatenate(x) for x in zip(*parts, strict=True)]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from suffice.engines.sequences.lagged import renamed
+from suffice.engines.sequences.lagged import rename
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, ModelError, listed, nearest
+from suffice.errors import DataError, ModelError, listing, nearest
+from suffice.errors.remedies import SEQUENCES
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather_steps
 from suffice.families.priors.priors import Prior
@@ -17,7 +18,6 @@ from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import First, Free, Given
 from suffice.models.chains.chain_parts import ChainParts, parameter_names
 from suffice.models.estimates.estimated import estimated_nodes
-from suffice.remedies import SEQUENCES
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 
@@ -43,14 +43,16 @@ def estimated_chain(
     known = statistics.variables
     lacking = [n for n in template.nodes if n not in known and n not in (ready or {})]
     if lacking:
-        raise DataError(f"the statistics do not speak of {listed(lacking)}, which the template names{nearest(lacking[0], known)}")
+        raise DataError(
+            f"the statistics do not speak of {listing(lacking)}, which the template names{nearest(lacking[0], known)}"
+        )
     if not statistics.weight > 0:
         raise DataError("there are no steps to learn from")
     slice_ = {n: _variable(n, known, ready or {}) for n in template.nodes}
     nodes: dict[str, tuple[Variable, list[Variable]]] = {}
     for key, (name, parents) in parameter_names(template, Free()).items():
-        own = [renamed(slice_[base], p) for p in parents for base, _ in [variable_and_lag(p)]]
-        nodes[key] = renamed(slice_[name], key), own
+        own = [rename(slice_[base], p) for p in parents for base, _ in [variable_and_lag(p)]]
+        nodes[key] = rename(slice_[name], key), own
     variables = {v.name: v for child, own in nodes.values() for v in (child, *own)}
     _refuse_new_states(given, nodes)
     free = {n: node for n, node in nodes.items() if n not in given}
@@ -78,7 +80,7 @@ def _variable(name: str, known: Mapping[str, Variable], ready: Mapping[str, Cpd]
     return known[name] if name in known else ready[name].child
 
 
-def updated(chain: SomeChain, more: Any, decay: float = 1.0) -> SomeChain:
+def update_chain(chain: SomeChain, more: Any, decay: float = 1.0) -> SomeChain:
     """The chain that old and new sequences together give, the old ones with `decay` of their weight."""
     if chain.incomplete:
         raise ModelError(

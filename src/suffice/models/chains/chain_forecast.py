@@ -11,19 +11,19 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Block
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, listed, note, whole
+from suffice.errors import DataError, listing, note, whole
+from suffice.errors.remedies import argument
 from suffice.families.protocol.family import checked_level
 from suffice.graphs.lagged import variable_and_lag
 from suffice.inference.sampling.sampling import checked_seed
 from suffice.models.chains.chain_answers import columns_of, posterior_step, refuse_impossible, within_sequences
-from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, joined
+from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, join_parts
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading, chain_phases
 from suffice.models.chains.draws_ahead import DRAWS
 from suffice.models.chains.known_ahead import KnownAhead
 from suffice.models.chains.numbers_ahead import MAX_PARTS, NumbersAhead
 from suffice.models.rows.frames import new_table
-from suffice.remedies import argument
 from suffice.variables import Finite
 
 
@@ -38,7 +38,7 @@ def forecast(chain: ChainParts, x: Any, steps: Any, interval: float | None, give
     step = step or Ahead(ChainReading.of(chain, x, ahead=ahead, steps_ahead=n), known, level)
     reading = step.reading
     blocks = list(reading.map(step, "forecasting sequences"))
-    cells: Cells = {name: joined([b.cells[name] for b in blocks]) for name in blocks[0].cells if name not in known.shown}
+    cells: Cells = {name: join_parts([b.cells[name] for b in blocks]) for name in blocks[0].cells if name not in known.shown}
     lost = within_sequences(reading.sequences.lengths + step.longer, blocks)
     refuse_impossible(reading, np.concatenate([b.log_prob for b in blocks]), lost)
     names, values = columns_of(chain, cells)
@@ -87,14 +87,14 @@ def _numbers_ahead(
         unknown = [base for p in chain.template.parents(name) for base, _ in [variable_and_lag(p)] if base in ahead]
         if unknown:
             raise DataError(
-                f"{argument('given')} has {name!r}, which depends on {listed(unknown)}: where numbers bear on later steps, it "
+                f"{argument('given')} has {name!r}, which depends on {listing(unknown)}: where numbers bear on later steps, it "
                 "can have inputs only; leave it out"
             )
     leaves = [p.nodes[n] for p in phases for n in ahead if n not in reading.states]
     drawn = drawn or any(node.iterative for node in leaves)
     step = NumbersAhead(reading, known, level, tuple(n for n in chain.variables if n in ahead), drawn, seed)
     if drawn:
-        note(f"{listed(sorted(numbers))} ahead has no closed form: the forecast is of {DRAWS:,} draws (seed {seed})")
+        note(f"{listing(sorted(numbers))} ahead has no closed form: the forecast is of {DRAWS:,} draws (seed {seed})")
     elif level is not None and known.n > step.n_exact:
         note(
             f"intervals more than {step.n_exact} steps ahead are of {MAX_PARTS:,} paths of the states, drawn (seed {seed}), as "

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from suffice.display import Rows, and_more
-from suffice.engines.sequences.lagged import renamed
-from suffice.errors import FitError, ModelError, counted
+from suffice.engines.sequences.lagged import rename
+from suffice.errors import FitError, ModelError, quantity
+from suffice.errors.remedies import FIRST_DIFFUSE
 from suffice.families.by_hand import ByHand
 from suffice.families.protocol.family import Cpd
 from suffice.graphs.lagged import relative_name, unrolled_name
@@ -24,7 +24,7 @@ from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Station
 from suffice.models.parts.nodes import NodeDistributions, check_nodes, declared_variables
 from suffice.models.parts.provenance import ASKED_OF_ROWS
 from suffice.models.parts.written import written_cpd
-from suffice.remedies import FIRST_DIFFUSE
+from suffice.output.display import Rows, and_more
 from suffice.variables import Finite, Real, Variable
 
 
@@ -59,10 +59,10 @@ class ChainParts(NodeDistributions):
             if not isinstance(known[name], Real):
                 raise ModelError(f"{FIRST_DIFFUSE} is of real numbers, and {name!r} is none: give {{'{name}[0]': ...}}, too")
         every = {
-            relative_name(n, k): renamed(v, relative_name(n, k)) for n, v in known.items() for k in (0, *graph.lags.get(n, ()))
+            relative_name(n, k): rename(v, relative_name(n, k)) for n, v in known.items() for k in (0, *graph.lags.get(n, ()))
         }
         for name, (base, parents) in wanted.items():
-            spoken = {**every, name: renamed(known[base], name)}
+            spoken = {**every, name: rename(known[base], name)}
             bound[name] = written_cpd(name, cpds[name], parents, spoken)
         self._set(graph, {n: known[n] for n in graph.nodes}, bound, first_slices=how)
 
@@ -171,7 +171,7 @@ class ChainParts(NodeDistributions):
         raise NotImplementedError
 
     def _headline(self) -> str:
-        n = counted(self.n_parameters, "parameter")
+        n = quantity(self.n_parameters, "parameter")
         begin = "" if isinstance(self._first, Free) else f", first={self._first}"
         return f"Chain {self._template}{begin}: {n}; {self._fit_info}"
 
@@ -179,7 +179,7 @@ class ChainParts(NodeDistributions):
         facts = []
         for name, cpd in list(self._cpds.items())[:limit]:
             v = cpd.child
-            kind = counted(v.n_states, "state") if isinstance(v, Finite) else v.word
+            kind = quantity(v.n_states, "state") if isinstance(v, Finite) else v.word
             base = name if name in self._variables else name.rpartition("[")[0]
             mark = " (hidden)" if base in self._hidden else ""
             free = self._n_free(name)
@@ -216,7 +216,7 @@ def nodes_given(first: Given, template: Template) -> dict[str, Any]:
 def _declare(name: str, given: Any, known: dict[str, Variable]) -> None:
     """What a variable is that only its distribution declares."""
     if isinstance(given, Cpd):
-        known[name] = renamed(given.child, name)
+        known[name] = rename(given.child, name)
         return
     kind = given.kind if isinstance(given, ByHand) else None
     if kind is None:

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Block
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, ModelError, listed, nearest, note
+from suffice.errors import DataError, ModelError, listing, nearest, note
+from suffice.errors.remedies import FIRST_DIFFUSE, SEQUENCES
 from suffice.incomplete.chains.chain_layout import ChainLayout
 from suffice.incomplete.chains.chain_states import Phase, StateSpace, parameter_nodes, phases_of, refuse_regressions, unknowns
 from suffice.incomplete.chains.linear_states import LinearSpace, linear_space
@@ -20,7 +21,6 @@ from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.first_slices import Diffuse, Stationary
 from suffice.incomplete.numbers.units import Units
 from suffice.models.chains.chain_parts import ChainParts
-from suffice.remedies import FIRST_DIFFUSE, SEQUENCES
 from suffice.variables import Finite, Variable
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class ChainReading:
             if meant := nearest(name, spare):
                 raise DataError(f"the sequences have no column {name!r}, which the chain names{meant}")
             if spare:
-                note(f"the sequences have no column {name!r}: it is taken to be hidden; the chain does not use {listed(spare)}")
+                note(f"the sequences have no column {name!r}: it is taken to be hidden; the chain does not use {listing(spare)}")
         shown = [n for n in chain.variables if n in x.columns]
         if not shown:
             raise DataError("the sequences have none of the chain's columns")

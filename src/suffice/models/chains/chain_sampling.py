@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import pa
 from suffice.engines.engine import Block, is_missing
 from suffice.engines.scan import rows_of
 from suffice.errors import ModelError, TooLarge, bytes_in_words, note
@@ -19,12 +20,11 @@ from suffice.incomplete.chains.chain_children import child_numbers, child_states
 from suffice.incomplete.chains.chain_found import ShownPart
 from suffice.incomplete.first_slices import Stationary
 from suffice.inference.sampling.sampling import checked_seed, whole_number
-from suffice.libraries import pa
 from suffice.models.chains.chain_answers import answers, most_probable, refuse_impossible
 from suffice.models.chains.chain_cells import StepNumbers
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading, refuse_diffuse
-from suffice.models.rows.frames import Fill, code_table, filled, is_held, new_table
+from suffice.models.rows.frames import Fill, code_table, fill_frame, is_held, new_table
 from suffice.models.rows.sampling import MAX_BYTES, arrow_columns
 from suffice.variables import Count, Finite
 
@@ -145,10 +145,10 @@ def sample_given(chain: ChainParts, sequences: Any, n: Any, seed: int | None) ->
     if not reading.open:
         raise ModelError("nothing of these sequences is hidden or missing: there is nothing to draw")
     refuse_impossible(reading, answers(reading, names=(), smooth=False).log_prob)
-    return [_frame(reading, _drawn(reading, (seed, i))) for i in range(n)]
+    return [_frame(reading, _draw_paths(reading, (seed, i))) for i in range(n)]
 
 
-def _drawn(reading: ChainReading, seed: tuple[int, ...]) -> dict[str, Column]:
+def _draw_paths(reading: ChainReading, seed: tuple[int, ...]) -> dict[str, Column]:
     parts = list(reading.map(DrawCells(reading, seed), "drawing paths"))
     return {name: reading.in_order(np.concatenate([p[name] for p in parts])) for name in parts[0]}
 
@@ -167,15 +167,15 @@ def _frame(reading: ChainReading, cells: Mapping[str, Column]) -> Any:
 def impute(chain: ChainParts, sequences: Any, draws: Any, seed: int) -> Any:
     """The rows with their missing cells filled."""
     reading = ChainReading.of(chain, sequences)
-    rows = _held(reading.sequences.source)
+    rows = _rows_as_table(reading.sequences.source)
     if draws is not None:
         n = whole_number("the number of draws is", draws, 1)
         refuse_impossible(reading, answers(reading, names=(), smooth=False).log_prob)
-        return [filled(rows, _fills(reading, _drawn(reading, (checked_seed(seed), i)))) for i in range(n)]
+        return [fill_frame(rows, _fills(reading, _draw_paths(reading, (checked_seed(seed), i)))) for i in range(n)]
     found = answers(reading, smooth=True)
     refuse_impossible(reading, found.log_prob, found.impossible)
     cells = {n: most_probable(c) if not isinstance(c, StepNumbers) else c.mean for n, c in found.cells.items()}
-    return filled(rows, _fills(reading, {n: reading.in_order(c) for n, c in cells.items()}))
+    return fill_frame(rows, _fills(reading, {n: reading.in_order(c) for n, c in cells.items()}))
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class _Kept:
         return dict(block.kept)
 
 
-def _held(source: Any) -> Any:
+def _rows_as_table(source: Any) -> Any:
     """The rows as they were given; those of files and relations as an Arrow table."""
     if is_held(source):
         return source

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from suffice.engines.sequences.lagged import renamed
+from suffice.engines.sequences.lagged import rename
 from suffice.families.protocol.family import Cpd
 from suffice.graphs.lagged import unrolled_name, variable_and_lag
 from suffice.models.chains.chain_parts import ChainParts
@@ -19,7 +19,7 @@ def network_of_steps(chain: ChainParts, n: int) -> BayesNet:
     """The network of n steps, over `x[0]`, `x[1]`, …"""
     refuse_diffuse(chain, "be unrolled into a network")
     dag, first = chain.template.unroll(n), chain.first
-    own = {unrolled_name(x, t): renamed(v, unrolled_name(x, t)) for x, v in chain.variables.items() for t in range(n)}
+    own = {unrolled_name(x, t): rename(v, unrolled_name(x, t)) for x, v in chain.variables.items() for t in range(n)}
     cpds = {}
     for t in range(n):
         for x in chain.template.nodes:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Block, is_missing
 from suffice.engines.sequences.sequences import sequences
-from suffice.errors import DataError, ModelError, counted, nearest
+from suffice.errors import DataError, ModelError, nearest, quantity
 from suffice.families.protocol.family import Array
 from suffice.incomplete.chains.chain_children import child_numbers, child_states
 from suffice.incomplete.chains.chain_found import ShownPart
@@ -20,7 +20,7 @@ from suffice.models.chains.chain_reading import ChainReading, missing_in
 from suffice.models.questions.answers import Distribution
 from suffice.models.questions.densities import NormalParts, PoissonParts
 from suffice.models.questions.mixture import Mixture
-from suffice.statistics.configurations import frozen
+from suffice.statistics.configurations import freeze
 from suffice.variables import Count, Finite, Real, Variable
 
 Cell = float | int
@@ -62,7 +62,7 @@ class Following:
 
     def next(self, row: Mapping[str, Any]) -> tuple[Following, dict[str, Any]]:
         """The filter after one more row, {variable: value}; a variable that is left out, None or NaN is missing there."""
-        cells = _encoded(self.chain, row)
+        cells = _encode_row(self.chain, row)
         reading = self._reading or _reading(self.chain, [n for n in self.chain.variables if n not in cells])
         self._refuse_gaps(reading, cells)
         recent = (*self._recent, cells)[-self.chain.order - 1 :]
@@ -95,7 +95,7 @@ class Following:
                 raise DataError(f"the row has no value of {name!r}, on which later steps depend: follow(hidden=[{name!r}])")
 
     def __repr__(self) -> str:
-        return f"Following(after {counted(self.n_steps, 'row')}, log p {self.log_prob:.6g}; {self.chain.template})"
+        return f"Following(after {quantity(self.n_steps, 'row')}, log p {self.log_prob:.6g}; {self.chain.template})"
 
 
 def _reading(chain: ChainParts, hidden: Iterable[str]) -> ChainReading:
@@ -104,7 +104,7 @@ def _reading(chain: ChainParts, hidden: Iterable[str]) -> ChainReading:
     return ChainReading.of(chain, sequences(row, variables=dict(chain.variables)), hidden=tuple(hidden))
 
 
-def _encoded(chain: ChainParts, row: Any) -> dict[str, Cell]:
+def _encode_row(chain: ChainParts, row: Any) -> dict[str, Cell]:
     if not isinstance(row, Mapping):
         raise DataError(f"a row is given by variable, {{'y': 1.5}}, not as {type(row).__name__}")
     cells: dict[str, Cell] = {}
@@ -148,7 +148,7 @@ def _states_on(reading: ChainReading, block: Block, before: Array | None) -> tup
     if log_prob == -np.inf:
         return log_prob, after, {}
     variables: Any = reading.chain.variables
-    answer: dict[str, Any] = {n: Distribution.made(variables[n], np.asarray(frozen(states[n])), {}) for n in reading.states}
+    answer: dict[str, Any] = {n: Distribution.made(variables[n], freeze(states[n]), {}) for n in reading.states}
     for name in missing:
         answer[name] = _child(reading, parts, block.n_rows - 1, name)
     return log_prob, after, answer
@@ -160,7 +160,7 @@ def _child(reading: ChainReading, states: Sequence[ShownPart], last: int, name: 
     if isinstance(variable, Finite):
         for some, probs in child_states(states, reading.theta, name):
             if last in some:
-                return Distribution.made(variable, np.asarray(frozen(probs[:, some == last][:, 0])), {})
+                return Distribution.made(variable, freeze(probs[:, some == last][:, 0]), {})
     for some, parts in child_numbers(states, reading.theta, name):
         if last in some:
             weight, means, sds = (np.asarray(part)[:, some == last][:, 0] for part in parts)

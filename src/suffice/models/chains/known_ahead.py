@@ -12,9 +12,9 @@ import numpy.typing as npt
 from suffice.engines.engine import Block
 from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.errors import DataError, nearest
+from suffice.errors.remedies import argument
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import missing_in
-from suffice.remedies import argument
 
 Column = npt.NDArray[Any]
 
@@ -33,7 +33,7 @@ class KnownAhead:
 
     @classmethod
     def of(cls, chain: ChainParts, x: Any, given: Any, n: int) -> KnownAhead:
-        cells = {} if given is None else _given(chain, x, given, n)
+        cells = {} if given is None else _encode_given(chain, x, given, n)
         return cls(n, cells, tuple(x.labels), _first_numbers(x))
 
     @property
@@ -64,7 +64,7 @@ class KnownAhead:
         return replace(block, columns=columns, weight=weight, lengths=lengths, kept={})
 
 
-def _given(chain: ChainParts, x: Any, given: Any, n: int) -> dict[str, dict[str, Column]]:
+def _encode_given(chain: ChainParts, x: Any, given: Any, n: int) -> dict[str, dict[str, Column]]:
     """What is known of the next steps, encoded as the chain's variables."""
     by = x.by if isinstance(x, Sequences) else None
     rows = sequences(given, by=by if by is not None and by in _names(given) else None)

@@ -14,19 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.engines.engine import Block, is_missing
-from suffice.errors import ModelError, listed
+from suffice.errors import ModelError, listing
 from suffice.incomplete.chains.chain_found import ShownPart
 from suffice.incomplete.chains.chain_layout import ChainLayout
 from suffice.incomplete.chains.chain_rows import ChainRows
-from suffice.incomplete.chains.linear_rows import LinearLayout, LinearRows, settled
-from suffice.incomplete.chains.linear_states import LinearSpace, LinearTerm, carried
+from suffice.incomplete.chains.linear_rows import LinearLayout, LinearRows, stationary_moments
+from suffice.incomplete.chains.linear_states import LinearSpace, LinearTerm, names_in_state
 from suffice.incomplete.components import Line, Theta
 from suffice.incomplete.numbers.hidden_units import columns_below, with_hidden
 from suffice.incomplete.numbers.units import Units
 from suffice.inference.chains.linear.gaussian import draw_states, filter_states, smooth_states
 from suffice.inference.finite.network import Array, Ints
-from suffice.libraries import sc
 from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, shown_cell
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading, chain_phases
@@ -129,12 +129,12 @@ class SettledNumbers(NamedTuple):
 def settled_numbers(chain: ChainParts) -> SettledNumbers:
     """What the transition of numbers settles to."""
     phases = chain_phases(chain)
-    numbers = carried(phases)
+    numbers = names_in_state(phases)
     finite = [n for n in numbers if isinstance(chain.variables[n], Finite)]
     if finite:
-        raise ModelError(f"{listed(finite)} and numbers bear on later steps together: what they settle to has no closed form")
+        raise ModelError(f"{listing(finite)} and numbers bear on later steps together: what they settle to has no closed form")
     space = LinearSpace.of(phases, numbers, settles=True)
-    mean, covariance = settled(space, {n: Line.of(chain[n]) for n in space.unknown})
+    mean, covariance = stationary_moments(space, {n: Line.of(chain[n]) for n in space.unknown})
     return SettledNumbers(tuple(space.names), mean, covariance)
 
 
@@ -146,7 +146,7 @@ def linear_rows(reading: ChainReading, block: Block, units: Units | None = None)
     every = {p.keys[n] for p in reading.layout.phases for n in p.nodes}
     plain = reading.layout
     layout = LinearLayout(
-        plain.space, plain.tables, units, plain.shown, frozenset(every - _spoken(reading)), plain.stationary, numbers=space
+        plain.space, plain.tables, units, plain.shown, frozenset(every - _touching(reading)), plain.stationary, numbers=space
     )
     cpds: Any = reading.theta.others
     others = {key: units.inward_cpd(cpds[key]) for key in space.keys - space.diffuse}
@@ -155,7 +155,7 @@ def linear_rows(reading: ChainReading, block: Block, units: Units | None = None)
 
 def rest_of(reading: ChainReading) -> ChainLayout | None:
     """The chain's nodes that speak of no unknown number, if there are any."""
-    rest = replace(reading.layout, counted=frozenset(_spoken(reading)), stationary=False)
+    rest = replace(reading.layout, counted=frozenset(_touching(reading)), stationary=False)
     some = any(rest.emitted(p, by_table=by_table) for p in rest.phases for by_table in (True, False))
     return rest if some else None
 
@@ -189,7 +189,7 @@ def _loading(space: LinearSpace, term: LinearTerm, line: Line, own: Ints) -> tup
     return h, line.variance[own]
 
 
-def _spoken(reading: ChainReading) -> set[str]:
+def _touching(reading: ChainReading) -> set[str]:
     space = reading.space
     assert space is not None
     return {p.keys[n] for p in reading.layout.phases for n, node in p.nodes.items() if space.touches(node)}

@@ -24,7 +24,7 @@ from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_rows import ChainRows
 from suffice.incomplete.components import NodeFamily
 from suffice.inference.finite.network import Array, Ints
-from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, joined
+from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, join_parts
 from suffice.models.chains.chain_reading import ChainReading
 from suffice.models.chains.draws_ahead import DrawsAhead
 from suffice.models.chains.known_ahead import KnownAhead
@@ -122,7 +122,7 @@ class NumbersAhead:
             else:
                 ahead = [transitions[1][k] for k in transitions[0][begin + length : begin + length + n]]
                 parts.append(OneAhead(self, columns, length, now[:, i], ahead, seed).cells())
-        cells: Cells = {name: joined([p[name] for p in parts]) for name in self.unknown}
+        cells: Cells = {name: join_parts([p[name] for p in parts]) for name in self.unknown}
         return BlockAnswers(block.number, cells, found.log_likelihood, found.stuck)
 
     def _transitions(self, longer: Block) -> tuple[npt.NDArray[np.int32], Array]:
@@ -171,7 +171,7 @@ class OneAhead:
 
     def cells(self) -> Cells:
         each = list(self._each())
-        return {name: joined([cells[name] for cells in each]) for name in self.step.unknown}
+        return {name: join_parts([cells[name] for cells in each]) for name in self.step.unknown}
 
     def _each(self) -> Iterator[Cells]:
         """What is said of one step after the other."""

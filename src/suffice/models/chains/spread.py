@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.libraries import sc
 from suffice.inference.finite.network import Array
-from suffice.libraries import sc
 
 NEWTON, HALVINGS = 16, 80
 """An end of an interval is found by so many of Newton's steps or, if these do not end, bisections to the last digits."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from suffice.errors import DataError, counted, listed, nearest, note
+from suffice.errors import DataError, listing, nearest, note, quantity
 from suffice.families import family_of
 from suffice.families.priors.priors import Node, Prior
 from suffice.families.protocol.family import Cpd, Estimate
@@ -16,7 +16,7 @@ from suffice.statistics import Statistics
 from suffice.variables import Variable
 
 
-def estimated(
+def estimate_network(
     kind: type[SomeNetwork],
     dag: Dag,
     statistics: Statistics,
@@ -37,7 +37,7 @@ def estimated(
     variables = {n: known[n] for n in dag.nodes if n in known}
     missing = [n for n in dag.nodes if n not in variables]
     if missing:
-        raise DataError(f"the statistics do not speak of {listed(missing)}, which the graph names{nearest(missing[0], known)}")
+        raise DataError(f"the statistics do not speak of {listing(missing)}, which the graph names{nearest(missing[0], known)}")
     if not statistics.weight > 0:
         raise DataError("there are no rows to learn from")
     statistics = agreeing(statistics, ties) if ties else statistics
@@ -50,7 +50,7 @@ def estimated(
     nodes_and_parents = {n: (variables[n], [variables[p] for p in dag.parents(n)]) for n in dag.nodes}
     cpds, unspoken = estimated_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together)
     by = "maximum likelihood" if len(unspoken) == len(dag) or prior is None else f"posterior {type(how).__name__.lower()}"
-    info = f"fitted from {counted(statistics.weight, 'row')}, {by}{shared_in_words(ties)}"
+    info = f"fitted from {quantity(statistics.weight, 'row')}, {by}{shared_in_words(ties)}"
     if statistics.suppression is not None:
         info += f"; {statistics.suppression.in_words()}"
         note(f"{statistics.suppression.in_words()}: the parameters are those of the cells that are left")
@@ -81,7 +81,7 @@ def estimated_nodes(
         seen = together[name] if name in together else statistics.answer(family.needs(child, parents))
         cpds[name] = family.estimate(child, parents, seen, imagined, how)
     if unspoken:
-        note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
+        note(f"the prior says nothing about {listing(unspoken)}: fitted by maximum likelihood")
     return cpds, unspoken
 
 
@@ -99,10 +99,10 @@ def free_nodes(
             yield child, parents, seen
 
 
-def replaced(bn: SomeNetwork, dag: Dag, cpds: Mapping[str, Cpd], ties: Sequence[Tie] = ()) -> SomeNetwork:
+def replace_cpds(bn: SomeNetwork, dag: Dag, cpds: Mapping[str, Cpd], ties: Sequence[Tie] = ()) -> SomeNetwork:
     """A network learned from incomplete rows with some of its distributions, and their edges, put in the place of others."""
     kept = {n: cpds.get(n) or bn[n] for n in dag.nodes}
-    info = f"{bn.fit_info} with {listed(list(cpds))} as if without parents, whose regression was fitted by itself"
+    info = f"{bn.fit_info} with {listing(list(cpds))} as if without parents, whose regression was fitted by itself"
     options: dict[str, Any] = {"prior": bn.prior, "estimate": bn.estimate, "fit_info": info, "hidden": bn.hidden}
     left = [n for n in kept if n not in cpds]  # a complete family shares no missing cell, and its parameters depend on no others
     options |= {"incomplete": bn.incomplete, "ties": (*bn.ties, *ties), "covariance": bn.covariance_of(left)}

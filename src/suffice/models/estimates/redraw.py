@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import FitError, ModelError, SufficeError, listed, note
+from suffice.errors import FitError, ModelError, SufficeError, listing, note
+from suffice.errors.remedies import BDEU, Remedy, name_of
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.parts.parameter_covariance import ParameterCovariance
-from suffice.remedies import BDEU, Remedy, name_of
 
 WITHOUT_INFORMATION = Remedy(
     "or a pickle without it, learned with information=False, or not by EM of a graph; em(dag, data, start=bn, information=True) "
@@ -34,13 +34,13 @@ def networks_at_draws(bn: SomeNetwork, n: int, seed: Any, *, every: bool = False
     >>> [net["x"].probs.round(2).tolist() for net in networks_at_draws(bn, 2, seed=0)]
     [[0.52, 0.48], [0.42, 0.58]]
     """
-    held, why = _held(bn)
+    held, why = _without_posterior(bn)
     if held and every:
-        raise FitError(f"the parameters of {listed(held)} cannot be drawn: {why}; or leave {name_of('redraw')} out")
+        raise FitError(f"the parameters of {listing(held)} cannot be drawn: {why}; or leave {name_of('redraw')} out")
     if held and bn.is_fitted:
-        note(f"the parameters of {listed(held)} are held at their estimates, and intervals will be too narrow: {why}")
+        note(f"the parameters of {listing(held)} are held at their estimates, and intervals will be too narrow: {why}")
     seeds = np.random.SeedSequence(seed)
-    drawn = _drawn(bn, [name for name in bn if name not in held], n, seeds)
+    drawn = _draw_cpds(bn, [name for name in bn if name not in held], n, seeds)
     every_draw = ({name: drawn[name][i] if name in drawn else bn[name] for name in bn} for i in range(n))
     return [bn.with_cpds(cpds) for cpds in every_draw]
 
@@ -56,7 +56,7 @@ def drawn_together(bn: NetworkParts, names: Iterable[str]) -> ParameterCovarianc
     known = bn.parameter_covariance if lacking else None
     if lacking and known is None and bn.incomplete:
         raise ModelError(
-            f"{listed(lacking)}: learned from incomplete rows, and this network does not have the observed information that an "
+            f"{listing(lacking)}: learned from incomplete rows, and this network does not have the observed information that an "
             f"interval needs: it was read from a file {WITHOUT_INFORMATION}"
         )
     if known is None or not (together := [n for n in lacking if n in known.charts]):
@@ -65,7 +65,7 @@ def drawn_together(bn: NetworkParts, names: Iterable[str]) -> ParameterCovarianc
     return known.only(together)
 
 
-def _held(bn: NetworkParts) -> tuple[list[str], str]:
+def _without_posterior(bn: NetworkParts) -> tuple[list[str], str]:
     """The nodes whose parameters have no posterior, and why."""
     why = f"they have no posterior; fit them with a prior, for instance {BDEU}"
     try:
@@ -80,7 +80,7 @@ def _held(bn: NetworkParts) -> tuple[list[str], str]:
     return held, why
 
 
-def _drawn(bn: NetworkParts, names: Sequence[str], n: int, seeds: np.random.SeedSequence) -> dict[str, list[Any]]:
+def _draw_cpds(bn: NetworkParts, names: Sequence[str], n: int, seeds: np.random.SeedSequence) -> dict[str, list[Any]]:
     """n draws of each of these distributions; nodes that share their parameters have the same."""
     joint = drawn_together(bn, names)
     result: dict[str, list[Any]] = {}

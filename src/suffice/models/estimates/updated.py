@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from suffice.errors import ModelError, listed, note
+from suffice.errors import ModelError, listing, note
 from suffice.families.gathering.gathering import gather
 from suffice.families.protocol.family import Cpd
 from suffice.families.regressions.distinct_rows import DistinctRows
 from suffice.families.regressions.fitted import needs_rows
-from suffice.families.regressions.laplace_update import after_more_rows, refitted
+from suffice.families.regressions.laplace_update import after_more_rows, refit
 from suffice.families.regressions.linear_moments import fitted_line
-from suffice.models.estimates.estimated import estimated
+from suffice.models.estimates.estimated import estimate_network
 from suffice.models.parts.network_parts import SomeNetwork
 from suffice.statistics import Statistics
 from suffice.variables import Finite
@@ -35,7 +35,7 @@ def update_network(bn: SomeNetwork, more: Any, decay: float = 1.0) -> SomeNetwor
     free = {n: v for n, v in bn.variables.items() if isinstance(v, Finite) and v.inferred and v.cuts is None}
     new = more if isinstance(more, Statistics) else gather(bn.read(more, {**bn.variables, **dict.fromkeys(free, Finite)}), bn.dag)
     seen = bn.statistics.decay(decay) + new
-    return estimated(type(bn), bn.dag, seen, bn.prior, bn.estimate, bound=True, shared=bn.shared)
+    return estimate_network(type(bn), bn.dag, seen, bn.prior, bn.estimate, bound=True, shared=bn.shared)
 
 
 def _with_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNetwork:
@@ -45,7 +45,7 @@ def _with_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNetwo
     for group in bn.shared:
         if shared := [n for n in names if n in group]:
             raise ModelError(
-                f"{listed(shared)} share the parameters of a regression, which needs all rows at once: call fit(bn, all_rows), "
+                f"{listing(shared)} share the parameters of a regression, which needs all rows at once: call fit(bn, all_rows), "
                 "with the old rows and the new"
             )
     rows = None if isinstance(more, Statistics) else bn.rows(more)
@@ -59,10 +59,10 @@ def _with_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNetwo
     ready |= {n: after_more_rows(bn[n], rows.take([*bn[n].parents, n])) for n in approximate}  # type: ignore[union-attr]
     if approximate:
         note(
-            f"the rows that {listed(approximate)} were fitted to are known by their normal approximation only (Laplace): it is "
+            f"the rows that {listing(approximate)} were fitted to are known by their normal approximation only (Laplace): it is "
             "the prior of the new rows; fit(bn, all_rows) is exact"
         )
-    return estimated(type(bn), bn.dag, all_of_them, bn.prior, bn.estimate, bound=True, ready=ready, shared=bn.shared)
+    return estimate_network(type(bn), bn.dag, all_of_them, bn.prior, bn.estimate, bound=True, ready=ready, shared=bn.shared)
 
 
 def exact(cpd: Cpd) -> bool:
@@ -74,5 +74,5 @@ def _again(cpd: Any, seen: Statistics) -> Cpd:
     if cpd.family.normal:
         line: Cpd = fitted_line(cpd.family, cpd.child, cpd.parent_variables, seen.answer(cpd.needs))
         return line
-    table: Cpd = refitted(cpd, DistinctRows(seen.counts([*cpd.parents, cpd.child.name])))
+    table: Cpd = refit(cpd, DistinctRows(seen.counts([*cpd.parents, cpd.child.name])))
     return table

@@ -48,7 +48,7 @@ class EncodedBlock:
         return sum(x.nbytes for x in arrays) + (0 if self.weights is None else self.weights.nbytes)
 
 
-def encoded(block: Block, tables: Tables, sequences: npt.NDArray[np.bool_] | None = None) -> EncodedBlock:
+def encode_block(block: Block, tables: Tables, sequences: npt.NDArray[np.bool_] | None = None) -> EncodedBlock:
     """The sequences of a block, or some of them, as integers."""
     lengths, rows = _lengths(block), slice(None)
     if sequences is not None:
@@ -64,7 +64,7 @@ def encoded(block: Block, tables: Tables, sequences: npt.NDArray[np.bool_] | Non
         own, attributes = _groups(tables, offset, cells, place, last, bias=tables.bias and number == 0)
         groups.append(own[layout.order] + sum(len(p.starts) - 1 for p in parts))
         parts.append(attributes)
-    numbers = [_shifted(block.columns[n][rows], offset, place, last, np.nan) for n, offset, _ in tables.numbers]
+    numbers = [_shift_cells(block.columns[n][rows], offset, place, last, np.nan) for n, offset, _ in tables.numbers]
     label = _labels(block.columns[tables.label][rows], tables) if tables.label in block.columns else np.full(len(place), -1)
     weights = None if block.weight is None else np.asarray(block.weight[rows][layout.order], np.float64)
     return EncodedBlock(
@@ -96,7 +96,7 @@ def _cells(codes: npt.NDArray[Any], n_states: int) -> Ints:
     return np.where(is_missing(codes), n_states + 2, codes.astype(np.int64))
 
 
-def _shifted(cells: npt.NDArray[Any], offset: int, place: Ints, length: Ints, outside: Any) -> npt.NDArray[Any]:
+def _shift_cells(cells: npt.NDArray[Any], offset: int, place: Ints, length: Ints, outside: Any) -> npt.NDArray[Any]:
     """The cell so many steps on in the same sequence."""
     if not offset:
         return cells
@@ -109,7 +109,7 @@ def _groups(tables: Tables, offset: int, cells: dict[str, Ints], place: Ints, le
     """The group of each step at an offset, and the attributes of each group."""
     mine = [i for i, o in enumerate(tables.offsets) if o == offset]
     sizes = {tables.sources[i]: len(tables.attributes[i].starts) - 1 for i in mine}
-    shown = {n: _shifted(cells[n], offset, place, length, s - 3 if offset < 0 else s - 2) for n, s in sizes.items()}
+    shown = {n: _shift_cells(cells[n], offset, place, length, s - 3 if offset < 0 else s - 2) for n, s in sizes.items()}
     own, first = distinct(list(shown.values()), list(sizes.values()), len(place))
     parts = [tables.attributes[i].take(shown[tables.sources[i]][first]) for i in mine]
     if bias:
@@ -229,7 +229,7 @@ class FindPairs(Step[Findings]):
 
     def of(self, block: Block) -> Findings:
         tables, L = self.tables, self.tables.n_labels
-        whole, partly, tally = labelled(block, tables)
+        whole, partly, tally = split_by_labels(block, tables)
         places = [a for _, _, a in tables.numbers]
         own = [pair_counts(x, tables.n_attributes, L, places) for x in (whole, partly) if x is not None]
         partial = own[1] if partly is not None else PairCounts(np.zeros(0, np.int64), np.zeros(0))
@@ -237,7 +237,7 @@ class FindPairs(Step[Findings]):
         return Findings(own[0] + partial, partial, _sums(whole, L), *tally, kept)
 
 
-def labelled(block: Block, tables: Tables) -> tuple[EncodedBlock, EncodedBlock | None, tuple[int, int, int]]:
+def split_by_labels(block: Block, tables: Tables) -> tuple[EncodedBlock, EncodedBlock | None, tuple[int, int, int]]:
     """Sequences with all of their labels, those with some, and how many have none, how many steps lack one, how many some.
 
     A sequence without a label tells nothing of labels given all else: it is left out.
@@ -249,8 +249,8 @@ def labelled(block: Block, tables: Tables) -> tuple[EncodedBlock, EncodedBlock |
     whole, partly = n_seen == lengths, (n_seen > 0) & (n_seen < lengths)
     tally = (int((n_seen == 0).sum()), int((lengths - n_seen)[partly].sum()), int(partly.sum()))
     if whole.all():
-        return encoded(block, tables), None, tally
-    return encoded(block, tables, whole), encoded(block, tables, partly) if partly.any() else None, tally
+        return encode_block(block, tables), None, tally
+    return encode_block(block, tables, whole), encode_block(block, tables, partly) if partly.any() else None, tally
 
 
 def _sums(block: EncodedBlock, n_labels: int) -> Array:

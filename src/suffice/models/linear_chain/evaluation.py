@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import Tabular
 from suffice.families.protocol.family import frame
 from suffice.inference.finite.network import Ints
+from suffice.output.display import Tabular
 
 BEGINS, ENDS = ("B-", "S-"), ("E-", "S-")
 MARKS = ("B-", "I-", "E-", "S-")

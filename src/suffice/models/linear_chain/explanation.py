@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.engines.engine import Block
 from suffice.families.protocol.family import frame
 from suffice.inference.finite.network import Array
@@ -15,6 +14,7 @@ from suffice.models.linear_chain.encoding import EncodedBlock
 from suffice.models.linear_chain.features import Attributes
 from suffice.models.linear_chain.reading import LabelReading, LabelStep, LabelWeights
 from suffice.models.linear_chain.wider_reading import answer_steps
+from suffice.output.display import OneTable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,7 +98,7 @@ class DescribeStep(LabelStep):
         return [*((a, 1.0) for a in found), *((a, x) for (_, _, a), x in numbers)]
 
 
-def explained(model: LabelWeights, reading: LabelReading, at: int, row: int) -> LabelExplanation:
+def explain_step(model: LabelWeights, reading: LabelReading, at: int, row: int) -> LabelExplanation:
     """The explanation of one step, counted through all sequences as they are arranged."""
     details = next(d for d in reading.map(DescribeStep(model, reading.tables, at, reading.first_steps()), "") if d is not None)
     return LabelExplanation.of(model, row, (details.attributes, details.following), details.best, details.probs)

@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Block
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, listed, nearest, note
+from suffice.errors import DataError, listing, nearest, note
 from suffice.inference.chains.finite import best_paths
 from suffice.inference.chains.labels.conditional import draw_labels, log_filters
 from suffice.inference.chains.steps import StateSteps
+from suffice.inference.finite.logs import log_sum
 from suffice.inference.finite.network import Array, Ints
-from suffice.models.linear_chain.encoding import EncodedBlock, encoded
+from suffice.models.linear_chain.encoding import EncodedBlock, encode_block
 from suffice.models.linear_chain.features import PairFeatures, expectations, most_probable, step_scores
 from suffice.models.linear_chain.vocabulary import Tables, Vocabulary
 from suffice.variables import Finite, Real
@@ -72,7 +73,7 @@ class LabelReading:
         found = [f"{name} {by_name[name]:,}" for name in dict.fromkeys(p.name for p in places) if by_name[name]]
         if found:
             note(
-                f"cells that training never saw, or too seldom, are ignored: {listed(found, style='str')}, "
+                f"cells that training never saw, or too seldom, are ignored: {listing(found, style='str')}, "
                 f"of {self.sequences.n_steps:,} steps"
             )
 
@@ -146,7 +147,7 @@ class LabelStep:
     tables: Tables
 
     def encoded(self, block: Block) -> EncodedBlock:
-        return encoded(replace(block, weight=None), self.tables)
+        return encode_block(replace(block, weight=None), self.tables)
 
     def log_z(self, block: EncodedBlock, *, clamped: bool = False) -> Array:
         """log Z of each sequence, in the order of the layout."""
@@ -194,8 +195,7 @@ class PairProbabilities(LabelStep):
             for begin, end, before in reversed(part.steps):
                 v = scores[here][begin:end] + z[begin:end] - logs[begin:end, None]
                 joint = T + v[:, None, :]
-                top = joint.max(axis=2, keepdims=True)
-                z[before : before + end - begin] = (np.log(np.exp(joint - top).sum(axis=2, keepdims=True)) + top)[:, :, 0]
+                z[before : before + end - begin] = log_sum(joint, 2)
                 steps[here][begin:end] = np.exp(a[before : before + end - begin, :, None] + joint)
         return in_rows(own, steps)
 

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import ModelError, listed, nearest, note
-from suffice.remedies import Remedy
+from suffice.errors import ModelError, listing, nearest, note
+from suffice.errors.remedies import Remedy
 
 Flags = npt.NDArray[np.bool_]
 Pairs = tuple[tuple[str, str], ...]
@@ -101,7 +101,7 @@ def _tags(labels: Sequence[str], letters: str, known: str) -> list[tuple[str, st
     found = [("O", "") if label == "O" else _split(label) for label in labels]
     if wrong := [label for label, (tag, _) in zip(labels, found, strict=True) if tag not in (*letters, "O")]:
         others = Remedy("Transitions(forbidden=[...])", "--transitions 'forbid: A -> B'")
-        raise ModelError(f"{known}, and the labels here have {listed(wrong)}: use {others} for others")
+        raise ModelError(f"{known}, and the labels here have {listing(wrong)}: use {others} for others")
     return found
 
 
@@ -165,7 +165,7 @@ def _pairs(given: Iterable[Any], what: str) -> Pairs:
 def tell_strange(rules: Sequence[TransitionRule], labels: Sequence[str]) -> None:
     """Note labels that rules name and that are not there."""
     if strange := [x for rule in rules for x in rule.named if x not in labels]:
-        note(f"the constraints name labels that are not there: {listed(dict.fromkeys(strange))}{nearest(strange[0], labels)}")
+        note(f"the constraints name labels that are not there: {listing(dict.fromkeys(strange))}{nearest(strange[0], labels)}")
 
 
 def all_allowed(rules: Sequence[TransitionRule], labels: Sequence[str]) -> Allowed:

@@ -201,7 +201,7 @@ class Tables:
         known = texts_by_column(chain, schema) if texts is None else texts
         nothing = Texts([], np.zeros(0, np.int64))
         finite, numbers, tables, unknown = [], [], [], []
-        found = {column: _found(known.get(column, nothing), codes) for column, codes in vocabulary.codes.items()}
+        found = {column: _find_texts(known.get(column, nothing), codes) for column, codes in vocabulary.codes.items()}
         for number, place in enumerate(chain.places):
             if vocabulary.values[number] is None:
                 numbers.append((place.column.source, place.offset, vocabulary.starts[number]))
@@ -222,7 +222,7 @@ class Tables:
         return replace(self, label_codes=np.array([labels.index(s) for s in states], np.int64))
 
 
-def _found(texts: Texts, codes: Mapping[str, int]) -> tuple[Ints, Ints]:
+def _find_texts(texts: Texts, codes: Mapping[str, int]) -> tuple[Ints, Ints]:
     """The texts of all states, of the start and the end by number, −1 where they are not known; and how many each has."""
     texts_and_ends = (*texts.flat, BEGIN, END)
     numbers = np.fromiter(map(codes.get, texts_and_ends, repeat(-1)), np.int64, len(texts_and_ends))

@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, TooLarge, bytes_in_words
+from suffice.errors.remedies import Remedy
 from suffice.inference.chains.labels.conditional import SideBySide
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock
 from suffice.models.linear_chain.features import Attributes, LabelTerms, PairFeatures, label_costs, step_scores
 from suffice.models.linear_chain.transitions import Allowed
 from suffice.models.linear_chain.vocabulary import Vocabulary
-from suffice.remedies import Remedy
 
 MOST_BYTES = 2**31
 """What the states of one sequence may take."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from suffice.errors import ModelError, listed, whole
+from suffice.errors import ModelError, listing, whole
 from suffice.models.linear_chain.derived import DerivedColumn, OfColumn
 from suffice.models.linear_chain.transitions import TransitionRule, checked_rules
 
@@ -185,4 +185,4 @@ class LinearChain:
             )
             if value != usual
         )
-        return f"LinearChain({self.label!r}, [{listed(self.features, 20)}]{more})"
+        return f"LinearChain({self.label!r}, [{listing(self.features, 20)}]{more})"

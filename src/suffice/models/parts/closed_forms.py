@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import ModelError, listed
+from suffice.errors import ModelError, listing
+from suffice.errors.remedies import BY_DRAWS
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import configurations
 from suffice.families.protocol.family import Array, Cpd
 from suffice.inference.finite.network import DensityNode
-from suffice.remedies import BY_DRAWS
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite, Variable
 
@@ -33,7 +33,7 @@ class NoFormula(ModelError):
 
     def __init__(self, fact: str, lacking: Sequence[str], way_out: str | None = None) -> None:
         self.fact, self.lacking = fact, tuple(lacking)
-        self.way_out = way_out or f"observe {listed(lacking)}, or draw the answer with {BY_DRAWS}"
+        self.way_out = way_out or f"observe {listing(lacking)}, or draw the answer with {BY_DRAWS}"
         super().__init__(f"{fact}; {self.way_out}")
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -47,7 +47,7 @@ def no_formula(cpd: Any, values: Mapping[str, float] | None = None) -> NoFormula
     if not unknown:
         return NoFormula(f"{about}, which is not observed: there is no formula for its distribution here", [cpd.child.name])
     s, are = ("s", "are") if len(unknown) > 1 else ("", "is")
-    fact = f"{about} on the number{s} {listed(unknown)}, which {are} not observed: there is no formula for the integral"
+    fact = f"{about} on the number{s} {listing(unknown)}, which {are} not observed: there is no formula for the integral"
     return NoFormula(fact, unknown)
 
 
@@ -96,13 +96,13 @@ class Density(Cpd):
         return DensityNode.of(tuple(number[p] for p in self.parents), self.logs)
 
 
-def closed(cpd: Any) -> Any:
+def as_closed_form(cpd: Any) -> Any:
     """A distribution as a table, a conditional Gaussian or Poisson rates; open regressions are refused.
 
     >>> from suffice import Real
     >>> from suffice.regressions import Linear
     >>> from suffice.results import RegressionCpd
-    >>> closed(RegressionCpd(Real("y"), (Finite("z", ["a", "b"]), Real("x")), Linear(), 1.0, [2.0, 0.5])).intercept
+    >>> as_closed_form(RegressionCpd(Real("y"), (Finite("z", ["a", "b"]), Real("x")), Linear(), 1.0, [2.0, 0.5])).intercept
     array([1., 3.])
     """
     if cpd.is_open:

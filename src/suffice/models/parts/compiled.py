@@ -11,7 +11,7 @@ from suffice.graphs import Dag
 from suffice.inference.finite.junction_tree import JunctionTree
 from suffice.inference.finite.network import GaussianNode, Network
 from suffice.inference.numbers.hybrid import Hybrid
-from suffice.models.parts.closed_forms import closed, stand_in
+from suffice.models.parts.closed_forms import as_closed_form, stand_in
 from suffice.variables import Finite, NotNormal, Variable
 
 
@@ -62,9 +62,9 @@ class Compiled:
         return Hybrid(self._network(cpds), self._nodes(cpds))
 
     def _network(self, cpds: Mapping[str, Any]) -> Network:
-        tables = [closed(cpds[name]) for name in self.finite]
+        tables = [as_closed_form(cpds[name]) for name in self.finite]
         factors = [((*(self.index[p] for p in cpd.parents), i), i, cpd.probs) for i, cpd in enumerate(tables)]
         return Network.of([v.n_states for v in self.variables.values()], factors)
 
     def _nodes(self, cpds: Mapping[str, Any]) -> tuple[GaussianNode, ...]:
-        return tuple(closed(cpds[name]).node(self.index, self.real_index) for name in self.reals)
+        return tuple(as_closed_form(cpds[name]).node(self.index, self.real_index) for name in self.reals)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from suffice.errors import listed
+from suffice.errors import listing
 from suffice.graphs import Dag
 from suffice.statistics.configurations import n_configurations
 from suffice.variables import Finite, Variable
@@ -48,7 +48,7 @@ def n_conventions(dag: Dag, variables: Mapping[str, Variable], hidden: Collectio
     5
     """
     names = hidden_numbers(dag, variables, hidden)
-    own = sum(2 * n_configurations(_shared(dag, variables, (n, *dag.children(n)))) for n in names)
+    own = sum(2 * n_configurations(_shared_parents(dag, variables, (n, *dag.children(n)))) for n in names)
     return own + n_angles(dag, variables, names)
 
 
@@ -57,12 +57,12 @@ def n_angles(dag: Dag, variables: Mapping[str, Variable], names: Collection[str]
     parents that all of their children share: classes have rotations of their own."""
     total = 0
     for group in rotations(dag, variables, names):
-        free = () if dag.parents(group[0]) else _shared(dag, variables, dag.children(group[0]))
+        free = () if dag.parents(group[0]) else _shared_parents(dag, variables, dag.children(group[0]))
         total += n_configurations(free) * len(group) * (len(group) - 1) // 2
     return total
 
 
-def _shared(dag: Dag, variables: Mapping[str, Variable], nodes: Sequence[str]) -> tuple[Finite, ...]:
+def _shared_parents(dag: Dag, variables: Mapping[str, Variable], nodes: Sequence[str]) -> tuple[Finite, ...]:
     """The finite parents that all of these nodes have."""
     common = set(dag.parents(nodes[0])).intersection(*(dag.parents(n) for n in nodes[1:]))
     return tuple(v for n in sorted(common) if isinstance(v := variables[n], Finite))
@@ -78,10 +78,10 @@ def conventions_in_words(names: Collection[str], turned: Collection[tuple[str, .
     if not names:
         return ""
     has, loading = ("has", "a first loading") if len(names) == 1 else ("have", "first loadings")
-    words = f"; by convention {listed(names)} {has} mean 0, variance 1 and {loading} above 0"
+    words = f"; by convention {listing(names)} {has} mean 0, variance 1 and {loading} above 0"
     for group in turned:
         words += (
-            f"; only a rotation tells {listed(group)} apart, which is fixed, too: their loadings are uncorrelated if weighted by "
-            "1/noise, the largest first"
+            f"; only a rotation tells {listing(group)} apart, which is fixed, too: their loadings are uncorrelated if weighted "
+            "by 1/noise, the largest first"
         )
     return words

@@ -10,9 +10,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, TypeVar
 
-from suffice.display import Rows, and_more
 from suffice.engines.scan import scan
-from suffice.errors import DataError, ModelError, counted, nearest
+from suffice.errors import DataError, ModelError, nearest, quantity
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.graphs.directed import DagLike
@@ -22,11 +21,12 @@ from suffice.models.parts.nodes import NodeDistributions, check_nodes, declared_
 from suffice.models.parts.provenance import ASKED_OF_STEPS
 from suffice.models.parts.sharing import Tie
 from suffice.models.parts.written import written_cpd
+from suffice.output.display import Rows, and_more
 from suffice.statistics import Statistics
 from suffice.variables import Declaration, Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
     from suffice.models.parts.compiled import Compiled
 
 
@@ -214,13 +214,13 @@ class NetworkParts(NodeDistributions):
         facts = []
         for name, cpd in list(self._cpds.items())[:limit]:
             v = self._variables[name]
-            kind = counted(v.n_states, "state") if isinstance(v, Finite) else v.word
+            kind = quantity(v.n_states, "state") if isinstance(v, Finite) else v.word
             facts.append((name, kind, ", ".join(cpd.parents), f"{cpd.n_parameters:,}"))
         return [(["node", "type", "parents", "parameters"], facts)], and_more(len(self) - limit, "node")
 
     def _headline(self) -> str:
         sizes = {"node": len(self), "edge": len(self._dag.edges), "parameter": self.n_parameters}
-        return f"BayesNet of {', '.join(counted(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
+        return f"BayesNet of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
 
 
 SomeNetwork = TypeVar("SomeNetwork", bound=NetworkParts)

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from suffice.display import Tabular
 from suffice.errors import ModelError, nearest
 from suffice.families.protocol.family import Cpd
 from suffice.models.parts.provenance import Provenance
+from suffice.output.display import Tabular
 from suffice.variables import Declaration, Finite, Variable, by_name
 
 

@@ -15,12 +15,12 @@ from functools import cached_property
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
-from suffice.errors import FitError, bytes_in_words, counted, listed
+from suffice.basis.blas import one_blas_thread
+from suffice.errors import FitError, bytes_in_words, listing, quantity
+from suffice.errors.remedies import argument
 from suffice.families.charts import Array, Chart
 from suffice.families.parameter_draws import semidefinite_root
 from suffice.inference.finite.network import Ints
-from suffice.remedies import argument
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,7 +88,7 @@ class ParameterCovariance:
         """Refuse draws of parameters that the data does not identify."""
         if unknown := [n for n in names if n in self.unidentified]:
             raise FitError(
-                f"the data does not identify the parameters of {listed(unknown)}: draws of them would run from one end to the "
+                f"the data does not identify the parameters of {listing(unknown)}: draws of them would run from one end to the "
                 f"other; give a prior, or ask without {argument('interval')}"
             )
 
@@ -111,8 +111,8 @@ class ParameterCovariance:
         return {name: np.arange(a, b) for name, a, b in zip(self.charts, ends[:-1], ends[1:], strict=True)}
 
     def __repr__(self) -> str:
-        sizes = f"{counted(self.n_parameters, 'parameter')} in {counted(len(self.blocks), 'block')}"
-        unknown = f"; not identified: {listed(sorted(self.unidentified))}" if self.unidentified else ""
+        sizes = f"{quantity(self.n_parameters, 'parameter')} in {quantity(len(self.blocks), 'block')}"
+        unknown = f"; not identified: {listing(sorted(self.unidentified))}" if self.unidentified else ""
         return f"ParameterCovariance of {sizes} ({bytes_in_words(self.n_bytes)}): {self.how}{unknown}"
 
 

@@ -14,15 +14,15 @@ from functools import reduce
 from operator import add
 from typing import Any, ClassVar
 
-from suffice.errors import FitError, StatisticsError, listed, nearest, note
+from suffice.errors import FitError, StatisticsError, listing, nearest, note
+from suffice.errors.remedies import FAMILIES, Remedy, argument, declaration
 from suffice.families import family_of
 from suffice.families.priors.prior import prior_of
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Statistic
 from suffice.graphs import Dag
-from suffice.remedies import FAMILIES, Remedy, argument, declaration
 from suffice.statistics import Counts, Moments, Statistics
-from suffice.statistics.configurations import agreed
+from suffice.statistics.configurations import common_variable
 from suffice.variables import Finite, Variable
 
 SHARED = argument("shared")
@@ -53,7 +53,7 @@ class Tie:
     def renamed(self, statistic: Any, source: str, target: str) -> Any:
         """What was said of one node and its parents, said of another and its own."""
         names = dict(zip(self.family(source), self.family(target), strict=True))
-        return statistic if source == target else _renamed(statistic, names)
+        return statistic if source == target else _rename_statistic(statistic, names)
 
     def only(self, nodes: Iterable[str]) -> Tie:
         """The tie of some of its nodes."""
@@ -85,6 +85,12 @@ def shared_in(dag: Dag, shared: Any) -> tuple[Dag, tuple[Tie, ...]]:
     for tie in ties:
         _check_parents(tie)
     return dag, tuple(sorted(ties, key=lambda tie: tie.nodes))
+
+
+def graph_and_ties(dag: Any, shared: Any) -> tuple[Dag, tuple[Tie, ...]]:
+    """A graph, or that of a network, and the ties that are asked for, or that the network brings."""
+    groups = shared_of(dag, shared)
+    return shared_in(Dag(dag), groups) if groups else (Dag(dag), ())
 
 
 def shared_of(dag: Any, shared: Any) -> Any:
@@ -120,8 +126,8 @@ def _group(group: Any, dag: Dag) -> dict[str, tuple[str, ...]]:
 def _order(name: str, parents: Any, dag: Dag) -> tuple[str, ...]:
     order = (parents,) if isinstance(parents, str) else tuple(parents) if isinstance(parents, Iterable) else (parents,)
     if sorted(map(str, order)) != sorted(dag.parents(name)):
-        own = listed(dag.parents(name)) or "no parents"
-        raise FitError(f"{SHARED} gives {name!r} the parents {listed(order) or 'none'}, but in the graph it has {own}")
+        own = listing(dag.parents(name)) or "no parents"
+        raise FitError(f"{SHARED} gives {name!r} the parents {listing(order) or 'none'}, but in the graph it has {own}")
     return order
 
 
@@ -152,10 +158,10 @@ def check_families(ties: Iterable[Tie], families: Mapping[str, Any] | None) -> N
                 )
 
 
-def linked(ties: Iterable[Tie]) -> list[tuple[str, ...]]:
+def linked_names(ties: Iterable[Tie]) -> list[tuple[str, ...]]:
     """The names that must be of one shape: those that correspond in a tie, and what those correspond to in another.
 
-    >>> linked([Tie((("x2", "x1"), ("x3", "x2")))])
+    >>> linked_names([Tie((("x2", "x1"), ("x3", "x2")))])
     [('x1', 'x2', 'x3')]
     """
     classes: list[set[str]] = []
@@ -177,13 +183,13 @@ def alike(ties: Iterable[Tie], variables: Mapping[str, Variable]) -> dict[str, F
     ('a', 'b', 'c')
     """
     result: dict[str, Finite] = {}
-    for names in linked(ties):
+    for names in linked_names(ties):
         common = variables[names[0]]
         for name in names[1:]:
             common = _common(common, variables[name], [variables[n] for n in names])
         if isinstance(common, Finite):
             _check_united(common, [v for n in names if isinstance(v := variables[n], Finite)])
-            result |= {n: _named(common, n) for n in names}
+            result |= {n: _rename_variable(common, n) for n in names}
     return {n: v for n, v in result.items() if v != variables[n]}
 
 
@@ -211,14 +217,14 @@ def _check_united(common: Finite, parts: Sequence[Finite]) -> None:
     if short:
         added = [f"{v.name!r} takes on {_only(common, v)}" for v in short]
         note(
-            f"tied or pooled nodes, and their parents, have the same states: {listed(added, style='str')}, "
+            f"tied or pooled nodes, and their parents, have the same states: {listing(added, style='str')}, "
             f"which {widest.name!r} has"
         )
 
 
 def _only(a: Finite, b: Finite) -> str:
     """The states of one variable that another has not."""
-    return listed([s for s in a.states if s not in b.states])
+    return listing([s for s in a.states if s not in b.states])
 
 
 def _common(a: Variable, b: Variable, together: Sequence[Variable]) -> Variable:
@@ -230,16 +236,16 @@ def _common(a: Variable, b: Variable, together: Sequence[Variable]) -> Variable:
         )
     if not isinstance(a, Finite) or not isinstance(b, Finite):
         return a
-    other = _named(b, a.name)
+    other = _rename_variable(b, a.name)
     if a.cuts != b.cuts:
         raise FitError(f"{a.name!r} and {b.name!r} are cut into intervals at other points: to share parameters cut them alike")
     if set(a.states) == set(b.states) and a.states != b.states and not (a.inferred and b.inferred):
         raise FitError(
-            f"{b.name!r} has the states of {a.name!r} in another order, {listed(b.states)}: to share parameters declare "
+            f"{b.name!r} has the states of {a.name!r} in another order, {listing(b.states)}: to share parameters declare "
             "them alike"
         )
     try:
-        return agreed(a, other)
+        return common_variable(a, other)
     except StatisticsError:
         raise _other_states(a, b, together) from None
 
@@ -258,21 +264,21 @@ def _kind(variable: Variable) -> str:
     return {"Finite": "finite", "Real": "real", "Count": "a count", "Distributed": repr(variable)}[type(variable).__name__]
 
 
-def _named(variable: Any, name: str) -> Any:
+def _rename_variable(variable: Any, name: str) -> Any:
     if not isinstance(variable, Finite):
         return replace(variable, name=name)
     return Finite(name, variable.states, cuts=variable.cuts, inferred=variable.inferred)
 
 
-def _renamed(statistic: Any, names: Mapping[str, str]) -> Any:
+def _rename_statistic(statistic: Any, names: Mapping[str, str]) -> Any:
     if not isinstance(statistic, (Counts, Moments)):
         return statistic  # a belief that is not of names
-    finite = tuple(_named(v, names[v.name]) for v in statistic.variables)
+    finite = tuple(_rename_variable(v, names[v.name]) for v in statistic.variables)
     if isinstance(statistic, Counts):
         return replace(statistic, variables=finite)
     reals = tuple(names[r] for r in statistic.reals)
     derived = tuple(replace(d, column=names[d.column]) for d in statistic.derived)
-    background = None if statistic.background is None else _renamed(statistic.background, names)
+    background = None if statistic.background is None else _rename_statistic(statistic.background, names)
     return replace(statistic, variables=finite, reals=reals, derived=derived, background=background)
 
 
@@ -283,7 +289,7 @@ def agreeing(statistics: Statistics, ties: Sequence[Tie]) -> Statistics:
     return statistics.recoded(by) if by else statistics
 
 
-def pooled(tie: Tie, statistics: Statistics, variables: Mapping[str, Variable]) -> Statistic:
+def pool_statistics(tie: Tie, statistics: Statistics, variables: Mapping[str, Variable]) -> Statistic:
     """The statistics of all nodes of a tie together, under the names of the first."""
     parts = []
     for child, *parents in tie.families:
@@ -297,7 +303,7 @@ def seen_together(ties: Iterable[Tie], statistics: Statistics, variables: Mappin
     """What each tied node has seen: the statistics of its whole tie, under its own names."""
     result: dict[str, Statistic] = {}
     for tie in ties:
-        common = pooled(tie, statistics, variables)
+        common = pool_statistics(tie, statistics, variables)
         result |= {node: tie.renamed(common, tie.nodes[0], node) for node in tie.nodes}
     return result
 
@@ -344,7 +350,7 @@ class TiedPrior(Prior):
         if not places or not self.own:
             return self.prior.imagine(child, parents, seen)
         tie, own = self.ties[places[0]], self.own[places[0]]
-        first, *others = (_named(v, name) for v, name in zip((child, *parents), tie.families[0], strict=True))
+        first, *others = (_rename_variable(v, name) for v, name in zip((child, *parents), tie.families[0], strict=True))
         said = own.imagine(first, others, seen and tie.renamed(seen, child.name, tie.nodes[0]))
         return None if said is None else tie.renamed(said, tie.nodes[0], child.name)
 
@@ -353,7 +359,7 @@ def _of_tie(tie: Tie, statistics: Statistics, variables: Mapping[str, Variable])
     """The data that the prior of a tie takes its defaults from: for the first node and its parents, that of all nodes."""
     others = statistics.marginal(set(statistics.variables) - set(tie.families[0]))
     try:
-        entries = [pooled(tie, statistics, variables)]
+        entries = [pool_statistics(tie, statistics, variables)]
     except StatisticsError:  # incomplete rows: there are only statistics of single columns
         entries = [_column(names, statistics) for names in tie.columns if not set(names).isdisjoint(statistics.variables)]
     return Statistics([*others, *entries], statistics.weight, statistics.variables.values())
@@ -363,7 +369,7 @@ def _column(names: Sequence[str], statistics: Statistics) -> Statistic:
     """The statistics of columns that correspond, each by itself, under the name of the first."""
     known = [n for n in names if n in statistics.variables]
     finite = isinstance(statistics.variables[known[0]], Finite)
-    parts = [_renamed(statistics.counts([n]) if finite else statistics.moments((), [n]), {n: names[0]}) for n in known]
+    parts = [_rename_statistic(statistics.counts([n]) if finite else statistics.moments((), [n]), {n: names[0]}) for n in known]
     total: Statistic = reduce(add, parts)
     return total
 
@@ -380,4 +386,4 @@ def shared_in_words(ties: Iterable[Tie]) -> str:
     >>> shared_in_words([Tie((("x", "u"), ("y", "u")))])
     "; 'x', 'y' share their parameters"
     """
-    return "".join(f"; {listed(tie.nodes)} share their parameters" for tie in ties)
+    return "".join(f"; {listing(tie.nodes)} share their parameters" for tie in ties)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import ModelError, listed
+from suffice.basis.libraries import nw
+from suffice.errors import ModelError, listing
+from suffice.errors.remedies import Remedy, declaration
 from suffice.families.by_hand import ByHand
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Cpd, as_numbers
-from suffice.libraries import nw
-from suffice.remedies import Remedy, declaration
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Count, Finite, Real, Variable
 
@@ -67,7 +67,7 @@ def _fitting(name: str, given: Cpd, parents: Sequence[str], known: dict[str, Var
     if given.child.name != name or set(given.parents) != set(parents):
         is_of = f"p({given.child.name} | {', '.join(given.parents)})"
         raise ModelError(
-            f"the distribution of {name!r} is {is_of}, and the graph gives it the parents {listed(parents) or '(none)'}"
+            f"the distribution of {name!r} is {is_of}, and the graph gives it the parents {listing(parents) or '(none)'}"
         )
     for variable in (given.child, *given.parent_variables):
         if known.setdefault(variable.name, variable) != variable:
@@ -92,7 +92,7 @@ def _from_cells(child: Finite, parents: tuple[Finite, ...], columns: dict[str, l
     variables = (*parents, child)
     lacking = [n for n in [*(v.name for v in variables), "probability"] if n not in columns]
     if lacking:
-        raise ModelError(f"the frame of {child.name!r} has no column {lacking[0]!r}; it has {listed(columns)}")
+        raise ModelError(f"the frame of {child.name!r} has no column {lacking[0]!r}; it has {listing(columns)}")
     table = np.full(math.prod(sizes(variables)), np.nan)
     for i, p in enumerate(columns["probability"]):
         codes = [v.code(columns[v.name][i]) for v in variables]

@@ -1,8 +1,8 @@
 """The questions that a network answers.
 
-Regressions become tables, Gaussians or densities before anything else (`regressions.reduced`). Then questions go to `hybrid`,
-sampling to `approximate`, credible intervals to `intervals`, which take targets as names and evidence as `Observed`, both
-checked. What else may be special about a question is in `question`.
+Regressions become tables, Gaussians or densities before anything else (`regressions.reduce_network`). Then questions go to
+`hybrid`, sampling to `approximate`, credible intervals to `intervals`, which take targets as names and evidence as `Observed`,
+both checked. What else may be special about a question is in `question`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
-from suffice.blas import one_blas_thread
-from suffice.errors import listed
+from suffice.basis.blas import one_blas_thread
+from suffice.errors import listing
+from suffice.errors.remedies import query_by_draws
 from suffice.models.parts.closed_forms import advising
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions import hybrid, question
-from suffice.models.questions.evidence import observed, one_of_interval_and_method
-from suffice.remedies import query_by_draws
+from suffice.models.questions.evidence import evidence_codes, one_of_interval_and_method
 
 if TYPE_CHECKING:
     from suffice.inference.finite.junction_tree import JunctionTree
@@ -92,14 +92,14 @@ class Answering(NetworkParts):
                 raise one_of_interval_and_method()
             from suffice.models.questions.drawn_marginals import drawn_marginals
 
-            return drawn_marginals(self, observed(self, given), method, seed)
+            return drawn_marginals(self, evidence_codes(self, given), method, seed)
         if interval is not None:
             from suffice.models.questions.intervals import marginals_with_intervals
 
-            return marginals_with_intervals(self, observed(self, given), interval, draws, seed)
+            return marginals_with_intervals(self, evidence_codes(self, given), interval, draws, seed)
         drawn = f"draw one node at a time with {query_by_draws('node')}"
-        with advising(lambda refused: f"observe {listed(refused.lacking)}, too, or {drawn}"):
-            return question.marginals(self, observed(self, given))
+        with advising(lambda refused: f"observe {listing(refused.lacking)}, too, or {drawn}"):
+            return question.marginals(self, evidence_codes(self, given))
 
     def log_prob_of(self, given: Given) -> float:
         """ln p(given), a density where it gives reals; −inf for what cannot be.
@@ -108,7 +108,7 @@ class Answering(NetworkParts):
         >>> round(sf.load("asia").log_prob_of({"xray": "yes", "smoke": "no"}), 6)
         -3.368605
         """
-        evidence = observed(self, given)
+        evidence = evidence_codes(self, given)
         with advising(lambda refused: question.share_of_draws(refused, evidence)):
             return question.log_prob_of(self, evidence)
 
@@ -131,12 +131,12 @@ class Answering(NetworkParts):
         {'smoke': 'yes', 'lung': 'yes'}
         """
         if targets is None:
-            evidence = observed(self, given)
+            evidence = evidence_codes(self, given)
             names = tuple(n for n in self.variables if not question.is_observed(self, n, evidence))
         else:
             names, evidence = question.checked_question(self, targets, given)
         drawn = f"take a few finite targets and draw them, {query_by_draws('targets', '.mode')}"
-        with advising(lambda refused: f"observe {listed(refused.lacking)}, or {drawn}"):
+        with advising(lambda refused: f"observe {listing(refused.lacking)}, or {drawn}"):
             small, known = question.without_regressions(self, names, evidence)
             return hybrid.most_probable(small, names, known)
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import Rows, Tabular, and_more, number
-from suffice.errors import ModelError, counted, listed
+from suffice.errors import ModelError, listing, quantity
 from suffice.families.protocol.family import Interval, frame
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.questions.evidence import code_of, in_words, unknown_name
+from suffice.output.display import Rows, Tabular, and_more, number
 from suffice.pictures import Bar, PictureNode
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite
@@ -85,6 +85,11 @@ class Distribution(Answer):
         probs.flags.writeable = False
         answer.__dict__.update(variables=(variable,), probs=probs, given=given)
         return answer
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether it was asked for with an interval, and has one."""
+        return self.interval is not None
 
     def certain(self) -> Distribution:
         """The same with intervals that have no width: what is observed needs no parameters."""
@@ -172,7 +177,7 @@ class Distribution(Answer):
         """The array as a read-only view, which must have an axis per target."""
         view = np.asarray(array, np.float64).view()
         if view.shape != sizes(self.variables):
-            raise ModelError(f"an answer over {listed(self.names)} has the shape {sizes(self.variables)}, not {view.shape}")
+            raise ModelError(f"an answer over {listing(self.names)} has the shape {sizes(self.variables)}, not {view.shape}")
         view.flags.writeable = False
         return view
 
@@ -180,11 +185,13 @@ class Distribution(Answer):
         """The codes of the states that a key names, one for each target."""
         if isinstance(key, Mapping):
             if set(key) != set(self.names):
-                raise ModelError(f"the answer is over {listed(self.names)}: name a state of each, not of {listed(key) or 'none'}")
+                raise ModelError(
+                    f"the answer is over {listing(self.names)}: name a state of each, not of {listing(key) or 'none'}"
+                )
             key = tuple(key[n] for n in self.names)
         states = key if isinstance(key, tuple) else (key,)
         if len(states) != len(self.variables):
-            raise ModelError(f"the answer is over {listed(self.names)}: give {counted(len(self.names), 'state')}, not {key!r}")
+            raise ModelError(f"the answer is over {listing(self.names)}: give {quantity(len(self.names), 'state')}, not {key!r}")
         return tuple(map(code_of, self.variables, states))
 
     def _key(self, i: int) -> Any:
@@ -317,7 +324,7 @@ class Marginals(ByNode):
         return [(["node", "distribution"], rows)], and_more(len(self) - limit, "node")
 
     def _headline(self) -> str:
-        nodes = f"Marginals of {counted(len(self), 'node')}"
+        nodes = f"Marginals of {quantity(len(self), 'node')}"
         words = in_words(self._given)
         evidence = f"; ln p(evidence) = {number(float(self.log_prob_of_evidence))}" if self._given else ""
         return f"{nodes}{f' given {words}' if words else ''}{evidence}"
@@ -394,7 +401,7 @@ class MostProbable(ByNode):
         word, p = "density" if self.is_density else "probability", self.probability
         log = f"ln {word} {number(float(self.log_prob - self.log_prob_of_evidence))}"
         how_probable = f"{word} {number(p)}" if 0.0 < p < float("inf") else log
-        return f"Most probable states of {counted(len(self), 'node')}{given}; {how_probable}"
+        return f"Most probable states of {quantity(len(self), 'node')}{given}; {how_probable}"
 
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
         return [(["node", "state"], list(self._nodes.items())[:limit])], and_more(len(self) - limit, "node")

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
-from suffice.errors import ModelError, TooLarge, bytes_in_words, listed, note
+from suffice.basis.blas import one_blas_thread
+from suffice.errors import ModelError, TooLarge, bytes_in_words, listing, note
+from suffice.errors.remedies import WEIGHTING, Remedy
 from suffice.families.protocol.family import Cpd, flat_index
 from suffice.inference.finite.network import NONE, Array, Network
 from suffice.inference.sampling.gibbs import GibbsState, Rest, SummedOut, Trace, Walker, collapse
@@ -23,11 +24,10 @@ from suffice.models.parts.closed_forms import density
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.answers import Distribution
 from suffice.models.questions.densities import DrawnParts
-from suffice.models.questions.evidence import Observed, impossible, in_words, observed
+from suffice.models.questions.evidence import Observed, evidence_codes, impossible, in_words
 from suffice.models.questions.mixture import Mixture
 from suffice.models.questions.question import Question
-from suffice.models.questions.regressions import reduced
-from suffice.remedies import WEIGHTING, Remedy
+from suffice.models.questions.regressions import reduce_network
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite
 
@@ -46,9 +46,9 @@ def drawn_answer(
     """p(targets | evidence) by drawing: a `Distribution` with standard errors, or a `Mixture` of draws where a target is real.
 
     >>> from suffice import BayesNet
-    >>> from suffice.models.questions.evidence import observed
+    >>> from suffice.models.questions.evidence import evidence_codes
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, {"x": ["a", "b"], "y": ["a", "b"]})
-    >>> answer = drawn_answer(bn, ["x"], observed(bn, {"y": "b"}), LikelihoodWeighting(100_000))
+    >>> answer = drawn_answer(bn, ["x"], evidence_codes(bn, {"y": "b"}), LikelihoodWeighting(100_000))
     >>> round(answer["b"], 1), round(float(answer.error[1]), 3)
     (0.7, 0.001)
     """
@@ -58,7 +58,7 @@ def drawn_answer(
     checked_cells(question.finite, "the answer")
     seeds = np.random.SeedSequence(checked_seed(seed))
     if isinstance(method, LikelihoodWeighting):
-        return _answer(question, *_weighted(question, method, seeds))
+        return _answer(question, *_weigh_draws(question, method, seeds))
     if isinstance(method, Gibbs):
         for name in question.nodes:
             if name in bn.compiled.counts or bn[name].is_regression:
@@ -69,9 +69,9 @@ def drawn_answer(
                 )
         if bn.compiled.open:  # the answer does not depend on them, and the walk goes through tables
             numbers = {n: x for n, x in question.observed.items() if n in bn.compiled.real_index}
-            small = reduced(bn, targets, numbers, needed=question.nodes)
-            question = Question.of(small, targets, observed(small, evidence.given))
-        return _answer(question, *_walked(question, method, seeds))
+            small = reduce_network(bn, targets, numbers, needed=question.nodes)
+            question = Question.of(small, targets, evidence_codes(small, evidence.given))
+        return _answer(question, *_walk_chains(question, method, seeds))
     raise ModelError(f"the method is LikelihoodWeighting(...) or Gibbs(...), or None for an exact answer; not {method!r}")
 
 
@@ -101,7 +101,7 @@ def drawn_forward(question: Question, rng: np.random.Generator, n: int) -> tuple
     return columns, log_weights
 
 
-def _weighted(question: Question, method: LikelihoodWeighting, seeds: np.random.SeedSequence) -> tuple[Trace, Weighted, str]:
+def _weigh_draws(question: Question, method: LikelihoodWeighting, seeds: np.random.SeedSequence) -> tuple[Trace, Weighted, str]:
     n, kept = method.n, _room(question, method.n)
     log_weights = np.empty(n)
     starts = range(0, n, BLOCK)
@@ -125,8 +125,8 @@ def _weighted(question: Question, method: LikelihoodWeighting, seeds: np.random.
     return kept, drawn, f"likelihood weighting, {n:,} draws"
 
 
-def _walked(question: Question, method: Gibbs, seeds: np.random.SeedSequence) -> tuple[Trace, Chained, str, Average | None]:
-    collapsed, nodes = _collapsed(question)
+def _walk_chains(question: Question, method: Gibbs, seeds: np.random.SeedSequence) -> tuple[Trace, Chained, str, Average | None]:
+    collapsed, nodes = _collapse(question)
     compiled = question.bn.compiled
     index, real_index = compiled.index, compiled.real_index
     rest = Rest.of(collapsed, [index[v.name] for v in question.finite])
@@ -163,7 +163,7 @@ def _room(question: Question, n: int) -> Trace:
     return Trace(np.empty(n, np.int64), np.empty((n, len(question.reals))))
 
 
-def _collapsed(question: Question) -> tuple[SummedOut, list[int]]:
+def _collapse(question: Question) -> tuple[SummedOut, list[int]]:
     """The finite families that matter without what zeros tie together, and the Gaussian nodes that matter beside them."""
     bn, compiled = question.bn, question.bn.compiled
     index, real_index, network = compiled.index, compiled.real_index, compiled.network
@@ -188,14 +188,14 @@ def _collapsed(question: Question) -> tuple[SummedOut, list[int]]:
         raise impossible(question.evidence)
     if collapsed.hindered:
         raise ModelError(
-            f"zeros in the tables of {listed([compiled.finite[v] for v in collapsed.hindered])} may keep Gibbs sampling from "
+            f"zeros in the tables of {listing([compiled.finite[v] for v in collapsed.hindered])} may keep Gibbs sampling from "
             "reaching all states, and they are too many, or have real children, to be summed out; ask exactly, without a "
             f"method, or by {WEIGHTING}"
         )
     if collapsed.slow:
         note(
-            f"nearly impossible states tie {listed([compiled.finite[v] for v in collapsed.slow])} together, which Gibbs sampling "
-            f"seldom crosses: its errors may be too small; compare with {WEIGHTING}, or ask exactly"
+            f"nearly impossible states tie {listing([compiled.finite[v] for v in collapsed.slow])} together, which Gibbs "
+            f"sampling seldom crosses: its errors may be too small; compare with {WEIGHTING}, or ask exactly"
         )
     return collapsed, nodes
 

@@ -12,12 +12,12 @@ from dataclasses import replace
 from numbers import Real
 from typing import Any
 
-from suffice.errors import FitError, ModelError, TooLarge, notes_kept
+from suffice.errors import FitError, ModelError, SufficeError, TooLarge, listing, notes_kept
 from suffice.graphs import Dag
 from suffice.pictures import Focus, Picture, PictureEdge, PictureNode
 
-MANY = 200
-"""Nodes beyond which a picture has no intervals, which take a question for each."""
+MANY = 500
+"""Nodes beyond which a picture has no intervals."""
 
 MOST_CELLS = 1_000_000
 """Cells of the junction tree up to which a notebook shows the beliefs of a network."""
@@ -64,7 +64,7 @@ def _with_beliefs(scene: Picture, asked: Any, unasked: Any, given: Values, done:
     except TooLarge as error:
         return scene.noting(f"no beliefs: {error.said}")
     facts = [f"given {', '.join(map(_words, given, given.values()))}: {_probability(asked, given)}" if given else "", said]
-    for text in [*facts, "upright lines: without this" if before else ""]:
+    for text in [*facts, "upright and dotted lines: without this" if before else ""]:
         scene = scene.noting(text) if text else scene
     return replace(scene, nodes=tuple(_node(node, answers, before, given, done) for node in scene.nodes))
 
@@ -89,16 +89,35 @@ def _with_intervals(bn: Any, given: Values, answers: dict[str, Any], level: floa
         return answers, ""
     if len(answers) > MANY:
         return answers, f"no intervals of more than {MANY} nodes: take a focus"
-    result, refused = dict(answers), list[str]()
+    try:
+        result = _whole(bn, given, answers, level) if 4 * len(answers) > len(bn) else _one_by_one(bn, given, answers, level)
+    except (FitError, ModelError) as error:
+        return answers, f"no intervals: {str(error).partition(': ')[0]}"
+    lacking = [name for name, answer in result.items() if answer is answers[name]]
+    return (
+        result,
+        f"with {100 * level:.10g} % credible intervals{', but for ' + listing(lacking, style='str') if lacking else ''}",
+    )
+
+
+def _whole(bn: Any, given: Values, answers: dict[str, Any], level: float) -> dict[str, Any]:
+    """All nodes at once."""
+    with notes_kept():
+        found = bn.marginals(given, interval=level)
+    return {name: found[name] if found[name].has_interval else answer for name, answer in answers.items()}
+
+
+def _one_by_one(bn: Any, given: Values, answers: dict[str, Any], level: float) -> dict[str, Any]:
+    """A few nodes of a large network; a refusal only if no interval can be found."""
+    result, refused = dict(answers), list[SufficeError]()
     for name, answer in answers.items():
         try:
             result[name] = answer.certain() if name in given else bn.query(name, given, interval=level)
-        except (FitError, ModelError):
-            refused.append(name)
-    if len(refused) == len(answers.keys() - given.keys()):
-        return answers, "no intervals: there is no posterior of the parameters; a fit with a prior keeps one" if refused else ""
-    lacking = f", but for {', '.join(refused)}" if refused else ""
-    return result, f"with {100 * level:.10g} % credible intervals{lacking}"
+        except (FitError, ModelError) as error:
+            refused.append(error)
+    if refused and len(refused) == len(answers.keys() - given.keys()):
+        raise refused[0]
+    return result
 
 
 def _node(node: PictureNode, answers: Values, before: Values, given: Values, done: Values) -> PictureNode:

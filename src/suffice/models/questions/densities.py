@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
-from suffice.errors import ModelError, listed
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import sc
+from suffice.errors import ModelError, listing
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.protocol.family import Array, Cpd
 from suffice.inference.finite.network import Ints
 from suffice.inference.sampling.sampling import Average, Chained, Weighted
-from suffice.libraries import sc
 from suffice.models.parts.closed_forms import words
 from suffice.variables import Count
 
@@ -133,7 +133,7 @@ class NormalParts(MixtureParts):
 
     def check(self, n: int, n_targets: int) -> None:
         for name, shape in (("means", (n, n_targets)), ("covariances", (n, n_targets, n_targets))):
-            object.__setattr__(self, name, shaped(getattr(self, name), shape, name))
+            object.__setattr__(self, name, view_of_shape(getattr(self, name), shape, name))
 
     @property
     def variances(self) -> Array:
@@ -223,7 +223,7 @@ class PoissonParts(MixtureParts):
     def check(self, n: int, n_targets: int) -> None:
         if np.shape(self.rates) != (n,) or n_targets != 1:
             raise ModelError("a mixture of Poisson distributions has a weight and a rate for each component")
-        object.__setattr__(self, "rates", shaped(self.rates, (n,), "rates"))
+        object.__setattr__(self, "rates", view_of_shape(self.rates, (n,), "rates"))
 
     @property
     def moments(self) -> tuple[Array, Array]:
@@ -338,7 +338,7 @@ class DrawnParts(MixtureParts):
         return np.asarray((off * weights[:, None]).T @ off)
 
     def log_each(self, points: Array, names: Sequence[str]) -> Array:
-        raise ModelError(f"draws of {listed(names)} have no density: ask for probabilities (cdf) and quantiles")
+        raise ModelError(f"draws of {listing(names)} have no density: ask for probabilities (cdf) and quantiles")
 
     def draw(self, chosen: Ints, rng: np.random.Generator) -> Array:
         return self.values[chosen]
@@ -368,7 +368,7 @@ class DrawnParts(MixtureParts):
         return [*zip(names, self.values[own].T, strict=True), ("weight", weights[own])]
 
 
-def shaped(array: Any, shape: tuple[int, ...], name: str) -> Array:
+def view_of_shape(array: Any, shape: tuple[int, ...], name: str) -> Array:
     """The array as a read-only view."""
     view = np.asarray(array, np.float64).view()
     if view.shape != shape:
@@ -382,12 +382,12 @@ def _log_densities(points: Array, means: Array, covariances: Array, names: Seque
     sd = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
     if not sd.all():
         raise ModelError(
-            f"the value of {listed(n for n, s in zip(names, sd.T, strict=True) if not s.all())} is known: it has no density"
+            f"the value of {listing(n for n, s in zip(names, sd.T, strict=True) if not s.all())} is known: it has no density"
         )
     try:
         root = np.linalg.cholesky(covariances / (sd[:, :, None] * sd[:, None, :]))
     except np.linalg.LinAlgError:
-        raise ModelError(f"the targets {listed(names)} are collinear up to rounding: they have no density together") from None
+        raise ModelError(f"the targets {listing(names)} are collinear up to rounding: they have no density together") from None
     log_scale = np.log(sd).sum(axis=1) + np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
         z = np.linalg.solve(root, np.swapaxes((points[None] - means[:, None]) / sd[:, None], 1, 2))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, bytes_in_words
 from suffice.inference.sampling.sampling import LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.parts.network_parts import NetworkParts

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from suffice.errors import ModelError, listed
+from suffice.errors import ModelError, listing
 from suffice.families.conditional_gaussian import normal_entropy
 from suffice.families.protocol.family import Array
 from suffice.families.regression import ROUNDING
@@ -109,7 +109,7 @@ def _number_entropy(p: NetworkParts, name: str, boundary: set[str], summed: set[
     mixing = sorted(n for n in {name, *summed, *siblings} if not isinstance(p.variables[n], Real))
     if mixing:
         raise NoEntropy(
-            f"with {listed(sorted(summed))} summed out, {name!r} is a mixture over {listed(mixing)}, and the entropy of a "
+            f"with {listing(sorted(summed))} summed out, {name!r} is a mixture over {listing(mixing)}, and the entropy of a "
             "mixture of densities has no formula"
         )
     order = [n for n in p.dag.topological_order if n in summed | siblings]
@@ -122,7 +122,7 @@ def _number_entropy(p: NetworkParts, name: str, boundary: set[str], summed: set[
         left = _last_residual(scatter)
     except np.linalg.LinAlgError:
         raise NoEntropy(
-            f"the variance of {name!r} given {listed(sorted(boundary))} is lost in rounding, and so is its entropy"
+            f"the variance of {name!r} given {listing(sorted(boundary))} is lost in rounding, and so is its entropy"
         ) from None
     return float(weights[held] @ normal_entropy(left))
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.errors import ImpossibleEvidence, ModelError, listed, nearest
+from suffice.errors import ImpossibleEvidence, ModelError, listing, nearest
 from suffice.families.protocol.family import as_numbers
 from suffice.inference.finite.network import NONE, Array, Ints
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.statistics.configurations import frozen
+from suffice.statistics.configurations import freeze
 from suffice.variables import Count, Distributed, Finite, Variable, state_text
 
 Given = Mapping[str, object] | None
@@ -52,12 +52,12 @@ class Observed(NamedTuple):
         return in_words(self.given)
 
 
-def observed(bn: NetworkParts, given: Given) -> Observed:
+def evidence_codes(bn: NetworkParts, given: Given) -> Observed:
     """Evidence as numbers; what cannot be evidence is refused with the name of the variable.
 
     >>> from suffice import BayesNet
     >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
-    >>> observed(bn, {"x": "b"}).codes, observed(bn, {"x": [1.0, 0.5]}).soft
+    >>> evidence_codes(bn, {"x": "b"}).codes, evidence_codes(bn, {"x": [1.0, 0.5]}).soft
     (array([1]), {0: array([1. , 0.5])})
     """
     compiled = bn.compiled
@@ -150,18 +150,18 @@ def numbers_by_state(variable: Finite, value: Any, what: str) -> Array:
     >>> numbers_by_state(Finite("x", ["a", "b"]), {"b": 0.5, "a": 2}, "likelihoods")
     array([2. , 0.5])
     """
-    value = _labelled(variable, value)
+    value = _by_label(variable, value)
     numbers = _in_order(variable, value, what) if isinstance(value, Mapping) else value
     array = as_numbers(numbers, f"the {what} of {variable.name!r} must be numbers, not {value!r}")
     if array.shape != (variable.n_states,):
         raise ModelError(
             f"the {what} of {variable.name!r} must be one number for each of its {variable.n_states} states "
-            f"{listed(variable.states)}; got the shape {array.shape}"
+            f"{listing(variable.states)}; got the shape {array.shape}"
         )
-    return np.asarray(frozen(np.array(array)))
+    return freeze(np.array(array))
 
 
-def _labelled(variable: Finite, value: Any) -> Any:
+def _by_label(variable: Finite, value: Any) -> Any:
     """A pandas Series as a mapping from its labels, unless these are only positions."""
     if isinstance(value, Mapping) or not _is_series(value):
         return value
@@ -214,16 +214,16 @@ def in_words(given: Mapping[str, Any]) -> str:
     """
     words = [f"{name}{_value_in_words(value)}" for name, value in given.items()]
     done = getattr(given, "done", {})
-    return listed([f"do({in_words(done)})", *words] if done else words, style="str")
+    return listing([f"do({in_words(done)})", *words] if done else words, style="str")
 
 
 def _value_in_words(value: Any) -> str:
     if _is_series(value):
         value = value.to_dict()
     if isinstance(value, Mapping):
-        return f"~({listed((f'{s}: {p:g}' for s, p in value.items()), style='str')})"
+        return f"~({listing((f'{s}: {p:g}' for s, p in value.items()), style='str')})"
     if is_by_state(value):
-        return f"~({listed((f'{p:g}' for p in np.asarray(value)), style='str')})"
+        return f"~({listing((f'{p:g}' for p in np.asarray(value)), style='str')})"
     return f"={state_text(value)}"
 
 

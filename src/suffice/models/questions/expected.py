@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import ModelError, TooLarge, listed
+from suffice.errors import ModelError, TooLarge, listing
 from suffice.families.protocol.family import Cpd
 from suffice.inference.finite.network import Array
 from suffice.inference.finite.questions import posterior
-from suffice.models.parts.closed_forms import advising, closed, words
+from suffice.models.parts.closed_forms import advising, as_closed_form, words
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.regressions import reduced
+from suffice.models.questions.regressions import reduce_network
 from suffice.statistics import Counts, Moments, Request
-from suffice.statistics.chan import Spread, pooled
-from suffice.statistics.configurations import described, n_configurations, sizes
+from suffice.statistics.chan import Spread, pool_spreads
+from suffice.statistics.configurations import describe, n_configurations, sizes
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite
 
@@ -52,7 +52,7 @@ def marginal(bn: NetworkParts, names: Sequence[str]) -> Array:
         if name not in bn.compiled.index:
             raise ModelError(f"{name!r} is real: only finite variables have a joint table")
     with advising("draw rows instead, bn.sample(100_000), and take them in the place of the network"):
-        compiled = reduced(bn, names).compiled
+        compiled = reduce_network(bn, names).compiled
     network, targets = compiled.network, [compiled.index[n] for n in names]
     return posterior(network, targets, network.unobserved(), everywhere=False).probs
 
@@ -106,7 +106,7 @@ class Expected:
         if not (np.isfinite(means).all() and np.isfinite(covariances).all()):
             raise self._lost(numbers, normals, at)
         parts = Spread(w, means, np.zeros_like(means), w[:, None, None] * covariances)
-        weight, mean, left, scatter = pooled(parts, group, len(keys))
+        weight, mean, left, scatter = pool_spreads(parts, group, len(keys))
         each = [np.bincount(group, w * self._derived(d, codes, place), len(keys)) for d in derived]
         sums = np.array(each, np.float64).reshape(len(each), len(keys)).T
         names = variables[: len(finite)], tuple(numbers)
@@ -144,11 +144,11 @@ class Expected:
             means, variances = found.means[at, k], found.covariances[at, k, k]
             wrong = ~(np.isfinite(means) & np.isfinite(variances))
             if wrong.any() and name in needed:
-                where = f" at {described(int(at[np.argmax(wrong)]), found.finite)}" if found.finite else ""
+                where = f" at {describe(int(at[np.argmax(wrong)]), found.finite)}" if found.finite else ""
                 if self.p[name].undefined.any():
                     return ModelError(f"{name!r} has no parameters{where}: too few rows had it; fit with a prior")
                 return ModelError(f"the mean or variance of {name!r}{where} is beyond the largest double; rescale the columns")
-        return ModelError(f"the covariances of {listed(numbers)} are beyond the largest double; rescale the columns")
+        return ModelError(f"the covariances of {listing(numbers)} are beyond the largest double; rescale the columns")
 
 
 def normals(p: NetworkParts, numbers: Sequence[str]) -> Normals:
@@ -190,7 +190,7 @@ def closed_form(cpd: Cpd) -> Cpd:
             f"{cpd.child.name!r} is a {words(cpd)}, whose expectations have no formula here; draw rows instead, as with "
             "bn.sample(100_000)"
         )
-    found: Cpd = closed(cpd)
+    found: Cpd = as_closed_form(cpd)
     return found
 
 
@@ -209,8 +209,8 @@ def _check_mixture(variables: Sequence[Finite], n_numbers: int) -> None:
     size = n_configurations(variables)
     if size > MAX_MIXTURE or size * n_numbers**2 > MAX_NUMBERS:
         raise TooLarge(
-            f"these moments run over {size:,} configurations of {listed([v.name for v in variables])} with {n_numbers:,} numbers "
-            f"in each; the limit is {MAX_MIXTURE:,} configurations, and {MAX_NUMBERS:,} covariances in all"
+            f"these moments run over {size:,} configurations of {listing([v.name for v in variables])} with {n_numbers:,} "
+            f"numbers in each; the limit is {MAX_MIXTURE:,} configurations, and {MAX_NUMBERS:,} covariances in all"
         )
 
 

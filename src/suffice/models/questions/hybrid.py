@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
-from suffice.errors import ModelError, TooLarge, listed
+from suffice.basis.blas import one_blas_thread
+from suffice.errors import ModelError, TooLarge, listing
+from suffice.errors.remedies import BY_WEIGHTING
 from suffice.inference.finite.logs import NEVER
 from suffice.inference.finite.questions import posterior
 from suffice.inference.numbers import hybrid
@@ -25,7 +26,6 @@ from suffice.models.questions.answers import Distribution, Marginals, MostProbab
 from suffice.models.questions.densities import MixtureParts, NormalParts, PoissonParts
 from suffice.models.questions.evidence import Observed, impossible
 from suffice.models.questions.mixture import DistributionParts, Mixture
-from suffice.remedies import BY_WEIGHTING
 from suffice.statistics.configurations import checked_cells
 from suffice.variables import Distributed
 
@@ -34,9 +34,9 @@ def closed_answer(bn: NetworkParts, targets: Sequence[str], evidence: Observed) 
     """p(targets | evidence): a mixture where a target is real, of Poisson distributions where it is a count.
 
     >>> from suffice import BayesNet, Gaussian
-    >>> from suffice.models.questions.evidence import observed
+    >>> from suffice.models.questions.evidence import evidence_codes
     >>> bn = BayesNet("x -> y", {"x": Gaussian(1.0), "y": Gaussian(0.0, {"x": 2.0})})
-    >>> answer = closed_answer(bn, ["x"], observed(bn, {"y": 7.0}))
+    >>> answer = closed_answer(bn, ["x"], evidence_codes(bn, {"y": 7.0}))
     >>> round(answer.mean, 6), round(answer.variance, 6)
     (3.0, 0.2)
     """
@@ -138,19 +138,19 @@ def _part(bn: NetworkParts, reals: Sequence[str], evidence: Observed) -> Abstrac
 
 @contextmanager
 def _whole(bn: NetworkParts) -> Iterator[Hybrid]:
-    with one_blas_thread, named(bn):
+    with one_blas_thread, refuse_by_name(bn):
         yield bn.compiled.hybrid
 
 
 @contextmanager
-def named(bn: NetworkParts) -> Iterator[None]:
+def refuse_by_name(bn: NetworkParts) -> Iterator[None]:
     """Refusals in words: what inference knows by number has a name here."""
     try:
         yield
     except Trouble as trouble:
         raise _in_words(bn, trouble) from None
     except ManyConfigurations as many:
-        names = listed(bn.compiled.finite[v] for v in many.variables)
+        names = listing(bn.compiled.finite[v] for v in many.variables)
         raise TooLarge(
             f"an exact answer goes through {many.n:,} configurations of {names}, and the limit is {many.limit:,}: observe some "
             f"of them, or draw the answer with {BY_WEIGHTING}"
@@ -165,7 +165,7 @@ def named(bn: NetworkParts) -> Iterator[None]:
             [count],
         ) from None
     except MixtureMode as mixture:
-        names = listed(bn.compiled.finite[v] for v in mixture.variables)
+        names = listing(bn.compiled.finite[v] for v in mixture.variables)
         raise ModelError(
             f"the real targets are a mixture over {names}, whose highest point has no formula: make {names} targets, too, or "
             "ask for the distribution with query"
@@ -177,7 +177,7 @@ def _in_words(bn: NetworkParts, trouble: Trouble) -> ModelError:
     names = {compiled.finite[v]: code for v, code in trouble.states.items()}
     where = ", ".join(f"{n}={compiled.variables[n].states[code]!r}" for n, code in names.items())
     at = f" at {where}" if where else ""
-    seen = listed(compiled.reals[m] for m in trouble.observed)
+    seen = listing(compiled.reals[m] for m in trouble.observed)
     if trouble.reason == COLLINEAR:
         return ModelError(
             f"the evidence on {seen} is collinear up to rounding{at}: one of these values follows from the others; leave it out"

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from suffice.display import OneTable
-from suffice.errors import ModelError, counted, listed, nearest
+from suffice.errors import ModelError, listing, nearest, quantity
 from suffice.graphs import Dag
 from suffice.inference.finite.network import Array
+from suffice.output.display import OneTable
 from suffice.variables import Finite, Variable
 
 ROUNDING = 1e-13
@@ -82,9 +82,9 @@ class Influence(OneTable):
 
     def _below(self) -> str:
         speak = sum(nats > 0 for nats in self.information.values())
-        more = f"\n… and {counted(speak - MOST_ROWS, 'more node')}" if speak > MOST_ROWS else ""
+        more = f"\n… and {quantity(speak - MOST_ROWS, 'more node')}" if speak > MOST_ROWS else ""
         silent = len(self.information) - speak
-        return f"{more}\n{counted(silent, 'other node')} say nothing about it" if silent else more
+        return f"{more}\n{quantity(silent, 'other node')} {'says' if silent == 1 else 'say'} nothing about it" if silent else more
 
 
 def influence(network: AnswersQuestions, target: str, given: Mapping[str, object] | None = None) -> Influence:
@@ -154,7 +154,7 @@ class Tornado(OneTable):
 
     def _below(self) -> str:
         more = len(self.bends) - MOST_ROWS
-        return f"\n… and {counted(more, 'more parameter')}" if more > 0 else ""
+        return f"\n… and {quantity(more, 'more parameter')}" if more > 0 else ""
 
 
 def tornado(
@@ -164,7 +164,7 @@ def tornado(
     own, given = _target(network, target, given), dict(given or {})
     if state not in own.states:
         raise ModelError(
-            f"{target!r} has no state {state!r}{nearest(str(state), own.states)}; its states are {listed(own.states)}"
+            f"{target!r} has no state {state!r}{nearest(str(state), own.states)}; its states are {listing(own.states)}"
         )
     answer = float(network.query(target, given)[state])
     bends: list[Bend] = []

@@ -19,10 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
-from suffice.errors import FitError, ModelError, TooLarge, counted, listed, note
+from suffice.basis.blas import one_blas_thread
+from suffice.errors import FitError, ModelError, TooLarge, listing, note, quantity
+from suffice.errors.remedies import argument
 from suffice.families.parameter_draws import DRAW, DrawnGaussian, DrawnLinear, DrawnNode, DrawnRegression, DrawnTable
 from suffice.families.protocol.family import Interval, Mean, checked_level
+from suffice.inference.finite.junction_tree import JunctionTree
 from suffice.inference.finite.network import NONE, Array, GaussianNode, Ints, Network
 from suffice.inference.finite.questions import Codes, posteriors
 from suffice.inference.numbers.gaussian import Gaussians
@@ -32,10 +34,9 @@ from suffice.models.parts.closed_forms import NoFormula, words
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.models.questions import question as asking
-from suffice.models.questions.answers import Marginals
+from suffice.models.questions.answers import Distribution, Marginals
 from suffice.models.questions.evidence import Observed, impossible
 from suffice.models.questions.question import Question
-from suffice.remedies import argument
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, NotNormal
 
@@ -51,9 +52,9 @@ def answer_with_interval(
     """p(targets | evidence) at the posterior means, with the equal-tailed interval of each probability, or of each real mean.
 
     >>> from suffice import Dirichlet, fit
-    >>> from suffice.models.questions.evidence import observed
+    >>> from suffice.models.questions.evidence import evidence_codes
     >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
-    >>> answer = answer_with_interval(bn, ["x"], observed(bn, {"y": "b"}), 0.9)
+    >>> answer = answer_with_interval(bn, ["x"], evidence_codes(bn, {"y": "b"}), 0.9)
     >>> answer.probs.round(2), answer.interval.lower.round(1), answer.interval.upper.round(1)
     (array([0.31, 0.69]), array([0. , 0.2]), array([0.8, 1. ]))
     """
@@ -63,7 +64,7 @@ def answer_with_interval(
         check_drawable(bn[name], question.observed)
     size = len(question.reals) or n_configurations(question.finite)
     check_draws(draws, size)
-    redrawn = Redrawn(question, np.random.SeedSequence(checked_seed(seed)))
+    redrawn = Redrawn(question, checked_seed(seed))
     point: Any = asking.exact_answer(_at_means(bn, question), targets, evidence)
     answers = redrawn.answers(draws, size)
     possible = answers[~np.isnan(answers).any(axis=1)]
@@ -85,8 +86,11 @@ def marginals_with_intervals(bn: NetworkParts, evidence: Observed, level: float,
     """
     checked_level(level)
     found = asking.marginals(bn, evidence)
-    answers, refused = {}, {}
+    answers: dict[str, Any] = _finite_with_intervals(bn, found, evidence, level, draws, seed)
+    refused = {}
     for name, answer in found.items():
+        if name in answers:
+            continue
         try:
             seen = asking.is_observed(bn, name, evidence)
             answers[name] = answer.certain() if seen else answer_with_interval(bn, [name], evidence, level, draws, seed)
@@ -95,8 +99,34 @@ def marginals_with_intervals(bn: NetworkParts, evidence: Observed, level: float,
     if refused and len(refused) == sum(not asking.is_observed(bn, name, evidence) for name in found):
         raise next(iter(refused.values()))
     if refused:
-        note(f"{listed(refused)} told without an interval: {next(iter(refused.values()))}")
-    return found.with_answers(answers)
+        note(f"{listing(refused)} told without an interval: {next(iter(refused.values()))}")
+    return found.with_answers({name: answers[name] for name in found})
+
+
+def _finite_with_intervals(
+    bn: NetworkParts, found: Marginals, evidence: Observed, level: float, draws: int, seed: int
+) -> dict[str, Distribution]:
+    """The finite nodes that are asked at the same draws of all parameters at once; none, where some cannot be drawn so."""
+    names = [n for n in found if isinstance(bn.variables[n], Finite) and not asking.is_observed(bn, n, evidence)]
+    question = Question.of(bn, names, evidence)
+    try:
+        for name in question.nodes:
+            check_drawable(bn[name], question.observed)
+        check_draws(draws, sum(v.n_states for v in question.finite))
+        redrawn = Redrawn(question, checked_seed(seed))
+    except (ModelError, FitError):
+        return {}
+    drawn = {} if redrawn.joint is not None else redrawn.all_answers(draws)
+    points = asking.marginals(_at_means(bn, question), evidence) if drawn else found
+    tail = (1.0 - level) / 2.0
+    answers = {}
+    for name, each in drawn.items():
+        possible = each[~np.isnan(each).any(axis=1)]
+        interval, error = _ends(possible, tail)
+        own = Question.of(bn, [name], evidence)
+        how = _how(own, level, draws, draws - len(possible), error, None)
+        answers[name] = replace(points[name], interval=interval, how=how)
+    return answers
 
 
 def _ends(answers: Array, tail: float) -> tuple[Interval, float]:
@@ -123,7 +153,7 @@ def _how(question: Question, level: float, draws: int, lost: int, error: float, 
         point = f"exact at the posterior means{modes}" + (" and the estimates of regressions" if any(regressions) else "")
     without = f" less {lost:,} that rule the evidence out" if lost else ""
     normal = "" if joint is None else f" of normal parameters, by the {joint.how}"
-    held = f"; {counted(joint.n_held, 'parameter')} at 0, or that no row speaks for, held" if joint and joint.n_held else ""
+    held = f"; {quantity(joint.n_held, 'parameter')} at 0, or that no row speaks for, held" if joint and joint.n_held else ""
     drawn = f"{draws:,} draws{normal}{without}{held}"
     return f"{point}; {100 * level:.10g} % interval from {drawn} (Monte-Carlo error of its ends {error:.2g})"
 
@@ -168,9 +198,9 @@ def check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
         return
     if lacking := [p for p in cpd.real_parents if p not in known]:
         raise NoFormula(
-            f"{about} on numbers of which {listed(lacking)} is not observed: there is no formula for the integral",
+            f"{about} on numbers of which {listing(lacking)} is not observed: there is no formula for the integral",
             lacking,
-            f"observe {listed(lacking)}: an interval needs exact answers",
+            f"observe {listing(lacking)}: an interval needs exact answers",
         )
     if not isinstance(cpd.child, Finite) and name not in known:
         raise ModelError(
@@ -204,21 +234,21 @@ class Group:
 
 
 class Redrawn:
-    """The families that matter, each with a generator of its own.
+    """The families that matter, each with a generator of its own, the same in all questions to a network.
 
     Variables are numbered anew, finite and real apart, those that are not observed first. Evidence is cut out of the tables, so
     a factor is over free variables alone. Groups of real nodes add one factor each, the density of what is observed of them.
 
     >>> from suffice import Dirichlet, fit
-    >>> from suffice.models.questions.evidence import observed
+    >>> from suffice.models.questions.evidence import evidence_codes
     >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
-    >>> asked = Question.of(bn, ["y"], observed(bn, {"x": "b"}))
-    >>> answers = Redrawn(asked, np.random.SeedSequence(0)).answers(10_000, size=2)
+    >>> asked = Question.of(bn, ["y"], evidence_codes(bn, {"x": "b"}))
+    >>> answers = Redrawn(asked, 0).answers(10_000, size=2)
     >>> answers.shape, answers.mean(axis=0).round(1)
     ((10000, 2), array([0.5, 0.5]))
     """
 
-    def __init__(self, question: Question, seeds: np.random.SeedSequence) -> None:
+    def __init__(self, question: Question, seed: int) -> None:
         bn, known = question.bn, question.observed
         finite = [n for n in (*question.free, *known) if isinstance(bn.variables[n], Finite)]
         self._number = {n: i for i, n in enumerate(finite)}
@@ -241,10 +271,9 @@ class Redrawn:
         self._gaussians: list[Any] = [kind(cpds[n], self._number, self._real_number) for n, kind in kinds.items()]
         self._groups = self._grouped(real_nodes)
         names = [*table_nodes, *factors, *real_nodes]
-        own = dict(zip(names, seeds.spawn(len(names)), strict=True))
-        first = {together.get(n, n): n for n in reversed(names)}  # of the nodes that share their parameters, one gives the seed
-        self._rngs = {n: np.random.default_rng(own[first[together.get(n, n)]]) for n in names}
-        self._joint_rng = np.random.default_rng(seeds.spawn(1)[0])
+        place = {n: i for i, n in enumerate(bn)}
+        self._rngs = {n: _generator(seed, place[together.get(n, n)]) for n in names}  # nodes that share parameters have one
+        self._joint_rng = _generator(seed, len(place))
         self._likelihoods = [((self._number[n],), NONE, likelihood) for n, likelihood in question.soft.items()]
         self._network = self._as_network([1] * len(self._groups))
 
@@ -273,7 +302,7 @@ class Redrawn:
         group = Group(tuple(numbers.values()), targets, tuple(self._number[n] for n in parents), sizes(parents.values()))
         if group.n_configurations > MAX_CONFIGURATIONS:
             raise TooLarge(
-                f"an interval of this answer runs over {group.n_configurations:,} configurations of {listed(parents)} in each "
+                f"an interval of this answer runs over {group.n_configurations:,} configurations of {listing(parents)} in each "
                 f"draw; the limit is {MAX_CONFIGURATIONS:,}"
             )
         return group
@@ -291,8 +320,18 @@ class Redrawn:
             if self._question.reals:
                 part[:] = self._averages(network, tables, means)
             else:
-                part[:] = posteriors(network, targets, network.all_factors, _nothing_seen(network), tables)[0]
+                part[:] = posteriors(network, targets, network.all_factors, _nothing_seen(network), tables, absolute=True)[0]
         return result
+
+    def all_answers(self, n: int) -> dict[str, Array]:
+        """p(x) at each of n draws, [n, states], of every finite x that is not observed; NaN where the evidence is impossible."""
+        tree, result, start = JunctionTree.of(self._network), [], self._network.starts
+        step = max(1, min(n, NUMBERS // max(1, self._network.tables.size, int(start[-1]))))
+        for first in range(0, n, step):
+            network, tables, _ = self._drawn(min(step, n - first))
+            result.append((tree if network is self._network else JunctionTree.of(network)).marginals_in_rows(tables))
+        every, names = np.concatenate(result), [x for x in self._number if x not in self._question.observed]
+        return {x: every[:, start[i] : start[i + 1]] for i, x in enumerate(names)}
 
     def _drawn(self, n: int) -> tuple[Network, Array, dict[int, Array]]:
         """n draws of all tables, a line each, with the network that they are of, and the means of the targets in each."""
@@ -317,7 +356,7 @@ class Redrawn:
         for group in self._groups:
             weights = np.ones((len(tables), 1))
             if group.scope and group.targets:
-                weights = posteriors(network, group.scope, network.all_factors, nothing, tables)[0]
+                weights = posteriors(network, group.scope, network.all_factors, nothing, tables, absolute=True)[0]
             for t in group.targets:
                 averaged[t] = np.where(weights == 0.0, 0.0, weights * means[t]).sum(axis=1)
         return np.column_stack([averaged[self._real_number[r]] for r in self._question.reals])
@@ -338,6 +377,10 @@ class Redrawn:
         with np.errstate(invalid="ignore"):
             below = log_density - log_density.max(axis=1, keepdims=True)
         return in_pieces(below), [answer.mean[:, 0, j].reshape(n, C) for j in range(len(group.targets))]
+
+
+def _generator(seed: int, place: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(place,)))
 
 
 def _nothing_seen(network: Network) -> Codes:

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import ModelError, listed
+from suffice.errors import ModelError, listing
+from suffice.errors.remedies import Remedy
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
@@ -32,7 +33,6 @@ from suffice.models.questions.evidence import (
     numbers_by_state,
     unknown_node,
 )
-from suffice.remedies import Remedy
 from suffice.variables import Finite
 
 
@@ -65,7 +65,7 @@ def _split(bn: NetworkParts, interventions: Mapping[str, Any]) -> tuple[dict[str
             raise unknown_node(bn, name)
         variable = bn.variables[name]
         if is_missing(value):
-            states = f"a state, {listed(variable.states)}, or a distribution over them" if isinstance(variable, Finite) else ""
+            states = f"a state, {listing(variable.states)}, or a distribution over them" if isinstance(variable, Finite) else ""
             raise ModelError(f"{name!r} cannot be set to {value}: set it to {states or 'a finite number'}, or leave it out")
         if not isinstance(variable, Finite):
             values[name] = finite_number(value, name)

@@ -10,22 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import Rows, and_more, number
-from suffice.errors import ModelError, listed, whole
+from suffice.errors import ModelError, listing, whole
 from suffice.families.protocol.family import Array, Interval, as_numbers, checked_level, frame
 from suffice.inference.finite.logs import log_sum
 from suffice.inference.finite.network import Ints
 from suffice.models.questions.answers import Answer, Distribution, apart, in_a_line
-from suffice.models.questions.densities import Columns, MixtureParts, shaped
+from suffice.models.questions.densities import Columns, MixtureParts, view_of_shape
 from suffice.models.questions.densities import NormalParts as NormalParts
 from suffice.models.questions.evidence import Known, in_words
-from suffice.pictures import PictureNode
+from suffice.output.display import Rows, and_more, number
+from suffice.pictures import Curve, PictureNode
 from suffice.variables import Distributed
 
 CELLS = 2**22
 """Densities are found in blocks of about this many numbers."""
 
 QUANTILES = ("0.025", "0.5", "0.975")
+
+CURVE = 49
+"""Points of a density in a picture."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,7 +70,7 @@ class Mixture(Answer):
         m = np.shape(self.weights)[0] if np.ndim(self.weights) else 0
         if not (m and names):
             raise ModelError("a mixture needs at least one target and one component")
-        object.__setattr__(self, "weights", shaped(self.weights, (m,), "weights"))
+        object.__setattr__(self, "weights", view_of_shape(self.weights, (m,), "weights"))
         self.parts.check(m, len(names))
 
     def certain(self) -> Mixture:
@@ -124,7 +127,7 @@ class Mixture(Answer):
         d = len(self.names)
         points = _numbers(x)[..., None] if d == 1 else _numbers(x)
         if points.ndim == 0 or points.shape[-1] != d:
-            raise ModelError(f"a point is a number for each of {listed(self.names)}, not an array of shape {points.shape}")
+            raise ModelError(f"a point is a number for each of {listing(self.names)}, not an array of shape {points.shape}")
         flat, step = points.reshape(-1, d), max(1, CELLS // (d * len(self)))
         parts = [flat[i : i + step] for i in range(0, max(1, len(flat)), step)]
         with np.errstate(divide="ignore"):
@@ -182,7 +185,7 @@ class Mixture(Answer):
         if self.parts.is_count:
             return float(np.exp(self.log_prob(key)))
         if self.finite is None:
-            raise ModelError(f"the answer is over {listed(self.names)} alone: no finite target was asked for with it")
+            raise ModelError(f"the answer is over {listing(self.names)} alone: no finite target was asked for with it")
         codes = self.finite.codes(key)
         known = {v.name: v.states[c] for v, c in zip(self.finite.variables, codes, strict=True)}
         share = float(self.finite.probs[codes])
@@ -245,8 +248,21 @@ class Mixture(Answer):
         return plot_curves(ax, at, [("all", density), *own], x=self.names[0], y="density", title=title)
 
     def _node(self, name: str, before: Mixture | None = None) -> PictureNode:
-        moved = () if before is None else (f"without this {in_a_line(before)}",)
-        return PictureNode(name, lines=(in_a_line(self), *moved))
+        both = [self] if before is None else [self, before]
+        if len(self.names) > 1 or any(answer.parts.are_draws or not answer.variance > 0.0 for answer in both):
+            moved = () if before is None else (f"without this {in_a_line(before)}",)
+            return PictureNode(name, lines=(in_a_line(self), *moved))
+        at = np.unique(np.concatenate([answer.curve(CURVE)[0] for answer in both]))
+        at = np.linspace(at[0], at[-1], CURVE) if not self.parts.is_count or len(at) > CURVE else at
+        at = np.unique(np.round(at)) if self.parts.is_count else at
+        heights = [tuple(zip(at.tolist(), answer.density(at).tolist(), strict=True)) for answer in both]
+        ends = () if self.mean_interval is None else tuple(float(np.ravel(end)[0]) for end in self.mean_interval)
+        return PictureNode(name, lines=(in_a_line(self),), curve=Curve(heights[0], heights[1] if before else (), ends))
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether it was asked for with an interval of its mean, and has one."""
+        return self.mean_interval is not None
 
     def to_frame(self) -> Any:
         """One row per component: states of the finite targets, weight, means, variances and covariances, or what it has besides;
@@ -284,7 +300,7 @@ class Mixture(Answer):
 
     def _check_single(self, what: str) -> None:
         if len(self.names) > 1:
-            raise ModelError(f"the answer is over {listed(self.names)} together, and a {what} is of one: ask for one at a time")
+            raise ModelError(f"the answer is over {listing(self.names)} together, and a {what} is of one: ask for one at a time")
 
     def _headline(self) -> str:
         question = self._question(self.asked or (*self.names, *(self.finite.names if self.finite is not None else ())))
@@ -364,7 +380,7 @@ class DistributionParts(MixtureParts):
         if n_targets != 1:
             raise ModelError(f"a mixture of {self.variable.family!r} is of a single number")
         shape = (n, len(self.variable.family.names))
-        object.__setattr__(self, "parameters", shaped(self.parameters, shape, "parameters"))
+        object.__setattr__(self, "parameters", view_of_shape(self.parameters, shape, "parameters"))
 
     @property
     def kind(self) -> str:  # type: ignore[override]

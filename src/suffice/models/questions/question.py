@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import ModelError, listed, note
+from suffice.errors import ModelError, listing, note
+from suffice.errors.remedies import BY_DRAWS, Remedy
 from suffice.families.design import configurations
 from suffice.graphs import Dag
 from suffice.inference.finite.logs import NEVER
@@ -22,10 +23,9 @@ from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.questions import hybrid
 from suffice.models.questions.answers import Distribution, Marginals
 from suffice.models.questions.densities import ResponseParts
-from suffice.models.questions.evidence import Given, Observed, impossible, observed, unknown_node
+from suffice.models.questions.evidence import Given, Observed, evidence_codes, impossible, unknown_node
 from suffice.models.questions.mixture import Mixture
-from suffice.models.questions.regressions import answerable, reduced
-from suffice.remedies import BY_DRAWS, Remedy
+from suffice.models.questions.regressions import answerable, reduce_network
 from suffice.variables import Finite, Variable
 
 
@@ -61,10 +61,10 @@ class Question:
     """A question by names: `nodes` are those whose families matter; `observed` and `soft` is known of them or their parents.
 
     >>> from suffice import BayesNet
-    >>> from suffice.models.questions.evidence import observed
+    >>> from suffice.models.questions.evidence import evidence_codes
     >>> a, b, c = (Finite(name, ["no", "yes"]) for name in "abc")
     >>> bn = BayesNet("a -> b -> c", {"a": [0.5, 0.5], "b": [[1, 0], [0, 1]], "c": [[1, 0], [0, 1]]}, [a, b, c])
-    >>> asked = Question.of(bn, ["c"], observed(bn, {"b": "yes"}))
+    >>> asked = Question.of(bn, ["c"], evidence_codes(bn, {"b": "yes"}))
     >>> asked.nodes, asked.observed
     (('c',), {'b': 1})
     """
@@ -111,16 +111,16 @@ def checked_question(bn: NetworkParts, targets: str | Sequence[str], given: Give
     if len(set(names)) < len(names):
         twice = next(n for n in names if names.count(n) > 1)
         raise ModelError(f"the target {twice!r} is named twice")
-    evidence = observed(bn, given)
+    evidence = evidence_codes(bn, given)
     if known := [n for n in names if is_observed(bn, n, evidence)]:
-        raise ModelError(f"{listed(known)} is asked for and given at once; ask for what is not observed")
+        raise ModelError(f"{listing(known)} is asked for and given at once; ask for what is not observed")
     return names, evidence
 
 
 def exact_answer(bn: NetworkParts, names: Sequence[str], evidence: Observed) -> Distribution | Mixture:
     """p(names | evidence), exactly; `checked_question` has checked both."""
     if len(names) == 1 and bn[names[0]].is_regression and not bn[names[0]].family.closes:
-        return regressed(bn, names[0], evidence)
+        return regression_mixture(bn, names[0], evidence)
     try:
         small, known = without_regressions(bn, names, evidence)
     except NoFormula:
@@ -133,20 +133,20 @@ def answer_from_relevant(bn: NetworkParts, names: Sequence[str], evidence: Obser
     answer may not depend; the probability of all evidence is not known then."""
     question = Question.of(bn, names, evidence)
     kept = {n: value for n, value in evidence.given.items() if n in question.observed or n in question.soft}
-    small = reduced(bn, names, _observed_in(bn, observed(bn, kept))[0], needed=question.nodes)
-    answer = replace(hybrid.closed_answer(small, names, observed(small, kept)), given=evidence.given)
+    small = reduce_network(bn, names, _observed_in(bn, evidence_codes(bn, kept))[0], needed=question.nodes)
+    answer = replace(hybrid.closed_answer(small, names, evidence_codes(small, kept)), given=evidence.given)
     return answer if isinstance(answer, Distribution) else replace(answer, log_prob_of_evidence=float("nan"))
 
 
-def regressed(bn: NetworkParts, name: str, evidence: Observed) -> Mixture:
+def regression_mixture(bn: NetworkParts, name: str, evidence: Observed) -> Mixture:
     """A regression of a number that is neither Gaussian nor Poisson: mixed over its finite parents that are not given, if its
     numbers are and nothing below it is seen."""
     cpd: Any = bn[name]
     numbers = _observed_in(bn, evidence)[0]
     below = [n for n in evidence.given if name in bn.dag.ancestors(n)]
     if below:
-        fact = f"{name!r} is a {words(cpd)}, whose distribution given {listed(below)} below it has no formula"
-        raise NoFormula(fact, [], f"leave {listed(below)} out, or draw the answer with {BY_DRAWS}")
+        fact = f"{name!r} is a {words(cpd)}, whose distribution given {listing(below)} below it has no formula"
+        raise NoFormula(fact, [], f"leave {listing(below)} out, or draw the answer with {BY_DRAWS}")
     if any(p not in numbers for p in cpd.real_parents):
         raise no_formula(cpd, numbers)
     hidden = [v for v in cpd.finite_parents if not is_observed(bn, v.name, evidence)]
@@ -180,8 +180,8 @@ def without_regressions(bn: SomeNetwork, names: Iterable[str], evidence: Observe
     """The network and the evidence of a question that has no open regressions any more."""
     if not bn.compiled.open:
         return bn, evidence
-    small = reduced(bn, names, *_observed_in(bn, evidence))
-    return small, observed(small, evidence.given)
+    small = reduce_network(bn, names, *_observed_in(bn, evidence))
+    return small, evidence_codes(small, evidence.given)
 
 
 def _observed_in(bn: NetworkParts, evidence: Observed) -> tuple[dict[str, float], list[str]]:
@@ -203,7 +203,7 @@ def marginals(bn: NetworkParts, evidence: Observed) -> Marginals:
         name = left_out[0]
         python = f"it with query({name!r}, ..., method=LikelihoodWeighting())"
         note(
-            f"{listed(left_out)} left out: regressions on numbers that are not observed, and nodes below them, have no exact "
+            f"{listing(left_out)} left out: regressions on numbers that are not observed, and nodes below them, have no exact "
             f"distribution; draw {Remedy(python, f'that of {name!r} with --method lw:10000')}"
         )
     return hybrid.marginals(small, known).of_nodes((n for n in bn if n in names or n in numbers), numbers)
@@ -211,14 +211,14 @@ def marginals(bn: NetworkParts, evidence: Observed) -> Marginals:
 
 def _regressed_or_none(bn: NetworkParts, name: str, evidence: Observed) -> Mixture | None:
     try:
-        return regressed(bn, name, evidence) if bn[name].is_regression and not bn[name].family.closes else None
+        return regression_mixture(bn, name, evidence) if bn[name].is_regression and not bn[name].family.closes else None
     except NoFormula:
         return None
 
 
 def share_of_draws(refused: NoFormula, evidence: Observed) -> str:
     """How the probability of states can be drawn; a density cannot be."""
-    observe = f"observe {listed(refused.lacking)}, too"
+    observe = f"observe {listing(refused.lacking)}, too"
     if evidence.reals or evidence.soft:
         return f"{observe}: the density of numbers cannot be drawn"
     names, states = list(evidence.given), tuple(evidence.given.values())

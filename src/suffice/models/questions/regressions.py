@@ -8,8 +8,8 @@ Any other one is *open*: it has a place in exact inference only once its numbers
     a Poisson count                    has rates over its finite parents,
     what is neither asked for nor observed, nor above something that is, may be left out.
 
-`reduced` makes these changes for one question. What they leave over, an integral over a number that is not observed, has no
-formula: that is refused, with a way out that depends on what was asked, and drawn instead where the user asks for it.
+`reduce_network` makes these changes for one question. What they leave over, an integral over a number that is not observed, has
+no formula: that is refused, with a way out that depends on what was asked, and drawn instead where the user asks for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from suffice.families.named_families import as_families
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.graphs import Dag
-from suffice.models.parts.closed_forms import closed, density, no_formula, stand_in
+from suffice.models.parts.closed_forms import as_closed_form, density, no_formula, stand_in
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.variables import Distributed
 
@@ -37,7 +37,7 @@ def _has_own(cpd: Any) -> bool:
     return bool(cpd.is_regression) or isinstance(cpd.child, Distributed)
 
 
-def reduced(
+def reduce_network(
     bn: SomeNetwork,
     targets: Iterable[str],
     numbers: Mapping[str, float] | None = None,
@@ -54,7 +54,7 @@ def reduced(
     >>> from suffice.results import RegressionCpd
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")
     >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": RegressionCpd(y, (x,), Logistic(), [0.0], [[1.0]])}, [x, y])
-    >>> reduced(bn, ["y"], {"x": 0.0})["y"].probs
+    >>> reduce_network(bn, ["y"], {"x": 0.0})["y"].probs
     array([0.5, 0.5])
     """
     if not bn.compiled.open:
@@ -66,7 +66,7 @@ def reduced(
             raise no_formula(bn[name], values)
     cpds: dict[str, Any] = {n: bn[n] for n in bn}
     for name in bn.compiled.open:
-        cpds[name] = _reduced(cpds[name], values) if name in needed else stand_in(bn[name], known=name in values)
+        cpds[name] = _reduce_regression(cpds[name], values) if name in needed else stand_in(bn[name], known=name in values)
     for name in bn.compiled.reals:
         cpds[name] = cpds[name] if name in needed else stand_in(bn[name], known=name in values)
     dag = Dag({n: cpd.parents for n, cpd in cpds.items()}, nodes=list(cpds))
@@ -94,9 +94,9 @@ def without_formula(bn: NetworkParts, name: str, values: Mapping[str, float]) ->
     return any(p not in values for p in cpd.real_parents) or (name not in values and not cpd.family.closes)
 
 
-def _reduced(cpd: RegressionCpd, values: Mapping[str, float]) -> Any:
+def _reduce_regression(cpd: RegressionCpd, values: Mapping[str, float]) -> Any:
     """A regression all of whose numbers are known."""
     own = {p: values[p] for p in cpd.real_parents}
     if cpd.child.name in values:
         return density(cpd, own | {cpd.child.name: values[cpd.child.name]})
-    return closed(cpd.without(own))
+    return as_closed_form(cpd.without(own))

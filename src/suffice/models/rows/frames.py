@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import nw, pa, pc, pt
 from suffice.engines import texts
-from suffice.errors import DataError, TooLarge, bytes_in_words, listed
+from suffice.errors import DataError, TooLarge, bytes_in_words, listing
 from suffice.inference.finite.network import Array, Ints
-from suffice.libraries import nw, pa, pc, pt
 from suffice.variables import state_text
 
 MAX_BYTES = 2**35
@@ -150,7 +150,7 @@ class Fill:
             return pa.array(words, pa.string()).cast(pa.string() if pa.types.is_null(arrow_type) else arrow_type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise DataError(
-                f"the column {self.name!r} has the type {arrow_type}, which cannot hold {listed(words)}: states of the network"
+                f"the column {self.name!r} has the type {arrow_type}, which cannot hold {listing(words)}: states of the network"
             ) from None
 
     def positions(self, words: Sequence[str | None]) -> tuple[Ints, list[str]]:
@@ -168,33 +168,33 @@ def _numbers(values: npt.NDArray[Any], arrow_type: Any) -> Any:
     return pa.array(values, arrow_type if pt.is_floating(arrow_type) else pa.float64(), from_pandas=True)
 
 
-def filled(rows: Any, fills: Mapping[str, Fill]) -> Any:
+def fill_frame(rows: Any, fills: Mapping[str, Fill]) -> Any:
     """The same frame with its gaps filled; the frame that was given stays as it is.
 
-    >>> filled({"x": ["a", None]}, {"x": Fill("x", np.array([1]), np.array([0]), ("a", "b"))})
+    >>> fill_frame({"x": ["a", None]}, {"x": Fill("x", np.array([1]), np.array([0]), ("a", "b"))})
     {'x': ['a', 'a']}
     """
     if isinstance(rows, Mapping):
-        return {name: _filled(values, fills[str(name)]) if str(name) in fills else values for name, values in rows.items()}
+        return {name: _fill_column(values, fills[str(name)]) if str(name) in fills else values for name, values in rows.items()}
     if isinstance(rows, np.ndarray):
-        columns = filled({n: rows[n] for n in rows.dtype.names or ()}, fills)
+        columns = fill_frame({n: rows[n] for n in rows.dtype.names or ()}, fills)
         result = np.empty(len(rows), [(n, c.dtype) for n, c in columns.items()])
         for name, column in columns.items():
             result[name] = column
         return result
     if isinstance(rows, pa.Table):
         for name, fill in fills.items():
-            rows = rows.set_column(rows.column_names.index(name), name, _filled(rows.column(name), fill))
+            rows = rows.set_column(rows.column_names.index(name), name, _fill_column(rows.column(name), fill))
         return rows
     if hasattr(rows, "with_columns"):
-        return rows.with_columns(*(_filled(rows[name], fill) for name, fill in fills.items()))
+        return rows.with_columns(*(_fill_column(rows[name], fill) for name, fill in fills.items()))
     result = rows.copy()
     for label in [c for c in rows.columns if str(c) in fills]:
-        result[label] = _filled(rows[label], fills[str(label)])
+        result[label] = _fill_column(rows[label], fills[str(label)])
     return result
 
 
-def _filled(column: Any, fill: Fill) -> Any:
+def _fill_column(column: Any, fill: Fill) -> Any:
     """A column with its gaps filled, by what it is."""
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         return _in_arrow(column, fill)

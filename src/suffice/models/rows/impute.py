@@ -16,22 +16,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import pa, pc, sc
 from suffice.engines import is_missing
 from suffice.engines.engine import Block
 from suffice.engines.scan import is_spark_frame, rows_of
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
-from suffice.errors import DataError, ModelError, listed, note
-from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, picked
+from suffice.errors import DataError, ModelError, listing, note
+from suffice.errors.remedies import Remedy, argument, name_of
+from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, pick_codes
 from suffice.inference.finite.network import NONE, Array, Ints
 from suffice.inference.sampling.sampling import checked_seed, whole_number
-from suffice.libraries import pa, pc, sc
 from suffice.models.parts.closed_forms import NoFormula, advising
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.regressions import reduced
-from suffice.models.rows.frames import Fill, checked_size, filled, is_held
+from suffice.models.questions.regressions import reduce_network
+from suffice.models.rows.frames import Fill, checked_size, fill_frame, is_held
 from suffice.models.rows.posteriors import Places, cells, is_seen, present, row_evidence, row_posterior, tell_impossible
 from suffice.models.rows.spark_frames import in_place
-from suffice.remedies import Remedy, argument, name_of
 from suffice.statistics.configurations import keys_of
 from suffice.variables import Finite, Variable
 
@@ -82,7 +82,7 @@ def impute(
     numbers = [n for n, v in variables.items() if not isinstance(v, Finite)]
     if joint and numbers:
         raise ModelError(
-            f"{Remedy('joint=True', '--joint')} is for finite columns, and {listed(numbers)} hold numbers; leave "
+            f"{Remedy('joint=True', '--joint')} is for finite columns, and {listing(numbers)} hold numbers; leave "
             f"{name_of('joint')} out"
         )
     if joint and draws is not None:
@@ -108,9 +108,9 @@ def impute(
     by_name = frozenset[str]().union(*(b.by_name for b in blocks))
     binned = [n for n in fills[0] if _in_bins(variables[n]) and n not in by_name]
     if binned:
-        note(f"{listed(binned)}: known to the network in bins only, and a bin is not a number; missing cells there stay missing")
+        note(f"{listing(binned)}: known to the network in bins only, and a bin is not a number; missing cells there stay missing")
     whole = rows if held else _table(names, blocks)
-    answers = [filled(whole, {n: f for n, f in each.items() if n not in binned}) for each in fills]
+    answers = [fill_frame(whole, {n: f for n, f in each.items() if n not in binned}) for each in fills]
     return answers[0] if draws is None else answers
 
 
@@ -162,7 +162,7 @@ class Impute:
                 full, impossible = self._drawn(self.networks, seen, gaps, number, rows)
             elif self.joint:
                 # all columns are finite; regressions on numbers, which are no columns, must be barren
-                impossible = fill_together(reduced(self.bn, self.names).compiled.network, full.codes, gaps.codes)
+                impossible = fill_together(reduce_network(self.bn, self.names).compiled.network, full.codes, gaps.codes)
             else:
                 impossible = most_probable_each(self.bn, full, gaps)
         fills = {}
@@ -229,7 +229,7 @@ def _networks(bn: NetworkParts, draws: int | None, redraw: bool | None, seed: in
 
 def _one_column(refused: NoFormula) -> str:
     return (
-        f"fill in {listed(refused.lacking)} before, or predict one column at a time, which can be drawn: "
+        f"fill in {listing(refused.lacking)} before, or predict one column at a time, which can be drawn: "
         f"{Remedy('predict(rows, column, method=LikelihoodWeighting())', 'suffice predict --method lw:10000')}"
     )
 
@@ -307,7 +307,7 @@ def draw_together(bn: NetworkParts, rows: RowEvidence, gaps: RowEvidence, unifor
         if len(some):
             answer, own = _shared_posterior(bn, name, seen.take(some)), uniforms[some, order[name]]
             impossible[some[np.isnan(answer[:, 0])]] = True
-            drawn = picked(answer, own) if name in compiled.index else _numbers(bn, name, rows.take(some), answer, own)
+            drawn = pick_codes(answer, own) if name in compiled.index else _numbers(bn, name, rows.take(some), answer, own)
             cells(bn, name, rows)[some] = drawn
 
     above = [n for n in bn.dag.topological_order if _is_above_numbers(bn, n)]
@@ -345,7 +345,7 @@ def _numbers(bn: NetworkParts, name: str, rows: RowEvidence, moments: Array, uni
     """Real cells by their means and variances, counts, whose finite parents are known by now, by their rates."""
     cpd, (mean, variance) = bn[name], moments.T
     if cpd.is_open:
-        return _regressed(bn, name, rows, ~np.isnan(mean), uniforms)
+        return _draw_regression(bn, name, rows, ~np.isnan(mean), uniforms)
     if bn.compiled.open:
         _refuse_mixture(bn, name, rows)
     if name in bn.compiled.counts:
@@ -353,7 +353,7 @@ def _numbers(bn: NetworkParts, name: str, rows: RowEvidence, moments: Array, uni
     return np.asarray(mean + np.sqrt(variance) * sc.ndtri(uniforms))
 
 
-def _regressed(bn: NetworkParts, name: str, rows: RowEvidence, fine: Flags, uniforms: Array) -> Array:
+def _draw_regression(bn: NetworkParts, name: str, rows: RowEvidence, fine: Flags, uniforms: Array) -> Array:
     """Numbers by the distribution of an open regression."""
     cpd = bn[name]
     for v in cpd.finite_parents:

@@ -31,12 +31,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.scan import is_spark_frame, scan
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
-from suffice.errors import DataError, MissingCells, ModelError, TooLarge, listed, nearest, note
+from suffice.errors import DataError, MissingCells, ModelError, TooLarge, listing, nearest, note
 from suffice.incomplete import rows as in_rows
 from suffice.incomplete.rows import CELLS, Densities, NotFinite, RowEvidence, RowFactor, TargetMoments, in_parts
 from suffice.inference.finite.logs import shares
@@ -44,7 +44,7 @@ from suffice.inference.finite.network import NONE, Array, Ints
 from suffice.inference.numbers.hybrid import checked_shape
 from suffice.models.parts.closed_forms import advising, no_formula, words
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.hybrid import named
+from suffice.models.questions.hybrid import refuse_by_name
 from suffice.models.questions.question import requisite
 from suffice.models.rows.spark_frames import beside
 from suffice.statistics.configurations import alike
@@ -102,11 +102,11 @@ def present(bn: NetworkParts, columns: Sequence[str]) -> Mapping[str, Variable]:
         hint = f"; did you mean {next(iter(alike.values()))!r}?" if alike else ""
         hint = hint or next((h for c in columns if (h := nearest(c, bn))), "")
         raise DataError(
-            f"the data have no column of the network: {listed(columns, 4)} are the columns, {listed(bn, 4)} the nodes{hint}"
+            f"the data have no column of the network: {listing(columns, 4)} are the columns, {listing(bn, 4)} the nodes{hint}"
         )
     if alike:
         said = [f"{column!r} (the node is {node!r})" for column, node in alike.items()]
-        note(f"columns whose names are only nearly those of nodes are not looked at: {listed(said, 4, 'str')}")
+        note(f"columns whose names are only nearly those of nodes are not looked at: {listing(said, 4, 'str')}")
     return found
 
 
@@ -122,13 +122,13 @@ def _bare(name: str) -> str:
 
 def row_posterior(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
     """A line per row: the probabilities of the target's states, or its mean and variance; NaN where a row is impossible."""
-    inferred = partial(_inferred, bn, target)
+    inferred = partial(_infer_rows, bn, target)
     if not applies(bn, target):
         return inferred(seen)
     return _either(seen, direct_rows(bn, target, seen), partial(direct_posterior, bn, target), inferred)
 
 
-def _inferred(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
+def _infer_rows(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
     """By inference, in rows that leave other nodes to be summed out."""
     if bn.compiled.open or target not in bn.compiled.index:
         return by_densities(bn, target, seen)
@@ -156,7 +156,7 @@ def by_densities(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
             return densities.mixture(regression_moments(bn, target, densities.rows))
         return densities.moments(compiled.real_index[target])
 
-    with named(bn):
+    with refuse_by_name(bn):
         try:
             width = compiled.variables[target].n_states if target in compiled.index else len(MOMENTS)
             return in_parts(compiled.around_regressions, rows, partial(factors, bn, target=target), answer, width)
@@ -174,7 +174,10 @@ def log_probs(bn: NetworkParts, seen: RowEvidence) -> Array:
 
 
 def _log_densities(bn: NetworkParts, seen: RowEvidence) -> Array:
-    with advising(lambda refused: f"fill in {listed(refused.lacking)} in rows that lack it, or leave such rows out"), named(bn):
+    with (
+        advising(lambda refused: f"fill in {listing(refused.lacking)} in rows that lack it, or leave such rows out"),
+        refuse_by_name(bn),
+    ):
         return in_parts(bn.compiled.around_regressions, seen, partial(factors, bn), Densities.log_probs, 1, in_rows.PART)[:, 0]
 
 
@@ -330,7 +333,7 @@ def applies(bn: NetworkParts, target: str) -> bool:
 
 def direct_rows(bn: NetworkParts, target: str, seen: RowEvidence) -> Flags:
     """The rows in which every node but the target is observed or barren."""
-    needed = _needed(bn, seen, target)
+    needed = _rows_needed(bn, seen, target)
     direct = (is_seen(bn, name, seen) | ~needed[name] for name in bn if name != target)
     return np.asarray(np.logical_and.reduce([np.ones(seen.n_rows, bool), *direct]))
 
@@ -373,7 +376,7 @@ def factors(bn: NetworkParts, rows: RowEvidence, target: str | None = None) -> I
     >>> np.exp(factor.values)  # beside a stand-in of 0.5 each
     array([[1., 1.]])
     """
-    for name, needed in _needed(bn, rows, target).items() if bn.compiled.open else ():
+    for name, needed in _rows_needed(bn, rows, target).items() if bn.compiled.open else ():
         if not bn[name].is_open:
             continue
         some = np.flatnonzero(needed)
@@ -386,7 +389,7 @@ def factors(bn: NetworkParts, rows: RowEvidence, target: str | None = None) -> I
                 yield from _factors(bn, name, rows, some)
 
 
-def _needed(bn: NetworkParts, rows: RowEvidence, target: str | None) -> dict[str, Flags]:
+def _rows_needed(bn: NetworkParts, rows: RowEvidence, target: str | None) -> dict[str, Flags]:
     """For each node the rows in which it is asked for, observed, or above such a one."""
     needed: dict[str, Flags] = {}
     for name in reversed(bn.dag.topological_order):
@@ -412,7 +415,7 @@ def _refuse_hidden(bn: NetworkParts, name: str, rows: RowEvidence, target: str |
         raise no_formula(cpd, known)
     if name in bn.compiled.index or is_seen(bn, name, rows).all():
         return
-    if name != target or _needed(bn, rows, None)[name].any():
+    if name != target or _rows_needed(bn, rows, None)[name].any():
         raise no_formula(cpd, known)
 
 

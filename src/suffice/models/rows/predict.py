@@ -17,7 +17,8 @@ import numpy as np
 from suffice.engines.data import Data
 from suffice.engines.scan import is_spark_frame, rows_of
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
-from suffice.errors import listed
+from suffice.errors import listing
+from suffice.errors.remedies import DRAWN_ROWS
 from suffice.incomplete.rows import best
 from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, checked_seed
 from suffice.models.parts.closed_forms import NoFormula
@@ -28,7 +29,6 @@ from suffice.models.rows.frames import checked_size, column, table
 from suffice.models.rows.posteriors import Places, present, tell_impossible
 from suffice.models.rows.prediction import Predict, Prediction, measures
 from suffice.models.rows.row_intervals import PredictIntervals, names_of_ends
-from suffice.remedies import DRAWN_ROWS
 from suffice.variables import Finite
 
 
@@ -138,7 +138,7 @@ def predictions(
         if found.refused is not None:
             fact, lacking, where = found.refused.fact, found.refused.lacking, rows["without formula"].where(data)
             drawing = f"or give {DRAWN_ROWS} for such rows alone"
-            raise NoFormula(fact, lacking, f"so it is in {where}: fill in {listed(lacking)}, {drawing}")
+            raise NoFormula(fact, lacking, f"so it is in {where}: fill in {listing(lacking)}, {drawing}")
         yield found
     tell_impossible(data, rows["impossible"], "there is no prediction (NaN, or a missing cell)")
     step.tell(data, rows["lost"], rows["poor"])

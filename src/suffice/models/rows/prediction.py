@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
-from suffice.errors import ModelError, TooLarge, counted, nearest, note
+from suffice.errors import ModelError, TooLarge, nearest, note, quantity
 from suffice.incomplete.rows import RowEvidence
 from suffice.inference.finite.network import NONE, Array
 from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, Weighted, checked_seed
@@ -128,12 +128,12 @@ class Predict:
         more = f"draw more, LikelihoodWeighting({10 * n})"
         if lost.n:
             note(
-                f"none of {n:,} draws met the cells of {counted(lost.n, 'row')}, impossible or very improbable ones: "
+                f"none of {n:,} draws met the cells of {quantity(lost.n, 'row')}, impossible or very improbable ones: "
                 f"there is no prediction (NaN, or a missing cell); {more}"
             )
         if poor.n:
             first = data.place(*poor.first)
-            note(f"the draws for {counted(poor.n, 'row')}, first {first}, are worth fewer than {FEW} independent ones: {more}")
+            note(f"the draws for {quantity(poor.n, 'row')}, first {first}, are worth fewer than {FEW} independent ones: {more}")
 
     @property
     def _variable(self) -> Variable:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse
 from suffice.families.protocol.family import Array
@@ -16,7 +16,7 @@ from suffice.models.questions.answering import Answering
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from suffice.argument_types import ColumnOfAnswers, RowsLike
+    from suffice.basis.argument_types import ColumnOfAnswers, RowsLike
     from suffice.inference.sampling.sampling import LikelihoodWeighting
     from suffice.statistics import Statistics
 

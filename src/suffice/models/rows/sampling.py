@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.basis.libraries import pa
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.inference.sampling.sampling import checked_seed, whole_number
-from suffice.libraries import pa
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.variables import Finite, Variable, is_whole
 

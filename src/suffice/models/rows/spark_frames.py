@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from suffice.basis.libraries import pa
 from suffice.engines.spark import map_frame
 from suffice.errors import DataError
-from suffice.libraries import pa
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
-from suffice.errors import FitError, listed
+from suffice.basis.blas import one_blas_thread
+from suffice.errors import FitError, listing
+from suffice.errors.remedies import LASSO
 from suffice.graphs import Graph
 from suffice.inference.finite.network import Array
 from suffice.inference.numbers.sparse_precision import SparsePrecision, sparse_precision
 from suffice.models.undirected.covariances import Covariances
-from suffice.remedies import LASSO
 
 COLLINEAR = 1e-12
 """The part of a column's variance below which what the others leave of it is rounding."""
@@ -76,7 +76,7 @@ def refuse_dependent(seen: Covariances, clique: Sequence[str], at: Sequence[int]
     """Refuse a clique whose columns, or too few rows, make its covariance singular."""
     if seen.weight <= len(clique):
         raise FitError(
-            f"{listed(clique, 4)} are {len(clique)} variables that are all joined to each other, and {seen.weight:g} rows are "
+            f"{listing(clique, 4)} are {len(clique)} variables that are all joined to each other, and {seen.weight:g} rows are "
             f"too few for their covariance, which needs at least {len(clique) + 1}: a penalty is needed, "
             f"{LASSO}, or a graph with fewer edges"
         )
@@ -85,7 +85,7 @@ def refuse_dependent(seen: Covariances, clique: Sequence[str], at: Sequence[int]
     if left.min() <= COLLINEAR:
         k = int(np.argmax(left <= COLLINEAR))
         raise FitError(
-            f"{clique[k]!r} is a linear function of {listed(clique[:k], 6)}, to which it is joined: their partial correlations "
+            f"{clique[k]!r} is a linear function of {listing(clique[:k], 6)}, to which it is joined: their partial correlations "
             "are infinite; leave one of these columns out"
         )
 

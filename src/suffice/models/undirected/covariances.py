@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.errors import DataError, FitError, listed
+from suffice.errors import DataError, FitError, listing
+from suffice.errors.remedies import Remedy
 from suffice.families.regression import too_large
 from suffice.inference.finite.network import Array
-from suffice.remedies import Remedy
 from suffice.statistics import Moments, Request, Statistics
 from suffice.variables import Finite, Real, Variable
 
@@ -78,12 +78,6 @@ class Covariances:
         return moved
 
 
-def read_only(matrix: Array) -> Array:
-    """The matrix, never to be changed from now on."""
-    matrix.setflags(write=False)
-    return matrix
-
-
 def covariance_of(moments: Moments) -> Array:
     """Σ w (x − mean)(x − mean)ᵀ / Σ w: the maximum likelihood estimate."""
     if not len(moments.keys) or moments.total <= 0:
@@ -98,10 +92,10 @@ def refuse_other_kinds(variables: Sequence[Variable], method: str, instead: str)
     counts = [v.name for v in variables if not isinstance(v, (Finite, Real))]
     if finite:
         verb = "is finite" if len(finite) == 1 else "are finite"
-        raise FitError(f"{method} is for real columns, and {listed(finite)} {verb}: {instead}")
+        raise FitError(f"{method} is for real columns, and {listing(finite)} {verb}: {instead}")
     if counts:
         raise FitError(
-            f"{method} is for real columns, and {listed(counts)} are counts: declare them real, "
+            f"{method} is for real columns, and {listing(counts)} are counts: declare them real, "
             f"{Remedy('variables={name: Real}', '--real NAME')}"
         )
 
@@ -109,7 +103,7 @@ def refuse_other_kinds(variables: Sequence[Variable], method: str, instead: str)
 def refuse_indefinite(matrix: Array, names: Sequence[str]) -> None:
     """Refuse what is no covariance matrix: moments may have been written by hand."""
     if not np.isfinite(matrix).all():
-        raise DataError(f"the covariance of {listed(names)} has entries that are not finite")
+        raise DataError(f"the covariance of {listing(names)} has entries that are not finite")
     if np.abs(matrix - matrix.T).max(initial=0.0) > ROUNDING * np.abs(matrix).max(initial=0.0):
         i, j = np.unravel_index(np.argmax(np.abs(matrix - matrix.T)), matrix.shape)
         a, b = names[int(i)], names[int(j)]
@@ -132,7 +126,7 @@ def refuse_constant(matrix: Array, names: Sequence[str], weight: float) -> Array
     deviation: Array = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     constant = [name for name, s in zip(names, deviation, strict=True) if not s > 0.0]
     if constant:
-        which = f"all values of {listed(constant)} are the same" if len(constant) == 1 else f"{listed(constant)} are constant"
+        which = f"all values of {listing(constant)} are the same" if len(constant) == 1 else f"{listing(constant)} are constant"
         raise FitError(f"{which}: a column without variance has an infinite precision, and no partial correlation; leave it out")
     return deviation
 
@@ -141,7 +135,7 @@ def refuse_copies(correlations: Array, names: Sequence[str]) -> None:
     """Refuse columns that are linear functions of each other."""
     pairs = np.argwhere(np.triu(np.abs(correlations), 1) >= 1.0 - ROUNDING)
     if len(pairs):
-        shown = listed([f"{names[i]!r} and {names[j]!r}" for i, j in pairs.tolist()], 4, "str")
+        shown = listing([f"{names[i]!r} and {names[j]!r}" for i, j in pairs.tolist()], 4, "str")
         raise FitError(
             f"{shown} have a correlation of ±1, each is a copy of the other: the partial correlation of such columns is "
             "infinite; leave one of them out"

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.engines.engine import Block
-from suffice.errors import ModelError, TooLarge, bytes_in_words, listed, nearest
+from suffice.errors import ModelError, TooLarge, bytes_in_words, listing, nearest
+from suffice.errors.remedies import CONTRASTIVE, PSEUDO
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import as_numbers, flat_index
 from suffice.graphs.chordal import is_perfect, perfect_order
 from suffice.inference.finite.logs import Elimination, LogFactor, log_sum
 from suffice.inference.finite.network import NONE, Array, Network
 from suffice.inference.finite.tree import COMPILING, greedy_order, part_of, steps
-from suffice.remedies import CONTRASTIVE, PSEUDO
-from suffice.statistics.configurations import checked_cells, frozen, sizes
+from suffice.output.display import OneTable
+from suffice.statistics.configurations import checked_cells, freeze, sizes
 from suffice.variables import Finite
 
 MAX_CELLS = 2.0**26
@@ -42,12 +42,12 @@ class Factor(OneTable):
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
         checked_cells(self.variables, "a factor")
-        log = np.array(as_numbers(self.log, f"the factor of {listed(self.names)} must be numbers"), dtype=np.float64, order="C")
+        log = np.array(as_numbers(self.log, f"the factor of {listing(self.names)} must be numbers"), dtype=np.float64, order="C")
         if log.shape != sizes(self.variables):
-            raise ModelError(f"the factor of {listed(self.names)} needs the shape {sizes(self.variables)}, not {log.shape}")
+            raise ModelError(f"the factor of {listing(self.names)} needs the shape {sizes(self.variables)}, not {log.shape}")
         if np.isnan(log).any() or (log == np.inf).any():
-            raise ModelError(f"the factor of {listed(self.names)} is in logarithms: numbers, or −inf for what is impossible")
-        object.__setattr__(self, "log", frozen(log))
+            raise ModelError(f"the factor of {listing(self.names)} is in logarithms: numbers, or −inf for what is impossible")
+        object.__setattr__(self, "log", freeze(log))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def checked_factors(given: Any, variables: Mapping[str, Finite]) -> tuple[Factor
             if name not in variables:
                 raise ModelError(f"a factor names {name!r}, which no variable declares{nearest(str(name), variables)}")
         if len(set(own)) < len(own):
-            raise ModelError(f"a factor names a variable twice: {listed(own)}")
+            raise ModelError(f"a factor names a variable twice: {listing(own)}")
         result.append(Factor(tuple(variables[n] for n in own), log))
     return tuple(result)
 

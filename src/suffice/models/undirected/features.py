@@ -14,7 +14,7 @@ from suffice.graphs import Graph
 from suffice.inference.finite.network import Array
 from suffice.models.undirected.log_linear import LogLinear, Names, Term, finite, maximal
 from suffice.models.undirected.twin import Undirected
-from suffice.statistics.configurations import checked_cells, frozen, sizes
+from suffice.statistics.configurations import checked_cells, freeze, sizes
 from suffice.variables import Finite, Variable, by_name, state_text
 
 
@@ -40,7 +40,7 @@ class Features:
         variables = {n: finite(v, "a model of features") for n, v in declared.items()}
         if not variables:
             raise FitError("features are of variables: Features(..., over=[Finite('die', range(1, 7))])")
-        tables = {str(name): _tabulated(str(name), f, variables) for name, f in features.items()}
+        tables = {str(name): _tabulate(str(name), f, variables) for name, f in features.items()}
         vars(self).update(variables=variables, tables=tables)
 
     variables: dict[str, Finite]
@@ -50,7 +50,7 @@ class Features:
         """A model from finished tables; the way in for readers of files."""
         model = cls.__new__(cls)
         own = {name: (scope, np.array(table, dtype=np.float64)) for name, (scope, table) in tables.items()}
-        vars(model).update(variables=dict(variables), tables={n: (scope, frozen(t)) for n, (scope, t) in own.items()})
+        vars(model).update(variables=dict(variables), tables={n: (scope, freeze(t)) for n, (scope, t) in own.items()})
         return model
 
     __setattr__ = LogLinear.__setattr__
@@ -161,7 +161,7 @@ def _mean_given(scope: Names, table: Array, shared: Sequence[str]) -> Array:
     return np.asarray(np.transpose(table.mean(axis=rest), [kept.index(n) for n in shared]) - table.mean())
 
 
-def _tabulated(name: str, given: Any, variables: Mapping[str, Finite]) -> tuple[Names, Array]:
+def _tabulate(name: str, given: Any, variables: Mapping[str, Finite]) -> tuple[Names, Array]:
     scope, feature = tuple(variables), given
     if isinstance(given, tuple) and len(given) == 2:
         scope, feature = ((given[0],) if isinstance(given[0], str) else tuple(given[0])), given[1]
@@ -170,17 +170,17 @@ def _tabulated(name: str, given: Any, variables: Mapping[str, Finite]) -> tuple[
             raise FitError(f"the feature {name!r} is of {n!r}, which is not among the variables{nearest(str(n), variables)}")
     own = [variables[n] for n in scope]
     checked_cells(own, f"the feature {name!r}")
-    values = _mapped(name, feature, own) if isinstance(feature, Mapping) else _called(name, feature, own)
+    values = _values_of_mapping(name, feature, own) if isinstance(feature, Mapping) else _values_of_function(name, feature, own)
     try:
         table = np.array(values, dtype=np.float64).reshape(sizes(own))
     except (TypeError, ValueError):
         raise FitError(f"the feature {name!r} is not a number at every state") from None
     if not np.isfinite(table).all():
         raise FitError(f"the feature {name!r} is not a finite number at every state")
-    return scope, frozen(table)  # type: ignore[return-value]
+    return scope, freeze(table)
 
 
-def _mapped(name: str, feature: Mapping[Any, Any], own: Sequence[Finite]) -> list[float]:
+def _values_of_mapping(name: str, feature: Mapping[Any, Any], own: Sequence[Finite]) -> list[float]:
     """Joint states that are not mentioned have the value 0."""
     known: dict[tuple[str, ...], float] = {}
     for key, value in feature.items():
@@ -193,7 +193,7 @@ def _mapped(name: str, feature: Mapping[Any, Any], own: Sequence[Finite]) -> lis
     return [known.get(states, 0.0) for states in product(*(v.states for v in own))]
 
 
-def _called(name: str, feature: Callable[..., float], own: Sequence[Finite]) -> list[float]:
+def _values_of_function(name: str, feature: Callable[..., float], own: Sequence[Finite]) -> list[float]:
     if not callable(feature):
         raise FitError(f"the feature {name!r} is a mapping from states to numbers, or a function of states, not {feature!r}")
     try:

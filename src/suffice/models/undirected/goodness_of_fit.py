@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import OneTable
-from suffice.errors import ModelError, StatisticsError, listed
+from suffice.basis.libraries import sc
+from suffice.errors import ModelError, StatisticsError, listing
 from suffice.inference.finite.network import Array
-from suffice.libraries import sc
 from suffice.models.undirected.markov_parts import MarkovParts
+from suffice.output.display import OneTable
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import n_configurations, sizes
 
@@ -75,7 +75,7 @@ def goodness_of_fit(net: MarkovParts, statistics: Statistics) -> GoodnessOfFit:
         seen = statistics.counts(names)
     except StatisticsError:
         raise ModelError(
-            f"how well the model fits is judged by the table of {listed(names)} together, which these statistics do not hold "
+            f"how well the model fits is judged by the table of {listing(names)} together, which these statistics do not hold "
             "(`fit` gathers it from rows, up to a limit): gather(data, LogLinear([names]))"
         ) from None
     keys, n = seen.listed()
@@ -84,7 +84,7 @@ def goodness_of_fit(net: MarkovParts, statistics: Statistics) -> GoodnessOfFit:
         deviance = 2.0 * float((n * np.log(n / expected)).sum())
         off = float(((n - expected) ** 2 / expected).sum())
     pearson = off + max(statistics.weight - float(expected.sum()), 0.0)  # cells without rows have their expectation
-    zeros, adjusted = _adjusted(net, seen)
+    zeros, adjusted = _adjust_degrees(net, seen)
     return GoodnessOfFit(deviance, pearson, net.df, zeros, net.df if zeros == 0 else adjusted)
 
 
@@ -97,7 +97,7 @@ def log_prob_of_cells(net: MarkovParts, table: Counts, keys: npt.NDArray[np.int6
     return result
 
 
-def _adjusted(net: MarkovParts, table: Counts) -> tuple[int | None, int | None]:
+def _adjust_degrees(net: MarkovParts, table: Counts) -> tuple[int | None, int | None]:
     """How many cells are expected to be empty, and what is left of the degrees of freedom without them."""
     if all(np.isfinite(f.log).all() for f in net.factors):
         return 0, None

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.errors import FitError, GraphError, TooLarge, listed
+from suffice.errors import FitError, GraphError, TooLarge, listing
+from suffice.errors.remedies import BINS, declaration
 from suffice.graphs import Dag, Graph
 from suffice.graphs.text import checked_name
 from suffice.inference.finite.network import Array
-from suffice.remedies import BINS, declaration
 from suffice.variables import Finite, Variable
 
 Names = tuple[str, ...]
@@ -136,7 +136,7 @@ class LogLinear:
         return hash((type(self), self.generators))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}([{listed(self.generators, 12)}])"
+        return f"{type(self).__name__}([{listing(self.generators, 12)}])"
 
 
 class Pairwise(LogLinear):
@@ -178,7 +178,7 @@ class Ising(Pairwise):
         for name, variable in own.items():
             if variable.n_states != 2:
                 raise FitError(
-                    f"{name!r} has {variable.n_states} states ({listed(variable.states, 4)}), and an Ising model is of two: "
+                    f"{name!r} has {variable.n_states} states ({listing(variable.states, 4)}), and an Ising model is of two: "
                     "Pairwise(graph) takes any number"
                 )
         return own

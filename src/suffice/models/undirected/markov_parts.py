@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from suffice.display import Rows, Tabular, and_more
 from suffice.engines.scan import scan
-from suffice.errors import DataError, ModelError, TooLarge, counted, listed, nearest
+from suffice.errors import DataError, ModelError, TooLarge, listing, nearest, quantity
+from suffice.errors.remedies import BDEU, BY_BIC
 from suffice.families.categorical import Table
 from suffice.graphs import Graph
 from suffice.inference.finite.network import Array
-from suffice.models.parts.closed_forms import closed
+from suffice.models.parts.closed_forms import as_closed_form
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.parts.provenance import Provenance
 from suffice.models.undirected.factor import Factor, checked_factors, eliminate
 from suffice.models.undirected.features import Features, UndirectedModel
 from suffice.models.undirected.log_linear import Ising, LogLinear, Names
 from suffice.models.undirected.terms import Terms
-from suffice.remedies import BDEU, BY_BIC
+from suffice.output.display import Rows, Tabular, and_more
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, by_name
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
 
 
 class MarkovParts(Provenance, Tabular):
@@ -79,8 +79,10 @@ class MarkovParts(Provenance, Tabular):
         """A Bayesian network of tables as a Markov network on its moral graph: the same distribution, a factor for each node."""
         variables = {n: v for n, v in bn.variables.items() if isinstance(v, Finite)}
         if numbers := [n for n in bn.variables if n not in variables]:
-            raise ModelError(f"{listed(numbers)} is not finite, and this is for networks of tables: bn.dag.moral() has the graph")
-        tables = {n: closed(bn[n]) for n in bn}
+            raise ModelError(
+                f"{listing(numbers)} is not finite, and this is for networks of tables: bn.dag.moral() has the graph"
+            )
+        tables = {n: as_closed_form(bn[n]) for n in bn}
         with np.errstate(divide="ignore"):
             factors = [Factor((*(variables[p] for p in t.parents), variables[n]), np.log(t.probs)) for n, t in tables.items()]
         model, info = LogLinear(bn.dag.moral().cliques()), f"from a BayesNet ({bn.fit_info})"
@@ -266,7 +268,7 @@ class MarkovParts(Provenance, Tabular):
 
     def _headline(self) -> str:
         sizes = {"variable": len(self), "edge": len(self.graph.edges), "parameter": self.n_parameters}
-        return f"MarkovNet of {', '.join(counted(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
+        return f"MarkovNet of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
 
 
 def _range(log: Array) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
     from suffice.inference.finite.junction_tree import JunctionTree
     from suffice.models.questions.answers import Marginals, MostProbable
     from suffice.models.questions.evidence import Given

@@ -19,10 +19,10 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
-from suffice.errors import DataError, MissingCells, ModelError, TooLarge, bytes_in_words, counted, listed, nearest
+from suffice.errors import DataError, MissingCells, ModelError, TooLarge, bytes_in_words, listing, nearest, quantity
+from suffice.errors.remedies import INTO_BINS
 from suffice.inference.finite.network import Array
 from suffice.inference.sampling.boltzmann import LayerUnits
-from suffice.remedies import INTO_BINS
 from suffice.variables import Finite, NotNormal, Variable
 
 Floats = npt.NDArray[np.float32]
@@ -52,7 +52,7 @@ class VisibleColumns:
         """Columns whose numbers are taken as they are."""
         if counts := [n for n, v in variables.items() if isinstance(v, NotNormal)]:
             raise ModelError(
-                f"{listed(counts)} are counts, and the visible units of a machine are states or real numbers: declare them "
+                f"{listing(counts)} are counts, and the visible units of a machine are states or real numbers: declare them "
                 f"Real, or cut them {INTO_BINS}"
             )
         n = sum(not isinstance(v, Finite) for v in variables.values())
@@ -168,8 +168,8 @@ def refuse_missing_cells(rows: Data) -> None:
     found = [f"{name!r} {n:,}" for name, n in rows.missing.items() if n]
     if found:
         raise MissingCells(
-            f"there are missing cells ({listed(found, style='str')}, of {counted(rows.n_rows, 'row')}), and the visible units of "
-            "a machine are all seen: fill them in first, as impute of a network of these rows does; no row is ever dropped"
+            f"there are missing cells ({listing(found, style='str')}, of {quantity(rows.n_rows, 'row')}), and the visible units "
+            "of a machine are all seen: fill them in first, as impute of a network of these rows does; no row is ever dropped"
         )
 
 
@@ -177,5 +177,5 @@ def checked_memory(n_rows: int, n_columns: int, what: str, limit: int = 2**35) -
     """Refuse what would not fit in memory."""
     if 8 * n_rows * n_columns > limit:
         raise TooLarge(
-            f"{what} of {counted(n_rows, 'row')} need {bytes_in_words(8.0 * n_rows * n_columns)}: take the rows in parts"
+            f"{what} of {quantity(n_rows, 'row')} need {bytes_in_words(8.0 * n_rows * n_columns)}: take the rows in parts"
         )

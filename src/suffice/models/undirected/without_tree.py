@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.basis.libraries import pa
 from suffice.engines.scan import scan
-from suffice.errors import ModelError, listed, note
+from suffice.errors import ModelError, listing, note
 from suffice.inference.sampling.gibbs import GibbsState, Walker
 from suffice.inference.sampling.sampling import checked_seed, whole_number
-from suffice.libraries import pa
 from suffice.models.rows.sampling import arrow_columns
 from suffice.models.undirected.factor import Factor, network_of
 from suffice.models.undirected.markov_parts import MarkovParts, SomeMarkov
@@ -53,7 +53,7 @@ def near_net(net: SomeMarkov, targets: Iterable[str], given: Mapping[str, Any]) 
         for k in set(touching[name]) - used:
             used.add(k)
             waiting += [n for n in net.factors[k].names if n not in seen]
-    factors = [_sliced(net.factors[k], seen) for k in sorted(used)]
+    factors = [_slice_factor(net.factors[k], seen) for k in sorted(used)]
     rest = {n: s for n, s in given.items() if n not in seen and n in inside}
     return net.of({n: v for n, v in net.variables.items() if n in inside}, factors), rest
 
@@ -63,7 +63,7 @@ def _is_state(value: Any) -> bool:
     return isinstance(value, (str, bool, int, float, np.generic))
 
 
-def _sliced(factor: Factor, seen: Mapping[str, int]) -> Factor:
+def _slice_factor(factor: Factor, seen: Mapping[str, int]) -> Factor:
     """A factor with the states of some of its variables known."""
     at = tuple(seen.get(n, slice(None)) for n in factor.names)
     return Factor(tuple(v for v in factor.variables if v.name not in seen), factor.log[at])
@@ -88,7 +88,7 @@ def gibbs_rows(net: MarkovParts, n: int, seed: int | None) -> pa.Table:
     if zeros:
         raise ModelError(
             "rows cannot be drawn: the tree is too large, and a chain of single moves may not get around what the factor of "
-            f"{listed(zeros[0])} rules out"
+            f"{listing(zeros[0])} rules out"
         )
     network = network_of(net.factors, net.variables)
     note(

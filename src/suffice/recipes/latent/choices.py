@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from suffice.display import OneTable
-from suffice.errors import FitError, listed, note
+from suffice.errors import FitError, listing, note
 from suffice.families.protocol.family import frame
+from suffice.output.display import OneTable
 from suffice.scores import BIC
 from suffice.structure.undirected.selection import HeldOut
 
@@ -127,7 +127,7 @@ def best_of(
         try:
             run, stopped = learned(k)
             if stopped and found:
-                note(f"stopped at {k} {what}: the number of {what} is the best of {listed(found)}")
+                note(f"stopped at {k} {what}: the number of {what} is the best of {listing(found)}")
                 break
             choices.append(Choice(k, value(run), run.log_likelihood, run.n_parameters, run.bic, run.icl))
             found[k] = run

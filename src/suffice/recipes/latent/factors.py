@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, listed, note
+from suffice.errors import DataError, FitError, listing, note
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.graphs import Dag
 from suffice.iteration import Progress
-from suffice.learning.ascent.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
+from suffice.learning.ascent.climb import Climb, Squarem, best_first, evaluate, from_starts, steps_of
 from suffice.learning.em import EmRun, checked_numbers, run_of
 from suffice.learning.incomplete.beginnings import beginnings
 from suffice.learning.incomplete.hidden_numbers import FLOOR
@@ -35,7 +35,7 @@ from suffice.structure.undirected.selection import HeldOut
 from suffice.variables import Real, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike, SizesLike
+    from suffice.basis.argument_types import RowsLike, SizesLike
     from suffice.scores import Penalised
 
 Array = npt.NDArray[np.float64]
@@ -244,7 +244,7 @@ def _network(cpds: dict[str, Any], weight: float, names: tuple[str, ...], asked:
 def _say_small(columns: list[str]) -> None:
     if columns:
         note(
-            f"the noise of {listed(columns)} fell to its least value, a millionth of the column's variance: factors all but "
+            f"the noise of {listing(columns)} fell to its least value, a millionth of the column's variance: factors all but "
             "determine it (a Heywood case); use fewer factors"
         )
 
@@ -268,7 +268,7 @@ def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
 
     thetas = beginnings(problem, None, asked.starts, asked.seed)
     climbs, stopped = from_starts(
-        thetas, asked.starts, asked.watch, lambda theta: Climb(problem, evaluated(problem, theta)), climb
+        thetas, asked.starts, asked.watch, lambda theta: Climb(problem, evaluate(problem, theta)), climb
     )
     return _of_em(run_of(problem, climbs, asked.starts, stopped, asked.tol), problem.weight, names, asked), stopped
 

@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
-from suffice.display import OneTable
-from suffice.iteration import Run
+from suffice.basis.blas import one_blas_thread
 from suffice.models.networks import BayesNet
-from suffice.recipes.latent.choices import Choices, StartResult
+from suffice.recipes.latent.latent_run import LatentRun
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
 
 Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FactorsRun(OneTable, Run[BayesNet]):
+class FactorsRun(LatentRun[BayesNet]):
     """Factors and how they were found. They are standard normal and independent; which rotation of them is meant is fixed by
     convention: Λᵀ Ψ⁻¹ Λ is diagonal and falls, and the first loading of each is above 0.
 
@@ -35,10 +33,6 @@ class FactorsRun(OneTable, Run[BayesNet]):
     array([[1.382]])
     """
 
-    optima: tuple[StartResult, ...]
-    """The end of every start, the best first."""
-    choices: Choices | None
-    """The numbers of factors that were tried, if there were several."""
     n_rows: float
     """The rows that were learned from: their number, or their weight."""
     names: tuple[str, ...]
@@ -84,21 +78,6 @@ class FactorsRun(OneTable, Run[BayesNet]):
         return np.asarray(1.0 - self.noise / np.diag(self.covariance))
 
     @property
-    def n_parameters(self) -> int:
-        """The free parameters: means, loadings and noise, without the k(k − 1)/2 that only a rotation tells apart."""
-        return self.model.n_parameters
-
-    @property
-    def bic(self) -> float:
-        """log-likelihood − ½ k ln N: higher is better."""
-        return self.log_likelihood - 0.5 * self.n_parameters * float(np.log(self.n_rows))
-
-    @property
-    def aic(self) -> float:
-        """log-likelihood − k: higher is better."""
-        return self.log_likelihood - self.n_parameters
-
-    @property
     def icl(self) -> float:
         """Not a number: factors are no classes, which could overlap."""
         return float("nan")
@@ -112,15 +91,16 @@ class FactorsRun(OneTable, Run[BayesNet]):
         """ln p(row) of each row, factors and missing cells summed out."""
         return self.model.log_prob(rows)
 
+    @property
+    def _n(self) -> float:
+        return self.n_rows
+
     def _headline(self) -> str:
-        end = "converged" if self.converged else "not converged"
-        same = sum(self.objective - o.objective <= 1e-3 for o in self.optima)
-        starts = f"; best of {len(self.optima)} starts, {same} of which reached it" if len(self.optima) > 1 else ""
         noise = ", the same noise in all columns" if self.spherical else ""
         number = "1 factor" if self.k == 1 else f"{self.k} factors"
         return (
             f"{number} of {len(self.columns)} columns{noise}, {self.n_parameters:,} parameters, {self.n_rows:,.10g} rows; "
-            f"log-likelihood {self.log_likelihood:.10g}, BIC {self.bic:.10g}; {end} in {self.n_iterations} iterations{starts}"
+            f"log-likelihood {self.log_likelihood:.10g}, BIC {self.bic:.10g}; {self._end()}"
         )
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
@@ -130,5 +110,4 @@ class FactorsRun(OneTable, Run[BayesNet]):
 
     def _below(self) -> str:
         turned = "; only a rotation tells factors apart, and it is fixed, too" if self.k > 1 else ""
-        words = f"\nBy convention factors have mean 0, variance 1 and a first loading above 0{turned}."
-        return words + (f"\n\n{self.choices!r}" if self.choices else "")
+        return f"\nBy convention factors have mean 0, variance 1 and a first loading above 0{turned}.{super()._below()}"

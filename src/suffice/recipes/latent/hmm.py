@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
-from suffice.earlier import tell_of_argument
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, listed, nearest, note
+from suffice.errors import DataError, FitError, listing, nearest, note
+from suffice.errors.earlier import tell_of_argument
+from suffice.errors.remedies import FAMILY, MORE_ITERATIONS, as_regression
 from suffice.families.protocol.family import Estimate
 from suffice.graphs.lagged import relative_name, unrolled_name
 from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import checked_first
 from suffice.iteration import Progress
-from suffice.learning.ascent.climb import Climb, EmMethod, Point, em_method_of, evaluated, from_starts, steps_of
-from suffice.learning.chains.chain_covariance import StateProblem, permuted, permuted_statistic
+from suffice.learning.ascent.climb import Climb, EmMethod, Point, em_method_of, evaluate, from_starts, steps_of
+from suffice.learning.chains.chain_covariance import StateProblem, permute_states, permuted_statistic
 from suffice.learning.chains.chain_start import StateStarts
 from suffice.learning.chains.chain_task import chain_task_of, checked_sequences
 from suffice.learning.em import checked_numbers
@@ -29,14 +30,14 @@ from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, Spherica
 from suffice.limits import Limits, options_of
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_answers import best_log_prob
-from suffice.recipes.latent.choices import ICL, StartResult, best_of, checked_judge, checked_sizes
+from suffice.recipes.latent.choices import ICL, best_of, checked_judge, checked_sizes
 from suffice.recipes.latent.hmm_run import HmmRun
-from suffice.remedies import FAMILY, MORE_ITERATIONS, as_regression, in_python
+from suffice.recipes.latent.latent_run import optima_of, tell_of_ends
 from suffice.structure.undirected.selection import HeldOut
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, PriorLike, SizesLike
+    from suffice.basis.argument_types import FamiliesLike, PriorLike, SizesLike
     from suffice.incomplete.first_slices import First
     from suffice.scores import Penalised
 
@@ -144,8 +145,8 @@ def hmm(
     task = _HmmTask(kinds, others, name, sure, how, starts, start, seed, tol, max_iter, method, watch)
     try:
         if isinstance(k, (int, np.integer)):
-            return _learned(rows, sizes[0], task)[0]
-        return _chosen(rows, sizes, judge, task)
+            return _learn(rows, sizes[0], task)[0]
+        return _choose_states(rows, sizes, judge, task)
     finally:
         watch.close()
 
@@ -178,7 +179,7 @@ def _kinds(covariance: Any, families: Any, rows: Sequences, name: str) -> tuple[
     return {n: kind for kind, names in groups(by_column, own).items() for n in names}, others
 
 
-def _learned(rows: Sequences, k: int, task: _HmmTask) -> tuple[HmmRun, bool]:
+def _learn(rows: Sequences, k: int, task: _HmmTask) -> tuple[HmmRun, bool]:
     """The best model of k states, and whether it was stopped before its end."""
     problem, hidden = _problem(rows, k, task)
     climbs, stopped = _climbs(problem, hidden, task)
@@ -188,17 +189,13 @@ def _learned(rows: Sequences, k: int, task: _HmmTask) -> tuple[HmmRun, bool]:
             f"all {len(climbs)} starts of {k} states collapsed: {fallen[0]}; use fewer states, a prior, for instance "
             "(Dirichlet(1), NormalInverseGamma()), or a covariance that all states share, Tied()"
         )
-    if stopped:
-        note(f"stopped in start {len(climbs)} of {task.starts}: the model is the best so far")
-    if fallen:
-        note(f"{len(fallen)} of {len(climbs)} starts collapsed and were given up: {fallen[0]}")
-    climbs.sort(key=lambda c: (bool(c.stopped), -c.point.objective))
+    tell_of_ends(climbs, stopped, task.starts, "model")
     return _run(climbs, problem, hidden, task), stopped
 
 
 def _problem(rows: Sequences, k: int, task: _HmmTask) -> tuple[StateProblem, Finite]:
     """What EM climbs on: the template in which real columns of a joint kind have those before them as parents."""
-    hidden = _hidden(rows, k, task.name)
+    hidden = _hidden_states(rows, k, task.name)
     own = relative_name(hidden.name, 1)
     graph = {hidden.name: [own], **{n: [hidden.name] for n in rows.columns if n != hidden.name}}
     for kind in dict.fromkeys(task.kinds.values()):
@@ -212,12 +209,12 @@ def _problem(rows: Sequences, k: int, task: _HmmTask) -> tuple[StateProblem, Fin
     return replace(made, tied=tied, spherical=spherical).sticking(hidden.name, task.sticky), hidden
 
 
-def _hidden(rows: Sequences, k: int, name: str) -> Finite:
+def _hidden_states(rows: Sequences, k: int, name: str) -> Finite:
     """The states: numbered, or those of the labels, and numbers for more."""
     variable = rows.schema[name] if name in rows.columns else None
     known = list(variable.states) if isinstance(variable, Finite) else []
     if len(known) > k:
-        raise FitError(f"the labels {name!r} have {len(known):,} states, {listed(known)}: k must be at least that, not {k}")
+        raise FitError(f"the labels {name!r} have {len(known):,} states, {listing(known)}: k must be at least that, not {k}")
     spare = (str(i) for i in range(k + len(known)) if str(i) not in known)
     return Finite(name, [*known, *(next(spare) for _ in range(k - len(known)))])
 
@@ -231,7 +228,7 @@ def _climbs(problem: StateProblem, hidden: Finite, task: _HmmTask) -> tuple[list
             where = f"start {i + 1}, iteration {len(way.trace)}"
             task.watch.check(f"{hidden.n_states} states, {where}: {way.point.objective:,.3f}")
 
-        way.point = evaluated(problem, way.point.parameters())
+        way.point = evaluate(problem, way.point.parameters())
         way.run(steps_of(problem, way.point, task.method), task.tol, task.max_iter, watch)
         if task.method is not None:
             task.method.end(way)
@@ -259,8 +256,8 @@ def _start_at(start: Any, problem: StateProblem, hidden: Finite) -> Theta:
     known = chain.variables.get(hidden.name)
     if known != hidden or chain.template != problem.template:
         raise FitError(
-            f"the start is of the template {chain.template} and its states are {listed(getattr(known, 'states', ())) or 'none'}; "
-            f"here they are {problem.template} and {listed(hidden.states)}: they must agree"
+            f"the start is of the template {chain.template} and its states are {listing(getattr(known, 'states', ())) or 'none'}"
+            f"; here they are {problem.template} and {listing(hidden.states)}: they must agree"
         )
     return problem.parameters({n: chain[n] for n in chain})
 
@@ -271,21 +268,18 @@ def _run(climbs: list[Climb], problem: StateProblem, hidden: Finite, task: _HmmT
     counts = problem.state_counts(hidden.name, best.point.statistic)
     point, order = best.point, _order(problem, hidden, best.point.parameters, counts)
     if order != list(range(len(order))):
-        point, counts = _reordered(problem, hidden, point, order), counts[order]
+        point, counts = _reorder_states(problem, hidden, point, order), counts[order]
     if gone := [s for s, n in zip(hidden.states, counts, strict=True) if n < FEW]:
-        note(f"no steps are left for {listed(gone)} of {hidden.name!r}: fewer states would do as well")
+        note(f"no steps are left for {listing(gone)} of {hidden.name!r}: fewer states would do as well")
     if not best.converged and task.tol > 0 and not best.stopped:
         note(f"EM did not converge in {len(best.trace):,} iterations; allow more with {MORE_ITERATIONS}")
     by = "maximum likelihood" if problem.prior is None else f"posterior {type(problem.estimate).__name__.lower()}"
     stick = f", sticky by {task.sticky:g}" if task.sticky else ""
     info = f"a hidden Markov model of {hidden.n_states} states by EM from {problem.amount}, {by}{stick}"
     model = problem.network(point.parameters, point.statistic, info)
-    ends = (c.trace[-1].objective if c.trace else -np.inf for c in climbs)
-    ended = zip(ends, climbs, strict=True)
-    optima = [StartResult(end, len(c.trace), c.converged, in_python(c.stopped) or None) for end, c in ended]
     columns = tuple(n for n in problem.sequences.columns if n != hidden.name)
     hard = best_log_prob(model, problem.sequences)
-    facts = (tuple(optima), None, problem.weight, hidden.name, columns, counts / counts.sum(), hard)
+    facts = (optima_of(climbs), None, problem.weight, hidden.name, columns, counts / counts.sum(), hard)
     return HmmRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(c.trace) for c in climbs))
 
 
@@ -301,23 +295,23 @@ def _order(problem: StateProblem, hidden: Finite, theta: Theta, counts: np.ndarr
     return sorted(every, key=lambda s: (-round(float(shares[s]), 9), *(x for a in numbers for x in a[s].ravel().tolist())))
 
 
-def _reordered(problem: StateProblem, hidden: Finite, point: Point, order: list[int]) -> Point:
+def _reorder_states(problem: StateProblem, hidden: Finite, point: Point, order: list[int]) -> Point:
     """The same point, the states in another order."""
     names = frozenset([hidden.name, relative_name(hidden.name, 1), unrolled_name(hidden.name, 0)])
-    theta = problem.parameters({n: permuted(cpd, order, names) for n, cpd in problem.cpds(point.parameters).items()})
+    theta = problem.parameters({n: permute_states(cpd, order, names) for n, cpd in problem.cpds(point.parameters).items()})
     if point.statistic.steps:  # what families keep for their own steps is theirs alone
-        return evaluated(problem, theta)
+        return evaluate(problem, theta)
     return point._replace(parameters=theta, statistic=permuted_statistic(problem, point.statistic, theta, order, names))
 
 
-def _chosen(rows: Sequences, sizes: list[int], judge: Any, task: _HmmTask) -> HmmRun:
+def _choose_states(rows: Sequences, sizes: list[int], judge: Any, task: _HmmTask) -> HmmRun:
     """The best of several numbers of states; one at which all starts collapse is out."""
     if isinstance(judge, HeldOut) and rows.n_sequences < judge.folds:
         raise FitError(
             f"HeldOut(folds={judge.folds}) holds out whole sequences, and there {'is' if rows.n_sequences == 1 else 'are'} only "
             f"{rows.n_sequences}: choose by BIC(), AIC() or ICL(), take fewer folds, or cut the sequences by a column, by=..."
         )
-    best, choices = best_of(sizes, lambda k: _learned(rows, k, task), lambda run: _value(judge, run, rows, task), "states")
+    best, choices = best_of(sizes, lambda k: _learn(rows, k, task), lambda run: _value(judge, run, rows, task), "states")
     return replace(best, choices=choices)
 
 
@@ -325,5 +319,5 @@ def _value(judge: Any, run: HmmRun, rows: Sequences, task: _HmmTask) -> float:
     """What a number of states is judged by; of sequences that are held out, ln p under what the others teach."""
     if isinstance(judge, HeldOut):
         pairs = rows.split(judge.folds, task.seed)
-        return sum(_learned(train, run.k, task)[0].model.log_likelihood(test) for train, test in pairs)
+        return sum(_learn(train, run.k, task)[0].model.log_likelihood(test) for train, test in pairs)
     return run.icl if isinstance(judge, ICL) else run.log_likelihood - float(judge.price(run.n_steps)) * run.n_parameters

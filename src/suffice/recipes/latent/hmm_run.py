@@ -6,22 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.errors import ModelError
 from suffice.families.protocol.family import Array
-from suffice.iteration import Run
 from suffice.models.chain import Chain
-from suffice.recipes.latent.choices import Choices, StartResult
-from suffice.statistics.configurations import frozen
+from suffice.recipes.latent.latent_run import LatentRun, class_table
+from suffice.statistics.configurations import freeze
 from suffice.variables import Count, Finite
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HmmRun(OneTable, Run[Chain]):
+class HmmRun(LatentRun[Chain]):
     """A hidden Markov model and how it was found. The states are ordered by falling weight, those of equal weight by what they
     emit, so that their numbers do not depend on the start.
 
@@ -35,10 +32,6 @@ class HmmRun(OneTable, Run[Chain]):
     array([12.,  5.])
     """
 
-    optima: tuple[StartResult, ...]
-    """The end of every start, the best first, those that collapsed last."""
-    choices: Choices | None
-    """The numbers of states that were tried, if there were several."""
     n_steps: float
     """The steps that were learned from: their number, or their weight."""
     name: str
@@ -97,7 +90,7 @@ class HmmRun(OneTable, Run[Chain]):
             mean[:, j] = cpd.intercept + np.einsum("kc,kc->k", b, mean[:, at])
             covariance[:, j] = covariance[:, :, j] = np.einsum("kc,kcd->kd", b, shared)
             covariance[:, j, j] = cpd.variance + np.einsum("kc,kc->k", b, covariance[:, at, j])
-        return np.asarray(frozen(mean)), np.asarray(frozen(covariance))
+        return freeze(mean), freeze(covariance)
 
     @property
     def probs(self) -> Mapping[str, Array]:
@@ -112,57 +105,24 @@ class HmmRun(OneTable, Run[Chain]):
         return MappingProxyType({n: cpd.rates for n, cpd in counts.items() if "rates" in cpd.arrays})
 
     @property
-    def n_parameters(self) -> int:
-        """The free parameters; what states or columns share counts once."""
-        return self.model.n_parameters
-
-    @property
-    def bic(self) -> float:
-        """log-likelihood − ½ k ln N, N the number of steps: higher is better."""
-        return self.log_likelihood - 0.5 * self.n_parameters * float(np.log(self.n_steps))
-
-    @property
-    def aic(self) -> float:
-        """log-likelihood − k: higher is better."""
-        return self.log_likelihood - self.n_parameters
-
-    @property
     def icl(self) -> float:
         """ln p(most probable path, data) − ½ k ln N: states that are hard to tell apart cost."""
         return self._hard - 0.5 * self.n_parameters * float(np.log(self.n_steps))
 
+    @property
+    def _n(self) -> float:
+        return self.n_steps
+
     def _headline(self) -> str:
-        end = "converged" if self.converged else "not converged"
-        good = sum(o.collapsed is None for o in self.optima)
-        same = sum(o.collapsed is None and self.objective - o.objective <= 1e-3 for o in self.optima)
-        starts = f"; best of {good} starts, {same} of which reached it" if len(self.optima) > 1 else ""
-        lost = len(self.optima) - good
-        fallen = f", {lost} more collapsed" if lost else ""
         return (
             f"hidden Markov model of {self.k} state{'' if self.k == 1 else 's'}, {self.n_parameters:,} parameters, "
             f"{self.n_steps:,.10g} steps; log-likelihood {self.log_likelihood:.10g}, BIC {self.bic:.10g}, ICL {self.icl:.10g}; "
-            f"{end} in {self.n_iterations} iterations{starts}{fallen}"
+            f"{self._end()}"
         )
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
-        header: list[str] = [self.name, "weight"]
-        columns: list[list[Any]] = [self.weights.tolist()]
         try:
-            header, columns = [*header, "stationary"], [*columns, self.model.stationary().tolist()]
+            lasting = {"stationary": self.model.stationary()}
         except ModelError:  # several distributions that the transition keeps
-            header = header[:2]
-        header, columns = [*header, "mean duration"], [*columns, self.durations.tolist()]
-        for j, name in enumerate(self.columns[:8]):
-            header += [name, "sd"]
-            columns += [self.means[:, j].tolist(), np.sqrt(self.covariances[:, j, j]).tolist()]
-        for name, rates in list(self.rates.items())[:8]:
-            header, columns = [*header, f"rate of {name}"], [*columns, rates.tolist()]
-        for name, p in list(self.probs.items())[:8]:
-            v: Any = self.model.variables[name]
-            likely = [f"{v.states[i]} {q[i]:.3g}" for q, i in zip(p, p.argmax(1), strict=True)]
-            header, columns = [*header, name], [*columns, likely]
-        states: Any = self.model.variables[self.name]
-        return header, [[s, *(column[i] for column in columns)] for i, s in enumerate(states.states)]
-
-    def _below(self) -> str:
-        return f"\n\n{self.choices!r}" if self.choices else ""
+            lasting = {}
+        return class_table(self, {**lasting, "mean duration": self.durations})

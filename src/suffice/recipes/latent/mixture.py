@@ -9,33 +9,33 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
-from suffice.earlier import tell_of_argument
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, listed, note
+from suffice.errors import DataError, FitError, listing
+from suffice.errors.earlier import tell_of_argument
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate
 from suffice.graphs import Dag
 from suffice.incomplete.classes import ClassParameters
 from suffice.iteration import Packed, Progress
-from suffice.learning.ascent.climb import Climb, Point, evaluated, from_starts, steps_of
+from suffice.learning.ascent.climb import Climb, Point, evaluate, from_starts, steps_of
 from suffice.learning.em import checked_numbers
 from suffice.learning.latent.mixture_parts import CollapsedClass
 from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
 from suffice.learning.latent.mixture_start import MixtureStarts, given_start, start_at
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
-from suffice.recipes.latent.choices import ICL, StartResult, best_of, checked_judge, checked_sizes
+from suffice.recipes.latent.choices import ICL, best_of, checked_judge, checked_sizes
+from suffice.recipes.latent.latent_run import optima_of, tell_of_ends
 from suffice.recipes.latent.mixture_run import MixtureRun
-from suffice.remedies import in_python
 from suffice.statistics import Statistics
 from suffice.structure.undirected.selection import HeldOut
 from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import PriorLike, RowsLike, SizesLike
+    from suffice.basis.argument_types import PriorLike, RowsLike, SizesLike
     from suffice.learning.latent.mixture_setup import Kind
     from suffice.scores import Penalised
 
@@ -127,9 +127,9 @@ def mixture(
     try:
         with checkpoint_of(budget.checkpoint, "mixture", rows, asked) as watch.memory:
             if isinstance(k, (int, np.integer)):
-                run, _ = _learned(_table(rows, start), sizes[0], task)
+                run, _ = _learn(_table(rows, start), sizes[0], task)
             else:
-                run = _chosen(rows, sizes, judge, task)
+                run = _choose_classes(rows, sizes, judge, task)
             watch.memory.finish()
             return run
     finally:
@@ -151,7 +151,7 @@ def _table(rows: Data, start: Any = None) -> MixtureRows:
     return MixtureRows.of(rows, merge=not numbers and (start is None or isinstance(start, MixtureRun)))
 
 
-def _learned(table: MixtureRows, k: int, task: _MixtureTask) -> tuple[MixtureRun, bool]:
+def _learn(table: MixtureRows, k: int, task: _MixtureTask) -> tuple[MixtureRun, bool]:
     """The best mixture of k classes, and whether it was stopped before its end."""
     hidden = Finite(task.name, [str(c) for c in range(k)])
     made = table.mixture(hidden, task.covariance, task.prior, task.how)
@@ -163,11 +163,7 @@ def _learned(table: MixtureRows, k: int, task: _MixtureTask) -> tuple[MixtureRun
     fallen = [c.stopped for c in climbs if c.stopped]
     if len(fallen) == len(climbs):
         raise _all_collapsed(len(climbs), fallen[0], mixture)
-    if stopped:
-        note(f"stopped in start {len(climbs)} of {task.starts}: the mixture is the best so far")
-    if fallen:
-        note(f"{len(fallen)} of {len(climbs)} starts collapsed and were given up: {fallen[0]}")
-    climbs.sort(key=lambda c: (bool(c.stopped), -c.point.objective))
+    tell_of_ends(climbs, stopped, task.starts, "mixture")
     return _run(climbs, mixture, task), stopped
 
 
@@ -190,7 +186,7 @@ def _climbs(mixture: MixtureProblem, task: _MixtureTask) -> tuple[list[Climb], b
             where = f"start {i + 1}, iteration {len(way.trace)}"
             task.watch.check(f"{k} classes, {where}: {way.point.objective:,.3f}")
 
-        way.point = evaluated(mixture, way.point.parameters())
+        way.point = evaluate(mixture, way.point.parameters())
         way.resume()
         way.run(steps_of(mixture, way.point), task.tol, task.max_iter, watch)
 
@@ -212,7 +208,7 @@ def _starts(mixture: MixtureProblem, task: _MixtureTask, n: int) -> Iterator[Cal
 
 def _start_at(run: MixtureRun, mixture: MixtureProblem) -> ClassParameters:
     if run.k != mixture.hidden.n_states or dict(run._variables) != dict(mixture.variables):
-        words = f"{run.k} classes and the columns {listed(run._variables)}"
+        words = f"{run.k} classes and the columns {listing(run._variables)}"
         raise FitError(f"the run to start from has {words}; they must agree")
     return start_at(mixture, run.weights, run.columns, run.means, run.covariances, {**run.probs, **run.rates})
 
@@ -220,7 +216,7 @@ def _start_at(run: MixtureRun, mixture: MixtureProblem) -> ClassParameters:
 def _all_collapsed(n: int, why: str, mixture: MixtureProblem) -> FitError:
     names = [name for part in mixture.parts for name in part.names]
     return FitError(
-        f"all {n} starts of a mixture of {mixture.hidden.n_states} classes of {listed(names)} collapsed: {why}; "
+        f"all {n} starts of a mixture of {mixture.hidden.n_states} classes of {listing(names)} collapsed: {why}; "
         "use fewer classes, a prior, for instance (Dirichlet(1), NormalInverseGamma()), or a covariance that all classes share, "
         "Tied()"
     )
@@ -251,17 +247,14 @@ def _run(climbs: list[Climb], mixture: MixtureProblem, task: _MixtureTask) -> Mi
         incomplete=True,
         hidden=[hidden.name],
     )
-    ends = (c.trace[-1].objective if c.trace else -np.inf for c in climbs)
-    ended = zip(ends, climbs, strict=True)
-    optima = [StartResult(end, len(c.trace), c.converged, in_python(c.stopped) or None) for end, c in ended]
-    facts = (tuple(optima), None, mixture.weight, hidden.name, parameters, sums.hard, dict(mixture.variables))
+    facts = (optima_of(climbs), None, mixture.weight, hidden.name, parameters, sums.hard, dict(mixture.variables))
     return MixtureRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(c.trace) for c in climbs))
 
 
-def _chosen(rows: Data, sizes: list[int], judge: Any, task: _MixtureTask) -> MixtureRun:
+def _choose_classes(rows: Data, sizes: list[int], judge: Any, task: _MixtureTask) -> MixtureRun:
     """The best of several numbers of classes; one at which all starts collapse is out."""
     table = _table(rows)
-    best, choices = best_of(sizes, lambda k: _learned(table, k, task), lambda run: _value(judge, run, rows, task), "classes")
+    best, choices = best_of(sizes, lambda k: _learn(table, k, task), lambda run: _value(judge, run, rows, task), "classes")
     return replace(best, choices=choices)
 
 
@@ -269,5 +262,5 @@ def _value(judge: Any, run: MixtureRun, rows: Data, task: _MixtureTask) -> float
     """What a number of classes is judged by; of held-out rows, ln p under what the rows outside their fold teach."""
     if isinstance(judge, HeldOut):
         pairs = rows.split(judge.folds, task.seed)
-        return sum(_learned(_table(train.hold()), run.k, task)[0]._held_out(test) for train, test in pairs)
+        return sum(_learn(_table(train.hold()), run.k, task)[0]._held_out(test) for train, test in pairs)
     return run.icl if isinstance(judge, ICL) else run.log_likelihood - float(judge.price(run.n_rows)) * run.n_parameters

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
-from suffice.display import OneTable
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, nearest
@@ -25,18 +24,17 @@ from suffice.incomplete.classes import (
     ImpossibleRow,
     ScoredClasses,
 )
-from suffice.iteration import Run
 from suffice.models.networks import BayesNet
-from suffice.recipes.latent.choices import Choices, StartResult
-from suffice.statistics.configurations import frozen
+from suffice.recipes.latent.latent_run import LatentRun, class_table
+from suffice.statistics.configurations import freeze
 from suffice.variables import Count, Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MixtureRun(OneTable, Run[BayesNet]):
+class MixtureRun(LatentRun[BayesNet]):
     """A mixture and how it was found. The classes are ordered by falling weight, those of equal weight by their first
     parameter, so that their numbers do not depend on the start.
 
@@ -49,10 +47,6 @@ class MixtureRun(OneTable, Run[BayesNet]):
            [0.25, 0.75]])
     """
 
-    optima: tuple[StartResult, ...]
-    """The end of every start, the best first, those that collapsed last."""
-    choices: Choices | None
-    """The numbers of classes that were tried, if there were several."""
     n_rows: float
     """The rows that were learned from: their number, or their weight."""
     name: str
@@ -65,7 +59,7 @@ class MixtureRun(OneTable, Run[BayesNet]):
     @property
     def k(self) -> int:
         """The number of classes."""
-        return len(self._parameters.weights)
+        return len(self.weights)
 
     @property
     def weights(self) -> Array:
@@ -95,7 +89,7 @@ class MixtureRun(OneTable, Run[BayesNet]):
             if isinstance(theta, ClassNormals):
                 at = [self.columns.index(n) for n in theta.names]
                 means[:, at], covariances[np.ix_(range(k), at, at)] = theta.moments
-        return np.asarray(frozen(means)), np.asarray(frozen(covariances))
+        return freeze(means), freeze(covariances)
 
     @property
     def probs(self) -> Mapping[str, Array]:
@@ -111,16 +105,6 @@ class MixtureRun(OneTable, Run[BayesNet]):
     def n_parameters(self) -> int:
         """The free parameters. A covariance that classes share counts once, though the network writes it out in each class."""
         return self.k - 1 + int(sum(part.n_parameters for part in self._parameters.parts))
-
-    @property
-    def bic(self) -> float:
-        """log-likelihood − ½ k ln N: higher is better (half of what mclust prints)."""
-        return self.log_likelihood - 0.5 * self.n_parameters * float(np.log(self.n_rows))
-
-    @property
-    def aic(self) -> float:
-        """log-likelihood − k: higher is better."""
-        return self.log_likelihood - self.n_parameters
 
     @property
     def icl(self) -> float:
@@ -173,34 +157,15 @@ class MixtureRun(OneTable, Run[BayesNet]):
                 raise DataError(f"the data has no column {name!r}, which the mixture names{nearest(name, data.columns)}")
         return data.with_variables(dict(self._variables)).select(list(self._variables))
 
+    @property
+    def _n(self) -> float:
+        return self.n_rows
+
     def _headline(self) -> str:
-        end = "converged" if self.converged else "not converged"
-        good = sum(o.collapsed is None for o in self.optima)
-        same = sum(o.collapsed is None and self.objective - o.objective <= 1e-3 for o in self.optima)
-        starts = f"; best of {good} starts, {same} of which reached it" if len(self.optima) > 1 else ""
-        lost = len(self.optima) - good
-        fallen = f", {lost} more collapsed" if lost else ""
         return (
             f"mixture of {self.k} classes, {self.n_parameters:,} parameters, {self.n_rows:,.10g} rows; log-likelihood "
-            f"{self.log_likelihood:.10g}, BIC {self.bic:.10g}, ICL {self.icl:.10g}; {end} in {self.n_iterations} iterations"
-            f"{starts}{fallen}"
+            f"{self.log_likelihood:.10g}, BIC {self.bic:.10g}, ICL {self.icl:.10g}; {self._end()}"
         )
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
-        header, columns = [self.name, "weight"], [self.weights.tolist()]
-        for j, name in enumerate(self.columns[:8]):
-            header += [name, "sd"]
-            columns += [self.means[:, j].tolist(), np.sqrt(self.covariances[:, j, j]).tolist()]
-        for name, rates in list(self.rates.items())[:8]:
-            header, columns = [*header, f"rate of {name}"], [*columns, rates.tolist()]
-        for name, p in list(self.probs.items())[:8]:
-            v = self._variables[name]
-            assert isinstance(v, Finite)
-            header, columns = (
-                [*header, name],
-                [*columns, [f"{v.states[i]} {q[i]:.3g}" for q, i in zip(p, p.argmax(1), strict=True)]],
-            )
-        return header, [[str(c), *(column[c] for column in columns)] for c in range(self.k)]
-
-    def _below(self) -> str:
-        return f"\n\n{self.choices!r}" if self.choices else ""
+        return class_table(self, {})

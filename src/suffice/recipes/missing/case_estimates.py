@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.errors import DataError, SufficeNote, listed
+from suffice.errors import DataError, SufficeNote, listing
 from suffice.families.protocol.family import frame
 from suffice.graphs import Dag
 from suffice.incomplete.numbers.units import observed_cells
 from suffice.learning.em import em
+from suffice.output.display import OneTable
 from suffice.recipes.missing.missing_cells import Columns, MissingSummary
 from suffice.variables import Finite
 
@@ -124,7 +124,7 @@ def _model(data: Data, compare: Any) -> Any:
             return structural_em(data).model
         graph = Dag(compare)
         if unknown := [n for n in graph.nodes if n not in data.columns]:
-            raise DataError(f"the graph to compare by names {listed(unknown)}, no column that can be compared")
+            raise DataError(f"the graph to compare by names {listing(unknown)}, no column that can be compared")
         return em(graph, data, information=False).model
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.steps.parallel import watched
+from suffice.engines.steps.parallel import with_count
 from suffice.recipes.missing.missing_cells import Columns, MissingSummary
 from suffice.statistics.chan import Cases, Spread
 
@@ -138,7 +138,7 @@ def little(cases: Cases | None) -> McarTest | str:
 
     if cases is None:
         return "there are too many patterns for Little's test of the numbers"
-    seen, normals = _observed(cases)
+    seen, normals = _observed_patterns(cases)
     if len(seen) < 2 or seen.shape[1] < 2:
         return ""
     max_iter = affordable(*seen.shape)
@@ -176,7 +176,7 @@ def _distance(seen: Flags, normals: Spread, mean: Array, covariance: Array) -> f
     return total
 
 
-def _observed(cases: Cases) -> tuple[Flags, Spread]:
+def _observed_patterns(cases: Cases) -> tuple[Flags, Spread]:
     """The patterns that observe something, in a fixed order: what they observe, and their moments, in units of each column's
     standard deviation from its mean. Constant columns are left out.
     """
@@ -200,7 +200,7 @@ def normal_by_em(seen: Flags, normals: Spread, max_iter: int = 2000) -> tuple[Ar
     step = _em_step(seen, normals)
     mean, covariance = np.zeros(seen.shape[1]), np.eye(seen.shape[1])
     change, halfway = np.inf, np.inf
-    for i in watched(range(max_iter), "fitting a joint normal", max_iter):
+    for i in with_count(range(max_iter), "fitting a joint normal", max_iter):
         if np.linalg.eigvalsh(covariance)[0] < SINGULAR:
             return None
         before = mean, covariance
@@ -245,14 +245,14 @@ def _finite_pairs(columns: Columns, tables: Mapping[str, Array]) -> Iterator[Dep
     """G² of the states of each finite column and whether each other column is missing, all of those at once."""
     from scipy.special import chdtrc
 
-    for on, table in watched(tables.items(), "comparing columns", len(tables)):
+    for on, table in with_count(tables.items(), "comparing columns", len(tables)):
         ordered = table[:, np.argsort(-table[0], kind="stable")]
         share = table[1:].sum(axis=1) / max(float(table[0].sum()), 1e-300)
         rarer = np.minimum(share, 1.0 - share)
         pools = _pools(ordered[0], FEWEST / np.maximum(rarer, 1e-300))
         used = np.flatnonzero((pools > 1) & (rarer > 0.0) & (np.array(columns.gappy) != on))
         share, pools = share[used, None], pools[used]
-        total, missing = _pooled(ordered[:1], pools), _pooled(ordered[1 + used], pools)
+        total, missing = _pool_weights(ordered[:1], pools), _pool_weights(ordered[1 + used], pools)
         cells = np.stack([total - missing, missing])
         expected = np.where(total > 0.0, np.stack([(1.0 - share) * total, share * total]), 1.0)
         logs = np.log(np.maximum(cells, 1e-300) / expected)
@@ -276,10 +276,10 @@ def _pools(total: Array, fewest: Array) -> npt.NDArray[np.int64]:
     return np.asarray(common + (rare >= fewest), np.int64)
 
 
-def _pooled(weights: Array, pools: npt.NDArray[np.int64]) -> Array:
+def _pool_weights(weights: Array, pools: npt.NDArray[np.int64]) -> Array:
     """Weights by state, all from the last pool on together, for each number of pools.
 
-    >>> _pooled(np.array([[30.0, 20.0, 4.0, 3.0]]), np.array([3, 2]))
+    >>> _pool_weights(np.array([[30.0, 20.0, 4.0, 3.0]]), np.array([3, 2]))
     array([[30., 20.,  7.,  0.],
            [30., 27.,  0.,  0.]])
     """
@@ -296,7 +296,7 @@ def _real_pairs(columns: Columns, sums: Array) -> Iterator[Dependence]:
     from scipy.special import stdtr
 
     names = np.array(list(columns.reals))
-    for j, column in watched(enumerate(columns.gappy), "comparing columns", len(columns.gappy)):
+    for j, column in with_count(enumerate(columns.gappy), "comparing columns", len(columns.gappy)):
         n, first, second = np.stack([sums[0] - sums[1 + j], sums[1 + j]]).transpose(1, 0, 2)
         every, mean = np.maximum(n.sum(axis=0), 1e-300), first / np.maximum(n, 1e-300)
         step, spread = mean[1] - mean[0], np.maximum(second - first * mean, 0.0)

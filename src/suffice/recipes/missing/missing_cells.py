@@ -225,10 +225,10 @@ def _rank_sums(columns: Columns, numbers: Array, gappy: Sequence[Ints], weight: 
     return result
 
 
-def unpacked(key: bytes, names: Sequence[str]) -> tuple[str, ...]:
+def missing_names(key: bytes, names: Sequence[str]) -> tuple[str, ...]:
     """The names that a pattern says are missing.
 
-    >>> unpacked(bytes([64]), ["x", "y"])
+    >>> missing_names(bytes([64]), ["x", "y"])
     ('y',)
     """
     flags = np.unpackbits(np.frombuffer(key, np.uint8))[: len(names)]

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
+from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, counted, listed, note
+from suffice.errors import DataError, listing, note, quantity
+from suffice.output.display import html_table, text_table
 from suffice.recipes.missing.mcar import LEVEL, Dependence, McarTest, mcar_test
-from suffice.recipes.missing.missing_cells import MAX_PATTERNS, MAX_STATES, Columns, LookAtMissing, MissingSummary, unpacked
+from suffice.recipes.missing.missing_cells import MAX_PATTERNS, MAX_STATES, Columns, LookAtMissing, MissingSummary, missing_names
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike, VariablesLike, WeightsLike
+    from suffice.basis.argument_types import RowsLike, VariablesLike, WeightsLike
     from suffice.graphs.directed import DagLike
     from suffice.recipes.missing.case_estimates import CaseEstimates
 
@@ -152,7 +152,7 @@ class Missingness:
         p_value = self.mcar.p_value
         if not self.depends and (p_value is None or p_value > LEVEL):
             return None
-        pairs = listed([f"{d.column} on {d.on}" for d in self.depends], 3, "str") or f"p = {p_value:.2g}"
+        pairs = listing([f"{d.column} on {d.on}" for d in self.depends], 3, "str") or f"p = {p_value:.2g}"
         return (
             f"which cells are missing depends on observed values ({pairs}): complete-case analysis would in general be biased; "
             "methods for cells missing at random (fit, em) are right if what it depends on is in the model; whether it depends "
@@ -180,7 +180,7 @@ class Missingness:
         cells = self.weight * len(self.columns)
         weight = "" if self.weight == self.n_rows else f" (weight {self.weight:,.10g})"
         return (
-            f"{counted(self.n_rows, 'row')}{weight} of {counted(len(self.columns), 'column')}, {_count(self.missing)} of "
+            f"{quantity(self.n_rows, 'row')}{weight} of {quantity(len(self.columns), 'column')}, {_count(self.missing)} of "
             f"{_count(cells)} cells missing ({_percent(self.missing / cells if cells else 0.0)})"
         )
 
@@ -190,14 +190,14 @@ class Missingness:
         if self.empty_rows:
             facts.append(f"{_count(self.empty_rows)} rows have no observed cell")
         if self.empty_columns:
-            facts.append(f"without an observed cell: {listed(self.empty_columns)}")
+            facts.append(f"without an observed cell: {listing(self.empty_columns)}")
         return [*facts, *self.notes]
 
     def _tables(self) -> list[tuple[list[str], list[list[object]], str]]:
         """Header, rows, and what was cut."""
         gaps: list[list[object]] = [[c.name, _count(c.missing), _percent(c.share)] for c in self.columns if c.missing]
         together: list[list[object]] = [
-            [listed(p.missing, 6, "str") or "nothing", _count(p.rows), _percent(p.share)] for p in self.patterns
+            [listing(p.missing, 6, "str") or "nothing", _count(p.rows), _percent(p.share)] for p in self.patterns
         ]
         depends: list[list[object]] = [[d.column, d.on, d.p_value, d.strength] for d in self.depends]
         tables = (
@@ -210,7 +210,7 @@ class Missingness:
     def __repr__(self) -> str:
         head = "\n".join([f"Missingness: {self._headline()}", *self._facts()])
         gaps, together, depends = (f"{text_table(h, rows)}\n{cut}".rstrip() if rows else "" for h, rows, cut in self._tables())
-        test, warning = _wrapped(f"MCAR: {self.mcar}"), _wrapped(f"warning: {self.warning}") if self.warning else ""
+        test, warning = _wrap(f"MCAR: {self.mcar}"), _wrap(f"warning: {self.warning}") if self.warning else ""
         compared = "" if self.compared is None else f"along {self.compared.dag}:\n{self.compared!r}"
         return "\n\n".join(part for part in (head, gaps, together, test, depends, warning, compared) if part)
 
@@ -228,7 +228,7 @@ def _report(rows: Data, columns: Columns, found: MissingSummary) -> Missingness:
     weight = number(found.weight)
     per_row = 1.0 / weight if weight > 0 else 0.0
     gaps = [ColumnGaps(n, number(m), float(m) * per_row) for n, m in zip(columns.every, found.cells, strict=True)]
-    patterns = [Pattern(unpacked(key, columns.every), number(w), w * per_row) for key, w in found.patterns.weights.items()]
+    patterns = [Pattern(missing_names(key, columns.every), number(w), w * per_row) for key, w in found.patterns.weights.items()]
     patterns.sort(key=lambda p: (-p.rows, len(p.missing), p.missing))
     mcar, pairs = mcar_test(columns, found)
     return Missingness(
@@ -253,9 +253,9 @@ def _notes(rows: Data, columns: Columns, found: MissingSummary) -> list[str]:
     there = [n for n, v in rows.schema.items() if rows.missing[n] < rows.n_rows]
     left_out = [n for n in there if n not in columns.finite and n not in columns.reals]
     if columns.gappy and left_out == there:
-        notes.append(f"the pairs of {counted(len(there), 'column')} were not compared: they are too many")
+        notes.append(f"the pairs of {quantity(len(there), 'column')} were not compared: they are too many")
     elif columns.gappy and left_out:
-        notes.append(f"columns of more than {MAX_STATES:,} states were not compared: {listed(left_out)}")
+        notes.append(f"columns of more than {MAX_STATES:,} states were not compared: {listing(left_out)}")
     if rows.weighted and not rows.whole_weights:
         notes.append("weights that are no whole numbers count as rows in the tests")
     return notes
@@ -267,7 +267,7 @@ def _plain(x: Any) -> Any:
     return [_plain(value) for value in x] if isinstance(x, tuple) else x
 
 
-def _wrapped(text: str) -> str:
+def _wrap(text: str) -> str:
     return fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
-from suffice.display import html_table, text_table
-from suffice.earlier import order_of_arguments
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, SufficeNote, listed, note
+from suffice.errors import DataError, FitError, SufficeNote, listing, note
+from suffice.errors.earlier import order_of_arguments
+from suffice.errors.remedies import BY_SCORES, Remedy
 from suffice.families import family_of
 from suffice.families.priors.priors import as_prior
 from suffice.graphs import Cpdag, Dag
@@ -36,10 +36,10 @@ from suffice.iteration import Iteration, Run
 from suffice.learning.incomplete.task import Task, task_of
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
+from suffice.output.display import html_table, text_table
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.recipes.structural.structural_regressions import refuse_lost_numbers, with_families
 from suffice.recipes.structural.structural_search import Round, SearchOptions, StructuralSearch
-from suffice.remedies import BY_SCORES, Remedy
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.moments import nothing
 from suffice.structure.constraints.constraints import Constraints, Forbid
@@ -49,13 +49,13 @@ from suffice.structure.methods.method import Method
 from suffice.structure.methods.pc import MMHC, PC
 from suffice.structure.problem import Problem
 from suffice.structure.results.directions import directions
-from suffice.structure.results.explanations import Explanation, spelled
+from suffice.structure.results.explanations import Explanation, spell
 from suffice.structure.results.found import N_SHOWN, Found, roots_of
 from suffice.structure.search import problem_of as search_problem
 from suffice.variables import Finite, NotNormal, Real
 
 if TYPE_CHECKING:
-    from suffice.argument_types import FamiliesLike, HiddenLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.basis.argument_types import FamiliesLike, HiddenLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
     from suffice.graphs.directed import DagLike
 
 EDGES = ["edge", "direction"]
@@ -183,7 +183,7 @@ class StructuralRun(Run[BayesNet], PicturedTable):
         )
 
     def _edges(self) -> list[list[object]]:
-        return [[f"{spelled(a)} -> {spelled(b)}", why] for (a, b), why in self.directions.items()]
+        return [[f"{spell(a)} -> {spell(b)}", why] for (a, b), why in self.directions.items()]
 
     def _rows(self) -> list[list[object]]:
         return [
@@ -261,7 +261,7 @@ def structural_em(
         )
     own, budget = options_of("structural_em", options, RoundOptions, without=["memory_limit"], rounds=20, tol=1e-6, max_iter=100)
     rounds, tol, max_iter = own["rounds"], own["tol"], own["max_iter"]
-    chosen = _checked(method)
+    chosen = _check_method(method)
     for name, value, least in (("rounds", rounds, 1), ("max_iter", max_iter, 1), ("starts", 1 if starts is None else starts, 1)):
         check_number(name, value, least)
     if not isinstance(tol, (int, float)) or not tol >= 0:
@@ -351,7 +351,7 @@ def _without_lost_counts(task: Task, constraints: Constraints | None) -> Constra
     below = [n for n, v in task.variables.items() if isinstance(v, Real)]
     if not lost or not below:
         return constraints
-    note(f"counts of which cells are missing have no children: {listed(lost)}")
+    note(f"counts of which cells are missing have no children: {listing(lost)}")
     own = Forbid(*((count, number) for count in lost for number in below))
     return own if constraints is None else constraints + own
 
@@ -366,7 +366,7 @@ def _blank(task: Task) -> Statistics:
     return Statistics(blank, task.rows.weight, task.variables.values())
 
 
-def _checked(method: Any) -> Method:
+def _check_method(method: Any) -> Method:
     if method is None:
         return HillClimb()
     if isinstance(method, type) or not hasattr(method, "run"):
@@ -411,6 +411,6 @@ def _task(data: Any, hidden: Any, start: BayesNet | None, threads: int | None) -
     names: list[Any] = [v if isinstance(hidden, Mapping) else getattr(v, "name", None) for v in unseen]
     left_out = set(rows.identifiers) - set(names)
     if left_out:
-        note(f"left out of the search, with nearly as many states as rows: {listed(sorted(left_out))}")
+        note(f"left out of the search, with nearly as many states as rows: {listing(sorted(left_out))}")
     nodes = dict.fromkeys([*(c for c in rows.columns if c not in left_out), *(n for n in names if n)])
     return task_of(Dag({n: [] for n in nodes}), rows, hidden=hidden, threads=threads)

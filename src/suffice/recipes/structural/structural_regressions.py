@@ -7,17 +7,17 @@ from itertools import product
 from typing import Any
 
 from suffice.engines.scan import scan
-from suffice.errors import FitError, listed
+from suffice.errors import FitError, listing
+from suffice.errors.remedies import BY_EM, forbidden_edge
 from suffice.families.named_families import for_search
 from suffice.families.regressions.distinct_rows import Pass
 from suffice.graphs import Dag
-from suffice.learning.complete.irls import maximised
+from suffice.learning.complete.irls import maximise
 from suffice.learning.complete.tied_regressions import log_likelihood
 from suffice.learning.incomplete.objective import NoEstimate
 from suffice.learning.incomplete.task import Task
 from suffice.models.networks import BayesNet
 from suffice.models.questions.regressions import families_of
-from suffice.remedies import BY_EM, forbidden_edge
 from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
 from suffice.structure.search import refuse_left_out
@@ -49,8 +49,8 @@ def refuse_lost_numbers(problem: Problem, missing: Mapping[str, int]) -> None:
     for child in what:
         if own := [names[i] for i in lost if rules.allowed[child, i]]:
             raise FitError(
-                f"cells of {listed(own)} are missing, numbers that {what[child]} may get as parents, and structural EM completes "
-                f"only states there: leave them out, or forbid these edges, {forbidden_edge(own[0], names[child])}; "
+                f"cells of {listing(own)} are missing, numbers that {what[child]} may get as parents, and structural EM "
+                f"completes only states there: leave them out, or forbid these edges, {forbidden_edge(own[0], names[child])}; "
                 f"{BY_EM} integrates numbers, for a graph that is given"
             )
 
@@ -61,7 +61,7 @@ def regressions_of(dag: Dag, task: Task, completed: Any) -> dict[str, Any]:
     for name, family in task.families.items():
         parents = [task.variables[p] for p in dag.parents(name)]
         try:
-            found[name] = maximised(task.variables[name], parents, completed, family, sample=False)
+            found[name] = maximise(task.variables[name], parents, completed, family, sample=False)
         except FitError as error:
             raise NoEstimate(name, error.said) from None
     return found

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.errors import FitError, TooLarge, listed, nearest, note
+from suffice.errors import FitError, TooLarge, listing, nearest, note
 from suffice.families.gathering.gathering import requests
 from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Mean
@@ -20,7 +20,7 @@ from suffice.learning.ascent.em_run import finding_covariance
 from suffice.learning.incomplete.objective import NoEstimate
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of_task
 from suffice.learning.incomplete.task import Task
-from suffice.models.estimates.estimated import estimated
+from suffice.models.estimates.estimated import estimate_network
 from suffice.models.networks import BayesNet
 from suffice.recipes.structural.structural_regressions import log_likelihood_of, regressions_of
 from suffice.scores import Evidence, score_of_data
@@ -289,12 +289,12 @@ class StructuralSearch:
                     raise FitError(f"the start names {name!r}, which is not a variable here{nearest(name, names)}")
             if isinstance(given, BayesNet) and len(dag) < len(names):
                 raise FitError(
-                    f"the start lacks {listed(sorted(set(names) - set(dag.nodes)))}: give a graph, or a network of all variables"
+                    f"the start lacks {listing(sorted(set(names) - set(dag.nodes)))}: give a graph, or a network of all variables"
                 )
             return self._unbarred(self._completed(dag))
         if not self.task.hidden:
             return self._first_graph()
-        return self._unbarred(self.problem.dag(_linked(self.problem, self.task.hidden, k)))
+        return self._unbarred(self.problem.dag(_draw_links(self.problem, self.task.hidden, k)))
 
     def _completed(self, dag: Dag) -> Dag:
         """The graph with all variables."""
@@ -385,7 +385,7 @@ class StructuralSearch:
         """The parameters of a new graph, by EM from those that the expected statistics give."""
         self._tell("expected statistics of the new graph")
         ready = regressions_of(dag, self.task, state.expected)
-        warm = estimated(BayesNet, dag, self._gathered(dag, state), None, Mean(), ready=ready)
+        warm = estimate_network(BayesNet, dag, self._gathered(dag, state), None, Mean(), ready=ready)
         problem = self._parameters(dag, self.prior)
         return self._state(self._climbed(problem, problem.parameters({n: warm[n] for n in warm})))
 
@@ -475,7 +475,7 @@ def _scored_as(problem: Problem, progress: Progress[Any]) -> Problem:
     return problem.under(progress=progress)
 
 
-def _linked(problem: Problem, hidden: Sequence[str], k: int) -> list[tuple[int, ...]]:
+def _draw_links(problem: Problem, hidden: Sequence[str], k: int) -> list[tuple[int, ...]]:
     """Links from hidden to observed variables: in the first start each observed one has a hidden parent, then half of them do."""
     rng = np.random.default_rng([problem.seed, k, 1])
     top = [problem.names.index(n) for n in hidden]

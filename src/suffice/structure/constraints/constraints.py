@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FormatError, GraphError, bytes_in_words, listed, nearest
+from suffice.errors import FormatError, GraphError, bytes_in_words, listing, nearest
+from suffice.errors.remedies import TIERS, in_python
 from suffice.graphs import Dag
 from suffice.graphs.paths import chain, shortest_path
-from suffice.graphs.text import Edge, check_edges, checked_name, shown
-from suffice.remedies import TIERS, in_python
+from suffice.graphs.text import Edge, check_edges, checked_name, show
 from suffice.structure.constraints.contradictions import (
     ConstraintParts,
     EdgeByEdge,
@@ -58,13 +58,13 @@ class Constraints(ConstraintParts):
     def __init__(self, *parts: Constraints) -> None:
         for part in parts:
             if not isinstance(part, Constraints):
-                raise GraphError(f"a constraint is Forbid, Require, Tiers or another kind, not {shown(part)}")
+                raise GraphError(f"a constraint is Forbid, Require, Tiers or another kind, not {show(part)}")
         lists = defaultdict[str, list[set[str]]](list)
         for child, names in joined.from_iterable(p.candidates for p in parts):
             lists[child].append(set(names))
         limited = {name for p in parts for name, _ in p.max_parents_of}
         self._hold(
-            **{edges: _united(getattr(p, edges) for p in parts) for edges in (*EDGES, "tiers")},
+            **{edges: _unite(getattr(p, edges) for p in parts) for edges in (*EDGES, "tiers")},
             max_parents=min((p.max_parents for p in parts if p.max_parents is not None), default=None),
             max_parents_of=tuple(
                 (name, min(most for p in parts if (most := p.most_parents(name)) is not None)) for name in sorted(limited)
@@ -103,7 +103,7 @@ class Constraints(ConstraintParts):
         return hash(self._key)
 
     def __repr__(self) -> str:
-        return " + ".join(_spelled(self)) or "Constraints()"
+        return " + ".join(_spell(self)) or "Constraints()"
 
     def rules(self, variables: Sequence[Variable], regressions: Collection[str] = ()) -> Rules:
         """The constraints in numbers: variable i is variables[i], which are sorted by name.
@@ -173,13 +173,13 @@ class Constraints(ConstraintParts):
         for x in graph.nodes:
             most, has = self.most_parents(x), len(graph.parents(x))
             if most is not None and has > most:
-                broken.append(f"{shown(x)} has {has} parent{'s' * (has > 1)}, but may have at most {most}")
+                broken.append(f"{show(x)} has {has} parent{'s' * (has > 1)}, but may have at most {most}")
         for a, b in self.adjacent:
             if not edges & {(a, b), (b, a)}:
-                broken.append(f"{shown(a)} and {shown(b)} must be adjacent, but there is no edge between them")
+                broken.append(f"{show(a)} and {show(b)} must be adjacent, but there is no edge between them")
         for a, b in self.not_ancestor:
             if path := shortest_path(a, b, children):
-                broken.append(f"{shown(a)} must not be an ancestor of {shown(b)}, but there is the path {chain(path)}")
+                broken.append(f"{show(a)} must not be an ancestor of {show(b)}, but there is the path {chain(path)}")
         return [in_python(text) for text in broken]
 
     @property
@@ -196,7 +196,7 @@ class Constraints(ConstraintParts):
         if not names <= set(known):
             name = min(names - set(known))
             hint = nearest(name[:100], sorted(k for k in known if len(k) <= 100))
-            raise GraphError(f"the constraints name {shown(name)}, which is not among the variables{hint}")
+            raise GraphError(f"the constraints name {show(name)}, which is not among the variables{hint}")
 
 
 class Forbid(Constraints):
@@ -241,13 +241,13 @@ class Tiers(Constraints):
                 raise GraphError(f"tier {level} has no names")
             for name in names:
                 if name in seen:
-                    raise GraphError(f"{shown(name)} is in tier {seen[name]} and in tier {level}")
+                    raise GraphError(f"{show(name)} is in tier {seen[name]} and in tier {level}")
                 seen[name] = level
             held.append(names)
         if not held:
             raise GraphError(f"there are no tiers; write {TIERS}")
         if not isinstance(within, (bool, np.bool_)):
-            raise GraphError(f"within is True or False, not {shown(within)}; each tier is a list of its own")
+            raise GraphError(f"within is True or False, not {show(within)}; each tier is a list of its own")
         self._hold(tiers=(Tiering(tuple(held), bool(within)),))
 
 
@@ -262,13 +262,13 @@ class MaxParents(Constraints):
         if isinstance(most, Mapping) and by_name is None:
             most, by_name = None, most
         if not isinstance(by_name, Mapping | None):
-            raise GraphError(f"the maxima of some variables are a mapping from names to numbers, not {shown(by_name)}")
+            raise GraphError(f"the maxima of some variables are a mapping from names to numbers, not {show(by_name)}")
         numbers = {checked_name(name): k for name, k in {**(by_name or {}), **named}.items()}
         if most is None and not numbers:
             raise GraphError("a maximum of parents is needed; write MaxParents(3) or MaxParents({'age': 0})")
         self._hold(
             max_parents=None if most is None else size_in(most, "every variable"),
-            max_parents_of=tuple((name, size_in(k, shown(name))) for name, k in sorted(numbers.items())),
+            max_parents_of=tuple((name, size_in(k, show(name))) for name, k in sorted(numbers.items())),
         )
 
 
@@ -281,8 +281,8 @@ class Candidates(Constraints):
 
     def __init__(self, parents: Mapping[str, Iterable[str]]) -> None:
         if not isinstance(parents, Mapping):
-            raise GraphError(f"candidates are a mapping from a child to a list of parents, not {shown(parents)}")
-        lists = {checked_name(c): names_in(names, f"the list of candidates of {shown(c)}") for c, names in parents.items()}
+            raise GraphError(f"candidates are a mapping from a child to a list of parents, not {show(parents)}")
+        lists = {checked_name(c): names_in(names, f"the list of candidates of {show(c)}") for c, names in parents.items()}
         for child, names in lists.items():
             check_edges([(name, child) for name in names])
         self._hold(candidates=tuple(sorted(lists.items())))
@@ -311,30 +311,30 @@ class NotAncestor(Constraints):
         self._hold(not_ancestor=pairs_in(pairs))
 
 
-def _united(parts: Iterable[Iterable[Any]]) -> tuple[Any, ...]:
+def _unite(parts: Iterable[Iterable[Any]]) -> tuple[Any, ...]:
     return tuple(sorted(set(joined.from_iterable(parts))))
 
 
-def _spelled(c: Constraints) -> Iterator[str]:
+def _spell(c: Constraints) -> Iterator[str]:
     """Each kind of constraint as it would be written."""
     if c.forbidden:
-        yield f"Forbid({listed(c.forbidden, 12)})"
+        yield f"Forbid({listing(c.forbidden, 12)})"
     if c.required:
-        yield f"Require({listed(c.required, 12)})"
+        yield f"Require({listing(c.required, 12)})"
     for tiers, within in c.tiers:
-        lists = ", ".join(f"[{listed(tier, 12)}]" for tier in tiers)
+        lists = ", ".join(f"[{listing(tier, 12)}]" for tier in tiers)
         yield f"Tiers({lists}{'' if within else ', within=False'})"
     if c.max_parents is not None or c.max_parents_of:
         named = ", ".join(f"{name!r}: {most}" for name, most in c.max_parents_of)
         every = "" if c.max_parents is None else str(c.max_parents)
         yield f"MaxParents({', '.join(filter(None, [every, named and f'{{{named}}}']))})"
     if c.candidates:
-        lists = ", ".join(f"{child!r}: [{listed(parents, 12)}]" for child, parents in c.candidates)
+        lists = ", ".join(f"{child!r}: [{listing(parents, 12)}]" for child, parents in c.candidates)
         yield f"Candidates({{{lists}}})"
     if c.adjacent:
-        yield f"Adjacent({listed(c.adjacent, 12)})"
+        yield f"Adjacent({listing(c.adjacent, 12)})"
     if c.not_ancestor:
-        yield f"NotAncestor({listed(c.not_ancestor, 12)})"
+        yield f"NotAncestor({listing(c.not_ancestor, 12)})"
 
 
 def _cells(edges: Iterable[Edge], number: Mapping[str, int]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -367,7 +367,7 @@ def read_tiers(path: str | Path, *, within: bool = True) -> Tiers:
         for name in tier:
             if name in seen:
                 where = f"in line {seen[name]} too" if seen[name] < line else "twice in this line"
-                raise FormatError(f"{shown(name)} is {where}, but a name is in one tier only", path=path, line=line)
+                raise FormatError(f"{show(name)} is {where}, but a name is in one tier only", path=path, line=line)
             seen[name] = line
         tiers.append(tier)
     if not tiers:
@@ -387,7 +387,7 @@ def _fields(text: str, path: object, line: int) -> Iterator[str]:
         match = _FIELD.match(text, at)
         if not match:
             hint = "a name that holds a quote stands in quotes, with the quotes inside doubled"
-            raise FormatError(f"a quote is out of place in {shown(text[at:].strip())}: {hint}", path=path, line=line)
+            raise FormatError(f"a quote is out of place in {show(text[at:].strip())}: {hint}", path=path, line=line)
         name = match[2].strip() if match[1] is None else match[1].replace('""', '"')
         if not name.strip():
             raise FormatError("a name is missing beside a comma, or blank", path=path, line=line)

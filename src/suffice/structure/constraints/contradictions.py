@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain as joined
 from typing import Any, NamedTuple
 
-from suffice.errors import GraphError, listed
+from suffice.errors import GraphError, listing
+from suffice.errors.remedies import as_regression
 from suffice.families import has_family
 from suffice.graphs import Dag
-from suffice.graphs.paths import Links, chain, find_cycle, links, reached, shortest_path
-from suffice.graphs.text import Edge, check_edges, checked_name, is_networkx, read_directed, read_pairs, shown
-from suffice.remedies import as_regression
+from suffice.graphs.paths import Links, chain, find_cycle, links, reach, shortest_path
+from suffice.graphs.text import Edge, check_edges, checked_name, is_networkx, read_directed, read_pairs, show
 from suffice.variables import Finite, Variable
 
 
@@ -72,7 +72,7 @@ class EdgeByEdge:
                 elif level[a] == level[b] and not within:
                     yield f"is inside tier {level[a]}, where no edge may be"
         if a not in self.candidates.get(b, (a,)):
-            yield f"does not come from a candidate parent of {shown(b)}"
+            yield f"does not come from a candidate parent of {show(b)}"
         child, parent = self.variables.get(b), self.variables.get(a)
         if child is not None and parent is not None and b not in self.regressions and not has_family(child, [parent]):
             kind, word = ("finite variable", "Logistic") if isinstance(child, Finite) else ("count", "PoissonLog")
@@ -105,7 +105,7 @@ def needed_edges(constraints: ConstraintParts, variables: Mapping[str, Variable]
             )
             if forth and back:
                 why = f"{chain((a, b))} {forth}, and {chain((b, a))} {back}"
-                raise GraphError(f"{shown(a)} and {shown(b)} must be adjacent, but {why}")
+                raise GraphError(f"{show(a)} and {show(b)} must be adjacent, but {why}")
             if forth or back:
                 fresh.add((b, a) if forth else (a, b))
         if not fresh:
@@ -120,25 +120,25 @@ def refuse_together(constraints: ConstraintParts, parents: Links[str], children:
     for child, names in parents.items():
         most = constraints.most_parents(child) if names else None
         if most is not None and len(names) > most:
-            must = f"the parent{'s' * (len(names) > 1)} {listed(names)}"
-            raise GraphError(f"{shown(child)} must have {must}, but may have at most {most}")
+            must = f"the parent{'s' * (len(names) > 1)} {listing(names)}"
+            raise GraphError(f"{show(child)} must have {must}, but may have at most {most}")
     for a, b in constraints.not_ancestor:
         if path := shortest_path(a, b, children):
             why = f"edges that must be there lead to it: {chain(path)}"
-            raise GraphError(f"{shown(a)} must not be an ancestor of {shown(b)}, but {why}")
+            raise GraphError(f"{show(a)} must not be an ancestor of {show(b)}, but {why}")
 
 
 def _objections_of_all(constraints: ConstraintParts, parents: Links[str], children: Links[str], a: str, b: str) -> Iterator[str]:
     """Why there can be no edge a -> b beside the edges that must be there."""
     most = constraints.most_parents(b)
     if most is not None and len(parents[b]) >= most:
-        yield f"would be one parent more than the {most} that {shown(b)} may have"
+        yield f"would be one parent more than the {most} that {show(b)} may have"
     if path := shortest_path(b, a, children):
         yield f"would close a cycle with edges that must be there, {chain(path)}"
-    above, below = reached([a], parents), reached([b], children)
+    above, below = reach([a], parents), reach([b], children)
     for x, y in constraints.not_ancestor:
         if x in above and y in below:
-            yield f"would make {shown(x)} an ancestor of {shown(y)}, which it must not be"
+            yield f"would make {show(x)} an ancestor of {show(y)}, which it must not be"
 
 
 def edges_in(items: Iterable[Any]) -> tuple[Edge, ...]:
@@ -157,7 +157,7 @@ def _edges_of(item: Any) -> Iterable[Edge]:
         names, edges = read_directed(item)
         lone = set(names) - {x for edge in edges for x in edge}
         if lone or not edges:
-            what = f"{shown(min(lone))} has no edge in {shown(item)}" if lone else f"there is no edge in {shown(item)}"
+            what = f"{show(min(lone))} has no edge in {show(item)}" if lone else f"there is no edge in {show(item)}"
             raise GraphError(f"{what}; an edge is written 'a -> b' or ('a', 'b')")
         return edges
     if isinstance(item, Mapping) or is_networkx(item):
@@ -170,7 +170,7 @@ def pairs_in(items: Iterable[Any]) -> tuple[Edge, ...]:
     found = {pair for item in items for pair in _pairs_of(item)}
     for a, b in sorted(found):
         if a == b:
-            raise GraphError(f"a pair is of two names, not {shown(a)} twice")
+            raise GraphError(f"a pair is of two names, not {show(a)} twice")
     return tuple(sorted(found))
 
 
@@ -182,8 +182,8 @@ def _pairs_of(item: Any) -> list[Edge]:
 def names_in(names: Any, what: str) -> tuple[str, ...]:
     """Names, sorted and each once, from a list of them."""
     if isinstance(names, str) or not isinstance(names, Iterable):
-        hint = f"; write [{shown(names)}]" if isinstance(names, str) else ""
-        raise GraphError(f"{what} should be a list of names, not {shown(names)}{hint}")
+        hint = f"; write [{show(names)}]" if isinstance(names, str) else ""
+        raise GraphError(f"{what} should be a list of names, not {show(names)}{hint}")
     found = list(names)
     if found and not any(isinstance(name, str) for name in found) and all(isinstance(name, Iterable) for name in found):
         raise GraphError(f"{what} should be a list of names, not a list of lists; put a star before it")
@@ -196,5 +196,5 @@ def size_in(most: Any, of: str) -> int:
     except TypeError:
         number = -1
     if number < 0 or isinstance(most, bool):
-        raise GraphError(f"the maximum of parents of {of} is a whole number from 0 up, not {shown(most)}")
+        raise GraphError(f"the maximum of parents of {of} is a whole number from 0 up, not {show(most)}")
     return number

@@ -128,10 +128,10 @@ def ancestors(parents: Sequence[Sequence[int]]) -> npt.NDArray[np.bool_]:
     return above
 
 
-def toggled(parents: Sequence[int], other: int) -> Parents:
+def toggle_parent(parents: Sequence[int], other: int) -> Parents:
     """The parents with one more, or one less if it was there.
 
-    >>> toggled((1, 3), 2), toggled((1, 3), 3)
+    >>> toggle_parent((1, 3), 2), toggle_parent((1, 3), 3)
     ((1, 2, 3), (1,))
     """
     return tuple(p for p in parents if p != other) if other in parents else tuple(sorted((*parents, other)))

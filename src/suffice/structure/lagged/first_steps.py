@@ -30,11 +30,11 @@ def with_first_steps(found: Found, window: StepWindow, ask: Callable[[StepWindow
         note(
             f"of fewer than {FEW} sequences ({few}) the first steps are not searched apart: parents before the start are left out"
         )
-    first = tuple(_searched(found, window.at(t), t, ask) for t in range(n_steps))
+    first = tuple(_search_step(found, window.at(t), t, ask) for t in range(n_steps))
     return replace(found, first=first)
 
 
-def elsewhere(method: Any) -> Any:
+def method_at_other_steps(method: Any) -> Any:
     """The method for steps with fewer columns: where to start was said for all of them."""
     return replace(method, start=None) if getattr(method, "start", None) is not None else method
 
@@ -43,7 +43,7 @@ def _sequences_at(window: StepWindow, t: int) -> int:
     return int((window.sequences.lengths > t).sum())
 
 
-def _searched(found: Found, window: StepWindow, t: int, ask: Callable[[StepWindow], Found]) -> Found | None:
+def _search_step(found: Found, window: StepWindow, t: int, ask: Callable[[StepWindow], Found]) -> Found | None:
     """What is found at step t; None where the template says what holds there."""
     if _sequences_at(window, t) < FEW:
         return None

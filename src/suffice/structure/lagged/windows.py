@@ -9,11 +9,11 @@ from typing import Any
 
 from suffice.engines.data import Data
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, GraphError, listed, nearest, note
+from suffice.errors import DataError, FitError, GraphError, listing, nearest, note
+from suffice.errors.remedies import Remedy
 from suffice.graphs.lagged import relative_name, variable_and_lag, whole_steps
 from suffice.graphs.paths import chain
-from suffice.graphs.text import Edge, shown
-from suffice.remedies import Remedy
+from suffice.graphs.text import Edge, show
 from suffice.structure.constraints.constraints import (
     Adjacent,
     Candidates,
@@ -46,7 +46,7 @@ class StepWindow:
     @staticmethod
     def of(sequences: Sequences, lags: Any = None) -> StepWindow:
         """All steps that have every lag; `lags` is a number of steps for all columns, or for some, {column: steps}."""
-        names = _searched(sequences)
+        names = _columns_to_search(sequences)
         steps = _checked_lags(lags, names, sequences.columns)
         _refuse_missing(sequences.select(names))
         most = max(steps.values())
@@ -109,11 +109,11 @@ def among(constraints: Constraints, names: Collection[str]) -> Constraints:
     return Constraints(*parts)
 
 
-def _searched(sequences: Sequences) -> tuple[str, ...]:
+def _columns_to_search(sequences: Sequences) -> tuple[str, ...]:
     """The columns without those that identify steps."""
     left_out = set(sequences.data.identifiers)
     if left_out:
-        note(f"left out of the search, with nearly as many states as steps: {listed(sorted(left_out))}")
+        note(f"left out of the search, with nearly as many states as steps: {listing(sorted(left_out))}")
     names = tuple(sorted(n for n in sequences.columns if n not in left_out))
     if not names:
         raise DataError("there are no columns to learn a graph from")
@@ -135,7 +135,7 @@ def _checked_lags(lags: Any, names: tuple[str, ...], columns: tuple[str, ...]) -
     for name in lags:
         if name not in names:
             why = "it is left out of the search" if name in columns else f"there is no such column{nearest(str(name), names)}"
-            raise FitError(f"lags name {shown(name)}, but {why}")
+            raise FitError(f"lags name {show(name)}, but {why}")
     return {name: _steps(lags.get(name, 0), f"the lag of {name!r}") for name in names}
 
 
@@ -150,7 +150,7 @@ def _refuse_missing(sequences: Sequences) -> None:
     gaps = [f"{name!r} {n:,}" for name, n in sequences.missing.items() if n]
     if gaps:
         raise DataError(
-            f"structure with hidden variables or missing cells of sequences is not attempted: {listed(gaps, style='str')}, of "
+            f"structure with hidden variables or missing cells of sequences is not attempted: {listing(gaps, style='str')}, of "
             f"{sequences.n_steps:,} steps, are missing; {Remedy('em(template, sequences)', 'suffice fit')} learns the parameters "
             f"of a template with them, and {Remedy('impute(sequences)', 'suffice smooth')} of what it learned fills them in"
         )

@@ -35,7 +35,7 @@ class GraphSubset:
     parents: list[Parents] = field(compare=False)
 
 
-def branched(method: Method, problem: Problem, adjacent: list[Pair], not_ancestor: list[Pair]) -> Outcome:
+def search_branches(method: Method, problem: Problem, adjacent: list[Pair], not_ancestor: list[Pair]) -> Outcome:
     """What the method finds among the graphs in which these pairs are adjacent, and these (a, b) have no path from a to b."""
     search = _Branching(method, problem, adjacent, not_ancestor)
     finished = True

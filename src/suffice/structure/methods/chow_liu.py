@@ -52,7 +52,7 @@ class ChowLiu(Method):
         """The forest whose edges gain most."""
         rules = problem.rules
         single, pair = problem.scores.pairs()
-        root = NONE if self.root is None else numbered(problem, self.root, "root")
+        root = NONE if self.root is None else number_of(problem, self.root, "root")
         if root != NONE and rules.required[root].any():
             above = problem.names[int(np.argmax(rules.required[root]))]
             raise FitError(f"{self.root!r} cannot be the root: the edge {above!r} -> {self.root!r} is required")
@@ -88,7 +88,7 @@ class TAN(Method):
 
     def run(self, problem: Problem) -> Outcome:
         """Naive Bayes, and the forest of the other variables whose edges gain most."""
-        target = numbered(problem, self.target, "target")
+        target = number_of(problem, self.target, "target")
         others = [i for i in range(problem.n) if i != target]
         below = [i for i in others if i not in problem.given]
         self._check(problem, target, below)
@@ -139,7 +139,7 @@ def forest(
     return best_forest(weight, rules.required, tie, root=root)
 
 
-def numbered(problem: Problem, name: str, what: str) -> int:
+def number_of(problem: Problem, name: str, what: str) -> int:
     """The number of a variable that an option names."""
     if name not in problem.names:
         raise FitError(f"the {what} {name!r} is no variable of the data{nearest(name, problem.names)}")
@@ -164,7 +164,7 @@ def best_forest(weight: Array, required: npt.NDArray[np.bool_], tie: float, *, r
     np.fill_diagonal(one_way, False)
     if not required.any() and not one_way.any() and _symmetric(worth, tie):
         tree = spanning_tree(np.maximum(worth, worth.T), tie, max(root, 0))
-        return tree if root == NONE else rooted(tree, root)
+        return tree if root == NONE else reroot(tree, root)
     bound = required.any(1)
     worth[bound] = -np.inf
     reward = 1.0 + np.abs(weight[np.isfinite(weight)]).max(initial=0.0) * 2 * len(weight)
@@ -210,10 +210,10 @@ def spanning_tree(weight: Array, tie: float, first: int = 0) -> Numbers:
     return parent
 
 
-def rooted(parent: Numbers, root: int) -> Numbers:
+def reroot(parent: Numbers, root: int) -> Numbers:
     """The same forest with this node as a root: the way up from it is turned around.
 
-    >>> rooted(np.array([-1, 0, 1]), 2)
+    >>> reroot(np.array([-1, 0, 1]), 2)
     array([ 1,  2, -1])
     """
     turned, node, below = parent.copy(), root, NONE

@@ -104,7 +104,7 @@ class CutProgram:
         self.m = m
         self.cells = [(i << m) + q for i in range(m) for q in range(1, 1 << m) if not q >> i & 1]
         place = {cell: k for k, cell in enumerate(self.cells)}
-        self.orders = np.array([_collected(order) for order in permutations(range(m))])
+        self.orders = np.array([_cells_of_order(order) for order in permutations(range(m))])
         size = len(self.cells)
         infinite = highspy.kHighsInf
         none, nothing = np.empty(0, np.int32), np.empty(0)
@@ -143,7 +143,7 @@ class CutProgram:
         return float(w @ x) - self.most(w)
 
 
-def _collected(order: Sequence[int]) -> list[int]:
+def _cells_of_order(order: Sequence[int]) -> list[int]:
     """The cells of an order: each variable with all that come before it."""
     m, before, cells = len(order), 0, []
     for i in order:

@@ -11,11 +11,11 @@ from typing import Any
 
 from suffice.engines.steps.parallel import available_memory
 from suffice.errors import FitError
+from suffice.errors.remedies import Remedy, name_of
 from suffice.iteration import OutOfTime, Progress
-from suffice.remedies import Remedy, name_of
 from suffice.structure.constraints.rules import Parents
 from suffice.structure.methods.branch_and_cut import BranchAndCut
-from suffice.structure.methods.hill_climb import check_number, climbed
+from suffice.structure.methods.hill_climb import check_number, climb_from
 from suffice.structure.methods.method import Method
 from suffice.structure.methods.orders import AT_ONCE, MOST, Orders, best_of_all
 from suffice.structure.problem import Outcome, Problem
@@ -87,7 +87,7 @@ class Exact(Method):
         problem.progress.better("start", problem.scores.total(rules.start()), rules.start())
         problem.scores.survey(rules)
         if rules.n_families >= problem.scores.quick:
-            climbed(problem, rules)
+            climb_from(problem, rules)
         sets = problem.scores.parent_sets(rules)
         try:
             try:
@@ -153,13 +153,13 @@ def _by_subsets(problem: Problem, sets: ParentSets) -> Outcome:
 def _by_branches(problem: Problem, sets: ParentSets, gap: float) -> Outcome:
     """Branch and cut from the best of a search over orders."""
 
-    def left() -> float:
+    def time_left() -> float:
         problem.progress.check(f"{tree.n_nodes} nodes, at most {tree.bound - tree.score:,.3f} more")
         return problem.progress.left
 
     start = Orders().ordered(problem, sets, problem.rules)
     tie, better = problem.scores.tie(problem.scores.total(start)), partial(_report, problem, "branch and cut")
-    tree = BranchAndCut(sets, start, tie=tie, gap=gap, left=left, better=better)
+    tree = BranchAndCut(sets, start, tie=tie, gap=gap, left=time_left, better=better)
     finished = True
     try:
         tree.run()

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, GraphError
-from suffice.graphs.paths import compelled, extension, meek
-from suffice.remedies import BY_BIC, score_by
+from suffice.errors.remedies import BY_BIC, score_by
+from suffice.graphs.paths import compelled_parents, extension, meek
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.methods.method import Method
@@ -149,15 +149,15 @@ def class_of(parents: Ordered) -> Class:
     >>> class_of({0: [], 1: [0], 2: [1]})
     Class(above=[0, 0, 0], beside=[2, 5, 2])
     """
-    strong = compelled(list(parents), parents)
+    strong = compelled_parents(list(parents), parents)
     arrows = [(x, y) for y, above in strong.items() for x in above]
     return _class(len(parents), arrows, [(x, y) for y, above in parents.items() for x in above if x not in strong[y]])
 
 
-def closed(n: int, arrows: Sequence[Edge], lines: Sequence[Edge]) -> Class:
+def complete_class(n: int, arrows: Sequence[Edge], lines: Sequence[Edge]) -> Class:
     """The class with every line directed that the arrows leave no choice.
 
-    >>> closed(3, [(0, 1)], [(1, 2)])
+    >>> complete_class(3, [(0, 1)], [(1, 2)])
     Class(above=[0, 1, 2], beside=[0, 0, 0])
     """
     return _class(n, *meek(arrows, lines))
@@ -360,7 +360,7 @@ class _State:
                     arrows.append((x, y))
                 elif x < y and not self.rules.required[x, y] and self.rules.allowed[y, x]:
                     lines.append((x, y))
-        return closed(self.problem.n, arrows, lines)
+        return complete_class(self.problem.n, arrows, lines)
 
     def _path(self, start: int, end: int, blocked: int) -> bool:
         """Whether a way leads from start to end along arrows and undirected edges, around the blocked nodes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from suffice.errors import FitError, listed
+from suffice.errors import FitError, listing
 from suffice.graphs import Dag
 from suffice.graphs.directed import DagLike
 from suffice.structure.constraints.rules import Rules
@@ -31,7 +31,7 @@ class GivenGraph(Method):
     def run(self, problem: Problem) -> Any:
         graph = Dag(self.dag)
         if lacking := sorted(set(graph.nodes) ^ set(problem.names)):
-            raise FitError(f"the graph and the columns differ: {listed(lacking)}; a graph is judged by data of all of its nodes")
+            raise FitError(f"the graph and the columns differ: {listing(lacking)}; a graph is judged by data of all of its nodes")
         for i, parents in enumerate(problem.parents(graph)):
             if not problem.has_family(i, parents):
                 raise FitError(f"{problem.names[i]!r} has no distribution given its parents that this score knows")

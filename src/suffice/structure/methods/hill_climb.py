@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from suffice.errors import FitError
 from suffice.graphs import Dag
-from suffice.structure.constraints.rules import Parents, Rules, toggled
+from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
 from suffice.structure.methods.method import Method
 from suffice.structure.problem import Outcome, Problem
 
@@ -62,7 +62,7 @@ class HillClimb(Method):
 
     def run(self, problem: Problem) -> Outcome:
         """Climb, and climb again from each perturbed best graph."""
-        walk = begun(problem, self.max_parents, self.start)
+        walk = begin_walk(problem, self.max_parents, self.start)
         climb(problem, walk)
         best = walk.copy()
         for k in range(self.restarts):
@@ -106,7 +106,7 @@ class Tabu(Method):
 
     def run(self, problem: Problem) -> Outcome:
         """Walk on until patience ends."""
-        walk, progress = begun(problem, self.max_parents, self.start), problem.progress
+        walk, progress = begin_walk(problem, self.max_parents, self.start), problem.progress
         best, top, idle = list(walk.parents), walk.total, 0
         visited = np.zeros(self.length, np.uint64)
         step = 0
@@ -227,7 +227,7 @@ class Walk:
         score = self.local[child] + self.gain[child, parent]
         self._toggle_edge(self.here, self.above, child, parent)
         self.graph ^= int(self.key[child, parent])
-        self._settle(child, toggled(self.parents[child], parent), score)
+        self._settle(child, toggle_parent(self.parents[child], parent), score)
 
     def _settle(self, child: int, parents: Parents, score: float) -> None:
         """The child has these parents now: what would each further step gain?"""
@@ -256,13 +256,13 @@ class Walk:
 
     def _next(self, child: int, parent: int) -> list[tuple[int, Parents]]:
         """The families that are scored once an edge is put in, or taken out."""
-        parents = toggled(self.parents[child], parent)
+        parents = toggle_parent(self.parents[child], parent)
         if (child, parents) in self._rows:
             return []
-        return [(child, toggled(parents, c)) for c in self._candidates(child, parents) if c != child]
+        return [(child, toggle_parent(parents, c)) for c in self._candidates(child, parents) if c != child]
 
 
-def begun(problem: Problem, max_parents: int | None, start: Dag | None) -> Walk:
+def begin_walk(problem: Problem, max_parents: int | None, start: Dag | None) -> Walk:
     """A walk from the edges that are required, or from a graph of the user's that keeps the rules."""
     rules = problem.rules.capped(max_parents)
     parents = rules.start()
@@ -302,7 +302,7 @@ def climb(problem: Problem, walk: Walk, above: float = -np.inf) -> None:
             problem.progress.check()
 
 
-def climbed(problem: Problem, rules: Rules, start: list[Parents] | None = None) -> list[Parents]:
+def climb_from(problem: Problem, rules: Rules, start: list[Parents] | None = None) -> list[Parents]:
     """The parents in the graph that a climb within these rules ends at."""
     walk = Walk(problem, rules, rules.start() if start is None else start)
     best = problem.progress.score

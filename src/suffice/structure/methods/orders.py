@@ -19,7 +19,7 @@ from suffice.engines.steps.parallel import in_order, n_threads
 from suffice.errors import FitError
 from suffice.iteration import Packed
 from suffice.structure.constraints.rules import Parents, Rules
-from suffice.structure.methods.hill_climb import check_number, climbed
+from suffice.structure.methods.hill_climb import check_number, climb_from
 from suffice.structure.methods.method import Method
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.scoring.local_scores import ScoreSource
@@ -86,12 +86,12 @@ class Orders(Method):
         if every:
             problem.scores.survey(rules)
         # something to return, should time be short
-        quick = start if rules.n_families < problem.scores.quick else climbed(problem, rules)
+        quick = start if rules.n_families < problem.scores.quick else climb_from(problem, rules)
         if not every:
             return Outcome(self._widened(problem, rules, quick))
         sets = problem.scores.parent_sets(rules)
         if problem.n_open <= ALL_ORDERS:
-            return _proved(problem, sets)
+            return _prove(problem, sets)
         parents = max(self.ordered(problem, sets, rules), quick, key=problem.scores.total)
         total = problem.scores.total(parents)
         return Outcome(parents, max(sets.bound, total) if sets.bound <= total + problem.scores.tie(total) else None)
@@ -125,7 +125,7 @@ class Orders(Method):
                 climb = partial(_Chain.climb, rounds=min(stretch, rounds - done))
                 walk = partial(_go_on, chains, pool.map if workers > 1 else map, climb)
                 asked = ["rounds", done, rounds, len(sets), len(chains)]
-                problem.progress.memory.answer(asked, walk, partial(_packed, chains), partial(_unpack, chains))
+                problem.progress.memory.answer(asked, walk, partial(_pack_chains, chains), partial(_unpack, chains))
                 quiet = quiet + stretch if before == [c.total for c in chains] else 0
                 top = max(chains, key=lambda c: c.total)
                 if top.total > best + problem.scores.tie(best) or best == -np.inf:
@@ -144,18 +144,18 @@ class Orders(Method):
         """Candidates from a hill climb, orders over them, a hill climb from there; again while that gains."""
         best = problem.scores.total(parents)
         while True:
-            narrowed = restricted(problem.scores, rules, parents, min(self.most_sets, problem.scores.most_families))
+            narrowed = restrict_rules(problem.scores, rules, parents, min(self.most_sets, problem.scores.most_families))
             found = self.ordered(problem, problem.scores.parent_sets(narrowed), narrowed, parents)
             if problem.scores.total(found) > best:
                 parents = found
-            found = climbed(problem, rules, parents)
+            found = climb_from(problem, rules, parents)
             total = problem.scores.total(found)
             if total <= best + problem.scores.tie(best):
                 return parents
             best, parents = total, found
 
 
-def _proved(problem: Problem, sets: ParentSets) -> Outcome:
+def _prove(problem: Problem, sets: ParentSets) -> Outcome:
     """The best graph over all orders: there are so few that no order need be guessed."""
     tie = problem.scores.tie(sets.bound)
     parents = best_of_all(sets, problem.given, tie=tie / 4, threads=problem.threads, check=problem.progress.check)
@@ -165,7 +165,7 @@ def _proved(problem: Problem, sets: ParentSets) -> Outcome:
     return Outcome(parents, total)
 
 
-def restricted(scores: ScoreSource, rules: Rules, parents: list[Parents], most: float) -> Rules:
+def restrict_rules(scores: ScoreSource, rules: Rules, parents: list[Parents], most: float) -> Rules:
     """The rules with only parents that have something to say: the Markov blankets of a graph, and the strongest pairs while there
     is room for `most` families."""
     blanket = markov_blankets(parents)
@@ -261,7 +261,7 @@ def _go_on(chains: list[_Chain], each: Callable[..., Iterable[None]], climb: Cal
     list(each(climb, chains))
 
 
-def _packed(chains: list[_Chain], _: None) -> Packed:
+def _pack_chains(chains: list[_Chain], _: None) -> Packed:
     """Where the chains are, for a checkpoint."""
     parts = ([c.order for c in chains], [c.chosen for c in chains], [c.random for c in chains])
     return [c.total for c in chains], tuple(np.array(part) for part in parts)

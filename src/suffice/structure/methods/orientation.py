@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from suffice.errors import GraphError
 from suffice.graphs import Cpdag
-from suffice.graphs.paths import find_cycle, links, reached
+from suffice.graphs.paths import find_cycle, links, reach
 from suffice.structure.constraints.rules import Rules
 
 Matrix = npt.NDArray[np.bool_]
@@ -101,7 +101,7 @@ class Verdict(NamedTuple):
     log_p: float
 
 
-def directed(names: Sequence[str], adjacent: Matrix, rules: Rules, verdicts: Sequence[Verdict]) -> Cpdag:
+def orient_edges(names: Sequence[str], adjacent: Matrix, rules: Rules, verdicts: Sequence[Verdict]) -> Cpdag:
     """The class that edges, rules and verdicts on the triples make.
 
     What is required, or allowed in one direction only, is directed first. Then each collider, surest first (the smallest share,
@@ -112,21 +112,21 @@ def directed(names: Sequence[str], adjacent: Matrix, rules: Rules, verdicts: Seq
     triples on a directed cycle, or in a part without arrows that has a cycle without chords, become colliders. If that does not
     help, the least sure colliders are given up, as few as need be; and if nothing helps, none is.
     """
-    known = _known(adjacent, rules)
+    known = _known_arrows(adjacent, rules)
     sure = sorted(verdicts, key=lambda v: (v.share, -v.log_p, v.triple))
     colliders = [v.triple for v in sure if v.collider]
     others = {v.triple: None for v in sure if not v.collider}
 
     def of(chosen: Sequence[Triple]) -> Cpdag:
-        return _completed(names, adjacent, rules, known, chosen)
+        return _complete(names, adjacent, rules, known, chosen)
 
     whole = of(colliders)
     if _has_member(whole):
         return whole
-    return _reversed(names, of, colliders, others, whole) or _reduced(of, colliders) or whole
+    return _reverse_colliders(names, of, colliders, others, whole) or _drop_colliders(of, colliders) or whole
 
 
-def _reversed(
+def _reverse_colliders(
     names: Sequence[str], of: Callable[[Sequence[Triple]], Cpdag], colliders: list[Triple], others: Iterable[Triple], cpdag: Cpdag
 ) -> Cpdag | None:
     """The first class that has a member when more and more of the triples in the way, least sure first, are made colliders."""
@@ -144,7 +144,7 @@ def _reversed(
     return None
 
 
-def _reduced(of: Callable[[Sequence[Triple]], Cpdag], colliders: Sequence[Triple]) -> Cpdag | None:
+def _drop_colliders(of: Callable[[Sequence[Triple]], Cpdag], colliders: Sequence[Triple]) -> Cpdag | None:
     """The class without some of the least sure colliders, or None if none of those has a member."""
     gone = 1
     while gone < 2 * len(colliders):
@@ -169,14 +169,14 @@ def _in_the_way(names: Sequence[str], cpdag: Cpdag) -> Callable[[Triple], bool]:
     stuck, seen = set[str](), set[str]()
     for name in names:
         if name not in seen:
-            part = reached([name], near)
+            part = reach([name], near)
             seen |= part
             if not _has_member(Cpdag([], [e for e in cpdag.undirected if e[0] in part])):
                 stuck |= part
     return lambda t: names[t.z] in stuck and names[t.x] in near[names[t.z]] and names[t.y] in near[names[t.z]]
 
 
-def _known(adjacent: Matrix, rules: Rules) -> list[Arrow]:
+def _known_arrows(adjacent: Matrix, rules: Rules) -> list[Arrow]:
     """The arrows (parent, child) that the rules leave no choice."""
     may = possible(rules)
     only = adjacent & may & ~may.T | rules.required
@@ -189,9 +189,7 @@ def possible(rules: Rules) -> Matrix:
     return result
 
 
-def _completed(
-    names: Sequence[str], adjacent: Matrix, rules: Rules, known: Iterable[Arrow], colliders: Iterable[Triple]
-) -> Cpdag:
+def _complete(names: Sequence[str], adjacent: Matrix, rules: Rules, known: Iterable[Arrow], colliders: Iterable[Triple]) -> Cpdag:
     may = possible(rules)
     parents = links(((names[p], names[c]) for p, c in known), names)[0]
     for x, z, y in colliders:
@@ -199,7 +197,7 @@ def _completed(
         new = [v for v in two if v not in parents[child]]
         if not (may[z, x] and may[z, y]) or any(child in parents[v] for v in two):
             continue
-        if len(parents[child]) + len(new) <= rules.max_parents[z] and child not in reached(new, parents):
+        if len(parents[child]) + len(new) <= rules.max_parents[z] and child not in reach(new, parents):
             parents[child] += new
     arrows = [(p, c) for c, ps in parents.items() for p in ps]
     there = {frozenset(a) for a in arrows}

@@ -16,11 +16,11 @@ from suffice.graphs import Cpdag, Dag
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods.hill_climb import HillClimb, check_number
 from suffice.structure.methods.method import Method
-from suffice.structure.methods.orientation import Majority, Orientation, Verdict, directed, possible, triples
+from suffice.structure.methods.orientation import Majority, Orientation, Verdict, orient_edges, possible, triples
 from suffice.structure.problem import Outcome, Problem
-from suffice.structure.tests.independence import IndependenceTest, suited
+from suffice.structure.tests.independence import IndependenceTest, suitable_test
 from suffice.structure.tests.judges import judge_of
-from suffice.structure.tests.separation import Census, Judge, Questions, census, separated
+from suffice.structure.tests.separation import Census, Judge, Questions, census, find_separators
 
 Matrix = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -109,7 +109,7 @@ class PC(Method):
         problem.refuse_regressions(self, "it tests independence, and scores nothing")
         if problem.n < 2:
             return Outcome([], cpdag=Cpdag(nodes=problem.names), details=Separations({}, {}, 0))
-        judge = judge_of(problem, suited(problem.variables, self.test, adjusted=True))
+        judge = judge_of(problem, suitable_test(problem.variables, self.test, adjusted=True))
         may = possible(problem.rules)
         skeleton = Skeleton.of(judge, may | may.T, problem.rules.required, self.alpha, self.max_condition, problem)
         verdicts, n_tests = self._verdicts(judge, skeleton, problem)
@@ -167,7 +167,7 @@ class Skeleton:
             if not len(pairs):
                 break
             pools = [np.flatnonzero(row) if k else np.zeros(0, np.int64) for row in adjacent]
-            answers = separated(judge, Questions.of(pairs, pools), k, alpha, problem.progress)
+            answers = find_separators(judge, Questions.of(pairs, pools), k, alpha, problem.progress)
             n_tests += answers.n_tests
             for (x, y), members, value in zip(pairs.tolist(), answers.given, answers.log_p.tolist(), strict=True):
                 if members is not None:
@@ -199,7 +199,7 @@ def within_bounds(problem: Problem, skeleton: Skeleton, verdicts: list[Verdict])
     rules, adjacent, gone = problem.rules, skeleton.adjacent.copy(), []
     while True:
         whole = [v for v in verdicts if adjacent[v.triple.x, v.triple.z] and adjacent[v.triple.y, v.triple.z]]
-        cpdag = directed(problem.names, adjacent, rules, whole)
+        cpdag = orient_edges(problem.names, adjacent, rules, whole)
         edge = _one_too_many(problem, rules, cpdag, skeleton.log_p)
         if edge is None:
             break
@@ -270,7 +270,7 @@ class MMHC(Method):
         if problem.n < 2:
             return np.zeros((problem.n, problem.n), bool)
         may = possible(problem.rules)
-        judge = judge_of(problem, suited(problem.variables, self.test, adjusted=True))
+        judge = judge_of(problem, suitable_test(problem.variables, self.test, adjusted=True))
         near = self._grown(judge, may | may.T, problem)
         near = self._shrunk(judge, near, problem)
         result: Matrix = near & near.T
@@ -305,7 +305,7 @@ class MMHC(Method):
             if not pairs:
                 continue
             which, always = [(t, -1) for t, _ in pairs], [int(newest[t]) for t, _ in pairs]
-            answers = separated(judge, Questions.of(pairs, pools, which, always), k, self.alpha, problem.progress)
+            answers = find_separators(judge, Questions.of(pairs, pools, which, always), k, self.alpha, problem.progress)
             at = tuple(np.array(pairs).T)
             largest[at] = np.maximum(largest[at], answers.log_p)
 
@@ -318,7 +318,7 @@ class MMHC(Method):
             pairs = np.argwhere(kept)
             pairs = pairs[[len(pools[t]) > k for t in pairs[:, 0]]]
             which = np.column_stack([pairs[:, 0], np.full(len(pairs), -1)])
-            answers = separated(judge, Questions.of(pairs, pools, which), k, self.alpha, problem.progress)
+            answers = find_separators(judge, Questions.of(pairs, pools, which), k, self.alpha, problem.progress)
             for (t, x), given in zip(pairs.tolist(), answers.given, strict=True):
                 kept[t, x] = given is None
         return kept

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
-from suffice.errors import listed
+from suffice.errors import listing
+from suffice.errors.remedies import as_regression, declaration
 from suffice.graphs.text import Edge
-from suffice.remedies import as_regression, declaration
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.problem import Problem
 from suffice.variables import Finite, Variable
@@ -72,7 +72,7 @@ def model_limit(variables: Iterable[Variable], regressions: Collection[str] = ()
     states = [v.name for v in every if isinstance(v, Finite) and v.name not in regressions]
     if not numbers or not states:
         return None
-    are = f"{listed(numbers)} {'is a number' if len(numbers) == 1 else 'are numbers'}"
+    are = f"{listing(numbers)} {'is a number' if len(numbers) == 1 else 'are numbers'}"
     return (
         f"{are} beside states: an edge between them can only lead from the state to the number (conditional Gaussian), "
         f'whatever caused what; such a direction is "{MODEL}". To leave it open, let a state be a regression, which may have '

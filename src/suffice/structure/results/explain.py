@@ -18,8 +18,8 @@ import numpy.typing as npt
 from suffice.errors import GraphError
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.paths import chain, links, shortest_path
-from suffice.graphs.text import Edge, parse_arrows, unknown
-from suffice.structure.constraints.rules import Parents, Rules, ancestors, toggled
+from suffice.graphs.text import Edge, parse_arrows, unknown_node
+from suffice.structure.constraints.rules import Parents, Rules, ancestors, toggle_parent
 from suffice.structure.problem import Problem
 from suffice.structure.results.explanations import (
     Change,
@@ -29,7 +29,7 @@ from suffice.structure.results.explanations import (
     NodeExplained,
     NodeTested,
     PairTested,
-    spelled,
+    spell,
 )
 from suffice.variables import Finite
 
@@ -92,7 +92,7 @@ class Neighbourhood:
             kept = [p for p in own if p not in must and p != without]
             new = [c for c in loose if c not in kept]
             swaps = 2 if len(new) ** 2 * (len(kept) + 1) ** 2 <= 4 * N_SETS else 1
-            found = _swapped(kept, new, swaps, max(0, most - len(must)))
+            found = _swaps(kept, new, swaps, max(0, most - len(must)))
         sets = dict.fromkeys(tuple(sorted({*s, *must})) for s in found)
         return [s for s in sets if s != own and (without is None or without not in s)], complete
 
@@ -147,7 +147,7 @@ def explain(found: Explicable, what: str | Sequence[str]) -> Explanation:
         return _node_tested(found, what) if found.score is None else _node(found, what)
     a, b = _edge_of(what, found.names)
     if found.score is None:
-        return _tested(found, a, b)
+        return _test_of(found, a, b)
     around = found.neighbourhood
     parent, child = found.names.index(a), found.names.index(b)
     if child in around.parents[parent]:
@@ -158,7 +158,7 @@ def explain(found: Explicable, what: str | Sequence[str]) -> Explanation:
 def _edge_of(what: str | Sequence[str], names: Sequence[str]) -> tuple[str, str]:
     if isinstance(what, str):
         if not any(arrow in what for arrow in ("->", "<-", "→", "←")):
-            raise unknown(what, names)
+            raise unknown_node(what, names)
         edges: Sequence[Any] = parse_arrows(what)[1]
         if len(edges) != 1:
             raise GraphError(f"one edge is explained at a time, and {what!r} has {len(edges)}")
@@ -168,7 +168,7 @@ def _edge_of(what: str | Sequence[str], names: Sequence[str]) -> tuple[str, str]
     a, b = what
     for name in (a, b):
         if name not in names:
-            raise unknown(name, names)
+            raise unknown_node(name, names)
     if a == b:
         raise GraphError(f"an edge joins two nodes, not {a!r} with itself")
     return a, b
@@ -177,7 +177,7 @@ def _edge_of(what: str | Sequence[str], names: Sequence[str]) -> tuple[str, str]
 def _present(found: Explicable, parent: int, child: int) -> EdgePresent:
     around, names = found.neighbourhood, found.names
     a, b = names[parent], names[child]
-    rest = toggled(around.parents[child], parent)
+    rest = toggle_parent(around.parents[child], parent)
     removed = _change(around, {child: rest})
     sets, _ = around.parent_sets(child, len(around.parents[child]), without=parent)
     others = [s for s in sets if s != rest] or sets  # the removal is told above already
@@ -190,7 +190,7 @@ def _present(found: Explicable, parent: int, child: int) -> EdgePresent:
         required=bool(around.rules.required[child, parent]),
         reversible=reversible,
         removed=removed,
-        reversed=_reversed(around, parent, child),
+        reversed=_reversal(around, parent, child),
         equivalent=_equivalent(found, a, b) if reversible else None,
         replaced=_change(around, {child: ranked[0][1]}) if ranked else None,
         n_sets=len(sets),
@@ -199,14 +199,14 @@ def _present(found: Explicable, parent: int, child: int) -> EdgePresent:
     )
 
 
-def _reversed(around: Neighbourhood, parent: int, child: int) -> Change:
+def _reversal(around: Neighbourhood, parent: int, child: int) -> Change:
     """The same graph with child -> parent; it is scored even where it may not be, if it can be."""
     names = around.problem.names
-    new = {child: toggled(around.parents[child], parent), parent: toggled(around.parents[parent], child)}
+    new = {child: toggle_parent(around.parents[child], parent), parent: toggle_parent(around.parents[parent], child)}
     refused = _refusal(around, child, parent)
     if around.rules.required[child, parent]:
         refused = _constraint(around, parent, child)
-    elif detour := shortest_path(parent, child, {**around.children, parent: toggled(around.children[parent], child)}):
+    elif detour := shortest_path(parent, child, {**around.children, parent: toggle_parent(around.children[parent], child)}):
         refused = refused or f"it would make a cycle: {chain([names[i] for i in (*detour, parent)])}"
     return _change(around, new, refused)
 
@@ -225,23 +225,23 @@ def _equivalent(found: Explicable, a: str, b: str) -> Change | None:
 
 def _absent(found: Explicable, parent: int, child: int) -> EdgeAbsent:
     around = found.neighbourhood
-    forward, backward = (_added(around, *e) for e in ((parent, child), (child, parent)))
+    forward, backward = (_addition(around, *e) for e in ((parent, child), (child, parent)))
     swap = None
     if forward.refused == _full(around, child):
         loose = [p for p in around.parents[child] if not around.rules.required[child, p]]
-        sets = [toggled(toggled(around.parents[child], p), parent) for p in loose]
+        sets = [toggle_parent(toggle_parent(around.parents[child], p), parent) for p in loose]
         ranked = around.ranked(child, sets)
         swap = _change(around, {child: ranked[0][1]}) if ranked else None
     return EdgeAbsent(found.names[parent], found.names[child], forward, backward, swap)
 
 
-def _added(around: Neighbourhood, parent: int, child: int) -> Change:
-    return _change(around, {child: toggled(around.parents[child], parent)}, _refusal(around, parent, child))
+def _addition(around: Neighbourhood, parent: int, child: int) -> Change:
+    return _change(around, {child: toggle_parent(around.parents[child], parent)}, _refusal(around, parent, child))
 
 
 def _full(around: Neighbourhood, child: int) -> str:
     most = int(around.rules.max_parents[child])
-    return f"{spelled(around.problem.names[child])} has {most} parent{'s' * (most != 1)}, and may not have more"
+    return f"{spell(around.problem.names[child])} has {most} parent{'s' * (most != 1)}, and may not have more"
 
 
 def _refusal(around: Neighbourhood, parent: int, child: int) -> str | None:
@@ -318,20 +318,20 @@ def _penalty(around: Neighbourhood, new: dict[int, Parents]) -> float | None:
 
 def _node_tested(found: Explicable, name: str) -> NodeTested:
     edges = sorted(e for e in (*found.cpdag.directed, *found.cpdag.undirected) if name in e)
-    return NodeTested(name, tuple(_tested(found, a, b) for a, b in edges))
+    return NodeTested(name, tuple(_test_of(found, a, b) for a, b in edges))
 
 
-def _tested(found: Explicable, a: str, b: str) -> PairTested:
+def _test_of(found: Explicable, a: str, b: str) -> PairTested:
     directed, lines = set(found.cpdag.directed), set(found.cpdag.undirected)
     if (b, a) in directed:
         a, b = b, a
     line = (min(a, b), max(a, b)) in lines
-    direction = "the tests leave the direction open" if line else f"{spelled(a)} -> {spelled(b)}" if (a, b) in directed else ""
+    direction = "the tests leave the direction open" if line else f"{spell(a)} -> {spell(b)}" if (a, b) in directed else ""
     given, p_value = found.details.of(a, b) if found.details is not None else (None, None)
     return PairTested(a, b, line or (a, b) in directed, direction, given, p_value)
 
 
-def _swapped(kept: Sequence[int], new: Sequence[int], swaps: int, most: int) -> Iterator[Parents]:
+def _swaps(kept: Sequence[int], new: Sequence[int], swaps: int, most: int) -> Iterator[Parents]:
     """The sets with up to `swaps` of the kept left out and up to `swaps` (or one more, in a gap) new ones put in."""
     for out in range(min(swaps, len(kept)) + 1):
         for gone in combinations(kept, out):

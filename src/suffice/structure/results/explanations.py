@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any
 
-from suffice.graphs.text import written
+from suffice.graphs.text import spelling
 from suffice.structure.results.directions import COMPELLED, CONSTRAINED, DISTINCT, EITHER, MODEL, TIME
 
 
@@ -93,7 +93,7 @@ class EdgePresent(Explanation):
     """The end of it that is a number, if one is."""
 
     def title(self) -> str:
-        return f"{spelled(self.parent)} -> {spelled(self.child)} is in the graph" + (
+        return f"{spell(self.parent)} -> {spell(self.child)} is in the graph" + (
             "; the constraints require it" if self.required else ""
         )
 
@@ -146,11 +146,11 @@ class EdgeAbsent(Explanation):
     """When the child has as many parents as it may: the best graph with this parent in the place of another."""
 
     def title(self) -> str:
-        return f"there is no edge between {spelled(self.parent)} and {spelled(self.child)}"
+        return f"there is no edge between {spell(self.parent)} and {spell(self.child)}"
 
     def lines(self) -> Iterable[tuple[str, str]]:
         for (a, b), change in (((self.parent, self.child), self.forward), ((self.child, self.parent), self.backward)):
-            yield f"{spelled(a)} -> {spelled(b)}", _change_in_words(change)
+            yield f"{spell(a)} -> {spell(b)}", _change_in_words(change)
         if self.swap is not None:
             parents = self.swap.parents[self.child]
             yield "in a parent's place", f"{family(self.child, parents)}: {_gains(self.swap.gain)}"
@@ -173,12 +173,12 @@ class NodeExplained(Explanation):
 
     def title(self) -> str:
         if self.past:
-            return f"{spelled(self.node)} lies in the past: it may be a parent, and has none"
+            return f"{spell(self.node)} lies in the past: it may be a parent, and has none"
         return f"{family(self.node, self.parents)}: score {self.score:,.3f}"
 
     def lines(self) -> Iterable[tuple[str, str]]:
         for p, loss in sorted(self.losses.items(), key=lambda x: (-x[1], x[0])):
-            yield f"without {spelled(p)}", _gains(-loss)
+            yield f"without {spell(p)}", _gains(-loss)
         for i, change in enumerate(self.runners_up):
             what = f"{family(self.node, change.parents[self.node])}: {_gains(change.gain)}"
             yield ("next best parents" if not i else ""), what
@@ -186,7 +186,7 @@ class NodeExplained(Explanation):
         if not self.past:
             yield "", f"({looked} {self.n_sets:,} other parent sets that keep the rest of the graph were looked at)"
         for c, loss in sorted(self.children.items(), key=lambda x: (-x[1], x[0])):
-            yield f"child {spelled(c)}", f"without this parent it {_gains(-loss)}"
+            yield f"child {spell(c)}", f"without this parent it {_gains(-loss)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -203,7 +203,7 @@ class PairTested(Explanation):
 
     def title(self) -> str:
         between = "an edge" if self.adjacent else "no edge"
-        return f"there is {between} between {spelled(self.parent)} and {spelled(self.child)}"
+        return f"there is {between} between {spell(self.parent)} and {spell(self.child)}"
 
     def lines(self) -> Iterable[tuple[str, str]]:
         p = "" if self.p_value is None else f" (p = {self.p_value:.4g})"
@@ -213,7 +213,7 @@ class PairTested(Explanation):
         elif self.given is None:
             yield "tests", f"they were found independent{p}"
         else:
-            yield "tests", f"independent given {', '.join(map(spelled, self.given)) or 'nothing'}{p}"
+            yield "tests", f"independent given {', '.join(map(spell, self.given)) or 'nothing'}{p}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -224,23 +224,23 @@ class NodeTested(Explanation):
     edges: tuple[PairTested, ...]
 
     def title(self) -> str:
-        return f"{spelled(self.node)} has {len(self.edges)} edge{'s' * (len(self.edges) != 1)}"
+        return f"{spell(self.node)} has {len(self.edges)} edge{'s' * (len(self.edges) != 1)}"
 
     def lines(self) -> Iterable[tuple[str, str]]:
         for e in self.edges:
             other = e.child if e.parent == self.node else e.parent
             p = "" if e.p_value is None else f" (the largest p = {e.p_value:.4g})"
-            yield spelled(other), f"{e.direction}{p}"
+            yield spell(other), f"{e.direction}{p}"
 
 
-def spelled(name: str) -> str:
+def spell(name: str) -> str:
     """A name in a sentence: that of a column in the past needs no quotes.
 
-    >>> spelled("x[-1]"), spelled("heart rate")
+    >>> spell("x[-1]"), spell("heart rate")
     ('x[-1]', '"heart rate"')
     """
     variable, bracket, lag = name.partition("[-")
-    return name if bracket and lag.endswith("]") and lag[:-1].isdigit() and written(variable) == variable else written(name)
+    return name if bracket and lag.endswith("]") and lag[:-1].isdigit() and spelling(variable) == variable else spelling(name)
 
 
 def _finite(facts: Any) -> Any:
@@ -268,7 +268,7 @@ def family(child: str, parents: Sequence[str]) -> str:
     >>> family("xray", ("lung", "tub"))
     'xray | lung, tub'
     """
-    return f"{spelled(child)} | {', '.join(map(spelled, parents))}" if parents else f"{spelled(child)} | nothing"
+    return f"{spell(child)} | {', '.join(map(spell, parents))}" if parents else f"{spell(child)} | nothing"
 
 
 def _gains(gain: float | None) -> str:

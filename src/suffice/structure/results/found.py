@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.display import html_table, text_table
 from suffice.errors import FitError, GraphError
+from suffice.errors.remedies import in_python
 from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.text import Edge
 from suffice.iteration import TraceStep
+from suffice.output.display import html_table, text_table
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
-from suffice.remedies import in_python
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.results.directions import directions
 from suffice.structure.results.explain import Neighbourhood, explain
-from suffice.structure.results.explanations import Explanation, spelled
+from suffice.structure.results.explanations import Explanation, spell
 from suffice.structure.results.plan import Plan, in_words
 
 N_SHOWN = 60
@@ -357,10 +357,10 @@ class Found(PicturedTable):
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
         if self._parents is None:
-            rows: list[list[object]] = [[f"{spelled(a)} -> {spelled(b)}"] for a, b in self.cpdag.directed]
-            return ["edge"], rows + [[f"{spelled(a)} - {spelled(b)}"] for a, b in self.cpdag.undirected]
+            rows: list[list[object]] = [[f"{spell(a)} -> {spell(b)}"] for a, b in self.cpdag.directed]
+            return ["edge"], rows + [[f"{spell(a)} - {spell(b)}"] for a, b in self.cpdag.undirected]
         ways = self.directions
-        rows = [[f"{spelled(a)} -> {spelled(b)}", f"{loss:,.3f}", ways[a, b]] for (a, b), loss in self.losses.items()]
+        rows = [[f"{spell(a)} -> {spell(b)}", f"{loss:,.3f}", ways[a, b]] for (a, b), loss in self.losses.items()]
         return ["edge", "loss without it", "direction"], rows
 
     def __repr__(self) -> str:

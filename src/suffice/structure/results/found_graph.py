@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import OneTable, html_table, text_table
 from suffice.errors import FitError, GraphError, SufficeError, nearest
 from suffice.families.protocol.family import frame
 from suffice.graphs import Graph
-from suffice.graphs.text import Edge, written
+from suffice.graphs.text import Edge, spelling
+from suffice.output.display import OneTable, html_table, text_table
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.structure.problem import Problem
 from suffice.structure.results.explanations import Explanation
@@ -113,7 +113,7 @@ class Link(Explanation):
     facts: tuple[tuple[str, str], ...]
 
     def title(self) -> str:
-        return f"{written(self.a)} -- {written(self.b)}: {'an edge' if self.joined else 'no edge'}"
+        return f"{spelling(self.a)} -- {spelling(self.b)}: {'an edge' if self.joined else 'no edge'}"
 
     def lines(self) -> tuple[tuple[str, str], ...]:
         return self.facts
@@ -267,7 +267,7 @@ class FoundGraph(PicturedTable):
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
         edges = [(a, b, self.strengths.get((a, b))) for a, b in self.graph.edges]
-        rows: list[list[object]] = [[f"{written(a)} -- {written(b)}", "" if s is None else f"{s:,.4g}"] for a, b, s in edges]
+        rows: list[list[object]] = [[f"{spelling(a)} -- {spelling(b)}", "" if s is None else f"{s:,.4g}"] for a, b, s in edges]
         return ["edge", self._strength], rows
 
     def __repr__(self) -> str:

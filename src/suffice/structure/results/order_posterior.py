@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import OneTable
 from suffice.errors import GraphError, nearest
 from suffice.families.protocol.family import frame
 from suffice.graphs import Dag
+from suffice.output.display import OneTable
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable, PictureEdge, PictureNode
 
 Floats = npt.NDArray[np.float64]

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.steps.parallel import used_memory
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.remedies import name_of
+from suffice.errors.remedies import name_of
+from suffice.output.display import OneTable
 from suffice.scores import score_of_data
 from suffice.statistics import Statistics
 from suffice.structure.constraints.rules import Rules
@@ -26,7 +26,7 @@ from suffice.structure.scoring.regression_scores import PASSES, seconds_each
 from suffice.variables import Finite
 
 PER_BIT_CELL = 4e-12
-"""Seconds a row and cell by bitmaps, one thread (DESIGN §5)."""
+"""Seconds a row and cell by bitmaps, one thread."""
 PER_ROW_TABLE = 8e-10
 """Seconds a row and table by scans."""
 PER_TABLE = 1e-6
@@ -207,7 +207,7 @@ def in_words(method: Any) -> str:
     return f"{type(method).__name__}({', '.join(given)})"
 
 
-def enumerated(problem: Problem, rules: Rules, method: Any) -> Work:
+def work_of_enumeration(problem: Problem, rules: Rules, method: Any) -> Work:
     """All parent sets that the rules allow; one table serves all families on the same variables."""
     n = rules.n
     families, by_size = 0.0, dict.fromkeys(range(1, n + 1), 0.0)
@@ -234,7 +234,7 @@ def _orders(problem: Problem, rules: Rules, method: Any) -> Work:
     if isinstance(problem.data, Data) and problem.families:
         slow = min(slow, 20.0 / seconds_each(problem.data.n_rows))
     if method.is_exhaustive(rules, slow):
-        return replace(enumerated(problem, rules, method), seconds=seconds)
+        return replace(work_of_enumeration(problem, rules, method), seconds=seconds)
     climb, size = _climbing(problem, rules, method), int(rules.max_parents.max(initial=0)) + 1
     most = min(method.most_sets, slow)
     tables = climb.tables | {size: climb.tables.get(size, 0.0) + most}
@@ -257,7 +257,7 @@ def _hybrid(problem: Problem) -> bool:
 
 def _exact(problem: Problem, rules: Rules, method: Any) -> Work:
     """All parent sets, then every set of variables once (dynamic programming) or branches of unknown number."""
-    work, n = enumerated(problem, rules, method), problem.n_open
+    work, n = work_of_enumeration(problem, rules, method), problem.n_open
     if n > 27 or (problem.memory_limit is not None and 2.0 ** (n + 3) > problem.memory_limit):
         return Work(work.families, work.tables, at_least=True)
     return Work(work.families, work.tables, bytes=2.0 ** (n + 3), seconds=TRANSITIONS * n * 2.0**n)
@@ -287,7 +287,7 @@ def _below_a_class(problem: Problem, rules: Rules, method: Any) -> Work:
     return Work(_choose(n - 1, 2), {1: float(n), 2: n - 1.0, 3: _choose(n - 1, 2)})
 
 
-def _tested(problem: Problem, rules: Rules, method: Any) -> Work:
+def _work_of_tests(problem: Problem, rules: Rules, method: Any) -> Work:
     """Each pair once, and each again given every other variable that may be next to it: more as edges remain."""
     n = rules.n
     tables, further = {1: float(n), 2: _choose(n, 2), 3: 3.0 * n * n}, "one for each level of tests, and 2^24 cells of it"
@@ -299,8 +299,8 @@ KINDS: dict[str, Callable[[Problem, Rules, Any], Work]] = {
     "Exact": _exact,
     "ChowLiu": _pairs,
     "TAN": _below_a_class,
-    "PC": _tested,
-    "MMHC": _tested,
+    "PC": _work_of_tests,
+    "MMHC": _work_of_tests,
 }
 """How the work of each method is counted; of any other as that of a climb."""
 

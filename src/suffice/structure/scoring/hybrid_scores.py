@@ -260,13 +260,13 @@ class HybridScores(ScoreSource):
         return 1 + 2 * k + (k * (k - 1) // 2 if crossed else 0)
 
     def _numbers(self, parents: Parents, asked: Sequence[Asked]) -> float:
-        return float(self._configurations(parents)) * self._width(_crossed(asked))
+        return float(self._configurations(parents)) * self._width(_has_real_parents(asked))
 
     def _answer(self, asked: dict[Parents, list[Asked]]) -> None:
         """The scores of families of real children, from tables that are made in one pass over the rows."""
         rows = isinstance(self.data, Data)  # statistics hold moments about the groups' own means
         small = {p: a for p, a in asked.items() if rows and self._configurations(p) <= CONFIGURATIONS}
-        tables = self.tables({p: _crossed(a) for p, a in small.items()})
+        tables = self.tables({p: _has_real_parents(a) for p, a in small.items()})
         again = {p: [f for a in each for f in self._score(p, tables[p], a)] for p, each in small.items()}
         again = {p: families for p, families in again.items() if families} | {p: a for p, a in asked.items() if p not in small}
         for p, moments in self.about_own_means(again):
@@ -357,6 +357,6 @@ def most_families(weight: float) -> int:
     return int(20.0 / (2e-6 + 0.5 * PER_NUMBER * weight))
 
 
-def _crossed(asked: Sequence[Asked]) -> bool:
+def _has_real_parents(asked: Sequence[Asked]) -> bool:
     """Whether some of the families have real parents."""
     return any(a.members.shape[1] > 1 for a in asked)

@@ -24,8 +24,8 @@ from suffice.families import family_of, has_family
 from suffice.iteration import NOTHING, Memory
 from suffice.scores import Evidence, Penalised, local_score
 from suffice.statistics import Request, Statistics
-from suffice.structure.constraints.rules import Parents, Rules, toggled
-from suffice.structure.scoring.parent_sets import TIE, Ints, Level, ParentSets, Sets, by_size, chosen, lattice
+from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
+from suffice.structure.scoring.parent_sets import TIE, Ints, Level, ParentSets, Sets, by_size, choose, lattice
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class ScoreSource:
         def make() -> ParentSets:
             levels, scores = self._scored(rules.without_parents(self.given), prune=prune)
             scores[0][self.given] = 0.0
-            return chosen(rules, levels, scores, prune=prune)
+            return choose(rules, levels, scores, prune=prune)
 
         asked = ["parent sets", prune, rules.n_families, *rules.digests]
         return self.memory.answer(asked, make, ParentSets.packed, ParentSets.unpacked)
@@ -189,7 +189,7 @@ class ScoreSource:
 
     def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
         """The scores of the child when each candidate is put into the parents, or taken out if it is one of them."""
-        return self.families([(child, toggled(parents, c)) for c in candidates])
+        return self.families([(child, toggle_parent(parents, c)) for c in candidates])
 
     def _fresh(self, families: Sequence[Family]) -> Iterable[float]:
         """The scores of families that were not asked for before."""

@@ -83,7 +83,7 @@ def lattice(rules: Rules) -> list[Level]:
     levels = [Level(np.arange(n, dtype=np.int32)[:, None], np.zeros((n, 1), np.int64))]
     below = np.arange(n, dtype=np.int64)
     for size in range(2, top + 1):
-        sets = _longer(levels[-1].sets, n) if everything else _needed(rules, size)
+        sets = _longer(levels[-1].sets, n) if everything else _needed_sets(rules, size)
         if not len(sets):
             break
         keys = _keys(sets, n)
@@ -106,7 +106,7 @@ def _longer(sets: Sets, n: int) -> Sets:
     return np.column_stack([sets[which], new]).astype(np.int32)
 
 
-def _needed(rules: Rules, size: int) -> Sets:
+def _needed_sets(rules: Rules, size: int) -> Sets:
     """The sets of this size that are a family's, or a family's parents."""
     n, keys = rules.n, []
     total = 0
@@ -114,11 +114,11 @@ def _needed(rules: Rules, size: int) -> Sets:
         candidates = np.flatnonzero(rules.allowed[child]).astype(np.int32)
         most = min(int(rules.max_parents[child]), len(candidates))
         if size - 1 <= most:
-            parents = _chosen(candidates, size - 1)
+            parents = _subsets(candidates, size - 1)
             family = np.sort(np.column_stack([parents, np.full(len(parents), child, np.int32)]), axis=1)
             keys.append(_keys(family, n))
         if size <= most:
-            keys.append(_keys(_chosen(candidates, size), n))
+            keys.append(_keys(_subsets(candidates, size), n))
         total += sum(len(k) for k in keys[-2:])
         if total > 4 * MOST:
             raise _too_many(total, size)
@@ -129,7 +129,7 @@ def _needed(rules: Rules, size: int) -> Sets:
     return sets
 
 
-def _chosen(candidates: Sets, size: int) -> Sets:
+def _subsets(candidates: Sets, size: int) -> Sets:
     """All subsets of so many candidates, each in order."""
     if size > len(candidates):
         return np.zeros((0, size), np.int32)
@@ -176,7 +176,7 @@ class ParentSets:
     @staticmethod
     def of(n: int, families: Sequence[tuple[int, Parents, float]]) -> ParentSets:
         """From (child, parents, score)."""
-        return _collected(n, [(np.array([c]), np.array([s]), np.array([parents], np.int32)) for c, parents, s in families])
+        return _collect(n, [(np.array([c]), np.array([s]), np.array([parents], np.int32)) for c, parents, s in families])
 
     def packed(self) -> Packed:
         """These sets for a checkpoint."""
@@ -237,7 +237,7 @@ class ParentSets:
         return [(self.parents[r], float(self.score[r])) for r in rows]
 
 
-def chosen(rules: Rules, levels: Sequence[Level], scores: Sequence[npt.NDArray[np.float64]], *, prune: bool = True) -> ParentSets:
+def choose(rules: Rules, levels: Sequence[Level], scores: Sequence[npt.NDArray[np.float64]], *, prune: bool = True) -> ParentSets:
     """Those of a whole lattice: scores[m][g, j] is that of the j-th member of the g-th set given the others."""
     from suffice.kernels.counting.local_scores import prune as beats
 
@@ -253,10 +253,10 @@ def chosen(rules: Rules, levels: Sequence[Level], scores: Sequence[npt.NDArray[n
         for j in range(level.size):
             g = np.flatnonzero(keep[:, j])
             parts.append((level.sets[g, j].astype(np.int64), score[g, j], np.delete(level.sets[g], j, axis=1)))
-    return _collected(rules.n, parts)
+    return _collect(rules.n, parts)
 
 
-def _collected(n: int, parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int32]]]) -> ParentSets:
+def _collect(n: int, parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int32]]]) -> ParentSets:
     """The families of all sizes, per child, best first, of equals the smaller and then the earlier."""
     top = max(p[2].shape[1] for p in parts)
     child = np.concatenate([p[0] for p in parts])

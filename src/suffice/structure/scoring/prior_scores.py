@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.structure.constraints.rules import Parents, Rules, toggled
+from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
 from suffice.structure.scoring.local_scores import Array, Family, ScoreSource
 from suffice.structure.scoring.parent_sets import Ints, Level, Sets
 
@@ -49,7 +49,7 @@ class PriorScores(ScoreSource):
         scores = np.array(self.of_data._toggles(child, parents, candidates))
         larger = np.array([c not in parents for c in candidates])
         for which in (larger, ~larger):
-            families = [tuple(sorted((child, *toggled(parents, c)))) for c in np.array(candidates)[which].tolist()]
+            families = [tuple(sorted((child, *toggle_parent(parents, c)))) for c in np.array(candidates)[which].tolist()]
             if families:
                 sets = np.array(families, np.int32)
                 scores[which] += self.prior.of_sets(self.names, sets, np.argmax(sets == child, axis=1))

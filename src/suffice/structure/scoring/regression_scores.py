@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.errors import SufficeError, listed, note
+from suffice.errors import SufficeError, listing, note
+from suffice.errors.remedies import as_regression
 from suffice.families.design import ParameterLayout, terms
 from suffice.families.regressions.glm import MAX_PARAMETERS
 from suffice.families.regressions.regression_batches import Standardised
-from suffice.families.regressions.regression_suprema import BatchClimb, RegressionChild, Supremum, climbed, column_products
+from suffice.families.regressions.regression_suprema import BatchClimb, RegressionChild, Supremum, climb_all, column_products
 from suffice.iteration import Packed
-from suffice.remedies import as_regression
 from suffice.scores import Evidence
 from suffice.structure.constraints.rules import Parents
 from suffice.structure.scoring.local_scores import Family, ScoreSource, about, families_in, in_memory
@@ -90,7 +90,7 @@ class RegressionScores(ScoreSource):
         name, absent = self.names[child], self.children[child].absent
         if absent is not None:
             return f"the score of {name!r} is the supremum of its likelihood: {absent}"
-        by = f"{listed([self.names[p] for p in parents])} {'separates' if len(parents) == 1 else 'together separate'}"
+        by = f"{listing([self.names[p] for p in parents])} {'separates' if len(parents) == 1 else 'together separate'}"
         return (
             f"{by} the values of {name!r} in the data: its score is the supremum of the likelihood, which no coefficients reach; "
             f"to fit it, give it a ridge, {as_regression(name, type(self.regressions[child]).__name__, ridge=True)}"
@@ -133,7 +133,7 @@ class RegressionScores(ScoreSource):
         climbs = [self._climb(child, group) for (child, _), group in groups.items()]
         self.n_fits += len(families)
         watch = partial(self.watch, f"{self.n_fits:,} regressions")
-        self.n_passes += climbed(self.data, self.standardised, climbs, watch, self.threads)
+        self.n_passes += climb_all(self.data, self.standardised, climbs, watch, self.threads)
         for (child, _), group, climb in zip(groups, groups.values(), climbs, strict=True):
             found = climb.suprema(self.standardised, self.children[child].summary)
             for family, supremum in zip(group, found, strict=True):

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
+from suffice.basis.blas import one_blas_thread
+from suffice.basis.libraries import sc
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import FitError, listed, nearest
+from suffice.errors import FitError, listing, nearest
+from suffice.errors.remedies import Remedy
 from suffice.families.regression import COLLINEAR, too_large
-from suffice.libraries import sc
 from suffice.registry import Named
-from suffice.remedies import Remedy
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.argument_types import RowsLike
+    from suffice.basis.argument_types import RowsLike
 
 Array = npt.NDArray[np.float64]
 
@@ -254,14 +254,14 @@ def independence_test(
         if name not in known:
             raise FitError(f"there is no variable {name!r}{nearest(str(name), known)}")
     if len(set(names)) < len(names):
-        raise FitError(f"a test is of different variables, and one is named twice in {listed(names)}")
-    chosen = suited([known[n] for n in names], test)
+        raise FitError(f"a test is of different variables, and one is named twice in {listing(names)}")
+    chosen = suitable_test([known[n] for n in names], test)
     if isinstance(rows, Data):
         rows.require_complete(names)
     return chosen.test(rows.gather([chosen.needs(x, y, names[2:])]), x, y, names[2:])
 
 
-def suited(variables: Sequence[Variable], test: IndependenceTest | None, *, adjusted: bool = False) -> IndependenceTest:
+def suitable_test(variables: Sequence[Variable], test: IndependenceTest | None, *, adjusted: bool = False) -> IndependenceTest:
     """The test that was asked for, if it is one for these variables, or else the one that suits them."""
     finite = [isinstance(v, Finite) for v in variables]
     if test is None:
@@ -273,7 +273,7 @@ def suited(variables: Sequence[Variable], test: IndependenceTest | None, *, adju
         )
     if wrong := [v.name for v in variables if not test.suits(v)]:
         raise FitError(
-            f"{type(test).__name__} tests {test.kinds} {listed(wrong, 3)}; "
+            f"{type(test).__name__} tests {test.kinds} {listing(wrong, 3)}; "
             f"{Remedy('LikelihoodRatio()', '--test likelihood-ratio')} tests both together"
         )
     bound: IndependenceTest = test.bind({v.name: v for v in variables})

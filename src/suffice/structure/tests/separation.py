@@ -131,7 +131,7 @@ class Judge(Protocol):
         return
 
 
-def separated(judge: Judge, questions: Questions, k: int, alpha: float, progress: Any) -> Answers:
+def find_separators(judge: Judge, questions: Questions, k: int, alpha: float, progress: Any) -> Answers:
     """Look for a set of k members that separates each pair at level alpha."""
     given, n_tests = [None] * len(questions), 0  # type: list[Parents | None], int
     largest = np.full(len(questions), -np.inf)
@@ -211,7 +211,7 @@ def _in_parts(
     ranges = deque((a, min(a + size, n)) for a in range(0, n, max(1, size)))
     tests: Iterator[PairTests] | None = None
 
-    def tested() -> PairTests:
+    def next_tests() -> PairTests:
         nonlocal tests
         if tests is None:  # the parts before this one are known
             tests = in_order([partial(task, *some) for some in ranges], judge.threads)
@@ -219,7 +219,7 @@ def _in_parts(
 
     while ranges:
         asked = ["tests", *ranges[0], n, list(sizes)[-1], len(questions.pool), first]
-        yield memory.answer(asked, tested, PairTests.packed, PairTests.unpacked)
+        yield memory.answer(asked, next_tests, PairTests.packed, PairTests.unpacked)
         ranges.popleft()
 
 

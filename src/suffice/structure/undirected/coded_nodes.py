@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from suffice.engines.bitmaps import merged
+from suffice.engines.bitmaps import merge_equal_rows
 from suffice.engines.data import Data
 from suffice.engines.steps.parallel import in_order, n_threads
-from suffice.errors import DataError, FitError, listed
+from suffice.errors import DataError, FitError, listing
 from suffice.statistics import Statistics
 from suffice.structure.undirected.coded_regression import CodedRegression, Measured, Trial
 from suffice.structure.undirected.node_columns import Array, NodeColumns
@@ -58,14 +58,14 @@ class CodedNodes(NodeRegressions):
             raise DataError("regressions of finite columns pass over the rows again and again, and statistics have none")
         rows = data.take([v.name for v in variables])
         finite = [v for v in variables if isinstance(v, Finite)]
-        few = merged(rows, finite) if len(finite) == len(variables) else None
+        few = merge_equal_rows(rows, finite) if len(finite) == len(variables) else None
         rows = (rows if few is None else few).hold()
         return cls(rows, NodeColumns.of(rows, variables, threads=threads), n_threads(threads))
 
     def check(self) -> None:
         flat = [name for name, constant in zip(self.columns.names, self.columns.constant, strict=True) if constant]
         if flat:
-            raise DataError(f"these columns do not vary, and nothing can be told from them: {listed(flat)}; leave them out")
+            raise DataError(f"these columns do not vary, and nothing can be told from them: {listing(flat)}; leave them out")
 
     def fit(self, penalty: Array, start: NodeFit | None = None) -> NodeFit:
         if start is None or start is not self._last:

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, GraphError, listed
+from suffice.errors import FitError, GraphError, listing
+from suffice.errors.remedies import Remedy, score_by
 from suffice.graphs import Dag, Graph
-from suffice.remedies import Remedy, score_by
 from suffice.structure.constraints.rules import Parents
 from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.problem import Problem
@@ -99,7 +99,7 @@ class Decomposable(GraphMethod):
         pairs = [(names[a], names[b]) for a, b in np.argwhere(np.triu(rules.required)).tolist()]
         graph = Graph(pairs, nodes=names).triangulated() if self.start is None else Graph(self.start, nodes=names)
         if set(graph.nodes) - set(names):
-            raise GraphError(f"the start has nodes that the data do not have: {listed(sorted(set(graph.nodes) - set(names)))}")
+            raise GraphError(f"the start has nodes that the data do not have: {listing(sorted(set(graph.nodes) - set(names)))}")
         if not graph.is_decomposable:
             raise GraphError("the start is not decomposable: it has a cycle without a chord; its .triangulated() graph has none")
         near = np.zeros((problem.n,) * 2, np.uint8)
@@ -114,7 +114,7 @@ class Decomposable(GraphMethod):
                 raise FitError(f"the start lacks the edge {a!r} -- {b!r}, which is required")
         largest = max(graph.cliques(), key=len)
         if self.max_clique is not None and len(largest) > self.max_clique:
-            raise FitError(f"max_clique is {self.max_clique}, and the climb starts with the clique {listed(largest)}")
+            raise FitError(f"max_clique is {self.max_clique}, and the climb starts with the clique {listing(largest)}")
         return near
 
 
@@ -230,10 +230,10 @@ def _refuse_mixed(problem: Problem) -> None:
     kinds = [[v.name for v in problem.variables if isinstance(v, kind)] for kind in (Finite, Real)]
     other = [v.name for v in problem.variables if not isinstance(v, Finite | Real)]
     if other:
-        raise FitError(f"Decomposable knows finite columns, or real ones; {listed(other)} is of another kind")
+        raise FitError(f"Decomposable knows finite columns, or real ones; {listing(other)} is of another kind")
     if all(kinds):
         raise FitError(
-            f"Decomposable takes finite columns or real ones, not both: {listed(kinds[0], 3)} and {listed(kinds[1], 3)}; leave "
+            f"Decomposable takes finite columns or real ones, not both: {listing(kinds[0], 3)} and {listing(kinds[1], 3)}; leave "
             f"some out, {ONE_KIND}"
         )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import FitError, GraphError
-from suffice.remedies import Remedy
+from suffice.errors.remedies import Remedy
 from suffice.structure.constraints.constraints import Constraints
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.methods.method import Method

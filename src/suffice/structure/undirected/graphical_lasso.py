@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.earlier import tell_of_argument
 from suffice.errors import FitError, note, whole
+from suffice.errors.earlier import tell_of_argument
+from suffice.errors.remedies import Remedy
 from suffice.graphs import Graph
 from suffice.graphs.text import Edge
 from suffice.inference.numbers.sparse_precision import GAP
-from suffice.models.gaussian_markov_net import partial_correlations, unscaled
+from suffice.models.gaussian_markov_net import in_data_units, partial_correlations
 from suffice.models.undirected.covariance_selection import selected_precision
-from suffice.models.undirected.covariances import Covariances, read_only, refuse_other_kinds
-from suffice.remedies import Remedy
+from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
+from suffice.statistics.configurations import freeze
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome, PathEntry, PenaltyPath
@@ -25,7 +26,7 @@ from suffice.structure.results.plan import Work
 from suffice.structure.undirected.graph_method import GraphMethod
 from suffice.structure.undirected.lasso_path import LassoFit, LassoPath
 from suffice.structure.undirected.penalties import Penalties, checked_penalty, columns_of, only
-from suffice.structure.undirected.selection import EBIC, Judgement, checked_selection, judged, tell_of_the_end
+from suffice.structure.undirected.selection import EBIC, Judgement, checked_selection, judge_path, tell_of_the_end
 
 Array = npt.NDArray[np.float64]
 
@@ -113,7 +114,7 @@ class GraphicalLasso(GraphMethod):
         path = LassoPath(
             only(problem), seen, penalties, self._scale, self.gap, problem.seed, problem.threads, problem.progress.check
         )
-        judgement, finished = judged(self.select, path, path.solve())
+        judgement, finished = judge_path(self.select, path, path.solve())
         tell_of_the_end(judgement, penalties.multiples, finished)
         return self._outcome(problem, path, judgement, finished)
 
@@ -138,9 +139,9 @@ class GraphicalLasso(GraphMethod):
             "partial correlation",
             PenaltyPath(PathEntry(x, f.n_parameters, c, f.solution.objective, f.solution.gap) for x, f, c in entries),
             tuple(_steps(path)),
-            read_only(solution.precision),
-            read_only(solution.covariance),
-            unscaled(graph, path.seen, solution, info, None if self.refit else penalty),
+            freeze(solution.precision),
+            freeze(solution.covariance),
+            in_data_units(graph, path.seen, solution, info, None if self.refit else penalty),
             details=LassoDetails.of(path, judgement),
             finished=finished,
             score_name=judgement.score_name,

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.errors import FitError, listed, whole
+from suffice.errors import FitError, listing, whole
 from suffice.graphs import Graph
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime
@@ -22,7 +22,7 @@ from suffice.structure.undirected.coded_nodes import CodedNodes
 from suffice.structure.undirected.graph_method import GraphMethod
 from suffice.structure.undirected.node_regressions import GaussianNodes, NodeFit, NodeRegressions
 from suffice.structure.undirected.penalties import Penalties, checked_penalty, columns_of, only
-from suffice.structure.undirected.selection import EBIC, Judgement, checked_selection, judged, tell_of_the_end
+from suffice.structure.undirected.selection import EBIC, Judgement, checked_selection, judge_path, tell_of_the_end
 from suffice.variables import Finite, Real
 
 Array = npt.NDArray[np.float64]
@@ -100,12 +100,14 @@ class Neighbourhoods(GraphMethod):
         kind = next((kind for kind in self.kinds if kind.takes(problem.variables)), None)
         if kind is None:
             other = [v.name for v in problem.variables if not isinstance(v, Finite | Real)]
-            raise FitError(f"Neighbourhoods takes finite and real columns, and {listed(other)} is of another kind: declare it so")
+            raise FitError(
+                f"Neighbourhoods takes finite and real columns, and {listing(other)} is of another kind: declare it so"
+            )
         nodes = kind.of(problem.data, problem.variables, threads=problem.threads)
         nodes.check()
         penalties = Penalties.of(self.penalty, self.n_penalties, nodes.association, problem.rules, columns_of(problem))
         path = NeighbourhoodPath(problem, self.rule, nodes, penalties)
-        judgement, finished = judged(self.select, path, path.solve())
+        judgement, finished = judge_path(self.select, path, path.solve())
         tell_of_the_end(judgement, penalties.multiples, finished)
         return _outcome(problem, path, judgement, finished)
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.errors import FitError, nearest
+from suffice.errors.remedies import Remedy
 from suffice.graphs.text import Edge
-from suffice.remedies import Remedy
 from suffice.statistics import Statistics
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem

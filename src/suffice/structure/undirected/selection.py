@@ -18,9 +18,9 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import DataError, FitError, note, whole
+from suffice.errors.remedies import Remedy, argument
 from suffice.iteration import OutOfTime
 from suffice.registry import Named
-from suffice.remedies import Remedy, argument
 from suffice.scores import BIC, EdgePrice, GraphPosterior, StructurePrior
 from suffice.statistics import Statistics
 
@@ -226,7 +226,7 @@ class HeldOut(Named):
         return Judgement(values, best, float(values[best]), score_name="held-out log-likelihood")
 
 
-def judged(select: Any, path: Fits, finished: bool) -> tuple[Judgement, bool]:
+def judge_path(select: Any, path: Fits, finished: bool) -> tuple[Judgement, bool]:
     """What a way to choose says of a path, and whether it could say it.
 
     One penalty, or a path that was stopped, is judged by EBIC, which needs nothing more.

@@ -102,7 +102,7 @@ class _Gradient:
             operation = program.operations[i]
             for mine, other in ((operation.left, operation.right), (operation.right, operation.left)):
                 if mine in path.needed and other < 0:
-                    back[mine] = _widened(given, operation, program)
+                    back[mine] = _widen(given, operation, program)
                 elif mine in path.needed:
                     both = TablePair(given, operation.out, tables[other], program.scopes[other])
                     pooled = tables[mine].shape[-1] == 1 < len(at) and mine not in path.each and not self.run.how.logs
@@ -171,7 +171,7 @@ def _above(program: SliceProgram, inputs: list[int]) -> set[int]:
     return found
 
 
-def _widened(given: Array, operation: Operation, program: SliceProgram) -> Array:
+def _widen(given: Array, operation: Operation, program: SliceProgram) -> Array:
     """What goes back to a table of which one variable was summed out, or whose axes were moved."""
     scope, out = program.scopes[operation.left], operation.out
     if operation.summed < 0:

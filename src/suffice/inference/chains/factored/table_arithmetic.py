@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.inference.chains.factored.slice_program import Scope
+from suffice.inference.finite.logs import log_sum
 
 Array = npt.NDArray[np.float64]
 LETTERS = "abcdefghijklmnopqrstuvwxyABCDEFGHIJKLMNOPQRSTUVWXY"
@@ -85,13 +86,13 @@ def way_of(a: Scope, b: Scope, out: Scope) -> Combination:
     every = (*out, *(v for v in joined if v not in out))
     letter = dict(zip(joined, LETTERS, strict=False))
     x, y, z = ("".join(letter[v] for v in scope) for scope in (a, b, out))
-    matrix, pairs = _exchanged(a, out, b), _exchanged(a, b, out)
+    matrix, pairs = _exchange_place(a, out, b), _exchange_place(a, b, out)
     turned = (matrix >= 0 and b[0] == a[matrix]) or (pairs >= 0 and out[0] != a[pairs])
     plain = len(every) == len(out)
     return Combination(every, Alignment.of(a, every), Alignment.of(b, every), plain, f"{x}z,{y}z->{z}", matrix, pairs, turned)
 
 
-def _exchanged(a: Scope, b: Scope, two: Scope) -> int:
+def _exchange_place(a: Scope, b: Scope, two: Scope) -> int:
     """The one place at which two scopes differ, if these are the two variables there; or −1."""
     at = [i for i, (u, v) in enumerate(zip(a, b, strict=False)) if u != v]
     return at[0] if len(a) == len(b) and len(two) == 2 and len(at) == 1 and {a[at[0]], b[at[0]]} == set(two) else -1
@@ -142,13 +143,13 @@ class Logarithms:
         return result if room is not None else result[..., None]
 
     def _reduced(self, table: Array, axes: tuple[int, ...]) -> Array:
-        return _log_sum(table, axes)
+        return log_sum(table, axes)
 
     def summed(self, table: Array, axis: int, room: Array) -> Array:
         return self._reduced(table, (axis,))
 
     def normalised(self, table: Array, room: Array) -> tuple[Array, Array]:
-        total = _log_sum(table, tuple(range(table.ndim - 1)))
+        total = log_sum(table, tuple(range(table.ndim - 1)))
         return np.subtract(table, np.where(total > -np.inf, total, 0.0), out=room), total
 
 
@@ -161,13 +162,6 @@ class Largest(Logarithms):
     def normalised(self, table: Array, room: Array) -> tuple[Array, Array]:
         np.copyto(room, table)
         return room, np.zeros(table.shape[-1])
-
-
-def _log_sum(table: Array, axes: tuple[int, ...]) -> Array:
-    top = table.max(axis=axes, keepdims=True)
-    top = np.where(top > -np.inf, top, 0.0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.exp(table - top).sum(axis=axes)) + np.squeeze(top, axes))
 
 
 def _by_axis(table: Array, axis: int) -> Array:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from suffice.inference.chains.finite import expect_states
 from suffice.inference.chains.steps import StateSteps
+from suffice.inference.finite.logs import log_sum
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -238,7 +239,7 @@ def expect_in_logs(s: Array, T: Array, part: SideBySide, weights: Array | None =
                 some = slice(i, min(i + rows, end - begin))
                 joint = T + v[some, None, :]
                 own = slice(before + some.start, before + some.stop)
-                z[own] = _log_sum(joint, axis=2)
+                z[own] = log_sum(joint, 2)
                 both = np.nan_to_num(np.exp(a[own, :, None] + joint), nan=0.0, posinf=0.0)
                 pairs += both.sum(axis=0) if weights is None else np.tensordot(weights[begin:end][some], both, axes=1)
         steps = np.nan_to_num(np.exp(a + z), nan=0.0, posinf=0.0)
@@ -254,17 +255,10 @@ def log_filters(s: Array, T: Array, part: SideBySide) -> tuple[Array, Array]:
         for i in range(begin, end if before >= 0 else begin, rows):
             own = slice(i, min(i + rows, end))
             there = a[before + i - begin : before + own.stop - begin]
-            a[own] += _log_sum(there[:, :, None] + T, axis=1)
-        logs[begin:end] = _log_sum(a[begin:end], axis=1)
+            a[own] += log_sum(there[:, :, None] + T, 1)
+        logs[begin:end] = log_sum(a[begin:end], 1)
         a[begin:end] -= logs[begin:end, None]
     return a, logs
-
-
-def _log_sum(x: Array, axis: int) -> Array:
-    top = x.max(axis=axis, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.exp(x - top).sum(axis=axis)) + np.squeeze(top, axis))
 
 
 def draw_labels(a: Array, T: Array, part: SideBySide, uniforms: Array) -> Ints:

@@ -95,7 +95,7 @@ def _steady_gains(steps: LinearSteps, pattern: StepPattern, lengths: Ints) -> Ga
     while True:
         like = steps.like(pattern, np.array([n]))
         room = filter_room(like)
-        settled = _settled(room[2], pattern.head)
+        settled = _first_steady_step(room[2], pattern.head)
         if settled < n - 1 or n == longest:
             break
         if 2 * n > lengths.sum():
@@ -118,7 +118,7 @@ def _smooth_like(steps: LinearSteps, pattern: StepPattern, lengths: Ints) -> tup
     return like, found, wanted
 
 
-def _settled(P: Array, head: int) -> int:
+def _first_steady_step(P: Array, head: int) -> int:
     """The first step from `head` on whose P is that of all later ones, or the last step."""
     size = np.sqrt(np.diagonal(P, axis1=1, axis2=2).clip(0.0))
     scale = size[1:, :, None] * size[1:, None]
@@ -146,14 +146,17 @@ def _gains(steps: LinearSteps, like: LinearSteps, room: tuple[Array, ...], n: in
 def _fading(gains: Gains, longest: int) -> tuple[int, int]:
     """After how many steps covariances and means forget: a power of two; `longest` and 0 if not within so many."""
     size = np.sqrt(np.diagonal(gains.P[-1]).clip(0.0))
-    power = gains.A[-1] * size / np.where(size > 0.0, size, np.inf)[:, None]
-    plain, b, fades, warm = gains.A[-1], 1, longest, 0
-    while b < longest and not warm and np.abs(plain).max() < 1e100:
-        if np.abs(power).max() <= FADED and fades == longest:
+    power = np.stack([gains.A[-1], gains.A[-1] * size / np.where(size > 0.0, size, np.inf)[:, None]])
+    b, fades, warm = 1, longest, 0
+    while b < longest and not warm:
+        plain, scaled = np.abs(power).max(axis=(1, 2)).tolist()
+        if not plain < 1e100:
+            break
+        if scaled <= FADED and fades == longest:
             fades = b
-        if max(np.abs(plain).max(), np.abs(power).max()) <= FADED**2 / 10:
+        if max(plain, scaled) <= FADED**2 / 10:
             warm = b
-        plain, power, b = plain @ plain, power @ power, 2 * b
+        power, b = power @ power, 2 * b
     return fades, warm
 
 
@@ -210,37 +213,38 @@ def _means(steps: LinearSteps, pattern: StepPattern, table: SteadyTable, means: 
     """Fill the smoothed means: the sum of squared whitened innovations of each sequence."""
     from suffice.kernels.chains.kalman_lanes import STEPS, filter_lanes, smooth_lanes
 
-    g, total, S = table.gains, np.zeros(len(pattern.sequences)), np.empty((0, 0, 0))
-    p, m = g.U.shape[1:]
-    p4, m4, gaps = p + -p % 4, m + -m % 4, bool(g.seen.min() < p)
-    forth = _wide(g.W, g.B), _wide(-g.U, g.A), _base(g.f, p)
-    back = _wide(g.U.swapaxes(1, 2)), _wide(g.A.swapaxes(1, 2)), _wide(g.P), np.zeros((1, m))
+    g, total, S = table.gains, np.zeros(len(pattern.sequences)), np.empty(0)
+    p = g.U.shape[1]
+    forth = _fill(g.W, g.B), _fill(-g.U, g.A), _base(g.f, p)
+    back = _fill(g.U.swapaxes(1, 2)), _fill(g.A.swapaxes(1, 2)), _fill(g.P)
     for row, lanes, of in _lanes(steps, pattern, table):
         for low in range(0, len(lanes), LANES):
             part = lanes[low : low + LANES]
-            n, width = int(part[0, 1]), len(part)
-            if S.shape[2] != width or len(S) <= n:
-                rows = p + m4 + ((p + m4) * width % 512 == 0)  # steps 4 kB apart would hinder each other in the cache
-                S = np.zeros((n + 1, rows, width)) if m4 > m else np.empty((n + 1, rows, width))
-            squares = np.empty((1, width))
-            filter_lanes(part, row, steps.y, steps.f_steps, forth, gaps, np.zeros((p4, width)), S, squares)
-            smooth_lanes(part, row, back, S, np.zeros((2, m4, width)), np.empty((STEPS, m, width)), p, means)
-            np.add.at(total, of[low : low + LANES], squares[0])
+            n, width = int(part[0, 1]), len(part) + -len(part) % 8
+            step = forth[0].shape[1] * width
+            step += 8 * (step % 512 == 0)  # steps 4 kB apart would hinder each other in the cache
+            S = np.empty((n + 1) * step) if len(S) < (n + 1) * step else S
+            squares, held = np.empty(2 * width), np.empty((STEPS, back[0].shape[1], width))
+            filter_lanes(part, row, steps.y, steps.f_steps, forth, step, np.zeros((STEPS, p, width)), S, squares)
+            smooth_lanes(part, row, back, step, S, np.zeros(2 * held[0].size + 8), held, p, means)
+            np.add.at(total, of[low : low + LANES], squares[width : width + len(part)])
     return total
 
 
-def _wide(*tables: Array) -> Array:
-    """Tables, one below the other, and columns filled up with zeros to a multiple of four."""
+def _fill(*tables: Array) -> Array:
+    """Tables, one below the other, with rows of zeros up to a multiple of four."""
     n, _, columns = tables[0].shape
-    wide = np.zeros((n, sum(t.shape[1] for t in tables), columns + -columns % 4))
-    np.concatenate(tables, axis=1, out=wide[:, :, :columns])
-    return wide
+    rows = sum(t.shape[1] for t in tables)
+    filled = np.zeros((n, rows + -rows % 4, columns))
+    np.concatenate(tables, axis=1, out=filled[:, :rows])
+    return filled
 
 
 def _base(f: Array, p: int) -> Array:
-    """[0, f] of each row, and the last once more."""
-    base = np.zeros((len(f) + 1, p + f.shape[1]))
-    base[:-1, p:], base[-1, p:] = f, f[-1]
+    """[0, f] of each row eight times, and the last once more."""
+    rows = p + f.shape[1]
+    base = np.zeros((len(f) + 1, rows + -rows % 4, 8))
+    base[:-1, p:rows], base[-1, p:rows] = f[:, :, None], f[-1, :, None]
     return base
 
 

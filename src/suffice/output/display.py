@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-from suffice.errors import counted
+from suffice.errors import quantity
 
 Rows = Iterable[Sequence[object]]
 
@@ -52,7 +52,7 @@ def and_more(n: int, noun: str) -> str:
     >>> and_more(3, "row"), and_more(0, "row")
     ('\\n… and 3 more rows', '')
     """
-    return f"\n… and {counted(n, f'more {noun}')}" if n > 0 else ""
+    return f"\n… and {quantity(n, f'more {noun}')}" if n > 0 else ""
 
 
 class Tabular:

@@ -62,7 +62,7 @@ def order_of_arguments(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]
 
     def of(call: Callable[P, R]) -> Callable[P, R]:
         @wraps(call)
-        def ordered(*args: P.args, **keywords: P.kwargs) -> R:
+        def call_in_order(*args: P.args, **keywords: P.kwargs) -> R:
             if not _is_old(args[1:]):
                 return call(*args, **keywords)
             given: dict[str, Any] = dict(zip(names, args[1:], strict=False))
@@ -72,7 +72,7 @@ def order_of_arguments(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]
             tell_of_argument(f"{call.__name__}(data, {', '.join(given)})", f"{call.__name__}(data, {said})")
             return call(args[0], **given, **keywords)  # type: ignore[arg-type]
 
-        return ordered
+        return call_in_order
 
     return of
 

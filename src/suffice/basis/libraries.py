@@ -1,6 +1,6 @@
 """Libraries that take long to import: each is imported when something of it is first used.
 
-`from suffice.libraries import pa, sc` at the top of a file costs nothing.
+`from suffice.basis.libraries import pa, sc` at the top of a file costs nothing.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 Every refusal is a `SufficeError`: one sentence that names the file, line, variable or state, says what is wrong and, where
 there is one, the way out. A note is a warning of the category `SufficeNote`; the command line prints it on standard error.
+It uses nothing but `remedies`, the ways out in the words of Python and of the command line; `earlier` has the notes about 0.1.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Literal
 
-from suffice.remedies import argument, in_options, in_python
+from suffice.errors.remedies import argument, in_options, in_python
 
 LONGEST = 500
 """Characters of a message, and no more: what a file holds may be in it."""
@@ -66,7 +67,15 @@ class Sentence(Exception):
 
 
 class SufficeError(Sentence, ValueError):
-    """The root of all refusals: catch this one to catch them all. What it says is one printable line."""
+    """The root of all refusals: catch this one to catch them all. What it says is one printable line.
+
+    >>> from suffice import Dag
+    >>> try:
+    ...     Dag("a -> b -> a")
+    ... except SufficeError as error:
+    ...     print(error)
+    the graph has a cycle: a -> b -> a
+    """
 
 
 class ArgumentError(SufficeError, TypeError):
@@ -130,7 +139,15 @@ class FormatError(SufficeError):
 
 
 class SufficeNote(Sentence, UserWarning):
-    """Something the user should know about an answer that was given."""
+    """Something the user should know about an answer that was given: a warning, which Python's filters hide or make an error.
+
+    >>> from suffice import scan
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always", SufficeNote)
+    ...     kind = scan({"doses": [1, 2, 3] * 30}).schema["doses"]
+    >>> kind.states, "taken for states" in str(told[0].message)
+    (('1', '2', '3'), True)
+    """
 
 
 _kept: ContextVar[list[SufficeNote] | None] = ContextVar("kept notes", default=None)
@@ -184,20 +201,20 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def listed(names: Iterable[object], limit: int = 8, style: Literal["repr", "str"] = "repr") -> str:
+def listing(names: Iterable[object], limit: int = 8, style: Literal["repr", "str"] = "repr") -> str:
     """Names for a sentence, cut after `limit`.
 
-    >>> listed(["a", "b"]), listed(range(20), limit=2)
+    >>> listing(["a", "b"]), listing(range(20), limit=2)
     ("'a', 'b'", '0, 1 and 18 more')
     """
     items = [repr(n) if style == "repr" else str(n) for n in names]
     return ", ".join(items) if len(items) <= limit else f"{', '.join(items[:limit])} and {len(items) - limit} more"
 
 
-def counted(n: float, noun: str) -> str:
+def quantity(n: float, noun: str) -> str:
     """A number of things for a sentence.
 
-    >>> counted(1, "node"), counted(2000, "more node"), counted(1.5, "row")
+    >>> quantity(1, "node"), quantity(2000, "more node"), quantity(1.5, "row")
     ('1 node', '2,000 more nodes', '1.5 rows')
     """
     return f"{n:,.10g} {noun}{'' if n == 1 else 's'}"

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from suffice.errors import LONGEST, printable
-from suffice.status import LINE
+from suffice.output.status import LINE
 
 
 def console() -> Any:
@@ -75,7 +75,7 @@ class PlainOutput:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        plain = text if text.isprintable() else "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
+        plain = text if text.isprintable() else "".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in text)
         try:
             self._stream.write(plain)
         except BrokenPipeError:
@@ -92,7 +92,7 @@ class PlainOutput:
         return getattr(self._stream, name)
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return json.dumps(character)[1:-1]
 
 

@@ -59,7 +59,7 @@ class StatusLine:
             number, self._next = self._next, self._next + 1
             self._entries[number] = text, time.perf_counter() if start is None else start
             if self._live is None and shown:
-                self._live = _drawn(self.text)
+                self._live = _start_line(self.text)
             return number
 
     def end(self, number: int) -> None:
@@ -122,7 +122,7 @@ class CellLine:
         self._stream.flush()
 
 
-def _drawn(text: Callable[[], str]) -> Any:
+def _start_line(text: Callable[[], str]) -> Any:
     live: Any = CellLine(text) if in_notebook() else _in_terminal(text)
     live.start()
     return live
@@ -136,11 +136,11 @@ def _in_terminal(text: Callable[[], str]) -> Any:
 
     spinner = Spinner("dots")
 
-    def drawn() -> Spinner:
+    def draw() -> Spinner:
         spinner.update(text=Text(text(), overflow="ellipsis", no_wrap=True))
         return spinner
 
-    return Live(console=Console(stderr=True), get_renderable=drawn, refresh_per_second=REFRESHES, transient=True)
+    return Live(console=Console(stderr=True), get_renderable=draw, refresh_per_second=REFRESHES, transient=True)
 
 
 LINE = StatusLine()

@@ -1,0 +1,43 @@
+"""The reference of the site: every public name has a place there, an example, and a meaning for each of its arguments.
+
+What Sphinx makes of it, `make docs` looks at; here it is checked without Sphinx.
+"""
+
+from __future__ import annotations
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+from building.listing import examples_of, groups, lacks, without_example
+from building.public import public_names
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command_line.md"
+
+
+def test_every_public_name_is_in_a_group_of_the_reference() -> None:
+    assert set(groups()) == set(public_names())
+
+
+@pytest.mark.parametrize("name", sorted(public_names()))
+def test_a_public_name_has_an_example_and_its_arguments_a_meaning(name: str) -> None:
+    assert not list(lacks(public_names()[name]))
+
+
+def test_every_command_has_an_example() -> None:
+    assert without_example(PAGE.read_text("utf-8")) == []
+
+
+def test_the_examples_of_the_command_line_run(run) -> None:
+    for example in examples_of(PAGE.read_text("utf-8")):
+        code, _, err = run(*example.arguments)
+        assert code == 0, f"{example.line}: {err}"
+
+
+def test_examples_of_the_machinery_run() -> None:
+    import building.cells
+    import building.links
+
+    for module in (building.cells, building.links):
+        assert doctest.testmod(module).failed == 0
