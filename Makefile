@@ -7,11 +7,13 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
 SPARK := .venv-spark
+BROWSER := $(VENV)/.browser
+NODE := web/node_modules/.ready
 
 # Where the environment forbids Python to keep what it compiled, every process of the tests would compile all sources again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo explore web test test-bounds test-spark java fuzz lint style types reference docs docs-open bench clean
+.PHONY: demo explore web test test-bounds test-spark test-browser chromium java fuzz lint style types reference docs docs-open bench clean
 
 demo: $(PACKAGE)        ## set up and run the main job: a network fitted from data, in a few seconds
 	$(BIN)/suffice demo
@@ -21,8 +23,13 @@ explore: $(READY)       ## set up and open ALARM with a sample in the explorer
 	$(BIN)/suffice explore alarm $(VENV)/alarm.csv
 
 # What is built is committed, so that installing needs no node; the same sources give the same bytes.
-web:                    ## rebuild the explorer's page from web/; needs node 20
-	cd web && npm ci --ignore-scripts --no-audit --no-fund && npx tsc --noEmit && node build.mjs
+web: $(NODE)            ## rebuild the explorer's page from web/; needs node 20
+	cd web && npx tsc --noEmit && node build.mjs
+
+$(NODE): web/package-lock.json
+	@command -v npm > /dev/null || { echo "this needs node 20 and npm: apt-get install nodejs npm"; exit 1; }
+	cd web && npm ci --ignore-scripts --no-audit --no-fund
+	touch $@
 
 # All kernels are compiled first, or each of the two processes of the tests would compile its own. Types and layers are checked
 # beside the tests, on a processor that waits for the other at their beginning and end.
@@ -50,6 +57,19 @@ java:
 $(SPARK)/.ready: pyproject.toml
 	test -x $(SPARK)/bin/python || $(PYTHON) -m venv $(SPARK)
 	$(SPARK)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[spark]" "hypothesis>=6.100" "pytest>=8.2"
+	touch $@
+
+# The browser is the system's own, never one that is fetched from elsewhere; axe-core, which looks for barriers, is among web/'s tools.
+test-browser: chromium $(BROWSER) $(NODE) ## use the explorer and reports as a person does, in the system's Chromium; keeps screenshots
+	$(BIN)/suffice warm
+	$(BIN)/pytest tests/browser
+
+chromium:
+	@command -v chromium > /dev/null || { echo "test-browser needs Chromium: it is installed now, by apt-get"; apt-get update --quiet && apt-get install --yes --quiet chromium; } \
+		|| { echo "test-browser needs Chromium, which could not be installed here: apt-get install chromium"; exit 1; }
+
+$(BROWSER): $(READY)
+	$(PIP) -e ".[browser]"
 	touch $@
 
 fuzz: $(READY)          ## feed every reader of files with broken ones, ten times as many as the tests do, from a seed that it prints

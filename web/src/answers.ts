@@ -2,7 +2,7 @@
 
 import { Client, isAbort } from "./client";
 import { isEmpty, keyOf, NOTHING } from "./evidence";
-import type { Belief, Beliefs, Evidence, Model } from "./wire";
+import { isFinite, type Belief, type Beliefs, type Evidence, type Model } from "./wire";
 
 const KEPT = 30;
 const LEVEL = 0.95;
@@ -105,10 +105,12 @@ export class Answers {
 
   private async fetchIntervals(): Promise<void> {
     const { question, now } = this;
-    const only = this.inView.filter((name) => !this.asked.has(name));
-    if (!question || !now || !question.model.has_posterior || question.sampled || !only.length) return;
+    if (!question || !now || question.sampled) return;
+    const { has_posterior } = question.model;
+    const only = this.inView.filter((name) => !this.asked.has(name) && (has_posterior || hasCurve(now.nodes[name])));
+    if (!only.length) return;
     for (const name of only) this.asked.add(name);
-    const body = { ...question.evidence, only, interval: LEVEL, sampled: false };
+    const body = { ...question.evidence, only, interval: has_posterior ? LEVEL : null, sampled: false };
     try {
       const found = await this.client.post<Beliefs>(`models/${question.model.id}/beliefs`, body, this.underway?.signal);
       if (this.now !== now) return;
@@ -118,4 +120,9 @@ export class Answers {
       // Without intervals the beliefs still stand; the notes of the beliefs say why there are none.
     }
   }
+}
+
+/** Whether there is a density to ask for: it is told of the few nodes that are named only. */
+function hasCurve(belief: Belief | undefined): boolean {
+  return belief !== undefined && !isFinite(belief);
 }

@@ -103,7 +103,7 @@ function ModelPanel({ explorer }: { explorer: Explorer }) {
   const model = explorer.model!;
   const notes = [...model.notes, ...(explorer.answers.now?.notes ?? [])];
   return (
-    <aside class="panel" aria-label="the model">
+    <aside class="panel about" aria-label="the model">
       <h2>{model.name}</h2>
       <dl class="facts">
         <dt>nodes</dt>

@@ -1,0 +1,1 @@
+"""The explorer and reports, used in Chromium as a person uses them: `make test-browser`."""
