@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import report
 from playwright.sync_api import Browser, Page, sync_playwright
 
+import report
 import suffice as sf
 from suffice.output.display import text_table
 
@@ -29,7 +29,8 @@ STATIC = Path(sf.__file__).parent / "explorer" / "static"
 CLICKS = 50
 READY = 60_000
 
-BARS = """() => [...document.querySelectorAll('[data-testid=bar]')].filter(bar => !['0', '100'].includes(bar.querySelector('.value').textContent))
+BARS = """() => [...document.querySelectorAll('[data-testid=bar]')]
+    .filter(bar => !['0', '100'].includes(bar.querySelector('.value').textContent))
     .map(bar => [bar.closest('[data-testid=node]').dataset.node, bar.dataset.state])"""
 
 CLICK = """([node, state]) => new Promise(done => {
@@ -37,19 +38,22 @@ CLICK = """([node, state]) => new Promise(done => {
     const bar = [...box.querySelectorAll('[data-testid=bar]')].find(one => one.dataset.state === state);
     const start = performance.now();
     let bars = 0;
-    const end = () => requestAnimationFrame(() => setTimeout(() => { watch.disconnect(); done([bars, performance.now() - start]); }));
+    const painted = then => requestAnimationFrame(() => setTimeout(then));
+    const end = () => painted(() => { watch.disconnect(); done([bars, performance.now() - start]); });
     const watch = new MutationObserver(changes => {
         const shown = changes.some(change => (change.target.parentElement ?? change.target).closest?.('.value'));
-        if (!bars && shown) requestAnimationFrame(() => setTimeout(() => { bars ||= performance.now() - start; if (!WAIT) end(); }));
-        if (WAIT && changes.some(change => [...change.addedNodes].some(added => added.classList?.contains('interval')))) end();
+        if (!bars && shown) painted(() => { bars ||= performance.now() - start; if (!WAIT) end(); });
+        const added = changes.flatMap(change => [...change.addedNodes]);
+        if (WAIT && added.some(one => one.classList?.contains('interval'))) end();
     });
     watch.observe(document.querySelector('.canvas'), {subtree: true, childList: true, characterData: true});
     bar.dispatchEvent(new MouseEvent('click', {bubbles: true}));
 })"""
-"""Milliseconds from a click on a bar to the frame with the new bars, and to the one with their intervals, if these are waited for."""
+"""Milliseconds from a click on a bar to the frame with the new bars, and to the one with their intervals, if WAIT is true."""
 
 FRAMES = """() => { window.frames_seen = []; let last = performance.now();
-    const next = now => { window.frames_seen.push(now - last); last = now; requestAnimationFrame(next); }; requestAnimationFrame(next); }"""
+    const next = now => { window.frames_seen.push(now - last); last = now; requestAnimationFrame(next); };
+    requestAnimationFrame(next); }"""
 
 PAINT = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 
