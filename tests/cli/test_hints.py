@@ -101,7 +101,7 @@ def named() -> set[str]:
 def test_commands_that_are_advised_exist() -> None:
     commands = set(every("commands"))
     advised = {c for text in messages() for c in re.findall(r"\bsuffice ([a-z]+)(?= |,|:|;|$)", text)}
-    words = {"of", "statistics", "cannot", "is", "has", "reads", "and", "itself", "to", "with", "that"}
+    words = {"explorer", "as", "of", "statistics", "cannot", "is", "has", "reads", "and", "itself", "to", "with", "that"}
     assert {"decode", "fit", "predict"} <= advised
     assert advised - words <= commands, advised - words - commands
 
@@ -133,8 +133,8 @@ def arguments() -> set[str]:
     return {p for thing in public for p in _arguments(thing)} | keywords | {"accelerate", "batches", "m_step"}  # these of 0.1
 
 
-FORMATS: set[str] = {"n_samples", "space", "total", "rx", "width", "height"}
-"""What stands before = in texts and is no advice: words of scikit-learn, of XML, SVG and of files of counts."""
+FORMATS: set[str] = {"n_samples", "space", "total", "rx", "width", "height", "xmlns", "token", "filename"}
+"""What stands before = in texts and is no advice: words of scikit-learn, of XML, SVG, addresses and files of counts."""
 
 FORMULAS = {"P", "Var", "N", "KL", "NAME", "Traceback"}
 """What stands before a bracket in messages and is no name of Suffice."""

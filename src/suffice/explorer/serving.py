@@ -70,10 +70,10 @@ class Explorer:
 
 
 def explore(
-    model: Any = None,
+    model: object = None,
     data: RowsLike | None = None,
     *,
-    against: Any = None,
+    against: object = None,
     port: int = 0,
     browser: bool = False,
 ) -> Explorer:

@@ -11,6 +11,7 @@ import numpy as np
 
 from suffice.basis.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, bytes_in_words
+from suffice.errors.remedies import Remedy
 from suffice.inference.sampling.sampling import LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.answers import Distribution, Marginals
@@ -27,14 +28,15 @@ def drawn_marginals(bn: NetworkParts, evidence: Observed, method: LikelihoodWeig
     """p(x | evidence) of every node, each with its standard error; ln p(evidence) is estimated by the same draws.
 
     >>> from suffice import BayesNet
-    >>> from suffice.models.questions.evidence import observed
+    >>> from suffice.models.questions.evidence import evidence_codes
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, {"x": ["a", "b"], "y": ["a", "b"]})
-    >>> found = drawn_marginals(bn, observed(bn, {"y": "b"}), LikelihoodWeighting(100_000))
+    >>> found = drawn_marginals(bn, evidence_codes(bn, {"y": "b"}), LikelihoodWeighting(100_000))
     >>> round(found["x"]["b"], 1), round(found.log_prob_of_evidence, 1)  # ln 0.275
     (0.7, -1.3)
     """
     if not isinstance(method, LikelihoodWeighting):
-        raise ModelError("all marginals at once are drawn by LikelihoodWeighting(n); Gibbs(n) draws single ones, by query")
+        one, all_nodes = Remedy("Gibbs(n)", ""), Remedy("LikelihoodWeighting(n)", "")
+        raise ModelError(f"all marginals at once are drawn by {all_nodes}; {one} draws those of a query")
     if not is_possible(bn, evidence):
         raise impossible(evidence)
     columns, log_weights = _draws(_of_all(bn, evidence), method.n, np.random.SeedSequence(checked_seed(seed)))
