@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import FileChooser, Locator, expect
 
 import suffice as sf
 from suffice.explorer.serving import Explorer
@@ -135,9 +135,12 @@ def test_zoom_and_pan(explored: Start, tab: Open) -> None:
 def test_a_file_is_opened_from_the_keyboard(explored: Start, tab: Open, tmp_path: Path) -> None:
     sf.write(sf.load("cancer"), tmp_path / "mine.bif")
     visit = tab(explored())
+    choosers: list[FileChooser] = []
+    visit.page.on("filechooser", lambda chooser: choosers.append(chooser))
     expect(visit.test_id("drop")).to_be_visible()
     reach(visit, visit.test_id("drop"))
-    with visit.page.expect_file_chooser() as chooser:
-        press(visit, "Enter")
-    chooser.value.set_files(tmp_path / "mine.bif")
+    press(visit, "Enter")
+    for _ in range(50):
+        visit.page.wait_for_timeout(0 if choosers else 100)
+    choosers[0].set_files(tmp_path / "mine.bif")
     expect(visit.node("Cancer")).to_be_visible()
