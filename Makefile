@@ -60,7 +60,7 @@ $(SPARK)/.ready: pyproject.toml
 	touch $@
 
 # The browser is the system's own, never one that is fetched from elsewhere; axe-core, which looks for barriers, is among web/'s tools.
-test-browser: chromium $(BROWSER) $(NODE) ## use the explorer and reports as a person does, in the system's Chromium; keeps screenshots
+test-browser: chromium $(BROWSER) $(NODE) docs ## use the explorer, reports and the site as a person does, in the system's Chromium; keeps screenshots
 	$(BIN)/suffice warm
 	$(BIN)/pytest tests/browser
 

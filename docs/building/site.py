@@ -96,6 +96,13 @@ def check_title(app: Sphinx, doctree: nodes.document) -> None:
         logger.warning("the page has no title", location=doctree, type="title")
 
 
+def give_levels(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Headings of the list of pages say of which level they are, as those who hear them need; Sphinx leaves that out."""
+    for key, value in context.items():
+        if isinstance(value, str) and 'role="heading">' in value:
+            context[key] = value.replace('role="heading">', 'role="heading" aria-level="2">')
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("library", "", "env")
     app.add_post_transform(NameLinks)
@@ -103,5 +110,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-read", check_title)
     app.connect("builder-inited", copy_formulas)
     app.connect("html-page-context", offer_notebook)
+    app.connect("html-page-context", give_levels, priority=900)
     app.connect("build-finished", write_notebooks)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
