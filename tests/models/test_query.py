@@ -477,3 +477,29 @@ def test_intervals_of_all_marginals_are_those_of_single_questions() -> None:
             assert np.allclose(every[name].interval, one.interval, atol=1e-12)
             assert np.allclose(every[name].probs, one.probs, atol=1e-14)
             assert every[name].how == one.how
+
+
+@pytest.mark.parametrize("ess", [1e-2, 1e-6])
+def test_draws_that_rule_the_evidence_out_concern_only_what_depends_on_it(ess: float) -> None:
+    variables = {"x": sf.Finite("x", ["a", "b"]), "y": sf.Finite("y", ["u", "v"]), "z": sf.Finite("z", ["p", "q"])}
+    rows = sf.scan({"x": ["a"] * 50, "y": ["u"] * 50, "z": ["p", "q"] * 25}, variables)
+    bn = sf.fit("x -> y; z", rows, prior=sf.BDeu(ess))  # y=v was never seen: some draws, or all, give it no probability
+    try:
+        alone = bn.query("x", {"y": "v"}, interval=0.9)
+    except ModelError:
+        alone = None
+    if alone is None:
+        with pytest.warns(sf.SufficeNote, match="'x' told without an interval"):
+            every = bn.marginals({"y": "v"}, interval=0.9)
+        assert every["x"].interval is None
+    else:
+        every = bn.marginals({"y": "v"}, interval=0.9)
+        assert np.allclose(every["x"].interval, alone.interval)
+    assert np.allclose(every["z"].interval, bn.query("z", {"y": "v"}, interval=0.9).interval)
+
+
+def test_draws_of_all_marginals_that_would_not_fit_are_taken_node_by_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    bn = sf.fit("x -> y", {"x": ["a", "b"] * 9, "y": ["a", "a", "b"] * 6}, prior=sf.Dirichlet(1))
+    whole = bn.marginals(interval=0.9)
+    monkeypatch.setattr("suffice.models.questions.intervals.MAX_NUMBERS", 2500)
+    assert np.allclose(bn.marginals(interval=0.9)["y"].interval, whole["y"].interval)

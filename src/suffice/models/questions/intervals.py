@@ -106,7 +106,8 @@ def marginals_with_intervals(bn: NetworkParts, evidence: Observed, level: float,
 def _finite_with_intervals(
     bn: NetworkParts, found: Marginals, evidence: Observed, level: float, draws: int, seed: int
 ) -> dict[str, Distribution]:
-    """The finite nodes that are asked at the same draws of all parameters at once; none, where some cannot be drawn so."""
+    """The finite nodes that are asked at the same draws of all parameters at once; none, where some cannot be drawn so, or where
+    draws rule the evidence out, which only concerns the nodes that depend on it."""
     names = [n for n in found if isinstance(bn.variables[n], Finite) and not asking.is_observed(bn, n, evidence)]
     question = Question.of(bn, names, evidence)
     try:
@@ -114,17 +115,15 @@ def _finite_with_intervals(
             check_drawable(bn[name], question.observed)
         check_draws(draws, sum(v.n_states for v in question.finite))
         redrawn = Redrawn(question, checked_seed(seed))
-    except (ModelError, FitError):
+    except (ModelError, FitError, TooLarge):
         return {}
     drawn = {} if redrawn.joint is not None else redrawn.all_answers(draws)
-    points = asking.marginals(_at_means(bn, question), evidence) if drawn else found
-    tail = (1.0 - level) / 2.0
-    answers = {}
+    if not drawn or any(np.isnan(each).any() for each in drawn.values()):
+        return {}
+    points, answers = asking.marginals(_at_means(bn, question), evidence), {}
     for name, each in drawn.items():
-        possible = each[~np.isnan(each).any(axis=1)]
-        interval, error = _ends(possible, tail)
-        own = Question.of(bn, [name], evidence)
-        how = _how(own, level, draws, draws - len(possible), error, None)
+        interval, error = _ends(each, (1.0 - level) / 2.0)
+        how = _how(Question.of(bn, [name], evidence), level, draws, 0, error, None)
         answers[name] = replace(points[name], interval=interval, how=how)
     return answers
 
