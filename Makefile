@@ -5,6 +5,7 @@ READY := $(VENV)/.ready
 PACKAGE := $(VENV)/.package
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+CHECKED := SUFFICE_COMPILE=now NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds
 
 SPARK := .venv-spark
 BROWSER := $(VENV)/.browser
@@ -42,9 +43,10 @@ test: $(READY)          ## set up and run everything that must hold
 
 # A kernel that leaves its arrays may go unnoticed for years, so every test runs once more with every index checked. All of them
 # do, for most reach a kernel by some way; but the one that looks at what the cache keeps says nothing about indices. Checked code
-# must not meet other code in one cache, so it has its own.
+# must not meet other code in one cache, so it has its own, which is filled first, as above.
 test-bounds: $(READY)   ## run the tests with every index of every kernel checked
-	SUFFICE_COMPILE=now NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds $(PYTEST) \
+	$(CHECKED) $(BIN)/suffice warm
+	$(CHECKED) $(PYTEST) \
 		--deselect tests/engines/test_engines.py::test_warm_kernels_are_those_that_calls_use
 
 # Spark's pandas is older than that of the other tests, so it has an environment of its own.
