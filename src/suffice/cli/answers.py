@@ -10,7 +10,7 @@ import numpy as np
 
 from suffice.errors import ModelError
 from suffice.models.networks import BayesNet
-from suffice.models.questions.answers import Distribution, Marginals, MostProbable, in_a_line
+from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable, in_a_line
 from suffice.models.questions.evidence import code_of
 from suffice.output.display import text_table
 from suffice.variables import Finite

@@ -45,6 +45,10 @@ def query(
     draws: Annotated[int, typer.Option(help="draws of the parameters for --interval, at least 1000", min=1000)] = 1000,
     method: Annotated[str, typer.Option(help="exact, or by draws: lw:10000 (likelihood weighting) or gibbs:10000")] = "exact",
     seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="of --all with --interval: nodes for which there is no time are told without one"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask a network: probabilities given evidence, most probable states, effects of interventions."""
@@ -57,6 +61,8 @@ def query(
         checked_level(interval)
     _check_options(mpe=mpe, all=marginals, method=how is not None)
     _check_options(mpe=mpe, interval=interval is not None, method=how is not None)
+    if time_limit is not None and not (marginals and interval is not None):
+        raise SufficeError("--time-limit is for the intervals of all nodes: give it with --all and --interval")
     asked = _question_of(question, mpe=mpe, marginals=marginals)
     bn = inputs.network_of(model, "suffice decode, smooth, filter and forecast ask it about sequences")
     set_to = inputs.interventions_of(bn, do or [])
@@ -68,7 +74,7 @@ def query(
     answers.check_states(bn, asked.targets, asked.states)
     with working("asking"), _hinting(model, mpe=mpe):
         if marginals:
-            answer: Any = bn.marginals(given, interval=interval, draws=draws, seed=seed)
+            answer: Any = bn.marginals(given, interval=interval, draws=draws, seed=seed, time_limit=time_limit)
         elif mpe:
             answer = bn.most_probable(given, targets=asked.targets or None)
         else:

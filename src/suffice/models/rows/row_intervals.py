@@ -17,7 +17,7 @@ from suffice.incomplete.rows import RowEvidence
 from suffice.inference.finite.network import NONE, Array
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.evidence import Observed
-from suffice.models.questions.intervals import FEWEST, answer_with_interval, check_draws
+from suffice.models.questions.intervals.intervals import FEWEST, answer_with_interval, check_draws
 from suffice.models.questions.question import Question
 from suffice.models.rows.posteriors import row_evidence
 from suffice.models.rows.prediction import Predict, Prediction, measures
@@ -93,7 +93,7 @@ def names_of_ends(names: tuple[str, ...]) -> list[str]:
     >>> names_of_ends(("no", "yes")), names_of_ends(("mean", "variance"))
     (['no_lower', 'no_upper', 'yes_lower', 'yes_upper'], ['mean_lower', 'mean_upper'])
     """
-    from suffice.models.questions.answers import apart
+    from suffice.models.questions.answers.answers import apart
     from suffice.models.rows.posteriors import MOMENTS
 
     told = names[:1] if names == MOMENTS else names

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from suffice.basis.argument_types import RowsLike
     from suffice.inference.finite.junction_tree import JunctionTree
-    from suffice.models.questions.answers import Marginals, MostProbable
+    from suffice.models.questions.answers.answers import Marginals, MostProbable
     from suffice.models.questions.evidence import Given
     from suffice.models.rows.row_answering import RowAnswering
 

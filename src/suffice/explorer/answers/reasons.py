@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FitError, GraphError, ModelError, nearest
-from suffice.explorer.beliefs import check_nodes
-from suffice.explorer.calls import Call
+from suffice.explorer.answers.beliefs import check_nodes
+from suffice.explorer.answers.evidence import AskedNetwork
 from suffice.explorer.code import call
-from suffice.explorer.evidence import AskedNetwork
+from suffice.explorer.requests.calls import Call
 from suffice.explorer.shelf import HeldModel
 
 MOST_ROWS = 200
