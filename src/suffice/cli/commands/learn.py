@@ -12,13 +12,13 @@ import typer
 from suffice.cli import arguments
 from suffice.cli.arguments import Options, refuse
 from suffice.cli.kinds.chains import ROWS_ONLY, CheckpointDirs, found_in_words, learn_template
-from suffice.cli.kinds.reports import check_report, write_report
 from suffice.cli.kinds.undirected import (
     DIRECTED_ONLY,
     check_graph_method,
     graph_in_words,
     without_arrows,
 )
+from suffice.cli.outputs import check_report, with_information, write_model, write_report
 from suffice.cli.words.structure import independence_of, with_structure_prior
 from suffice.errors import SufficeError
 from suffice.output.terminal import say, then_printed
@@ -216,7 +216,6 @@ def _search(given: Options) -> tuple[Any, Any]:
 
 def _learn_graph(given: Options) -> None:
     """A graph without arrows, and the Markov network of it."""
-    from suffice.cli import inputs
     from suffice.learning.fit import fit
 
     found, strengths = _search(given)
@@ -225,13 +224,12 @@ def _learn_graph(given: Options) -> None:
         if given.out is not None or given.report is not None:
             ready = found.has_model and given.prior is None
             net = found.model if ready else fit(found.graph, given.rows, prior=given.chosen_prior)
-            inputs.write_model(net, given.out, f"searched for {found.seconds:.2f} s")
+            write_model(net, given.out, f"searched for {found.seconds:.2f} s")
             write_report(given.report, net, found=found)
 
 
 def _learn_network(given: Options) -> None:
     """A graph with arrows, and the network of it."""
-    from suffice.cli import inputs
     from suffice.families.priors.priors import suitable
     from suffice.learning.fit import fit
     from suffice.recipes.learn import PRIOR
@@ -242,14 +240,12 @@ def _learn_network(given: Options) -> None:
         if given.out is not None or given.report is not None:
             own = suitable(PRIOR, found.problem.variables, PRIOR) if given.prior is None else given.chosen_prior
             model = fit(found.dag, found.problem.data, prior=own, families=found.problem.families)
-            inputs.write_model(model, given.out, f"searched for {found.seconds:.2f} s")
+            write_model(model, given.out, f"searched for {found.seconds:.2f} s")
             write_report(given.report, model, found=found)
 
 
 def _learn_from_incomplete(given: Options) -> None:
     """Structural EM; what it found is written, and printed."""
-    from suffice.cli import inputs
-    from suffice.cli.kinds.networks import with_information
     from suffice.families.priors.priors import suitable
     from suffice.formats import holds
     from suffice.recipes.learn import PRIOR
@@ -275,5 +271,5 @@ def _learn_from_incomplete(given: Options) -> None:
     with then_printed(found_in_words(run, None, told, strengths, as_json=given.as_json)):
         if given.out is not None:
             model = with_information(run.model, given.out)
-            inputs.write_model(model, given.out, f"searched for {time.perf_counter() - start:.2f} s")
+            write_model(model, given.out, f"searched for {time.perf_counter() - start:.2f} s")
         write_report(given.report, run)
