@@ -193,6 +193,10 @@ class Units:
         return Moments(finite, reals, groups.keys, weight, whole, own, None, None, rest, derived, sums)  # type: ignore[arg-type]
 
 
+NO_UNITS = Units({}, {}, {}, {}, {}, {})
+"""Where no column is a number."""
+
+
 @dataclass(frozen=True)
 class _Sums(Step[Array]):
     """The sums of derived columns over their observed cells."""
