@@ -11,12 +11,13 @@ from suffice.errors import ArgumentError, FitError, MissingCells, listing, note
 from suffice.errors.remedies import Remedy, argument
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather
-from suffice.families.named_families import variables_with_distributions
+from suffice.families.named_families import families_of, variables_with_distributions
 from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate
 from suffice.graphs import Dag
 from suffice.learning.chains.chain_task import of_sequences, refuse_first, refuse_shared
 from suffice.learning.complete.chain_fit import fit_chain
+from suffice.learning.complete.irls import fit_regression
 from suffice.learning.complete.plates import Plate
 from suffice.learning.complete.tied_regressions import fitted_regressions, from_tables
 from suffice.learning.conditional.discriminative import fit_to_target
@@ -30,7 +31,6 @@ from suffice.models.estimates.estimated import estimate_network, replace_cpds
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.networks import BayesNet
 from suffice.models.parts.sharing import Tie, agreeing, check_families, graph_and_ties
-from suffice.models.questions.regressions import families_of
 from suffice.models.undirected.features import is_undirected
 from suffice.objectives import Bayes, Likelihood, as_penalties
 from suffice.statistics import Statistics
@@ -339,7 +339,12 @@ def _with_regressions(
     nodes = {n: (v, [task.variables[p] for p in task.dag.parents(n)]) for n, v in task.variables.items()}
     chosen = {n: families.get(n) or family_of(*node) for n, node in nodes.items()}
     statistics = task.rows.gather([family.needs(*nodes[n]) for n, family in chosen.items()])
-    ready = fitted_regressions(nodes, {n: f for n, f in chosen.items() if f.iterative}, task.rows, task.ties)
+    iterative = {n: f for n, f in chosen.items() if f.iterative}
+    ready = (
+        fitted_regressions(nodes, iterative, task.rows, task.ties)
+        if task.ties
+        else {n: fit_regression(*nodes[n], task.rows, family) for n, family in iterative.items()}
+    )
     return estimate_network(BayesNet, task.dag, statistics, task.prior, how, ready=ready, shared=[tie.nodes for tie in task.ties])
 
 

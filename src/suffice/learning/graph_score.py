@@ -11,7 +11,7 @@ from suffice.errors import DataError, FitError, listing, nearest, note
 from suffice.errors.remedies import BY_BIC
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather
-from suffice.families.named_families import variables_with_distributions
+from suffice.families.named_families import families_of, variables_with_distributions
 from suffice.families.priors.empirical_bayes import EmpiricalBayes
 from suffice.families.priors.priors import Several, as_prior
 from suffice.families.protocol.family import regressions_among
@@ -26,7 +26,6 @@ from suffice.learning.undirected.fit import refuse_directed, score_undirected
 from suffice.models.estimates.estimated import free_nodes
 from suffice.models.networks import BayesNet
 from suffice.models.parts.sharing import Tie, agreeing, alike, check_families, graph_and_ties, pool_statistics, tied_prior
-from suffice.models.questions.regressions import families_of
 from suffice.models.undirected.features import is_undirected
 from suffice.scores import BIC, Evidence, local_score
 from suffice.statistics import Statistics

@@ -66,7 +66,7 @@ def header_of(archive: zipfile.ZipFile) -> Any:
     return header
 
 
-def array_of(archive: zipfile.ZipFile, name: str) -> Any:
+def archived_array(archive: zipfile.ZipFile, name: str) -> Any:
     """One array, whose size in its header must be the size of what the archive holds, before any of it is taken.
 
     Headers are read by our own rule, as numpy's own reader takes them for Python, and warns of some.

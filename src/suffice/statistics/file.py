@@ -1,4 +1,4 @@
-"""The file of statistics: a zip of one JSON header and two plain numpy arrays. Nothing in it can run.
+"""The file of statistics: a zip of one JSON header and two plain numpy arrays; and what JSON has of them. Nothing in it can run.
 
 `header.json` holds {"suffice": "statistics", "version": 2, "weight", "variables", "entries"}; each entry names its finite
 and real variables, what is derived from these (`derived`, if there is any; before 0.2
@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from suffice.errors import FormatError, SufficeError, listing
-from suffice.statistics.archive import DAMAGE, array_of, header_of, write_archive
+from suffice.statistics.archive import DAMAGE, archived_array, header_of, write_archive
 from suffice.statistics.configurations import Array, Keys, sizes
 from suffice.statistics.counts import Counts
 from suffice.statistics.derived import RowFormula, log_factorials
@@ -102,7 +102,7 @@ class Contents:
             if header.get("version") == 1:
                 return _first_version(header, archive)
             layout: dict[str, Any] = {k: header[k] for k in ("variables", "entries", "min_count") if k in header}
-            numbers, keys = (array_of(archive, name) for name in ("numbers", "keys"))
+            numbers, keys = (archived_array(archive, name) for name in ("numbers", "keys"))
             return Contents(layout, header["weight"], numbers, keys, header.get("lost"))
 
 
@@ -149,7 +149,7 @@ def _first_version(header: dict[str, Any], archive: zipfile.ZipFile) -> Contents
     keys: list[Any] = []
 
     def take(i: int, part: str, shape: Sequence[int]) -> Any:
-        return array_of(archive, f"{i}.{part}")
+        return archived_array(archive, f"{i}.{part}")
 
     entries = [_describe(_entry(d, by, partial(take, i)), arrays, keys) for i, d in enumerate(header["entries"])]
     return Contents({"variables": header["variables"], "entries": entries}, header["weight"], *_join(arrays, keys))
@@ -269,3 +269,26 @@ def _parts(derived: tuple[RowFormula, ...]) -> dict[str, str]:
     """The arrays of moments, and their names in memory: without derived columns there is no `log_base`."""
     own = {part: part for part in MOMENT_PARTS}
     return own | {"log_base": "sums"} if derived else own
+
+
+def flat(array: Any) -> list[float | None]:
+    """An array as a list, None for NaN."""
+    flat = np.asarray(array, dtype=np.float64).reshape(-1)
+    return [None if np.isnan(x) else x for x in flat.tolist()]
+
+
+def array_of(numbers: Any, *, finite: bool = True) -> Any:
+    """The array that `flat` wrote, in one dimension."""
+    array = np.array([np.nan if x is None else float(x) for x in (numbers if isinstance(numbers, list) else [numbers])])
+    if finite and np.isinf(array).any():
+        raise FormatError("this file holds a number that is not finite")
+    return array
+
+
+def numbers(array: Any) -> list[Any]:
+    """An array as a list, numbers that are not finite as text."""
+    return [number(x) for x in np.asarray(array, dtype=np.float64).reshape(-1).tolist()]
+
+
+def number(x: Any) -> Any:
+    return x if np.isfinite(x) else str(float(x))

@@ -41,6 +41,11 @@ def outcome_so_far(best: Any) -> Any:
     return best if isinstance(best, Outcome) or hasattr(best, "found") else Outcome(best)
 
 
+def is_directed(method: Any) -> bool:
+    """Whether the graphs that a method finds have directions."""
+    return bool(getattr(method, "directed", True))
+
+
 @dataclass
 class Problem:
     """All that a method sees. It works in numbers: variable i is `names[i]`, and names are sorted."""

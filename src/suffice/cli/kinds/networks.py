@@ -11,10 +11,10 @@ from suffice.cli.outputs import with_information
 from suffice.cli.words import vocabulary as words
 from suffice.cli.words.objectives import objective_of, penalty_of, prior_words
 from suffice.errors import MissingCells, SufficeError
+from suffice.families.named_families import families_of
 from suffice.formats import holds
 from suffice.learning.fit import fit, fit_network
 from suffice.models.parts.sharing import shared_of
-from suffice.models.questions.regressions import families_of
 from suffice.objectives import Likelihood
 from suffice.output.terminal import say
 

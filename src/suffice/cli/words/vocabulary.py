@@ -18,7 +18,7 @@ from suffice.incomplete.first_slices import Diffuse, Free, Stationary
 from suffice.registry import find, look_up
 from suffice.registry import words as words_of
 from suffice.scores import Evidence
-from suffice.structure.undirected.graph_method import is_directed
+from suffice.structure.problem import is_directed
 from suffice.variables import Count, Finite, Real
 
 ESTIMATES = {"mean": Mean(), "mode": Mode()}

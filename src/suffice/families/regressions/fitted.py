@@ -11,8 +11,8 @@ import numpy as np
 from suffice.basis.libraries import sc
 from suffice.errors import FitError, FormatError
 from suffice.families.protocol.family import Array, Interval, checked_level
-from suffice.families.protocol.plain_numbers import array_of, number, numbers
 from suffice.statistics.configurations import freeze
+from suffice.statistics.file import array_of, number, numbers
 from suffice.variables import Variable
 
 

@@ -1,11 +1,18 @@
-"""What passes over rows say about a regression, and where it ended: values that add, or that are handed on."""
+"""Passes over rows, or over the rows behind a table, and what they say about a regression: values that add, or are handed on."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from suffice.engines.engine import Block, Step
 from suffice.families.design import terms
 from suffice.families.protocol.family import Array
+from suffice.statistics import Counts
+from suffice.statistics.configurations import sizes
 from suffice.variables import Variable
 
 
@@ -53,3 +60,29 @@ class Regressors(NamedTuple):
     @property
     def terms(self) -> tuple[str, ...]:
         return terms(self.parents)
+
+
+@dataclass(frozen=True, eq=False)
+class Pass(Step[Any]):
+    """What a function, such as a method of a family, says of the columns and weights of some rows."""
+
+    says: Callable[..., Any]
+    about: tuple[Any, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, block: Block) -> Any:
+        return self.says(*self.about, block.columns, block.weight, **self.options)
+
+
+class DistinctRows:
+    """The distinct rows of a contingency table, weighted by how often they occur: all that a fold needs to see of them."""
+
+    def __init__(self, counts: Counts) -> None:
+        keys, weight = counts.listed()
+        codes = np.unravel_index(keys, sizes(counts.variables)) if counts.variables else ()
+        columns = {v.name: c.astype(np.intp) for v, c in zip(counts.variables, codes, strict=True)}
+        self.block = Block(columns, np.asarray(weight, dtype=np.float64))
+        self.n_rows = self.block.n_rows
+
+    def fold(self, step: Step[Any], *, threads: int | None = None, what: str | None = None) -> Any:
+        return step.of(self.block)

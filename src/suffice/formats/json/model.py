@@ -31,11 +31,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
+import suffice.formats.repository_json as repository_json
+from suffice.errors import FormatError
 from suffice.families.priors.prior import prior_of
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Mean, Mode
+from suffice.formats.grammar.network_format import Format
 from suffice.formats.json.covariance import covariance_from_dict, covariance_to_dict
 from suffice.formats.json.parts import (
     VERSION,
@@ -115,3 +119,42 @@ def _change_values(values: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(values, dict):
         return {k: _change_values(v, change) for k, v in values.items()}
     return [_change_values(v, change) for v in values] if isinstance(values, (list, tuple)) else values
+
+
+MODULES = {
+    "bayes_net": "model",
+    "chain": "chain",
+    "crf": "crf",
+    "gaussian_markov_net": "markov",
+    "markov_net": "markov",
+    "rbm": "rbm",
+}
+"""The module that reads and writes each kind of model."""
+
+
+class Json(Format):
+    """Suffice's own JSON, which has room for everything."""
+
+    word = "json"
+
+    def read(self, text: str) -> tuple[Any, tuple[str, ...]]:
+        content = repository_json.parse_object(text)
+        if "suffice" in content:
+            return _module(content["suffice"]).read(text), ()
+        if "nodes" in content and "cpds" in content:
+            return repository_json.read(text)
+        raise FormatError("the JSON holds no network: it has neither the key 'suffice' nor 'nodes' and 'cpds'")
+
+    def write(self, model: Any) -> str:
+        text: str = _module(kind_of_model(model)).write(model)
+        return text
+
+
+def kind_of_model(model: Any) -> str:
+    """What kind of model it is: each says so itself."""
+    return str(getattr(model, "file_kind", "bayes_net"))
+
+
+def _module(kind: object) -> Any:
+    """The module of a kind of model; what is not known is refused by that of networks."""
+    return import_module(f"suffice.formats.json.{MODULES.get(str(kind), 'model')}")

@@ -17,13 +17,13 @@ from suffice.families.chosen.exponential_node import ExponentialNode
 from suffice.families.chosen.node_kinds import distribution_of
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Cpd
-from suffice.families.protocol.plain_numbers import array_of as array_of
-from suffice.families.protocol.plain_numbers import flat as flat
-from suffice.families.protocol.plain_numbers import numbers as numbers
 from suffice.registry import find, find_type
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
+from suffice.statistics.file import array_of as array_of
 from suffice.statistics.file import check_statistics, derived_from_dict, derived_to_dict
+from suffice.statistics.file import flat as flat
+from suffice.statistics.file import numbers as numbers
 from suffice.statistics.suppression import Suppression
 from suffice.variables import Count, Finite, Variable
 

@@ -35,7 +35,7 @@ from suffice.learning.incomplete.held import ratios
 from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import EStep, ExpectedStatistic, ParameterProblem
-from suffice.learning.incomplete.said import imagined_by, refuse_beliefs, refuse_constants
+from suffice.learning.incomplete.reduced_task import imagined_by, refuse_beliefs, refuse_constants
 from suffice.models.chain import Chain
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.chan import Spread

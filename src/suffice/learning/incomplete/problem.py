@@ -44,8 +44,7 @@ from suffice.incomplete.numbers.units import NO_UNITS, Units, moments_by_column,
 from suffice.learning.incomplete.held import ratios
 from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions, refuse_unlinked, standard_moments
 from suffice.learning.incomplete.objective import VANISHED, common_line_of, normal_of
-from suffice.learning.incomplete.reduced_task import ReducedTask
-from suffice.learning.incomplete.said import imagined_by, refuse_constants, with_known
+from suffice.learning.incomplete.reduced_task import ReducedTask, imagined_by, refuse_constants, with_known
 from suffice.learning.incomplete.starts import Starts
 from suffice.learning.incomplete.task import Task, task_of
 from suffice.models.networks import BayesNet
