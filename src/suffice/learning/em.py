@@ -28,12 +28,13 @@ from suffice.learning.ascent.em_run import EmRun as EmRun
 from suffice.learning.ascent.em_run import Optimum as Optimum
 from suffice.learning.ascent.em_run import spread as spread
 from suffice.learning.ascent.identified import doubts
-from suffice.learning.chains.chain_task import of_sequences, refuse_first, refuse_shared
+from suffice.learning.chains.chain_task import refuse_first, refuse_shared
 from suffice.learning.incomplete.beginnings import beginnings, hidden_states
 from suffice.learning.incomplete.held import read_fixed
 from suffice.learning.incomplete.missing_mechanism import with_mechanism
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.starts import empty_states, match_states
+from suffice.learning.incomplete.task import of_sequences
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words

@@ -15,7 +15,7 @@ from suffice.families.named_families import families_of, variables_with_distribu
 from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate
 from suffice.graphs import Dag
-from suffice.learning.chains.chain_task import of_sequences, refuse_first, refuse_shared
+from suffice.learning.chains.chain_task import refuse_first, refuse_shared
 from suffice.learning.complete.chain_fit import fit_chain
 from suffice.learning.complete.irls import fit_regression
 from suffice.learning.complete.plates import Plate
@@ -23,7 +23,7 @@ from suffice.learning.complete.tied_regressions import fitted_regressions, from_
 from suffice.learning.conditional.discriminative import fit_to_target
 from suffice.learning.crf.fit import fit_linear_chain
 from suffice.learning.graph_score import agreed_statistics
-from suffice.learning.incomplete.task import Task, checked_families, task_of
+from suffice.learning.incomplete.task import Task, checked_families, of_sequences, task_of
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, ModelKind, prior_of
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
 from suffice.limits import LIMITS, Limits, options_of

@@ -17,11 +17,11 @@ from suffice.families.priors.priors import Several, as_prior
 from suffice.families.protocol.family import regressions_among
 from suffice.families.regressions.regression_suprema import Supremum, supremum_of
 from suffice.graphs import Dag
-from suffice.learning.chains.chain_task import of_sequences, refuse_shared
+from suffice.learning.chains.chain_task import refuse_shared
 from suffice.learning.complete.chain_fit import score_chain
 from suffice.learning.complete.plates import Plate
 from suffice.learning.complete.tied_regressions import fitted_regressions
-from suffice.learning.incomplete.task import checked_families, numbers_of
+from suffice.learning.incomplete.task import checked_families, numbers_of, of_sequences
 from suffice.learning.undirected.fit import refuse_directed, score_undirected
 from suffice.models.estimates.estimated import free_nodes
 from suffice.models.networks import BayesNet

@@ -244,8 +244,9 @@ class Glm(Named, EmSteps):
         """Λ of −½ θᵀΛθ, what the ridge adds to the objective."""
         layout = self.layout(at.child, len(at.centre))
         at_slopes, whole = layout.slopes, np.zeros((layout.size, layout.size))
-        own = self.contrasts(at.child)[:, :, None, None] * shrunk(at.parents)[1:, 1:]
-        whole[at_slopes[:, None, :, None], at_slopes[None, :, None, :]] = self.ridge * own
+        if self.ridge:
+            own = self.contrasts(at.child)[:, :, None, None] * shrunk(at.parents)[1:, 1:]
+            whole[at_slopes[:, None, :, None], at_slopes[None, :, None, :]] = self.ridge * own
         return whole
 
     def contrasts(self, child: Any) -> Array:

@@ -8,12 +8,15 @@ from typing import Any
 
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
+from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, ModelError, listing, nearest
 from suffice.errors.remedies import FAMILY, argument, as_regression, hidden_variable, hidden_with_states
 from suffice.families.named_families import as_families, check_family, variables_with_distributions, with_types_of
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate, regressions_among
 from suffice.graphs import Dag
+from suffice.graphs.template import Template
+from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
 from suffice.models.parts.sharing import Tie, alike, check_families, graph_and_ties, tied_prior
 from suffice.statistics import Statistics
@@ -101,6 +104,13 @@ def task_of(
     asked = None if prior is None else as_prior(prior)
     own = None if asked is None else tied_prior(asked, ties)
     return Task(graph, rows, variables, tuple(unseen), own, how, dict(families), threads, ties)
+
+
+def of_sequences(graph: Any, data: Any) -> bool:
+    """Whether a learner is asked about sequences: by a template, or by the data; text with lags is a template where statistics
+    tell first steps apart."""
+    steps = isinstance(data, Statistics) and any(n.endswith("[0]") for n in data.variables)
+    return isinstance(graph, (Template, Chain)) or isinstance(data, Sequences) or (steps and "[-" in str(graph))
 
 
 def numbers_of(families: Any, graph: Any) -> list[str]:
