@@ -34,7 +34,7 @@ from suffice.checkpoints.fingerprints import differences, fingerprint
 from suffice.errors import FormatError, SufficeError, note
 from suffice.iteration import Memory, OutOfTime, Packed
 from suffice.output.files import replacing
-from suffice.statistics.archive import DAMAGE, archived_array, header_of, write_archive
+from suffice.statistics.file import DAMAGE, archived_array, header_of, write_archive
 
 V = TypeVar("V")
 

@@ -24,8 +24,7 @@ from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints.constraints import Constraints, Require
 from suffice.structure.constraints.rules import Rules
-from suffice.structure.lagged.first_steps import method_at_other_steps, with_first_steps
-from suffice.structure.lagged.windows import StepWindow
+from suffice.structure.lagged.windows import StepWindow, method_at_other_steps, with_first_steps
 from suffice.structure.methods.method import Method
 from suffice.structure.methods.orders import Orders
 from suffice.structure.problem import Outcome, Problem, is_directed, outcome_so_far

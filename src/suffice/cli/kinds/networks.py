@@ -21,7 +21,7 @@ from suffice.output.terminal import say
 
 def fit_rows(given: Options) -> Any:
     """The network that rows, or statistics, give; with --dry-run what EM would cost."""
-    asked, dag = _asked(given), given.dag
+    asked, dag = _fit_arguments(given), given.dag
     rows = given.rows = _known_rows(given, dag)
     columns = rows.select([n for n in dag.nodes if n in rows.columns]).schema if hasattr(rows, "columns") else rows.variables
     holds(given.out, [v for n, v in columns.items() if n in dag])
@@ -41,7 +41,7 @@ def fit_rows(given: Options) -> Any:
     return with_information(model, given.out, given.information) if model.incomplete else model
 
 
-def _asked(given: Options) -> dict[str, Any]:
+def _fit_arguments(given: Options) -> dict[str, Any]:
     """What the options say of parameters, as `fit` takes it; a model that is refitted brings its families and ties."""
     asked: dict[str, Any] = {"estimate": words.choice(words.ESTIMATES, given.estimate, "--estimate")}
     if given.families:

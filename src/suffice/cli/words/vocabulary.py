@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from suffice.cli.words.priors import prior_of as prior_of
+from suffice.cli.words.objectives import prior_of as prior_of
 from suffice.engines.sequences.sequences import Missing, Refuse
 from suffice.errors import SufficeError
 from suffice.families.chosen.node_kinds import distribution_of

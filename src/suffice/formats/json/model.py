@@ -40,9 +40,10 @@ from suffice.families.priors.prior import prior_of
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Mean, Mode
 from suffice.formats.grammar.network_format import Format
-from suffice.formats.json.covariance import covariance_from_dict, covariance_to_dict
 from suffice.formats.json.parts import (
     VERSION,
+    covariance_from_dict,
+    covariance_to_dict,
     cpd_from_dict,
     read_as,
     statistics_from_dict,

@@ -30,9 +30,9 @@ from suffice.structure.methods.hill_climb import HillClimb
 from suffice.structure.methods.method import Method
 from suffice.structure.problem import Problem
 from suffice.structure.results.found import Found
-from suffice.structure.scoring.barring import Barring
 from suffice.structure.scoring.local_scores import FamilyScores
 from suffice.structure.scoring.parent_sets import TIE
+from suffice.structure.scoring.prior_scores import Barring
 from suffice.structure.search import outcome_of
 from suffice.variables import Finite
 

@@ -19,7 +19,7 @@ from suffice.structure.methods.method import Method
 from suffice.structure.methods.orientation import Majority, Orientation, Verdict, orient_edges, possible, triples
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.tests.independence import IndependenceTest, suitable_test
-from suffice.structure.tests.judges import judge_of
+from suffice.structure.tests.mixed_judge import judge_of
 from suffice.structure.tests.separation import Census, Judge, Questions, census, find_separators
 
 Matrix = npt.NDArray[np.bool_]
