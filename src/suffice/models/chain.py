@@ -186,8 +186,6 @@ class Chain(ChainParts, PicturedTable):
         >>> chain.unroll(3).query("x[2]").probs.round(4)
         array([0.585, 0.415])
         """
-        from suffice.models.chain import network_of_steps
-
         return network_of_steps(self, n)
 
 

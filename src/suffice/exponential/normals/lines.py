@@ -22,11 +22,10 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import sc
 from suffice.errors import FitError
-from suffice.exponential.arithmetic.interval import Interval, tail
 from suffice.exponential.arithmetic.special import gamma_ends
 from suffice.exponential.arithmetic.symmetric import COLLINEAR as COLLINEAR
 from suffice.exponential.arithmetic.symmetric import scaled_cholesky
-from suffice.exponential.arithmetic.values import Array
+from suffice.exponential.arithmetic.values import Array, Interval, tail
 from suffice.statistics import Moments
 from suffice.variables import Variable
 

@@ -265,8 +265,6 @@ class NetworkParts(NodeDistributions):
     @cached_property
     def compiled(self) -> Compiled:
         """The network as numbered factors, for inference; made when it is first needed."""
-        from suffice.models.parts.network_parts import Compiled
-
         return Compiled(self._dag, self._variables, self._cpds)
 
     @property

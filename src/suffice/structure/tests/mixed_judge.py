@@ -96,7 +96,5 @@ def judge_of(problem: Problem, test: IndependenceTest) -> Judge:
         moments = data.gather([Request((), names)], threads=problem.threads).moments((), names)
         return CorrelationJudge(correlations(moments), moments.total, problem.threads)
     if isinstance(test, LikelihoodRatio):
-        from suffice.structure.tests.mixed_judge import MixedJudge
-
         return MixedJudge(problem)
     return judge_of_tables(problem, test)

@@ -12,7 +12,7 @@ from suffice.errors import FitError, GraphError
 from suffice.errors.remedies import Remedy
 from suffice.structure.constraints.constraints import Constraints
 from suffice.structure.constraints.rules import Rules
-from suffice.structure.methods.method import Method
+from suffice.structure.problem import Method
 from suffice.variables import Variable
 
 if TYPE_CHECKING:
