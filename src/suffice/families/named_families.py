@@ -36,6 +36,8 @@ def as_families(families: Any) -> Any:
 
 
 def _as_family(name: str, family: Any) -> Any:
+    if getattr(family, "iterative", False):  # a regression is its own family
+        return family
     if isinstance(family, GammaPrior):  # `suffice.Gamma()` imagines rows as a prior; as a family it is the distribution
         if family != GammaPrior():
             raise FitError(f"the parameters of {name!r} are learned: as a family it is Gamma(), not {family!r}")

@@ -26,7 +26,7 @@ from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import design_terms
 from suffice.families.protocol.family import Cpd, Mean
-from suffice.families.regressions.glm_sums import Summary
+from suffice.families.regressions.fitted import Summary
 from suffice.graphs import Dag
 from suffice.incomplete.components import Array, NodeFamily, Theta
 from suffice.incomplete.numbers.units import Units

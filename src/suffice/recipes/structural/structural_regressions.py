@@ -10,7 +10,7 @@ from suffice.engines.scan import scan
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import BY_EM, forbidden_edge
 from suffice.families.named_families import families_of, for_search
-from suffice.families.regressions.glm_sums import Pass
+from suffice.families.regressions.fitted import Pass
 from suffice.graphs import Dag
 from suffice.learning.complete.irls import maximise
 from suffice.learning.complete.tied_regressions import log_likelihood
