@@ -72,7 +72,7 @@ $(BROWSER): $(READY)
 	$(PIP) -e ".[browser]"
 	touch $@
 
-fuzz: $(READY)          ## feed every reader of files with broken ones, ten times as many as the tests do, from a seed that it prints
+fuzz: $(READY)          ## feed every reader of files with broken ones, forty times as many as the tests do, from a seed that it prints
 	$(BIN)/python -m tests.fuzz
 
 lint: style types       ## check how the sources are written, their types and their layers
@@ -88,8 +88,8 @@ types: $(READY)
 reference: $(READY)     ## check numbers of other programs on the tables beside the checkout (../shared)
 	$(PYTEST) tests/shared
 
-# Warnings are errors; what a browser would ask for, follow or read aloud is looked at afterwards. No cell may take 20 seconds of a
-# machine that has nothing else to do; the timeout leaves room for one that has.
+# Warnings are errors, and so is a cell that takes 20 seconds of the processor; what a browser would ask for, follow or read aloud is
+# looked at afterwards.
 docs: $(VENV)/.docs     ## build the site of the documentation: docs/_build/html/index.html
 	$(BIN)/suffice warm
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --jobs 2 -d docs/_build/doctrees docs docs/_build/html

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import FormatError, SufficeError, TooLarge, nearest, note
 from suffice.errors.remedies import Remedy
-from suffice.formats.files import text_of, write_bytes
 from suffice.formats.grammar.network_format import Format
 from suffice.formats.grammar.tokens import show
-from suffice.formats.json.any_model import Json, kind_of_model
+from suffice.formats.json.model import Json, kind_of_model
+from suffice.output.files import text_of, write_bytes
 from suffice.registry import find, words
 from suffice.variables import Variable
 
