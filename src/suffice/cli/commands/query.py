@@ -89,10 +89,10 @@ def query(
     if not as_json:
         print(in_text(answer, asked.states))
         return
-    facts = {"targets": list(asked.targets or answer), **facts(answer, asked.states)}
-    facts |= {"evidence": given, "do": set_to, "interval": interval}
+    told = {"targets": list(asked.targets or answer), **facts(answer, asked.states)}
+    told |= {"evidence": given, "do": set_to, "interval": interval}
     exactly = how is None  # draws are asked for where exact answers cost too much
-    print(json.dumps(facts | {"log_prob_of_evidence": _log_prob(bn, given) if exactly else None}, ensure_ascii=False))
+    print(json.dumps(told | {"log_prob_of_evidence": _log_prob(bn, given) if exactly else None}, ensure_ascii=False))
 
 
 def _log_prob(bn: BayesNet, given: dict[str, Any]) -> float | None:
