@@ -128,13 +128,18 @@ def limit_of_cells(seconds: float) -> dict[str, Callable[[object], None]]:
     return hooks
 
 
+def work_for(seconds: float) -> None:
+    """Keep the processor busy."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
 def test_a_cell_that_takes_too_much_of_the_processor_ends_in_an_error() -> None:
     hooks = limit_of_cells(0.1)
     hooks["pre_run_cell"](None)
-    start = time.process_time()
     with pytest.raises(Exception, match=r"the cell took 0\.1 seconds of the processor"):
-        while time.process_time() < start + 10:
-            pass
+        work_for(10)
     hooks["post_run_cell"](None)
 
 
@@ -143,6 +148,4 @@ def test_a_cell_that_waits_and_the_next_one_are_not_ended() -> None:
     hooks["pre_run_cell"](None)
     time.sleep(0.5)
     hooks["post_run_cell"](None)
-    start = time.process_time()
-    while time.process_time() < start + 0.3:
-        pass
+    work_for(0.3)
