@@ -1,4 +1,4 @@
-"""What an argument means: its row on the page of common words, the sentence of the docstring with it, or the text below a field."""
+"""What an argument means: its row on the page of common words, the sentence of the docstring with it, or the text below it."""
 
 from __future__ import annotations
 

@@ -23,8 +23,6 @@ TIME = r"[\d.,]+(?:e[+-]?\d+)? (?:s|ms|ns)\b"
 FIGURE = re.compile(rf"\s*(?P<work>\S.*?): (?P<rest>{TIME}.*)")
 WANTED = r"\((?:wanted|target) (?P<aim>[^)]*)\)"
 PEER = re.compile(rf"[;,] (?P<name>[A-Za-z][^;=:]*?) (?P<time>{TIME}) = (?P<ratio>[\d.,]+)x(?: {WANTED})?")
-    rf"[;,] (?P<name>[A-Za-z][^;=:]*?) (?P<time>{TIME}) = (?P<ratio>[\d.,]+)x(?: \((?:wanted|target) (?P<aim>[^)]*)\))?"
-)
 AIM = re.compile(WANTED)
 STOPPED = ", stopped after"
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|$~])")
@@ -35,7 +33,7 @@ SCRIPT = re.compile(r"`(\w+\.py)([^`]*)`\s*\|?$")
 
 @dataclass(frozen=True)
 class Peer:
-    """Another program at the same work: its time, and how many times as long that is; of one that was stopped at least so long."""
+    """Another program at the same work: its time, and how many times as long that is; at least so, if it was stopped."""
 
     name: str
     time: str
