@@ -72,7 +72,7 @@ $(BROWSER): $(READY)
 	$(PIP) -e ".[browser]"
 	touch $@
 
-fuzz: $(READY)          ## feed every reader of files with broken ones, ten times as many as the tests do, from a seed that it prints
+fuzz: $(READY)          ## feed every reader of files with broken ones, forty times as many as the tests do, from a seed that it prints
 	$(BIN)/python -m tests.fuzz
 
 lint: style types       ## check how the sources are written, their types and their layers

@@ -24,12 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, listing, whole
-from suffice.exponential.normals.lines import log_line_prior
+from suffice.exponential.normals.lines import ConjugateLines, LeastSquares, least_squares, log_line_prior, posterior_lines
 from suffice.families.parameter_draws import DrawnGaussian
 from suffice.families.priors.known_variance import MeanBelief
 from suffice.families.protocol.cpd import Array, Columns, Cpd, as_numbers, flat_index, split
 from suffice.families.protocol.family import Estimate, Interval, Mean
-from suffice.families.regression import ConjugateLines, LeastSquares, least_squares, posterior_lines
 from suffice.inference.finite.network import GaussianNode
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, describe, freeze, n_configurations, sizes

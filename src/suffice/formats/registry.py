@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import FormatError, SufficeError, TooLarge, note
-from suffice.formats.files import text_of, write_bytes
 from suffice.formats.grammar.network_format import Format
 from suffice.formats.grammar.tokens import show
-from suffice.formats.json.any_model import Json, kind_of_model
+from suffice.formats.json.model import Json, kind_of_model
+from suffice.output.files import text_of, write_bytes
 from suffice.registry import find, words
 from suffice.variables import Variable
 

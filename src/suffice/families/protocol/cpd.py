@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, SufficeError
 from suffice.errors.remedies import BDEU, argument, of_python
-from suffice.families.protocol.plain_numbers import array_of, flat
 from suffice.output.display import Rows, Tabular
 from suffice.registry import Named
 from suffice.statistics import Request, Statistics
 from suffice.statistics.configurations import checked_cells, n_configurations, sizes
+from suffice.statistics.file import array_of, flat
 from suffice.variables import Finite, Variable
 
 Array = npt.NDArray[np.float64]

@@ -21,7 +21,7 @@ from suffice.families.protocol.family import Cpd
 from suffice.graphs.lagged import relative_name, unrolled_name
 from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Stationary, checked_first
-from suffice.models.parts.nodes import NodeDistributions, check_nodes, declared_variables
+from suffice.models.parts.network_parts import NodeDistributions, check_nodes, declared_variables
 from suffice.models.parts.provenance import ASKED_OF_ROWS
 from suffice.models.parts.written import written_cpd
 from suffice.output.display import Rows, and_more

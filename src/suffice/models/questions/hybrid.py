@@ -51,7 +51,8 @@ def closed_answer(bn: NetworkParts, targets: Sequence[str], evidence: Observed) 
         )
     with _part(bn, reals, evidence) as part:
         if not reals:
-            probs = posterior(part.network, finite, evidence.codes, evidence_factors(part, evidence), everywhere=False).probs
+            said = evidence_factors(part, evidence) if evidence.reals or evidence.soft else ()
+            probs = posterior(part.network, finite, evidence.codes, said, everywhere=False).probs
             if np.isnan(probs).any():
                 raise impossible(evidence)
             return Distribution(variables, probs, given=evidence.given)

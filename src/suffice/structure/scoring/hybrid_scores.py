@@ -21,11 +21,11 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
-from suffice.families.regression import COLLINEAR, NO_RESIDUAL, too_large
+from suffice.exponential.normals.lines import COLLINEAR, NO_RESIDUAL, too_large
 from suffice.scores import Penalised
 from suffice.statistics import Moments, Request, Statistics
 from suffice.structure.constraints.rules import Parents, Rules
-from suffice.structure.scoring.gathered_scores import fastest_of_tables
+from suffice.structure.scoring.distant_scores import fastest_of_tables
 from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource, families_in, in_memory
 from suffice.structure.scoring.parent_sets import Ints, Level, Sets, lattice
 from suffice.variables import Finite, NotNormal

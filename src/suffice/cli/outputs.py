@@ -1,4 +1,4 @@
-"""What `suffice fit` and `suffice learn` do with --report: a place that is checked before the work, and the file after it."""
+"""What the command line writes: models, with what their files are to have, and reports about them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,34 @@ from pathlib import Path
 from typing import Any
 
 from suffice.cli.arguments import Options, option_of, refuse
-from suffice.errors import FormatError
+from suffice.errors import FormatError, SufficeError
 from suffice.output.terminal import say, working
+
+FEW = 100
+"""Networks of up to so many parameters keep the observed information in their file without being asked: 2 E-steps each."""
+
+
+def write_model(model: Any, out: str | None, spent: str) -> None:
+    """Write a model, if there is a place for it, and say so."""
+    from suffice.formats import write
+
+    if out is None:
+        return
+    write(model, out)
+    say(f"{model._headline()}; {spent}; written to {out}")
+
+
+def with_information(model: Any, out: str, asked: bool | None = None) -> Any:
+    """The model with what its file is to have; where it cannot be found and nobody asked for it, that is noted."""
+    kept = model.incomplete and Path(out).suffix.lower() == ".json"
+    if kept and (asked or (asked is None and model.n_parameters <= FEW)):
+        try:
+            model.parameter_covariance  # noqa: B018 - it is kept once it was found
+        except SufficeError as error:
+            if asked:
+                raise
+            say(f"note: the file has no intervals of answers: {error.in_options()}")
+    return model
 
 
 def check_report(given: Options) -> None:
