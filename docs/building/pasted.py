@@ -40,7 +40,6 @@ def _shown(outputs: list[dict[str, Any]]) -> str:
 def pasted(cells: list[dict[str, Any]]) -> Iterator[str]:
     """What each cell prints and ends with in this interpreter."""
     space: dict[str, Any] = {"__name__": "__main__"}
-    sys.modules["__main__"].__dict__.update(space)
     for cell in cells:
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
@@ -96,9 +95,15 @@ def main() -> None:
         told = list(pasted([cell for cell in cells if cell["cell_type"] == "code"]))
         print(json.dumps(told))
         return
-    notebooks = [p for p in sorted(Path(place).rglob("*.ipynb")) if all(w in p.read_text("utf-8") for w in words)]
-    found = [told for notebook in notebooks for told in differences(notebook)]
-    print("\n\n".join(found))
+    from building.sources import fingerprint
+
+    kept = sorted(Path(place, fingerprint()).rglob("*.ipynb"))
+    notebooks = [path for path in kept if all(word in path.read_text("utf-8") for word in words)]
+    found = []
+    for notebook in notebooks:
+        for told in differences(notebook):
+            print(told, end="\n\n", flush=True)
+            found.append(told)
     print(f"{len(notebooks)} pages pasted, {len(found)} cells give something else than the site")
     if found or not notebooks:
         raise SystemExit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import runpy
 import time
 from collections.abc import Callable
@@ -10,8 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
+import building.pasted
 from building.cells import Cell, cells_of, code_of, run
 from building.links import unknown_names
+from building.pasted import pasted
 from building.side_by_side import peer_blocks, run_ours, tasks
 from suffice import registry
 
@@ -98,6 +101,16 @@ def written(cell: Cell) -> list[str]:
 def test_lines_of_code_need_no_scrolling(page: str) -> None:
     lines = [line for cell in code_of(text_of(page)) for line in written(cell)]
     assert not [line for line in lines if len(line) > WIDEST]
+
+
+def test_pasted_blocks_give_what_the_site_shows() -> None:
+    sources = ["x = [1, 2]\nprint('so')", "x", "1 / 0", "None"]
+    tags = [{}, {}, {"tags": ["raises-exception"]}, {}]
+    cells = [{"source": [source], "metadata": about} for source, about in zip(sources, tags, strict=True)]
+    assert list(pasted(cells)) == ["so\n", "[1, 2]\n", "", ""]
+    with pytest.raises(ZeroDivisionError):
+        list(pasted([{"source": ["1 / 0"], "metadata": {}}]))
+    assert doctest.testmod(building.pasted).failed == 0
 
 
 def test_plots_of_a_cell_do_not_stay_open() -> None:
