@@ -5,6 +5,7 @@ READY := $(VENV)/.ready
 PACKAGE := $(VENV)/.package
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+CHECKED := SUFFICE_COMPILE=now NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds
 
 SPARK := .venv-spark
 BROWSER := $(VENV)/.browser
@@ -40,11 +41,14 @@ test: $(READY)          ## set up and run everything that must hold
 	$(MAKE) --no-print-directory types > $(VENV)/types.log 2>&1 & types=$$!; \
 	$(PYTEST); tested=$$?; wait $$types; checked=$$?; cat $(VENV)/types.log; exit $$((tested + checked))
 
-# A kernel that leaves its arrays may go unnoticed for years, so every test runs once more with every index checked. All of them
-# do, for most reach a kernel by some way; but the one that looks at what the cache keeps says nothing about indices. Checked code
-# must not meet other code in one cache, so it has its own.
+# A kernel that leaves its arrays may go unnoticed for years, so tests run once more with every index checked. Most reach a kernel by
+# some way; those below call none at all (seen by a trace of all calls of kernels), and the one that looks at what the cache keeps says
+# nothing about indices. Checked code must not meet other code in one cache, so it has its own, which is filled first, as above.
+WITHOUT_KERNELS := exponential graphs $(addprefix formats/test_,bundled.py formats.py formats_files.py formats_hostile.py) \
+	$(addprefix explorer/test_,page.py security.py tables.py words.py) $(addprefix house/test_,behaviour.py fuzz.py house.py names.py types.py)
 test-bounds: $(READY)   ## run the tests with every index of every kernel checked
-	SUFFICE_COMPILE=now NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds $(PYTEST) \
+	$(CHECKED) $(BIN)/suffice warm
+	$(CHECKED) $(PYTEST) $(WITHOUT_KERNELS:%=--ignore=tests/%) \
 		--deselect tests/engines/test_engines.py::test_warm_kernels_are_those_that_calls_use
 
 # Spark's pandas is older than that of the other tests, so it has an environment of its own.
