@@ -17,6 +17,7 @@ import pytest
 import suffice.kernels as package
 from suffice.errors import SufficeError
 from suffice.kernels.compiler import compiling
+from suffice.kernels.compiler import signatures as nb
 from suffice.kernels.compiler.background import Helper
 
 ASIA = "import suffice as sf; bn = sf.load('asia'); rows = bn.sample(2_000, seed=1)"
@@ -70,6 +71,7 @@ def test_the_environment_says_when_to_compile(monkeypatch: pytest.MonkeyPatch) -
 BACKGROUND = """
 import time, numpy as np
 from suffice.kernels.compiler import compiling
+from suffice.kernels.compiler import signatures as nb
 from suffice.kernels.counting.components import rehash
 compiling.PATIENCE = 0.0
 keys, waited = np.arange(5, dtype=np.uint64) << np.uint64(20), time.monotonic()
@@ -162,3 +164,37 @@ def named(path: Path) -> Iterator[str]:
             yield names.get(node.id, "")
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             yield f"{names.get(node.value.id, '').rpartition('.')[2]}.{node.attr}"
+
+
+def test_a_name_has_one_kind_of_number_in_a_kernel() -> None:
+    """The compiler does not tell assignments of one name apart, so both would be floats, unlike in Python."""
+    from numba.core.errors import NumbaError
+
+    def halves(n: int) -> float:
+        x, k = 0.0, 1
+        for i in range(n):
+            x += k // 2
+            k = i / 2
+        return x + k
+
+    one = compiling.Kernel(halves, nb.float64(nb.int64), {"nogil": True, "fastmath": False, "pipeline_class": ""})
+    del compiling.kernels[one.name]
+    with pytest.raises(NumbaError, match="k stands for whole numbers and for others in one kernel"):
+        one.compile()
+
+
+def test_functions_that_are_no_kernels_compile_after_kernels() -> None:
+    """numba's own functions are linked into kernels, and stay what they are for others."""
+    import numba
+    import numpy as np
+
+    package.compile_kernel("components.rehash")
+
+    @numba.njit
+    def largest(n: int) -> float:
+        found = np.zeros(n)
+        for i in range(n):
+            found[i] = min(i**2, 5)
+        return found.max() + np.linspace(0.0, 1.0, n)[-1]
+
+    assert largest(4) == 6.0
