@@ -171,10 +171,11 @@ def test_a_name_has_one_kind_of_number_in_a_kernel() -> None:
     from numba.core.errors import NumbaError
 
     def halves(n: int) -> float:
-        x, k = 0.0, 1
+        x = 0.0
+        k = n
         for i in range(n):
             x += k // 2
-            k = i / 2
+            k = i / 2.0
         return x + k
 
     one = compiling.Kernel(halves, nb.float64(nb.int64), {"nogil": True, "fastmath": False, "pipeline_class": ""})
