@@ -180,7 +180,7 @@ def test_a_name_has_one_kind_of_number_in_a_kernel() -> None:
 
     one = compiling.Kernel(halves, nb.float64(nb.int64), {"nogil": True, "fastmath": False, "pipeline_class": ""})
     del compiling.kernels[one.name]
-    with pytest.raises(NumbaError, match="k stands for whole numbers and for others in one kernel"):
+    with pytest.raises(NumbaError, match="n stands for whole numbers and for others in one kernel"):
         one.compile()
 
 

@@ -45,7 +45,7 @@ def place(
             until, at = min(first + 32, steps), begin[g + v] if v < n else 0
             to = U(first * L + v)
             for u in range(U(first), U(max(first, min(until, own)))):
-                places[to] = symbols[U(at) + u] * P if symbols.shape[0] else to * U(P)
+                places[to] = symbols[U(at) + u] * P if symbols.shape[0] else np.int64(to) * P
                 to += side
             for _ in range(max(first, own), until):
                 places[to] = zeros

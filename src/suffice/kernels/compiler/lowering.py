@@ -24,7 +24,7 @@ class KnownImplementations(CPUContext):  # type: ignore[misc]
 
     def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
         if (fn, sig) not in self.found:
-            if isinstance(fn, types.Function):  # its key is known only when its type has been asked for
+            if sig.args not in getattr(fn, "_impl_keys", (sig.args,)):  # known when the type of this call has been asked for
                 fn.get_call_type(self.typing_context, sig.args, {})
             self.found[fn, sig] = super().get_function(fn, sig, _firstcall)
         return self.found[fn, sig]
@@ -46,15 +46,16 @@ class KernelLower(Lower):  # type: ignore[misc]
 
     def lower_assign(self, ty: Any, inst: Any) -> Any:
         """Refuse a name that stands for whole numbers here and for others there: all of them would be floats."""
-        name, is_float = inst.target.name, isinstance(ty, types.Float)
-        if is_float and not name.startswith("$") and isinstance(self._kind(inst.value), types.Integer):
-            raise NumbaError(f"{name} stands for whole numbers and for others in one kernel", loc=inst.loc)
+        if isinstance(ty, types.Float) and isinstance(self._kind(inst.value), types.Integer):
+            raise NumbaError(f"{inst.target.name} stands for whole numbers and for others in one kernel", loc=inst.loc)
         return super().lower_assign(ty, inst)
 
     def _kind(self, value: Any) -> Any:
         """The type of what is assigned, where it may be another than that of the name."""
         if isinstance(value, ir.Var):
             return self.typeof(value.name)
+        if isinstance(value, ir.Arg):
+            return self.typeof(f"arg.{value.name}")
         if isinstance(value, ir.Const | ir.Global | ir.FreeVar):
             return types.int64 if isinstance(value.value, int) else None
         signature = self.fndesc.calltypes.get(value)
