@@ -88,6 +88,26 @@ def test_what_was_compiled_in_the_background_is_taken_over(tmp_path: Path) -> No
     assert list(tmp_path.rglob("*rehash*.nbc"))
 
 
+ON_DISK = """
+import sys, numpy as np
+from suffice.kernels.compiler import compiling
+from suffice.kernels.counting.components import rehash
+asked, compiling._spent = [], {spent}
+compiling.in_background().ask = asked.extend
+rehash(5, np.arange(5, dtype=np.uint64) << np.uint64(20), np.full(16, -1))
+print(rehash._ready is not None, asked, "numba" in sys.modules)
+"""
+
+
+@pytest.mark.skipif(not compiling.POSSIBLE, reason="before numpy 2 nothing is interpreted")
+def test_what_is_on_disk_is_loaded_without_asking_another_process(tmp_path: Path) -> None:
+    late = ON_DISK.format(spent="1e9")
+    assert printed(late, tmp_path, "background") == "False ['components.rehash'] False\n"
+    printed("from suffice.kernels import compile_kernel; compile_kernel('components.rehash')", tmp_path, "now")
+    assert printed(late, tmp_path, "background") == "True [] True\n"
+    assert printed(ON_DISK.format(spent="0.0"), tmp_path, "background") == "False [] False\n"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, None])
 def test_the_other_process_ends_with_this_one(end: signal.Signals | None, tmp_path: Path) -> None:
