@@ -14,7 +14,7 @@ NODE := web/node_modules/.ready
 # Where the environment forbids Python to keep what it compiled, every process of the tests would compile all sources again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo explore web test test-bounds test-spark test-browser chromium java fuzz lint style types reference docs docs-open bench clean
+.PHONY: demo explore web test test-bounds test-spark test-browser chromium java fuzz lint style types reference docs docs-open docs-pasted bench clean
 
 demo: $(PACKAGE)        ## set up and run the main job: a network fitted from data, in a few seconds
 	$(BIN)/suffice demo
@@ -64,7 +64,7 @@ $(SPARK)/.ready: pyproject.toml
 	touch $@
 
 # The browser is the system's own, never one that is fetched from elsewhere; axe-core, which looks for barriers, is among web/'s tools.
-test-browser: chromium $(BROWSER) $(NODE) docs ## use the explorer, reports and the site as a person does, in the system's Chromium; keeps screenshots
+test-browser: chromium $(BROWSER) $(NODE) docs-pasted ## use the explorer, reports and the site as a person does, in the system's Chromium; keeps screenshots
 	$(BIN)/suffice warm
 	$(BIN)/pytest tests/browser
 
@@ -92,12 +92,16 @@ types: $(READY)
 reference: $(READY)     ## check numbers of other programs on the tables beside the checkout (../shared)
 	$(PYTEST) tests/shared
 
-# Warnings are errors; what a browser would ask for, follow or read aloud is looked at afterwards. No cell may take 20 seconds of a
-# machine that has nothing else to do; the timeout leaves room for one that has.
+# Warnings are errors, and so is a cell that takes 20 seconds of the processor; what a browser would ask for, follow or read aloud is
+# looked at afterwards.
 docs: $(VENV)/.docs     ## build the site of the documentation: docs/_build/html/index.html
 	$(BIN)/suffice warm
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --jobs 2 -d docs/_build/doctrees docs docs/_build/html
 	PYTHONPATH=docs $(BIN)/python -m building.checks docs/_build/html
+
+# The site shows what its kernel gave; a reader pastes the same lines into an interpreter.
+docs-pasted: docs       ## paste the blocks of every page into a fresh interpreter, and compare with what the site shows
+	PYTHONPATH=docs $(BIN)/python -m building.pasted docs/_build/cells
 
 docs-open: docs         ## the same, and open it
 	$(BIN)/python -m webbrowser -t "file://$(CURDIR)/docs/_build/html/index.html"

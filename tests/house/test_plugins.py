@@ -98,7 +98,7 @@ PIECES = {
         "alphabet",
         """
         from dataclasses import dataclass
-        from suffice.structure.methods.method import Method
+        from suffice.structure.problem import Method
         from suffice.structure.problem import Outcome
 
         @dataclass(frozen=True)
