@@ -57,7 +57,7 @@ def test_from_a_file_to_an_interval_and_a_prediction(run: Any, visits: list[str]
     assert ">pressure<" in Path("net.svg").read_text()
     code, out, err = run("query", "net.json", "P(outcome | smoker=yes)", "--interval", "0.95")
     assert code == 0, err
-    assert "95 % interval from 1,000 draws of normal parameters" in out
+    assert "95 % interval from 1,000 draws of Dirichlet and normal parameters" in out
     assert "lower" in out
     Path("new.csv").write_text("\n".join([HEADER, visits[0], visits[1].replace(";A;", ";Z;").replace(";B;", ";Z;")]) + "\n")
     code, _, err = run("predict", "net.json", "new.csv", "--target", "outcome", *HOW)

@@ -151,7 +151,7 @@ def _how(question: Question, level: float, draws: int, lost: int, error: float, 
         modes = "" if bn.estimate == Mean() else " (not the modes, which the network has)"
         point = f"exact at the posterior means{modes}" + (" and the estimates of regressions" if any(regressions) else "")
     without = f" less {lost:,} that rule the evidence out" if lost else ""
-    normal = "" if joint is None else f" of normal parameters, by the {joint.how}"
+    normal = "" if joint is None else f" of {joint.kind}, by the {joint.how}"
     held = f"; {quantity(joint.n_held, 'parameter')} at 0, or that no row speaks for, held" if joint and joint.n_held else ""
     drawn = f"{draws:,} draws{normal}{without}{held}"
     return f"{point}; {100 * level:.10g} % interval from {drawn} (Monte-Carlo error of its ends {error:.2g})"
