@@ -10,7 +10,7 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, ModelError, listing, nearest
-from suffice.errors.remedies import FAMILY, argument, as_regression, hidden_variable, hidden_with_states
+from suffice.errors.remedies import FAMILY, argument, as_regression, hidden_variable, hidden_with_states, without_column
 from suffice.families.named_families import as_families, check_family, variables_with_distributions, with_types_of
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate, regressions_among
@@ -183,5 +183,5 @@ def _refuse_empty(rows: Data) -> None:
     if empty:
         raise DataError(
             f"every cell of {listing(empty)} is missing; if it is never observed, declare its states: "
-            f"{hidden_with_states(empty[0])}, or leave it out of the graph"
+            f"{hidden_with_states(empty[0])}, or leave it out{without_column(empty[0])}"
         )

@@ -22,10 +22,10 @@ from suffice.inference.numbers.gaussian import COLLINEAR, OVERFLOW, HiddenCount
 from suffice.inference.numbers.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureMode, Trouble, evidence_factors
 from suffice.models.parts.closed_forms import NoFormula, no_formula
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.answers import Distribution, Marginals, MostProbable
-from suffice.models.questions.densities import MixtureParts, NormalParts, PoissonParts
+from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable
+from suffice.models.questions.answers.densities import MixtureParts, NormalParts, PoissonParts
+from suffice.models.questions.answers.mixture import DistributionParts, Mixture
 from suffice.models.questions.evidence import Observed, impossible
-from suffice.models.questions.mixture import DistributionParts, Mixture
 from suffice.statistics.configurations import checked_cells
 from suffice.variables import Distributed
 

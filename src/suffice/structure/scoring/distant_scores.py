@@ -85,7 +85,7 @@ class DistantScores(FiniteScores):
         """Without leaving out what its price forbids: that would take the singles' pass first, and a climb asks for all."""
         if self.bitmaps.at_hand:
             return super()._scored(rules, prune=prune)
-        levels = lattice(rules)
+        levels = lattice(rules, self.watch)
         known = [self._known(level.sets) for level in levels]
         if all(scores is not None for scores in known):
             return levels, [scores for scores in known if scores is not None]

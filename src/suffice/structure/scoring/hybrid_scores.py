@@ -199,7 +199,7 @@ class HybridScores(ScoreSource):
 
     def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """Families of all sizes are asked for at once: what counts is how often the rows are read."""
-        levels = lattice(rules)
+        levels = lattice(rules, self.watch)
         scores = [np.full(level.sets.shape, -np.inf) for level in levels]
         places = [np.nonzero(level.families(rules).T) for level in levels]
         answers = self._of_many([(level.sets[which], axis) for level, (axis, which) in zip(levels, places, strict=True)])

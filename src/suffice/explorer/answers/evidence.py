@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from suffice.errors import ModelError, SufficeError
-from suffice.explorer.calls import Call
 from suffice.explorer.code import call, options, settings
+from suffice.explorer.requests.calls import Call
 from suffice.explorer.shelf import HeldModel
 
 

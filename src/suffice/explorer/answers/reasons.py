@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import FitError, GraphError, ModelError, nearest
-from suffice.explorer.beliefs import check_nodes
-from suffice.explorer.calls import Call
+from suffice.errors import GraphError, ModelError, nearest
+from suffice.explorer.answers.beliefs import check_nodes
+from suffice.explorer.answers.evidence import AskedNetwork
 from suffice.explorer.code import call
-from suffice.explorer.evidence import AskedNetwork
+from suffice.explorer.requests.calls import Call
 from suffice.explorer.shelf import HeldModel
 
 MOST_ROWS = 200
@@ -83,10 +83,7 @@ def cpd(request: Call) -> dict[str, Any]:
 
 def _ends(own: Any, n: int) -> list[Any] | None:
     """The 95 % intervals of the numbers in each of the first rows, in the order of their columns; None where there are none."""
-    try:
-        found = None if own.is_regression else own._interval_ends()
-    except (FitError, ModelError):
-        return None
+    found = None if own.is_regression else own.interval_ends()
     return None if found is None else np.stack(found, axis=-1)[:n].tolist()
 
 

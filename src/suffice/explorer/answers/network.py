@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from suffice.errors import SufficeError
-from suffice.explorer.calls import Call
-from suffice.explorer.reasons import judgement_of
+from suffice.explorer.answers.reasons import judgement_of
+from suffice.explorer.requests.calls import Call
 from suffice.explorer.shelf import HeldModel
 from suffice.pictures import Bar, PictureNode
 from suffice.pictures.arrangement import lay_out
@@ -148,7 +148,7 @@ def layout_of(model: HeldModel, scene: Scene, key: Any) -> Layout | None:
 def _lay_out_later(model: HeldModel, key: Any, sizes: Mapping[str, Any], parents: Mapping[str, Any]) -> None:
     """By another process: the layout's library keeps all threads of its own waiting. Should that fail, here after all."""
     path = os.pathsep.join(p for p in sys.path if p)
-    command = [sys.executable, "-c", "from suffice.explorer.network import lay_out_here; lay_out_here()"]
+    command = [sys.executable, "-c", "from suffice.explorer.answers.network import lay_out_here; lay_out_here()"]
     try:
         asked = json.dumps([sizes, parents])
         done = subprocess.run(

@@ -22,10 +22,10 @@ from suffice.inference.sampling.gibbs import GibbsState, Rest, SummedOut, Trace,
 from suffice.inference.sampling.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.parts.closed_forms import density
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.answers import Distribution
-from suffice.models.questions.densities import DrawnParts
+from suffice.models.questions.answers.answers import Distribution
+from suffice.models.questions.answers.densities import DrawnParts
+from suffice.models.questions.answers.mixture import Mixture
 from suffice.models.questions.evidence import Observed, evidence_codes, impossible, in_words
-from suffice.models.questions.mixture import Mixture
 from suffice.models.questions.question import Question
 from suffice.models.questions.regressions import reduce_network
 from suffice.statistics.configurations import checked_cells, sizes

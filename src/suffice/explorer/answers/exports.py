@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from suffice.errors import SufficeError
-from suffice.explorer.calls import Call, FileAnswer
-from suffice.explorer.evidence import AskedNetwork
+from suffice.explorer.answers.evidence import AskedNetwork
+from suffice.explorer.requests.calls import Call, FileAnswer
 from suffice.explorer.shelf import HeldModel
 from suffice.registry import words
 

@@ -283,6 +283,10 @@ class Marginals(ByNode):
         result._nodes = kept
         return result
 
+    def of_some(self, names: Iterable[str] | None) -> Marginals:
+        """Those of some nodes, in this order, that are here; or all."""
+        return self if names is None else self.of_nodes(n for n in names if n in self)
+
     def with_answers(self, answers: Mapping[str, Any]) -> Marginals:
         """The same nodes with these answers, which have intervals."""
         result = Marginals({}, self._probs, self._start, self.log_prob_of_evidence, self._given, answers)

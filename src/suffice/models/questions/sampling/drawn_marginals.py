@@ -14,12 +14,12 @@ from suffice.errors import ModelError, TooLarge, bytes_in_words
 from suffice.errors.remedies import Remedy
 from suffice.inference.sampling.sampling import LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.answers import Distribution, Marginals
-from suffice.models.questions.approximate import BLOCK, MAX_BYTES, drawn_forward, is_possible, note_quality
-from suffice.models.questions.densities import DrawnParts
+from suffice.models.questions.answers.answers import Distribution, Marginals
+from suffice.models.questions.answers.densities import DrawnParts
+from suffice.models.questions.answers.mixture import Mixture
 from suffice.models.questions.evidence import Observed, impossible, in_words
-from suffice.models.questions.mixture import Mixture
 from suffice.models.questions.question import Question, is_observed
+from suffice.models.questions.sampling.approximate import BLOCK, MAX_BYTES, drawn_forward, is_possible, note_quality
 from suffice.variables import Finite
 
 

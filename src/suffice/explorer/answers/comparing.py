@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from suffice.errors import ImpossibleEvidence, ModelError, SufficeError, notes_kept
-from suffice.explorer.beliefs import beliefs_of
-from suffice.explorer.calls import Call
-from suffice.explorer.evidence import AskedNetwork
-from suffice.explorer.network import kind_of, layout_of, sized_node, told_graph
+from suffice.explorer.answers.beliefs import beliefs_of
+from suffice.explorer.answers.evidence import AskedNetwork
+from suffice.explorer.answers.network import kind_of, layout_of, sized_node, told_graph
+from suffice.explorer.requests.calls import Call
 from suffice.explorer.shelf import HeldModel
 
 

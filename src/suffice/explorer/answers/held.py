@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from suffice.basis.version import VERSION
-from suffice.explorer.calls import Call
+from suffice.explorer.requests.calls import Call
 from suffice.explorer.shelf import bundled_model
 
 UPLOAD_BYTES = 2**30

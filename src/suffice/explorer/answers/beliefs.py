@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from typing import Any
 
-from suffice.errors import FitError, ImpossibleEvidence, ModelError, SufficeError, TooLarge, listing, nearest, notes_kept
-from suffice.explorer.calls import Call
+from suffice.errors import FitError, ImpossibleEvidence, ModelError, TooLarge, nearest, notes_kept
+from suffice.explorer.answers.evidence import AskedNetwork
 from suffice.explorer.code import options, word
-from suffice.explorer.evidence import AskedNetwork
-from suffice.models.questions.answers import Distribution
+from suffice.explorer.requests.calls import Call
+from suffice.models.questions.answers.answers import Distribution
 
 MOST_DENSITIES = 20
 """Of how many nodes at once a density is told."""
@@ -21,9 +20,6 @@ POINTS = 101
 
 DRAWS = 10_000
 """Of sampled answers."""
-
-MOST_PARAMETERS = 5_000
-"""Of a network whose intervals are drawn for all nodes at once."""
 
 PATIENCE = 5.0
 """Seconds that the intervals of one answer may take; nodes that are left then are told without."""
@@ -82,39 +78,16 @@ def _exact(asked: AskedNetwork, only: Sequence[str] | None, level: float | None)
 
 
 def _with_intervals(asked: AskedNetwork, answers: dict[str, Any], level: float) -> tuple[dict[str, Any], list[str]]:
-    """The answers with the intervals that they can have; why there are none, if there are none."""
+    """The answers with the intervals that they can have, within the time that somebody waits; why some have none."""
     if not asked.model.directed:
         return answers, ["no intervals: a network without arrows keeps no posterior of its parameters"]
-    n_nodes, small = len(asked.network.variables), asked.network.n_parameters <= MOST_PARAMETERS
-    return (_drawn_together if small and 4 * len(answers) >= n_nodes else _one_by_one)(asked, answers, level)
-
-
-def _drawn_together(asked: AskedNetwork, answers: dict[str, Any], level: float) -> tuple[dict[str, Any], list[str]]:
-    """All nodes at the same draws of the parameters: a quarter of the time, in networks that are not large."""
     try:
-        found = asked.network.marginals(dict(asked.given), interval=level)
+        with notes_kept() as notes:
+            given, some = dict(asked.given), list(answers)
+            found = asked.network.marginals(given, targets=some, interval=level, time_limit=PATIENCE)
     except (FitError, ModelError) as error:
         return answers, [f"no intervals: {error}"]
-    return {name: found[name] for name in answers}, []
-
-
-def _one_by_one(asked: AskedNetwork, answers: dict[str, Any], level: float) -> tuple[dict[str, Any], list[str]]:
-    """Each node by itself, for so long as somebody waits: what is far from it does not matter to its answer."""
-    result, refused, late = dict(answers), dict[str, SufficeError](), time.monotonic() + PATIENCE
-    for name, answer in answers.items():
-        try:
-            if time.monotonic() > late:
-                raise ModelError(
-                    f"the intervals of a network this large take more than {PATIENCE:g} s; look at fewer nodes at once"
-                )
-            hard = name in asked.given and not isinstance(asked.given[name], list)
-            result[name] = answer.certain() if hard else asked.network.query(name, dict(asked.given), interval=level)
-        except (FitError, ModelError) as error:
-            refused[name] = error
-    open_nodes = [name for name in answers if name not in asked.given]
-    if refused and all(name in refused for name in open_nodes):
-        return answers, [f"no intervals: {next(iter(refused.values()))}"]
-    return result, [] if not refused else [f"{listing(refused)} told without an interval: {next(iter(refused.values()))}"]
+    return {name: found[name] for name in answers}, [str(note) for note in notes]
 
 
 def _sampled_answer(asked: AskedNetwork, only: Sequence[str] | None) -> dict[str, Any]:
