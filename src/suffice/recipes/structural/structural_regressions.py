@@ -13,7 +13,7 @@ from suffice.families.named_families import for_search
 from suffice.families.regressions.distinct_rows import Pass
 from suffice.graphs import Dag
 from suffice.learning.complete.irls import maximise
-from suffice.learning.complete.tied_regressions import log_likelihood
+from suffice.models.parts.stacked_rows import log_likelihood
 from suffice.learning.incomplete.objective import NoEstimate
 from suffice.learning.incomplete.task import Task
 from suffice.models.networks import BayesNet
