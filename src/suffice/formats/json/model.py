@@ -7,8 +7,9 @@
                     | {"type": "poisson", "rates": [...]} | a distribution | a regression},
      "prior": null | {"type", …}, "statistics": null | {"weight", "entries": [{"finite", "real", …}]},
      "shared": [[nodes with one parameter set], …] (left out where there are none),
-     "covariance": {"charts": {node: {"free"} | {"known", "centre"}}, "blocks": [{"places", "values"}], "unidentified",
-                    "posterior"} (of parameters learned from incomplete rows, if it was found; a block is a lower triangle)}
+     "covariance": {"charts": {node: {"free"} | {"known", "centre"} | {"free", "centre"}}, "blocks": [{"places", "values"}],
+                    "unidentified", "posterior", "copies": {node: the one whose parameters it has}} (of parameters learned from
+                    incomplete rows, if it was found; a block is a lower triangle)}
 
 Arrays are flat and row-major, child last; null stands for a number that does not exist (an unseen configuration of a Gaussian
 or Poisson node). Moments also hold "log_base", the sums of "derived" columns, [[column, formula, n], …]; without these, of files

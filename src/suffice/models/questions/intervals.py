@@ -6,14 +6,14 @@ draws. Parameters that cannot change the answer are not drawn, and what the evid
 Parameters that were learned from incomplete rows are drawn together, from a normal distribution of their coordinates whose
 covariance is the inverse of the observed information (`parameter_covariance`). The point is at their estimates.
 
-Regressions that were fitted are drawn by the normal approximation of their posterior, N(estimate, covariance), with dispersions
-and the variance of a linear regression held at their estimates (`draws`); the point is at their estimates.
+Regressions that were fitted by themselves are drawn by the normal approximation of their posterior, N(estimate, covariance), with
+dispersions and the variance of a linear regression held at their estimates (`parameter_draws`); the point is at their estimates.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,8 +60,6 @@ def answer_with_interval(
     """
     tail = (1.0 - checked_level(level)) / 2.0
     question = Question.of(bn, targets, evidence)
-    for name in question.nodes:
-        check_drawable(bn[name], question.observed)
     size = len(question.reals) or n_configurations(question.finite)
     check_draws(draws, size)
     redrawn = Redrawn(question, checked_seed(seed))
@@ -111,8 +109,6 @@ def _finite_with_intervals(
     names = [n for n in found if isinstance(bn.variables[n], Finite) and not asking.is_observed(bn, n, evidence)]
     question = Question.of(bn, names, evidence)
     try:
-        for name in question.nodes:
-            check_drawable(bn[name], question.observed)
         check_draws(draws, sum(v.n_states for v in question.finite))
         redrawn = Redrawn(question, checked_seed(seed))
     except (ModelError, FitError, TooLarge):
@@ -177,8 +173,9 @@ def check_draws(draws: object, size: int) -> None:
         raise TooLarge(f"{draws:,} draws of an answer of {size:,} numbers are {draws * size:,}; the limit is {MAX_NUMBERS:,}")
 
 
-def check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
-    """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula."""
+def check_drawable(cpd: Any, known: Mapping[str, Any], joined: Collection[str]) -> None:
+    """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula. Those that are
+    `joined` are drawn together with others."""
     if not cpd.is_regression and not isinstance(cpd.child, NotNormal):
         return
     name, without = cpd.child.name, f"ask without {argument('interval')}"
@@ -186,12 +183,12 @@ def check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
         what = "count" if cpd.child.whole else "number"
         raise ModelError(f"an interval cannot be found for answers that depend on the {what} {name!r}; {without}")
     about = f"the answer depends on {name!r}, a {words(cpd)}"
-    if cpd.fitted is None:
+    if cpd.fitted is None and name not in joined:
         raise FitError(
-            f"{about} that was not fitted to complete rows by itself (it was given by hand, learned by EM, or has a number that "
-            f"do(...) set): its coefficients have no covariance to draw them by; {without}, or fit it to complete rows"
+            f"{about} that was not fitted (it was given by hand, or has a number that do(...) set): its coefficients have no "
+            f"covariance to draw them by; {without}, or fit it to rows"
         )
-    if not np.isfinite(cpd.fitted.covariance).all():
+    if name not in joined and not cpd.has_covariance:
         raise FitError(f"{about} whose coefficients have no finite covariance to draw them by; {without}")
     if cpd.family.linear:
         return
@@ -259,7 +256,9 @@ class Redrawn:
         together = {node: tie.nodes[0] for tie in bn.ties for node in tie.nodes}
         cpds: dict[str, Any] = {n: bn[n] for n in question.nodes}
         self.joint = drawn_together(bn, question.nodes)
-        joined = () if self.joint is None else self.joint.charts
+        joined: Collection[str] = () if self.joint is None else self.joint.charts
+        for n in question.nodes:
+            check_drawable(cpds[n], known, joined)
         table_nodes = [n for n in question.nodes if n in self._number and n not in factors]
         self._tables: list[Any] = [
             DrawnTable(cpds[n], self._number, known, n in bn.intervened or n in joined, n in together or n in joined)
