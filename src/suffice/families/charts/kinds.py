@@ -10,12 +10,14 @@ import numpy as np
 from suffice.errors import FitError
 from suffice.families.categorical import Table
 from suffice.families.charts.plain import GaussianChart, TableChart
+from suffice.families.charts.rates import RatesChart
 from suffice.families.charts.regression import LinearChart, RegressionChart
 from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.family import Cpd
 from suffice.families.regressions.regression_cpd import RegressionCpd
 
-Chart = TableChart | GaussianChart | RegressionChart
+Chart = TableChart | GaussianChart | RatesChart | RegressionChart
 
 
 def chart_of(cpd: Cpd) -> Any:
@@ -29,10 +31,13 @@ def chart_of(cpd: Cpd) -> Any:
         return TableChart
     if isinstance(cpd, ConditionalGaussian):
         return GaussianChart
+    if isinstance(cpd, PoissonRates):
+        return RatesChart
     if isinstance(cpd, RegressionCpd):
         return LinearChart if cpd.family.normal else RegressionChart
     raise FitError(
-        f"{cpd.child.name!r} is a {type(cpd).__name__}; gradients and information are of tables, Gaussians and regressions: use em"
+        f"{cpd.child.name!r} is a {type(cpd).__name__}; gradients and information are of tables, Gaussians, rates and regressions: "
+        "use em"
     )
 
 
@@ -45,6 +50,8 @@ def still(cpds: Mapping[str, Any]) -> dict[str, Chart]:
         elif isinstance(cpd, ConditionalGaussian):
             centre = np.zeros((cpd.variance.size, len(cpd.real_parents)))
             charts[name] = GaussianChart.around(cpd, np.zeros(cpd.variance.size), centre)
+        elif isinstance(cpd, PoissonRates):
+            charts[name] = RatesChart.around(cpd, np.zeros(cpd.rates.size))
         elif isinstance(cpd, RegressionCpd):
             charts[name] = RegressionChart.around(cpd, np.zeros(cpd.n_parameters), cpd.centre)
     return charts
