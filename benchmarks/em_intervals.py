@@ -24,7 +24,6 @@ from scipy import stats
 os.environ.setdefault("SUFFICE_COMPILE", "now")  # each replication is little work, and there are many
 
 import suffice as sf
-from suffice.families.regressions.regression_cpd import RegressionCpd
 
 REPLICATIONS = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
 LEVEL, ROWS, SHARE = 0.95, 500, 0.2
@@ -51,7 +50,7 @@ MIXED = sf.BayesNet(
 )
 TIED = sf.BayesNet(
     "a -> b -> c -> d",
-    {"a": [0.35, 0.65], **dict.fromkeys("bcd", [[0.7, 0.3], [0.2, 0.8]])},
+    {"a": [0.35, 0.65], **{n: [[0.7, 0.3], [0.2, 0.8]] for n in "bcd"}},
     {n: ["no", "yes"] for n in "abcd"},
 )
 REGRESSED = sf.BayesNet(
@@ -59,9 +58,7 @@ REGRESSED = sf.BayesNet(
     {
         "a": [0.4, 0.6],
         "x": sf.Gaussian([1.0, 3.0], variance=[1.0, 2.0]),
-        "y": RegressionCpd(
-            sf.Finite("y", ["no", "yes"]), (sf.Finite("a", ["no", "yes"]), sf.Real("x")), sf.Logistic(), [-1.0], [[0.8, 0.5]]
-        ),
+        "y": sf.regressions.Regression(sf.Logistic(), -1.0, {"a=yes": 0.8, "x": 0.5}),
     },
     {"a": ["no", "yes"], "y": ["no", "yes"]},
 )
@@ -178,7 +175,13 @@ def asked(bn: sf.BayesNet, name: str, seed: int) -> bool:
 def main() -> None:
     print(f"rows: {ROWS}, about {100 * SHARE:.0f} % of the cells missing at random; {100 * LEVEL:.0f} % intervals", flush=True)
     with ProcessPoolExecutor(2) as pool:
-        stages = {finite: REPLICATIONS, mixed: REPLICATIONS, tied: REPLICATIONS, regressed: REPLICATIONS, imputed: REPLICATIONS // 4}
+        stages = {
+            finite: REPLICATIONS,
+            mixed: REPLICATIONS,
+            tied: REPLICATIONS,
+            regressed: REPLICATIONS,
+            imputed: REPLICATIONS // 4,
+        }
         for stage, n in stages.items():
             if len(sys.argv) > 2 and stage.__name__ not in sys.argv[2:]:
                 continue

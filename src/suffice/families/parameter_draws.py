@@ -3,8 +3,8 @@ coefficients of regressions by the normal approximation of their posterior, N(es
 
 Of a regression that was fitted by itself dispersions, the variance of a linear one among them, stay at their estimates; where one
 was estimated, the draws are those of a Student t with as many degrees of freedom as the intervals of the coefficients have. Those
-that were learned from incomplete rows are drawn elsewhere, dispersions and all, and are only `cut` here. The numbers that are given are known, so
-only the predictor in each configuration of the finite parents is left of a draw.
+that were learned from incomplete rows are drawn elsewhere, dispersions and all, and are only `cut` here. The numbers that are
+given are known, so only the predictor in each configuration of the finite parents is left of a draw.
 """
 
 from __future__ import annotations

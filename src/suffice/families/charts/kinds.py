@@ -36,8 +36,8 @@ def chart_of(cpd: Cpd) -> Any:
     if isinstance(cpd, RegressionCpd):
         return LinearChart if cpd.family.normal else RegressionChart
     raise FitError(
-        f"{cpd.child.name!r} is a {type(cpd).__name__}; gradients and information are of tables, Gaussians, rates and regressions: "
-        "use em"
+        f"{cpd.child.name!r} is a {type(cpd).__name__}; gradients and information are of tables, Gaussians, rates and "
+        "regressions: use em"
     )
 
 

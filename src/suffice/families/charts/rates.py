@@ -1,6 +1,6 @@
 """The rates of a Poisson node as coordinates that no bounds hold, and derivatives by them from statistics alone.
 
-    ln λ    for each configuration u that rows speak for;   S − N λ and N λ, of S events in N rows, are gradient and information
+ln λ    for each configuration u that rows speak for;   S − N λ and N λ, of S events in N rows, are gradient and information
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The parameters of one regression as coordinates that no bounds hold, and derivatives by them from what completed rows say.
 
-    levels, slopes    of predictors whose columns are centred; of ordered states the first cut point and ln of the steps to the next
+    levels, slopes    of predictors whose columns are centred; of ordered states the first cut point, ln of the steps to others
     ln d              of a dispersion: 1/shape, or the variance of a linear regression
 
 Completed rows say the gradient g and the curvature H at the parameters η′ of the E-step, not at others. At η near them the
@@ -26,8 +26,8 @@ from suffice.statistics import Moments
 
 
 class Slopes(NamedTuple):
-    """The gradient and the curvature (minus the second derivatives) of an objective by all coordinates, where they are of, and the
-    weight of the rows."""
+    """The gradient and the curvature (minus the second derivatives) of an objective by all coordinates, where they are of, and
+    the weight of the rows."""
 
     here: Array
     gradient: Array
@@ -110,8 +110,8 @@ class RegressionChart:
         return np.concatenate([layout.shifted(theta, -self.centre), spread], axis=1)[:, None]
 
     def outward(self, cpd: RegressionCpd, along: Array | None) -> tuple[RegressionChart, Array]:
-        """The chart around `cpd`, and by what its coordinates are larger. `along` is ∂ its parameters / ∂ those here, where columns
-        have other units: a level is then taken at the middle of the numbers."""
+        """The chart around `cpd`, and by what its coordinates are larger. `along` is ∂ its parameters / ∂ those here, where
+        columns have other units: a level is then taken at the middle of the numbers."""
         if along is None:
             return RegressionChart.around(cpd, self.free, self.centre), np.ones(self.size)
         slopes = slice(1, 1 + len(self.centre))
@@ -216,7 +216,7 @@ class RegressionChart:
 
 @dataclass(frozen=True, eq=False)
 class LinearChart(RegressionChart):
-    """The coordinates of a linear regression, about which moments say all: those of a Gaussian, η = A ξ + b, are functions of them.
+    """The coordinates ξ of a linear regression, about which moments say all: those of a Gaussian are A ξ + b.
 
     `offset` has the slope of a parent that is not estimated, by its place among the numbers.
     """

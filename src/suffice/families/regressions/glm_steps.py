@@ -91,8 +91,8 @@ class EmSteps:
         return self.cpd(cpd.child, cpd.parent_variables, plain, self.dispersion_at(cpd, s, found.shape), centre=centre)
 
     def slopes(self, cpd: Any, statistic: tuple[Any, ...]) -> tuple[Array, Array, float]:
-        """The gradient of Σ w ln p, less the ridge, by θ of centred columns and ln d where there is a dispersion; minus its second
-        derivatives; and Σ w."""
+        """The gradient of Σ w ln p, less the ridge, by θ of centred columns and ln d where there is a dispersion; minus its
+        second derivatives; and Σ w."""
         found = ExpectedSums(*statistic)
         s, d = Sums(*found.sums), cpd.dispersion if self.dispersed else 1.0
         penalty = self.penalty(Regressors(cpd.child, cpd.regressors, cpd.centre))

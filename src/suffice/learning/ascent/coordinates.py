@@ -1,7 +1,7 @@
 """A network's parameters as one unconstrained vector η, and derivatives by η from expected statistics alone.
 
-The coordinates of one node are its chart (`suffice.families.charts`). Nodes that share their parameters have one chart, and what is
-expected of them adds.
+The coordinates of one node are its chart (`suffice.families.charts`). Nodes that share their parameters have one chart, and what
+is expected of them adds.
 
 Fisher's identity: the gradient of ln p(observed | θ) is the expected gradient of the complete rows' log-likelihood. For a table
 

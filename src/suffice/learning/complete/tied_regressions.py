@@ -1,4 +1,4 @@
-"""Regressions of complete rows, or of the tables behind them: each by itself, those that nodes share from the rows of all of them."""
+"""Regressions of complete rows, or of statistics of them: each by itself, those that nodes share from the rows of all of them."""
 
 from __future__ import annotations
 

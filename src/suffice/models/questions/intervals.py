@@ -174,8 +174,8 @@ def check_draws(draws: object, size: int) -> None:
 
 
 def check_drawable(cpd: Any, known: Mapping[str, Any], joined: Collection[str]) -> None:
-    """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula. Those that are
-    `joined` are drawn together with others."""
+    """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula. Those that
+    are `joined` are drawn together with others."""
     if not cpd.is_regression and not isinstance(cpd.child, NotNormal):
         return
     name, without = cpd.child.name, f"ask without {argument('interval')}"

@@ -13,10 +13,10 @@ from suffice.families.named_families import for_search
 from suffice.families.regressions.distinct_rows import Pass
 from suffice.graphs import Dag
 from suffice.learning.complete.irls import maximise
-from suffice.models.parts.stacked_rows import log_likelihood
 from suffice.learning.incomplete.objective import NoEstimate
 from suffice.learning.incomplete.task import Task
 from suffice.models.networks import BayesNet
+from suffice.models.parts.stacked_rows import log_likelihood
 from suffice.models.questions.regressions import families_of
 from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
