@@ -75,13 +75,11 @@ class Atlas:
         return self._joined({name: chart.vector(cpds[name]) for name, chart in self.charts.items()})
 
     def cpds(self, vector: Array) -> dict[str, Cpd]:
-        moved = (self.moved(name, vector[place]) for name, place in self.places.items())
-        return {name: cpd for own in moved for name, cpd in own.items()}
+        return self.with_copies({name: self.charts[name].at(vector[place]) for name, place in self.places.items()})
 
-    def moved(self, name: str, vector: Array) -> dict[str, Cpd]:
-        """The distribution of a node at its coordinates, and those of the nodes that share them."""
-        first: Cpd = self.charts[name].at(vector)
-        return {name: first} | {n: cpd.like(first) for n, (of, cpd) in self.copies.items() if of == name}
+    def with_copies(self, cpds: Mapping[str, Cpd]) -> dict[str, Cpd]:
+        """Distributions of nodes, and those of the nodes that share their parameters."""
+        return {**cpds, **{n: cpd.like(cpds[of]) for n, (of, cpd) in self.copies.items() if of in cpds}}
 
     def shared(self, by_node: Mapping[str, Any]) -> dict[str, Any]:
         """What is said of nodes, said of those that share their parameters, too."""

@@ -288,7 +288,7 @@ def _missing(atlas: Atlas, cpds: Mapping[str, Cpd], names: list[str], watch: Pro
     rows = _indices(atlas, names)
 
     def expected_score(name: str, vector: Array) -> Array:
-        moved = problem.expected(problem.parameters({**cpds, **atlas.moved(name, vector)}))
+        moved = problem.expected(problem.parameters({**cpds, **atlas.with_copies({name: atlas.charts[name].at(vector)})}))
         return atlas.scores(cpds, moved.statistic, names)
 
     for name in names:
