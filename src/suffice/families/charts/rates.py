@@ -89,6 +89,10 @@ class RatesChart:
         own[:, self.known, 0] = np.exp(vectors)
         return own
 
+    def posterior_lines(self, vectors: Array, covariance: Array, rng: np.random.Generator) -> Array:
+        """`lines_at`: of normal draws."""
+        return self.lines_at(vectors)
+
     def outward(self, cpd: PoissonRates, along: Array | None) -> tuple[RatesChart, Array]:
         """The chart around `cpd`; counts have no other units."""
         return RatesChart.around(cpd, self.known), np.ones(self.size)

@@ -17,10 +17,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.exponential.normals.lines import independent
 from suffice.families.charts.plain import Array, Flags, GaussianChart
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.protocol.family import Estimate
-from suffice.families.regression import independent
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.statistics import Moments
 
@@ -108,6 +108,10 @@ class RegressionChart:
             theta[:, layout.levels[1:]] = np.exp(theta[:, layout.levels[1:]])
             theta[:, layout.levels] = np.cumsum(theta[:, layout.levels], axis=1)
         return np.concatenate([layout.shifted(theta, -self.centre), spread], axis=1)[:, None]
+
+    def posterior_lines(self, vectors: Array, covariance: Array, rng: np.random.Generator) -> Array:
+        """`lines_at`: of normal draws."""
+        return self.lines_at(vectors)
 
     def outward(self, cpd: RegressionCpd, along: Array | None) -> tuple[RegressionChart, Array]:
         """The chart around `cpd`, and by what its coordinates are larger. `along` is ∂ its parameters / ∂ those here, where

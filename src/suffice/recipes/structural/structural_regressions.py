@@ -9,15 +9,14 @@ from typing import Any
 from suffice.engines.scan import scan
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import BY_EM, forbidden_edge
-from suffice.families.named_families import for_search
-from suffice.families.regressions.distinct_rows import Pass
+from suffice.families.named_families import families_of, for_search
+from suffice.families.regressions.fitted import Pass
 from suffice.graphs import Dag
 from suffice.learning.complete.irls import maximise
 from suffice.learning.incomplete.objective import NoEstimate
 from suffice.learning.incomplete.task import Task
 from suffice.models.networks import BayesNet
 from suffice.models.parts.stacked_rows import log_likelihood
-from suffice.models.questions.regressions import families_of
 from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
 from suffice.structure.search import refuse_left_out
