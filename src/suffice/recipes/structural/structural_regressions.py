@@ -13,10 +13,10 @@ from suffice.families.named_families import families_of, for_search
 from suffice.families.regressions.fitted import Pass
 from suffice.graphs import Dag
 from suffice.learning.complete.irls import maximise
-from suffice.learning.complete.tied_regressions import log_likelihood
 from suffice.learning.incomplete.objective import NoEstimate
 from suffice.learning.incomplete.task import Task
 from suffice.models.networks import BayesNet
+from suffice.models.parts.stacked_rows import log_likelihood
 from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
 from suffice.structure.search import refuse_left_out
