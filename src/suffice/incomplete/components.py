@@ -244,7 +244,7 @@ def refuse_unanswerable(missing: Mapping[str, int], dag: Dag, nodes: Mapping[str
             )
     under = {v.name: node.name for node in nodes.values() if node.by_rows for v in node.parents if missing.get(v.name)}
     if numbers := {v: child for v, child in under.items() if not isinstance(nodes[v].child, Finite)}:
-        note(f"missing numbers of {listing(list(numbers))} under regressions are integrated by {in_words()}")
+        note(f"missing numbers under regressions are integrated by {in_words()}: {listing(list(numbers))}")
 
 
 class Line(NamedTuple):

@@ -25,9 +25,11 @@ from suffice.errors.remedies import name_of
 from suffice.families.protocol.family import Cpd
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.finite import ComponentTable, code_rows
+from suffice.incomplete.gauss_hermite import n_points
 from suffice.incomplete.numbers.units import Units, observed_cells
 from suffice.inference.finite.logs import Elimination, LogFactor
 from suffice.inference.finite.tree import n_cells, steps
+from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
 
 Floats = npt.NDArray[np.float64]
@@ -89,6 +91,14 @@ class CodedRows(NamedTuple):
     def weight(self) -> float:
         """That of all rows together."""
         return float(self.weights.sum()) if self.data is None else self.data.weight
+
+    def ways(self, integrated: Sequence[str] = ()) -> Floats:
+        """In how many ways each row is completed: its combinations of missing states, times the points that stand for missing
+        numbers among those that are `integrated`."""
+        states = np.where(self.codes < 0, np.array(sizes(self.variables))[:, None], 1).astype(float).prod(axis=0)
+        lost = np.isnan(self.numbers[[self.reals.index(n) for n in integrated]]).sum(axis=0)
+        points = np.array([1.0, *(n_points(d) for d in range(1, len(integrated) + 1))])
+        return np.asarray(states * points[lost])
 
     def block(self, codes: Small, numbers: Floats) -> Block:
         """Rows of these variables as an engine has them."""

@@ -66,10 +66,20 @@ class IncompleteRows:
            [0.   , 0.889]])
     """
 
-    def __init__(self, data: Data, variables: Mapping[str, Variable], seed: int = 0, *, whole: bool = False) -> None:
+    def __init__(
+        self,
+        data: Data,
+        variables: Mapping[str, Variable],
+        seed: int = 0,
+        *,
+        whole: bool = False,
+        integrated: Iterable[str] = (),
+    ) -> None:
         """With `whole` no rows are summed up, and all are held: networks with regressions, of which moments do not say all, need
-        every row, and pass over them again and again."""
+        every row, and pass over them again and again. Numbers that regressions may be of, or have as parents, are `integrated`:
+        where they are missing, points stand for them."""
         self._data, self._seed, self._whole = data.take([n for n in variables if n in data.columns]), seed, whole
+        self._integrated = tuple(integrated)
         self._step = ReduceRows.over(tuple(variables.values()), self._data, whole=whole)
         lacking = any(v.name not in data.columns or data.missing[v.name] for v in self._step.variables)
         elsewhere = lacking and self._step.reals and not data.engine.near and not whole
@@ -86,9 +96,14 @@ class IncompleteRows:
         if self.rows is None:
             return ExpectedElsewhere(self._data, self._step, cpds, self._seed)
         if self.rows.reals or self._whole:
-            return ExpectedMoments(cpds, self.rows, self._seed, self.watch)
+            return ExpectedMoments(cpds, self.rows, self._seed, self.watch, self._integrated)
         completions = FiniteCompletions.of(theta_of(cpds, self.rows.variables), self.rows, self._seed, self.watch)
         return ExpectedTables(self.rows, completions, self.watch)
+
+    @property
+    def n_completed(self) -> float:
+        """How many completed rows there are at most in the place of these, where they are held."""
+        return 0.0 if self.rows is None else float(self.rows.ways(self._integrated).sum())
 
     def first(self) -> ExpectedStatistics | Statistics | None:
         """What is there to start with, before there is a network; None where finite columns and numbers are mixed, or counts,

@@ -44,6 +44,23 @@ def expected_rows(batch: Batch, theta: Theta, units: Units) -> Expectation:
     return _Integral.of(batch, theta, units).expected() if batch.component.curved else expect_batch(batch, theta, units)
 
 
+def log_weights_of_states(batch: Batch, theta: Theta, units: Units) -> Array:
+    """ln w of each joint state and row, whatever else is missing."""
+    if not batch.component.curved:
+        return log_weights(batch, theta, other_columns(batch, units))[0]
+    own = _Integral.of(batch, theta, units)
+    return own.base + np.logaddexp.reduce(own.settled()[1], axis=1)
+
+
+def weighted_points(batch: Batch, theta: Theta, units: Units) -> tuple[Array, Array]:
+    """The `gridded` numbers of rows that lack no state at their points, [number, point, row], and the posterior probabilities of
+    the points, [point, row]."""
+    own = _Integral.of(batch, theta, units)
+    v, log_share = own.settled()
+    share = posterior(log_share[0], batch.rows)[1] / batch.rows.weight
+    return own.numbers(v)[list(batch.component.gridded), 0], share
+
+
 class _Integral(NamedTuple):
     """The missing numbers of a batch at their points. Leading axes: numbers, states, points, rows."""
 
@@ -69,11 +86,11 @@ class _Integral(NamedTuple):
 
     def expected(self) -> Expectation:
         component, rows = self.batch.component, self.batch.rows
-        v, log_share = self._settled()
+        v, log_share = self.settled()
         S, K, n = log_share.shape
         logs, weight = posterior((self.base[:, None] + log_share).reshape(S * K, n), rows)
         total = gather_completions(self.batch, self.theta, self.columns, None, weight.reshape(S, K, n).sum(axis=1))
-        numbers = self._numbers(v)
+        numbers = self.numbers(v)
         for local in component.curved:
             name = local.node.name
             step = local.node.family.step(self.theta.others[name], self._at(local, numbers), weight.reshape(-1))
@@ -81,12 +98,12 @@ class _Integral(NamedTuple):
         add_unknown(self.batch, self._at_points(numbers), weight, total)
         return total._replace(log_likelihood=logs)
 
-    def _settled(self) -> tuple[Array, Array]:
+    def settled(self) -> tuple[Array, Array]:
         """v at the points of each state and row, and ln of what each point stands for times ln p of the regressions there."""
         d, S, n = len(self.batch.component.gridded), *self.base.shape
         at, middle = points(d), np.zeros((d, S, n))
         root = np.broadcast_to(np.eye(d)[:, :, None, None], (d, d, S, n))
-        for _ in range(ROUNDS if at.spacing else 0):
+        for _ in range(ROUNDS if at.spacing and self.batch.component.curved else 0):
             v, log_share = self._shares(at, middle, root)
             moved, wider = _moments(v, log_share, root, at.spacing)
             turned = np.moveaxis(root, (0, 1), (-2, -1))
@@ -102,13 +119,13 @@ class _Integral(NamedTuple):
         scale = np.log(np.prod([root[i, i] for i in range(len(root))], axis=0))
         moved = 0.5 * (at.z**2).sum(axis=0)[:, None] - 0.5 * (v**2).sum(axis=0)
         log_share = at.log_weight[:, None] + moved + scale[:, None]
-        numbers = self._numbers(v)
+        numbers = self.numbers(v)
         for local in self.batch.component.curved:
             log_p = self.theta.others[local.node.name].log_prob(self._at(local, numbers))
             log_share = log_share + np.where(np.isnan(log_p), -np.inf, log_p).reshape(log_share.shape)
         return v, log_share
 
-    def _numbers(self, v: Array) -> Array:
+    def numbers(self, v: Array) -> Array:
         """All unknown numbers at the points, [unknown, state, point, row]."""
         return np.asarray(self.joint.mean[:, :, None] + np.einsum("nsud,dskn->uskn", self.maps, v))
 

@@ -38,7 +38,7 @@ from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.output.display import html_table, text_table
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
-from suffice.recipes.structural.structural_regressions import refuse_lost_numbers, with_families
+from suffice.recipes.structural.structural_regressions import lost_numbers, note_points, with_families
 from suffice.recipes.structural.structural_search import Round, SearchOptions, StructuralSearch
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.moments import nothing
@@ -228,8 +228,9 @@ def structural_em(
     `TAN`, give graphs of that shape, as in `search`, also where the score would rather have fewer edges.
 
     `families={"y": Logistic(), "n": PoissonLog()}` makes nodes regressions on whatever parents they get, as in `search`: they are
-    scored on the completed rows, each weighed by its probability. Cells of states may be missing anywhere; numbers that a
-    regression is of, or may get as parents, must be complete, since there is no closed form to complete them.
+    scored on the completed rows, each weighed by its probability. Cells of states and numbers may be missing anywhere: points
+    stand for missing numbers that regressions may have as parents, as in `em`, and a note says how many rows these make, and how
+    long a regression of them takes.
 
     A family whose variance falls to zero in EM (a number that is constant, or a combination of others, once the missing cells are
     filled in), or a regression whose coefficients grow without end, has no estimate: it is left out, with all that add parents to
@@ -279,10 +280,11 @@ def structural_em(
         what="structural EM",
         regressions=regressions,
     )
-    refuse_lost_numbers(problem, task.rows.missing)
+    integrated = lost_numbers(problem, task.rows.missing)
     if isinstance(chosen, GES):  # else it would be said after the first graph, which is none of its own
         chosen.refuse_regressions(problem)
-    rows = IncompleteRows(task.rows, dict(sorted(task.variables.items())), problem.seed, whole=bool(regressions))
+    by_name = dict(sorted(task.variables.items()))
+    rows = IncompleteRows(task.rows, by_name, problem.seed, whole=bool(regressions), integrated=integrated)
     how = SearchOptions(
         chosen, rounds, tol, max_iter, as_prior(prior), start, starts or (STARTS if task.hidden and start is None else 1)
     )
@@ -290,6 +292,7 @@ def structural_em(
     asked: dict[str, Any] = {"hidden": hidden, "score": problem.score, "constraints": constraints, "families": families}
     asked |= {**how._asdict(), "seed": seed, "start": start if known is None else {n: known[n] for n in known}}
     with said_once(), checkpoint_of(budget.checkpoint, "structural_em", task.rows, asked) as problem.progress.memory:
+        note_points(rows, integrated)
         run = _result(search, search.run())
         if run.finished:
             problem.progress.memory.finish()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import product
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from suffice.engines.scan import scan
-from suffice.errors import FitError, listing
-from suffice.errors.remedies import BY_EM, forbidden_edge
+from suffice.errors import FitError, listing, note
+from suffice.errors.remedies import BY_EM
 from suffice.families.named_families import for_search
 from suffice.families.regressions.distinct_rows import Pass
 from suffice.graphs import Dag
+from suffice.incomplete.expected.expectations import IncompleteRows
+from suffice.incomplete.gauss_hermite import in_words
 from suffice.learning.complete.irls import maximise
 from suffice.learning.complete.tied_regressions import log_likelihood
 from suffice.learning.incomplete.objective import NoEstimate
@@ -20,6 +21,7 @@ from suffice.models.networks import BayesNet
 from suffice.models.questions.regressions import families_of
 from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
+from suffice.structure.scoring.regression_scores import seconds_each
 from suffice.structure.search import refuse_left_out
 from suffice.variables import Finite
 
@@ -35,24 +37,29 @@ def with_families(data: Any, families: Any, start: BayesNet | None) -> tuple[Any
     return rows, regressions
 
 
-def refuse_lost_numbers(problem: Problem, missing: Mapping[str, int]) -> None:
-    """Refuse missing numbers that a regression is of, or may get as parents: their means do not say all of them."""
-    lost = [i for i, v in enumerate(problem.variables) if not isinstance(v, Finite) and missing.get(v.name)]
-    names, rules = problem.names, problem.rules
-    what = {child: f"the regression of {names[child]!r} ({type(f).__name__})" for child, f in problem.regressions.items()}
-    for child, i in product(what, lost):
-        if i == child or rules.required[child, i]:
+def lost_numbers(problem: Problem, missing: Mapping[str, int]) -> list[str]:
+    """The numbers with missing cells that a regression is of, or may get as parents: their means do not say all of them. Those
+    that are not normal, and are the child, have no points, and are refused."""
+    lost = {i: v for i, v in enumerate(problem.variables) if not isinstance(v, Finite) and missing.get(v.name)}
+    for child, family in problem.regressions.items():
+        if child in lost and not family.normal:
             raise FitError(
-                f"cells of {names[i]!r} are missing, a number that {what[child]} needs, and structural EM completes only states "
-                f"there: leave the column out; {BY_EM} integrates numbers, for a graph that is given"
+                f"cells of {problem.names[child]!r} are missing, a number that is {type(family).__name__} here, and structural "
+                f"EM cannot complete it: leave the column out; {BY_EM} can, for a graph that is given"
             )
-    for child in what:
-        if own := [names[i] for i in lost if rules.allowed[child, i]]:
-            raise FitError(
-                f"cells of {listing(own)} are missing, numbers that {what[child]} may get as parents, and structural EM "
-                f"completes only states there: leave them out, or forbid these edges, {forbidden_edge(own[0], names[child])}; "
-                f"{BY_EM} integrates numbers, for a graph that is given"
-            )
+    rules = problem.rules
+    under = {i for child in problem.regressions for i in lost if rules.allowed[child, i] or rules.required[child, i]}
+    return [problem.names[i] for i in lost if i in under or i in problem.regressions]
+
+
+def note_points(rows: IncompleteRows, numbers: Sequence[str]) -> None:
+    """Say which points stand for missing numbers, how many rows they make, and how long a regression of these takes."""
+    if numbers:
+        n = rows.n_completed
+        note(
+            f"missing numbers under regressions are integrated by {in_words()}: {listing(numbers)} may be parents there, and the "
+            f"rows become up to {n:,.0f} completed ones, of which a regression takes about {seconds_each(n):.2g} s"
+        )
 
 
 def regressions_of(dag: Dag, task: Task, completed: Any) -> dict[str, Any]:
