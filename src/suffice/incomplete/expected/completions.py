@@ -94,10 +94,15 @@ class CodedRows(NamedTuple):
 
     def ways(self, integrated: Sequence[str] = ()) -> Floats:
         """In how many ways each row is completed: its combinations of missing states, times the points that stand for missing
-        numbers among those that are `integrated`."""
+        numbers among those that are `integrated`, and the values of counts, of which there are about as many as were seen."""
+        counts = [n for n in integrated if n in self.units.not_normal]
+        integrated = [n for n in integrated if n not in counts]
         states = np.where(self.codes < 0, np.array(sizes(self.variables))[:, None], 1).astype(float).prod(axis=0)
         lost = np.isnan(self.numbers[[self.reals.index(n) for n in integrated]]).sum(axis=0)
         points = np.array([1.0, *(n_points(d) for d in range(1, len(integrated) + 1))])
+        for n in counts:
+            column = self.numbers[self.reals.index(n)]
+            states = states * np.where(np.isnan(column), np.nanmax(column) + 1.0, 1.0)
         return np.asarray(states * points[lost])
 
     def block(self, codes: Small, numbers: Floats) -> Block:

@@ -252,15 +252,14 @@ class ExpectedMoments:
         block, column = self.rows.block(self.codes, self.numbers), {n: i for i, n in enumerate(self.rows.reals)}
         alone, parts = np.ones(len(self.p), bool), []
         for _, component, observed in self._step.components(block, self._step.finder.missing(block)):
-            which = [column[component.unknown[i]] for i in component.gridded]
+            which = [column[n] for n in component.completed]
             for batch in batches(component, observed) if which else ():
                 self._watch("completing missing numbers")
                 try:
-                    values, share = weighted_points(batch, self._theta, self.rows.units)
+                    found = list(weighted_points(batch, self._theta, self.rows.units, NEGLIGIBLE))
                 except NoProbability as impossible:
                     raise self.rows.impossible(int(owner[impossible.row])) from None
-                point, place = np.nonzero(share > NEGLIGIBLE)
-                parts.append((which, batch.rows.row[place], values[:, point, place], share[point, place]))
+                parts += [(which, *part) for part in found]
                 alone[batch.rows.row] = False
         source = np.concatenate([np.flatnonzero(alone), *(row for _, row, _, _ in parts)])
         self.codes, self.numbers = np.ascontiguousarray(self.codes[:, source]), self.numbers[:, source]

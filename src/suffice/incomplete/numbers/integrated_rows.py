@@ -12,11 +12,14 @@ p. 214). They are stated in `gauss_hermite`; draws, which stand for more than th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.engine import sum_up
 from suffice.incomplete.components import Expectation, Theta
 from suffice.incomplete.gauss_hermite import HermitePoints, points
 from suffice.incomplete.numbers.completed_rows import (
@@ -29,7 +32,8 @@ from suffice.incomplete.numbers.completed_rows import (
     other_columns,
     posterior,
 )
-from suffice.incomplete.numbers.patterns import Array, Member, digits_of
+from suffice.incomplete.numbers.patterns import Array, Index, Member, digits_of
+from suffice.incomplete.numbers.summed_counts import with_counts
 from suffice.incomplete.numbers.units import Units
 
 ROUNDS = 8
@@ -41,24 +45,50 @@ SETTLED = 0.05
 
 def expected_rows(batch: Batch, theta: Theta, units: Units) -> Expectation:
     """What the rows of a batch are expected to add, and their ln p(observed), whatever is missing in them."""
-    return _Integral.of(batch, theta, units).expected() if batch.component.curved else expect_batch(batch, theta, units)
+    parts, curved = whole(batch, theta, units), batch.component.curved
+    total = sum_up(_Integral.of(b, theta, units).expected() if curved else expect_batch(b, theta, units) for b in parts)
+    assert total is not None
+    return total
+
+
+def whole(batch: Batch, theta: Theta, units: Units) -> Iterator[Batch]:
+    """A batch, in parts where counts are missing in it that are summed: as copies that lack none."""
+    counted = with_counts(batch, partial(_log_weights, theta=theta, units=units))
+    return counted if batch.component.summed else iter([batch])
 
 
 def log_weights_of_states(batch: Batch, theta: Theta, units: Units) -> Array:
     """ln w of each joint state and row, whatever else is missing."""
+    parts = ((_log_weights(b, theta, units), b.copies) for b in whole(batch, theta, units))
+    return np.concatenate([np.logaddexp.reduce(x.reshape(len(x), -1, copies), axis=2) for x, copies in parts], axis=1)
+
+
+def _log_weights(batch: Batch, theta: Theta, units: Units) -> Array:
+    """The same of rows that lack no count."""
     if not batch.component.curved:
         return log_weights(batch, theta, other_columns(batch, units))[0]
     own = _Integral.of(batch, theta, units)
-    return own.base + np.logaddexp.reduce(own.settled()[1], axis=1)
+    return np.asarray(own.base + np.logaddexp.reduce(own.settled()[1], axis=1))
 
 
-def weighted_points(batch: Batch, theta: Theta, units: Units) -> tuple[Array, Array]:
-    """The `gridded` numbers of rows that lack no state at their points, [number, point, row], and the posterior probabilities of
-    the points, [point, row]."""
-    own = _Integral.of(batch, theta, units)
-    v, log_share = own.settled()
-    share = posterior(log_share[0], batch.rows)[1] / batch.rows.weight
-    return own.numbers(v)[list(batch.component.gridded), 0], share
+def weighted_points(batch: Batch, theta: Theta, units: Units, least: float) -> Iterator[tuple[Index, Array, Array]]:
+    """The `completed` numbers of rows at their points, in every joint state, but for points of less than the `least` posterior
+    probability: the row of each point, the numbers there, [number, point], and its probability."""
+    component = batch.component
+    for b in whole(batch, theta, units):
+        n = len(b.rows.weight)
+        if component.gridded:
+            own = _Integral.of(b, theta, units)
+            v, log_share = own.settled()
+            logs = (own.base[:, None] + log_share).reshape(-1, n)
+            at = own.numbers(v)[list(component.gridded)].reshape(len(component.gridded), *logs.shape)
+        else:
+            logs = log_weights(b, theta, other_columns(b, units))[0]
+            at = np.zeros((0, *logs.shape))
+        share = posterior(np.where(np.isnan(logs), -np.inf, logs), b.rows, b.copies)[1] / b.rows.weight
+        point, place = np.nonzero(share > least)
+        counts = b.rows.reals[list(component.summed)][:, place]
+        yield b.rows.row[place], np.concatenate([at[:, point, place], counts]), share[point, place]
 
 
 class _Integral(NamedTuple):
@@ -88,7 +118,7 @@ class _Integral(NamedTuple):
         component, rows = self.batch.component, self.batch.rows
         v, log_share = self.settled()
         S, K, n = log_share.shape
-        logs, weight = posterior((self.base[:, None] + log_share).reshape(S * K, n), rows)
+        logs, weight = posterior((self.base[:, None] + log_share).reshape(S * K, n), rows, self.batch.copies)
         total = gather_completions(self.batch, self.theta, self.columns, None, weight.reshape(S, K, n).sum(axis=1))
         numbers = self.numbers(v)
         for local in component.curved:

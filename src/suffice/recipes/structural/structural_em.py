@@ -274,7 +274,7 @@ def structural_em(
     problem = search_problem(
         _blank(task),
         score,
-        _without_lost_counts(task, constraints),
+        _without_lost_parents(task, constraints),
         budget,
         seed=seed,
         what="structural EM",
@@ -348,14 +348,15 @@ def said_once() -> Iterator[None]:
         yield
 
 
-def _without_lost_counts(task: Task, constraints: Constraints | None) -> Constraints | None:
-    """The constraints, and that counts of which cells are missing have no children: there is no closed form to sum them out."""
-    lost = [n for n, v in task.variables.items() if isinstance(v, NotNormal) and task.rows.missing.get(n)]
-    below = [n for n, v in task.variables.items() if isinstance(v, Real)]
+def _without_lost_parents(task: Task, constraints: Constraints | None) -> Constraints | None:
+    """The constraints, and that numbers which are neither normal nor counts, and of which cells are missing, have no children."""
+    chosen = [n for n, v in task.variables.items() if isinstance(v, NotNormal) and not v.whole]
+    lost = [n for n in chosen if task.rows.missing.get(n)]
+    below = [n for n, v in task.variables.items() if isinstance(v, Real) or n in task.families]
     if not lost or not below:
         return constraints
-    note(f"counts of which cells are missing have no children: {listing(lost)}")
-    own = Forbid(*((count, number) for count in lost for number in below))
+    note(f"numbers of which cells are missing, and that are neither normal nor counts, have no children: {listing(lost)}")
+    own = Forbid(*((number, child) for number in lost for child in below if child != number))
     return own if constraints is None else constraints + own
 
 

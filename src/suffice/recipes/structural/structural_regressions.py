@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from suffice.engines.scan import scan
 from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import BY_EM
@@ -12,7 +14,7 @@ from suffice.families.named_families import for_search
 from suffice.families.regressions.distinct_rows import Pass
 from suffice.graphs import Dag
 from suffice.incomplete.expected.expectations import IncompleteRows
-from suffice.incomplete.gauss_hermite import in_words
+from suffice.incomplete.gauss_hermite import integrated_in_words, summed_in_words
 from suffice.learning.complete.irls import maximise
 from suffice.learning.complete.tied_regressions import log_likelihood
 from suffice.learning.incomplete.objective import NoEstimate
@@ -23,7 +25,7 @@ from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
 from suffice.structure.scoring.regression_scores import seconds_each
 from suffice.structure.search import refuse_left_out
-from suffice.variables import Finite
+from suffice.variables import Finite, NotNormal
 
 
 def with_families(data: Any, families: Any, start: BayesNet | None) -> tuple[Any, dict[str, Any]]:
@@ -38,28 +40,30 @@ def with_families(data: Any, families: Any, start: BayesNet | None) -> tuple[Any
 
 
 def lost_numbers(problem: Problem, missing: Mapping[str, int]) -> list[str]:
-    """The numbers with missing cells that a regression is of, or may get as parents: their means do not say all of them. Those
-    that are not normal, and are the child, have no points, and are refused."""
+    """The numbers with missing cells of which means and variances do not say all: those that a regression is of, or may get as
+    parents, and counts that may have children. A regression of numbers that are neither normal nor counts is refused."""
     lost = {i: v for i, v in enumerate(problem.variables) if not isinstance(v, Finite) and missing.get(v.name)}
     for child, family in problem.regressions.items():
-        if child in lost and not family.normal:
+        if child in lost and not family.normal and not isinstance(lost[child], NotNormal):
             raise FitError(
                 f"cells of {problem.names[child]!r} are missing, a number that is {type(family).__name__} here, and structural "
                 f"EM cannot complete it: leave the column out; {BY_EM} can, for a graph that is given"
             )
-    rules = problem.rules
-    under = {i for child in problem.regressions for i in lost if rules.allowed[child, i] or rules.required[child, i]}
-    return [problem.names[i] for i in lost if i in under or i in problem.regressions]
+    possible = problem.rules.allowed | problem.rules.required
+    children = {i: np.flatnonzero(possible[:, i]).tolist() for i in lost}
+    curved = {i for i in lost if i in problem.regressions or not problem.regressions.keys().isdisjoint(children[i])}
+    return [problem.names[i] for i, v in lost.items() if i in curved or (isinstance(v, NotNormal) and v.whole and children[i])]
 
 
-def note_points(rows: IncompleteRows, numbers: Sequence[str]) -> None:
-    """Say which points stand for missing numbers, how many rows they make, and how long a regression of these takes."""
+def note_points(rows: IncompleteRows, names: Sequence[str]) -> None:
+    """Say what stands for missing numbers, how many rows that makes, and how long a regression of these takes."""
+    counts = [n for n in names if isinstance(rows.variables[n], NotNormal)]
+    numbers, n = [n for n in names if n not in counts], rows.n_completed
+    room = f"the rows become about {n:,.0f} completed ones, of which a regression takes some {seconds_each(n):.2g} s"
+    if counts:
+        note(f"{summed_in_words()}: {listing(counts)} may have children, and {room}")
     if numbers:
-        n = rows.n_completed
-        note(
-            f"missing numbers under regressions are integrated by {in_words()}: {listing(numbers)} may be parents there, and the "
-            f"rows become up to {n:,.0f} completed ones, of which a regression takes about {seconds_each(n):.2g} s"
-        )
+        note(f"{integrated_in_words()}: {listing(numbers)} may be parents there, and {room}")
 
 
 def regressions_of(dag: Dag, task: Task, completed: Any) -> dict[str, Any]:
