@@ -124,13 +124,20 @@ def gather_completions(
     for local in component.others:
         if local.node.iterative:
             own = local.gathered(weight).reshape(-1)
-            step = local.node.family.step(theta.others[local.node.name], columns[local.node.name], own)
-            total.steps[local.node.name] = step
+            total.steps[local.node.name] = expected_step(local, theta, columns[local.node.name], own)
         else:
             total.moments[local.node.name] = observed_moments(local, rows, local.gathered(weight))
     if joint is not None:
         add_unknown(batch, joint, weight.reshape(component.n_states, -1), total)
     return total
+
+
+def expected_step(local: Member, theta: Theta, columns: Mapping[str, npt.NDArray[Any]], weight: Array) -> Any:
+    """What completed rows add to the step of a regression; those that do not occur, where it may have no mean, are left out."""
+    some = weight > 0
+    if not some.all():
+        columns, weight = {n: column[some] for n, column in columns.items()}, weight[some]
+    return local.node.family.step(theta.others[local.node.name], columns, weight)
 
 
 def log_weights(batch: Batch, theta: Theta, columns: Mapping[str, Any]) -> tuple[Array, UnknownNumbers | None]:

@@ -27,6 +27,7 @@ from suffice.incomplete.numbers.completed_rows import (
     UnknownNumbers,
     add_unknown,
     expect_batch,
+    expected_step,
     gather_completions,
     log_weights,
     other_columns,
@@ -59,6 +60,8 @@ def whole(batch: Batch, theta: Theta, units: Units) -> Iterator[Batch]:
 
 def log_weights_of_states(batch: Batch, theta: Theta, units: Units) -> Array:
     """ln w of each joint state and row, whatever else is missing."""
+    if not batch.component.summed:
+        return _log_weights(batch, theta, units)
     parts = ((_log_weights(b, theta, units), b.copies) for b in whole(batch, theta, units))
     return np.concatenate([np.logaddexp.reduce(x.reshape(len(x), -1, copies), axis=2) for x, copies in parts], axis=1)
 
@@ -122,9 +125,8 @@ class _Integral(NamedTuple):
         total = gather_completions(self.batch, self.theta, self.columns, None, weight.reshape(S, K, n).sum(axis=1))
         numbers = self.numbers(v)
         for local in component.curved:
-            name = local.node.name
-            step = local.node.family.step(self.theta.others[name], self._at(local, numbers), weight.reshape(-1))
-            total.steps[name] = step
+            step = expected_step(local, self.theta, self._at(local, numbers), weight.reshape(-1))
+            total.steps[local.node.name] = step
         add_unknown(self.batch, self._at_points(numbers), weight, total)
         return total._replace(log_likelihood=logs)
 
