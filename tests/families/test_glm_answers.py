@@ -86,7 +86,8 @@ def test_rows_with_a_gap_are_integrated(bn: sf.BayesNet) -> None:
     with pytest.warns(SufficeNote, match="missing numbers under regressions are integrated by .*: 'x'"):
         found = bn.predict_proba(rows, "u")["yes"]
     assert found == pytest.approx([expit(0.1), p_yes(0), p_yes(1, to=lambda x, u: (0.1, 0.8)[u])], rel=1e-9)
-    moments = [integrate.quad(lambda x: x**k * stats.norm.pdf(x) * expit(-0.5 + 1.2 * x), -12, 12)[0] for k in range(3)]
+    weighed = (lambda x, k=k: x**k * stats.norm.pdf(x) * expit(-0.5 + 1.2 * x) for k in range(3))
+    moments = [integrate.quad(f, -12, 12)[0] for f in weighed]
     of_x = bn.predict_proba({"z": ["a"], "u": ["yes"], "x": [3.0]}, "x")
     assert of_x["mean"] == pytest.approx([moments[1] / moments[0]], rel=1e-9)
     assert of_x["variance"] == pytest.approx([moments[2] / moments[0] - (moments[1] / moments[0]) ** 2], rel=1e-9)

@@ -164,7 +164,7 @@ def test_trials_and_other_counts() -> None:
     y = 0.3 * c + rng.normal(size=200)
     lost = rng.random((2, 200)) < 0.2
     table = {"m": np.where(lost[0], np.nan, m), "k": k, "c": np.where(lost[1], np.nan, c), "y": y}
-    data = sf.scan(table, variables={n: Count for n in "mkc"})
+    data = sf.scan(table, variables=dict.fromkeys("mkc", Count))
     families = {"k": sf.regressions.BinomialLogit(trials="m"), "c": sf.regressions.NegativeBinomialLog()}
     run = sf.em("m -> k; c -> y", data, families=families)
     assert run.converged

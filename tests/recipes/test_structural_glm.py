@@ -244,10 +244,11 @@ def test_regressions_are_scored_on_rows_completed_by_quadrature(lacking: dict[st
         np.testing.assert_allclose(here.scores.families(asked), exact.scores.families(asked), rtol=2e-6)
 
 
-def test_learn_and_bootstrap_beside_missing_numbers(lacking: dict[str, Any]) -> None:
+def test_learn_bootstrap_and_cross_validate_beside_missing_numbers(lacking: dict[str, Any]) -> None:
     families = {"y": sf.Logistic()}
     assert ("x", "y") in sf.learn(lacking, families=families).dag.edges
     assert sf.bootstrap(lacking, n=2, families=families).strength("x", "y") == 1.0
+    assert sf.cross_validate(lacking, folds=2, families=families).mean > sf.cross_validate(lacking, folds=2).mean - 0.05
 
 
 def test_many_numbers_missing_together_are_drawn() -> None:

@@ -112,4 +112,4 @@ class RowIntegrals:
         value, n = self.units.outward(target, values[place]), int(batch.rows.row.max()) + 1
         mean = np.bincount(row, share * value, n)
         variance = np.bincount(row, share * (value - mean[row]) ** 2, n)
-        return np.stack([mean, variance], axis=1)[batch.rows.row]
+        return np.stack([mean, variance], axis=1).astype(np.float64)[batch.rows.row]

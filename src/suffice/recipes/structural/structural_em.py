@@ -292,7 +292,7 @@ def structural_em(
     asked: dict[str, Any] = {"hidden": hidden, "score": problem.score, "constraints": constraints, "families": families}
     asked |= {**how._asdict(), "seed": seed, "start": start if known is None else {n: known[n] for n in known}}
     with said_once(), checkpoint_of(budget.checkpoint, "structural_em", task.rows, asked) as problem.progress.memory:
-        note_points(rows, integrated)
+        note_points(rows, integrated, any_regressions=bool(regressions))
         run = _result(search, search.run())
         if run.finished:
             problem.progress.memory.finish()

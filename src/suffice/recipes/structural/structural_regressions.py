@@ -55,11 +55,13 @@ def lost_numbers(problem: Problem, missing: Mapping[str, int]) -> list[str]:
     return [problem.names[i] for i, v in lost.items() if i in curved or (isinstance(v, NotNormal) and v.whole and children[i])]
 
 
-def note_points(rows: IncompleteRows, names: Sequence[str]) -> None:
+def note_points(rows: IncompleteRows, names: Sequence[str], *, any_regressions: bool) -> None:
     """Say what stands for missing numbers, how many rows that makes, and how long a regression of these takes."""
     counts = [n for n in names if isinstance(rows.variables[n], NotNormal)]
     numbers, n = [n for n in names if n not in counts], rows.n_completed
-    room = f"the rows become about {n:,.0f} completed ones, of which a regression takes some {seconds_each(n):.2g} s"
+    room = f"the rows become about {n:,.0f} completed ones"
+    if any_regressions:
+        room += f", of which a regression takes some {seconds_each(n):.2g} s"
     if counts:
         note(f"{summed_in_words()}: {listing(counts)} may have children, and {room}")
     if numbers:
