@@ -126,7 +126,7 @@ class ExpectedMoments:
         own = {v.name for node in nodes.values() if node.iterative for v in node.members}
         integrated = [n for n in rows.reals if n in integrated or n in own]
         ways = rows.ways()
-        self._refuse_points(rows.ways(integrated), integrated)
+        self._refuse_points(rows.ways(integrated).sum(), integrated)
         finder = PatternFinder(nodes, tuple(variables), MOST if ways.sum() <= MOST else MAX_STATES, integrated=integrated)
         self._step = ReduceMixed(finder, tables, rows.units.plain, True)
         owner = self._complete_states(ways)
@@ -136,13 +136,13 @@ class ExpectedMoments:
         self._derived = {d: x for n in rows.units.not_normal for d, x in self._complete_others(nodes[n]).items()}
         self._pairs: dict[tuple[str, ...], Counts] = {}
 
-    def _refuse_points(self, ways: Floats, integrated: Sequence[str]) -> None:
+    def _refuse_points(self, n: float, integrated: Sequence[str]) -> None:
         """Refuse more completed rows than there is room for, where points stand for missing numbers."""
         lost = [n for n in integrated if np.isnan(self.rows.numbers[self.rows.reals.index(n)]).any()]
-        if lost and ways.sum() > MOST:
+        if lost and n > MOST:
             raise TooLarge(
                 f"with points for the missing numbers of {listing(lost)}, which regressions may be of, the rows become "
-                f"{ways.sum():.3g} completed ones, and may become {MOST:,}: leave out what is most often missing, or forbid "
+                f"{n:.3g} completed ones, and may become {MOST:,}: leave out what is most often missing, or forbid "
                 f"edges from these numbers to regressions"
             )
 
@@ -250,7 +250,7 @@ class ExpectedMoments:
     def _complete_integrated(self, owner: Ints) -> None:
         """Put the missing numbers that regressions may be of on points: each row becomes one for each of its points."""
         block, column = self.rows.block(self.codes, self.numbers), {n: i for i, n in enumerate(self.rows.reals)}
-        alone, parts = np.ones(len(self.p), bool), []
+        alone, parts, n_points = np.ones(len(self.p), bool), [], 0
         for _, component, observed in self._step.components(block, self._step.finder.missing(block)):
             which = [column[n] for n in component.completed]
             for batch in batches(component, observed) if which else ():
@@ -260,6 +260,8 @@ class ExpectedMoments:
                 except NoProbability as impossible:
                     raise self.rows.impossible(int(owner[impossible.row])) from None
                 parts += [(which, *part) for part in found]
+                n_points += sum(len(row) for row, *_ in found)
+                self._refuse_points(n_points, component.completed)
                 alone[batch.rows.row] = False
         source = np.concatenate([np.flatnonzero(alone), *(row for _, row, _, _ in parts)])
         self.codes, self.numbers = np.ascontiguousarray(self.codes[:, source]), self.numbers[:, source]

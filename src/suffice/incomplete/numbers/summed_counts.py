@@ -32,14 +32,14 @@ MOST = 2**16
 def with_counts(batch: Batch, log_weights: Callable[[Batch], Array]) -> Iterator[Batch]:
     """A batch in parts, in the order of its rows, each with a copy of every row for each value that its missing counts may have.
     `log_weights` gives ln w of the joint states and rows of a batch of copies."""
-    yield from _copied(batch, np.full(len(batch.component.summed), FIRST), log_weights)
+    yield from _copies(batch, np.full(len(batch.component.summed), FIRST), log_weights)
 
 
-def _copied(batch: Batch, top: npt.NDArray[np.int64], log_weights: Callable[[Batch], Array]) -> Iterator[Batch]:
+def _copies(batch: Batch, top: npt.NDArray[np.int64], log_weights: Callable[[Batch], Array]) -> Iterator[Batch]:
     n, copies, summed = len(batch.rows.weight), math.prod((top + 1).tolist()), list(batch.component.summed)
     if n > 1 and n * copies * batch.component.n_completions > CELLS:
-        yield from _copied(batch.part(0, n // 2), top, log_weights)
-        yield from _copied(batch.part(n // 2, n), top, log_weights)
+        yield from _copies(batch.part(0, n // 2), top, log_weights)
+        yield from _copies(batch.part(n // 2, n), top, log_weights)
         return
     rows = batch.rows.take(np.repeat(np.arange(n), copies))
     rows.reals[summed] = np.tile(np.indices(tuple(top + 1)).reshape(len(top), copies), n)
@@ -49,7 +49,7 @@ def _copied(batch: Batch, top: npt.NDArray[np.int64], log_weights: Callable[[Bat
     if not short.any() and not lost:
         yield found
     elif math.prod((wider + 1).tolist()) <= MOST:
-        yield from _copied(batch, wider, log_weights)
+        yield from _copies(batch, wider, log_weights)
     elif short.any():
         raise TooLarge(
             f"missing counts of {listing([batch.component.reals[i] for i in summed])} have more than {MOST:,} values that "
