@@ -19,6 +19,7 @@ from suffice.basis.libraries import sc
 from suffice.errors import FitError
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.parameter_draws import dirichlet_shares
 from suffice.families.protocol.family import Cpd, Estimate
 from suffice.statistics import Counts, Moments
 from suffice.statistics.configurations import describe
@@ -44,6 +45,8 @@ class TableChart:
     imagined: Array | float
     belief: Any = None
     """What a prior holds of the rows that imagines no counts."""
+    normal: bool = False
+    """Whether log-odds are drawn as they are, since a prior is normal in them: not as those of Dirichlet distributions."""
 
     on_simplex: ClassVar[bool] = True
     """Whether parameters are rows of probabilities."""
@@ -57,7 +60,8 @@ class TableChart:
         free[np.arange(len(theta)), reference] = False
         counts = isinstance(imagined, Counts)
         extra = imagined.dense().reshape(theta.shape) - how.less if counts else 0.0
-        chart = cls(cpd, _log_odds(theta, reference), free, reference, extra, None if counts else imagined)
+        belief = None if counts else imagined
+        chart = cls(cpd, _log_odds(theta, reference), free, reference, extra, belief, belief is not None)
         if boundary > 0.0:
             weighed = chart.weighed(seen)
             free[weighed.sum(axis=1) <= boundary] = False
@@ -65,16 +69,17 @@ class TableChart:
         return chart
 
     @classmethod
-    def around(cls, cpd: Table, free: Any) -> TableChart:
+    def around(cls, cpd: Table, free: Any, normal: Any = False) -> TableChart:
         """The chart of a finished table; `free` has a number for each cell, 0 where it stays what it is."""
         theta = _rows(cpd)
         reference = theta.argmax(axis=1)
-        return cls(cpd, _log_odds(theta, reference), np.asarray(free, bool).reshape(theta.shape), reference, 0.0)
+        own = np.asarray(free, bool).reshape(theta.shape)
+        return cls(cpd, _log_odds(theta, reference), own, reference, 0.0, normal=bool(np.all(normal)))
 
     @property
     def parts(self) -> dict[str, npt.NDArray[Any]]:
         """What `around` makes it of again."""
-        return {"free": self.free}
+        return {"free": self.free} | ({"normal": np.ones(1)} if self.normal else {})
 
     @property
     def size(self) -> int:
@@ -108,9 +113,26 @@ class TableChart:
         theta = np.exp(eta - eta.max(axis=2, keepdims=True))
         return np.asarray(theta / theta.sum(axis=2, keepdims=True))
 
+    def posterior_lines(self, vectors: Array, covariance: Array, rng: np.random.Generator) -> Array:
+        """`lines_at` of normal draws with this covariance; with a prior of counts as rows of Dirichlet distributions."""
+        lines = self.lines_at(vectors)
+        rows, moving = self.free.any(axis=1), self.moving
+        if self.normal or not rows.any():
+            return lines
+        eta, C = np.zeros(lines.shape), np.zeros((*self.free.shape, self.free.shape[1]))
+        eta[:, self.free] = vectors - self.log_odds[self.free]
+        u, x = np.nonzero(self.free)
+        i, j = np.nonzero(u[:, None] == u)
+        C[u[i], x[i], x[j]] = covariance[i, j]
+        theta = np.where(moving, _rows(self.cpd), 0.0)[rows]
+        whole = theta.sum(axis=1, keepdims=True)
+        drawn = whole * dirichlet_shares(theta / whole, eta[:, rows], C[rows], rng)
+        lines[:, rows] = np.where(moving[rows], drawn, _rows(self.cpd)[rows])
+        return lines
+
     def outward(self, cpd: Table, along: Array | None) -> tuple[TableChart, Array]:
         """The chart around `cpd`, the same distribution in other units, and by what its coordinates are larger: nothing."""
-        return TableChart.around(cpd, self.free), np.ones(self.size)
+        return TableChart.around(cpd, self.free, self.normal), np.ones(self.size)
 
     def weighed(self, seen: Counts) -> Array:
         return np.asarray(seen.dense().reshape(self.free.shape) + self.imagined)
@@ -243,6 +265,10 @@ class GaussianChart:
         centred = new[:, :, :1] - np.einsum("ngi,gi->ng", new[:, :, 1:-1], self.centre[self.known])[:, :, None]
         own[:, self.known] = np.concatenate([centred, new[:, :, 1:-1], np.exp(new[:, :, -1:])], axis=2)
         return own
+
+    def posterior_lines(self, vectors: Array, covariance: Array, rng: np.random.Generator) -> Array:
+        """`lines_at`: of normal draws."""
+        return self.lines_at(vectors)
 
     def outward(self, cpd: ConditionalGaussian, along: Array | None) -> tuple[GaussianChart, Array]:
         """The chart around `cpd`, the same distribution in other units, and by what its coordinates are larger there.

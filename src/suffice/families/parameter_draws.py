@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.libraries import sc
 from suffice.errors import ModelError
 from suffice.exponential.dirichlet import draw_shares
 from suffice.families.design import configurations
@@ -236,3 +237,53 @@ def semidefinite_root(covariance: Array) -> Array:
     scale = np.where(scale > 0, scale, 1.0)
     values, vectors = np.linalg.eigh(covariance / scale[:, None] / scale)
     return np.asarray(scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def dirichlet_shares(theta: Array, eta: Array, covariance: Array, rng: np.random.Generator) -> Array:
+    """Draws around rows of probabilities, from normal draws of their log-odds: each cell has the skew that it has in a Dirichlet.
+
+    Log-odds are nearly normal where there are many rows; of a cell with next to none they are skewed, and normal ones would
+    reach far too high. θ[x] ∝ G[x] with G[x] ~ Gamma(n[x]) is Dirichlet(n), and ln G[x] then has about the variance 1/n[x]. So
+    the log-odds of a row become logarithms,
+
+        g[x] = η[x] − Σ θ η + s,   s ~ N(0, 1/N),   N = (K − 1) / Σ θ[x] Var(η[x] − Σ θ η)
+
+    and each of them a quantile: G[x] = θ[x] F⁻¹(Φ(g[x] / sd g[x])) / n[x], F of Gamma(n[x]), n[x] = 1 / Var g[x]. If
+    Var η is that of complete rows, these are draws of their posterior; else n[x] are the rows that the information amounts to.
+
+    `theta` is [rows, states], 0 for cells that stay there; `eta` [draws, rows, states] from θ, with the `covariance` of each row.
+
+    >>> theta, n = np.array([[0.1, 0.9]]), 20.0
+    >>> C = np.zeros((1, 2, 2)); C[0, 0, 0] = 1 / (n * 0.1) + 1 / (n * 0.9)
+    >>> rng = np.random.default_rng(0)
+    >>> eta = np.zeros((40_000, 1, 2)); eta[:, 0, 0] = np.sqrt(C[0, 0, 0]) * rng.standard_normal(40_000)
+    >>> np.quantile(dirichlet_shares(theta, eta, C, rng)[:, 0, 0], [0.025, 0.975]).round(2)  # Beta(2, 18): 0.01, 0.26
+    array([0.01, 0.26])
+    """
+    moving = theta > 0.0
+    along = np.einsum("uxy,uy->ux", covariance, theta)
+    variance = np.einsum("uxx->ux", covariance) - 2.0 * along + np.einsum("ux,ux->u", along, theta)[:, None]
+    whole = np.einsum("ux,ux->u", theta, variance) / (moving.sum(axis=1) - 1)
+    variance = np.where(moving, np.maximum(variance, 0.0) + whole[:, None], 1.0)
+    shift = np.sqrt(whole)[None, :, None] * rng.standard_normal((*eta.shape[:2], 1))
+    g = eta - np.einsum("nux,ux->nu", eta, theta)[:, :, None] + shift
+    drawn = theta * variance * gamma_quantiles(g / np.sqrt(variance), 1.0 / variance)
+    return np.asarray(drawn / drawn.sum(axis=2, keepdims=True))
+
+
+MANY = 30.0
+"""From this shape on the cube root of a gamma variable is normal to four digits (Wilson & Hilferty 1931)."""
+
+
+def gamma_quantiles(z: Array, shape: Array) -> Array:
+    """Where a gamma variable has as much below it as a standard normal one has below z.
+
+    >>> gamma_quantiles(np.array([-1.96, 0.0, 1.96]), np.array([1.0, 1.0, 100.0])).round(2).tolist()
+    [0.03, 0.69, 120.53]
+    """
+    z, a = np.broadcast_arrays(z, shape)
+    result = np.asarray(a * (1.0 - 1.0 / (9.0 * a) + z / (3.0 * np.sqrt(a))) ** 3)
+    for few, inverse, below in ((z <= 0.0, sc.gammaincinv, z), (z > 0.0, sc.gammainccinv, -z)):
+        exact = few & (a < MANY)
+        result[exact] = inverse(a[exact], sc.ndtr(below[exact]))
+    return result

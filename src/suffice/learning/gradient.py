@@ -22,11 +22,12 @@ from suffice.iteration import Progress, Run
 from suffice.learning.ascent.climb import Point, Way, best_first, evaluate, from_starts
 from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.chains.chain_problem import chain_problem_of
-from suffice.learning.chains.chain_task import of_sequences, refuse_first
+from suffice.learning.chains.chain_task import refuse_first
 from suffice.learning.em import checked_numbers
 from suffice.learning.incomplete.beginnings import beginnings
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
+from suffice.learning.incomplete.task import of_sequences
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words

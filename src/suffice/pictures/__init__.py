@@ -5,7 +5,7 @@ It may use errors only. Start reading in `picture`; `arrangement` says where thi
 """
 
 from suffice.pictures.picture import Picture
-from suffice.pictures.pictured import Focus, Pictured, PicturedTable
+from suffice.pictures.picture import Focus, Pictured, PicturedTable
 from suffice.pictures.scene import Bar, Curve, PictureEdge, PictureNode
 
 __all__ = ["Bar", "Curve", "Focus", "Picture", "PictureEdge", "PictureNode", "Pictured", "PicturedTable"]

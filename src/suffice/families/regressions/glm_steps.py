@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from suffice.exponential.normals.lines import independent
 from suffice.families.design import ParameterLayout, are_numbers
 from suffice.families.protocol.family import Array, Columns
-from suffice.families.regression import independent
-from suffice.families.regressions.glm_sums import Regressors, Summary, Sums
+from suffice.families.regressions.fitted import Regressors, Summary, Sums
 from suffice.variables import Variable
 
 APART = 0.5

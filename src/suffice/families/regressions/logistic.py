@@ -40,12 +40,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import add_up
+from suffice.exponential.normals.lines import independent
 from suffice.families.design import are_numbers, read_only, shrunk
 from suffice.families.hierarchical.laplace import log_softmax
 from suffice.families.protocol.family import Array, Columns
-from suffice.families.regression import independent
+from suffice.families.regressions.fitted import Regressors, Summary, Sums
 from suffice.families.regressions.glm import OfStates, one_predictor
-from suffice.families.regressions.glm_sums import Regressors, Summary, Sums
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.variables import Finite, Variable
 

@@ -18,10 +18,10 @@ from suffice.families.categorical import Table
 from suffice.families.design import ParameterLayout, codes_of, columns_of, configurations, fill_design, predict_rows, terms
 from suffice.families.parameter_draws import Coefficients
 from suffice.families.protocol.family import Array, Columns, Cpd, Interval
-from suffice.families.protocol.plain_numbers import array_of, numbers
 from suffice.families.regressions.fitted import Fitted, coefficient_table, needs_rows
 from suffice.registry import find_type, type_of
 from suffice.statistics.configurations import checked_cells, freeze, sizes
+from suffice.statistics.file import array_of, numbers
 from suffice.variables import Finite, Variable
 
 

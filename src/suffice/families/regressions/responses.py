@@ -29,8 +29,8 @@ from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGau
 from suffice.families.design import codes_of, predict_rows
 from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.family import Array, Columns
+from suffice.families.regressions.fitted import Regressors, Summary, Sums
 from suffice.families.regressions.glm import OfStates, OnePredictor, weighted_sum
-from suffice.families.regressions.glm_sums import Regressors, Summary, Sums
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.statistics import Request
 from suffice.variables import Count, Finite, Variable

@@ -32,10 +32,10 @@ from suffice.learning.chains.stationary_numbers import SettledLines, imagined_pa
 from suffice.learning.chains.stationary_numbers import with_pull as with_numbers_pull
 from suffice.learning.chains.stationary_states import settled_step, with_carriers, with_pull, without_pull
 from suffice.learning.incomplete.held import ratios
-from suffice.learning.incomplete.hidden_numbers import Conventions
+from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import EStep, ExpectedStatistic, ParameterProblem
-from suffice.learning.incomplete.said import imagined_by, refuse_beliefs, refuse_constants
+from suffice.learning.incomplete.reduced_task import imagined_by, refuse_beliefs, refuse_constants
 from suffice.models.chain import Chain
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.chan import Spread
@@ -196,7 +196,7 @@ class ChainProblem(ParameterProblem):
     @cached_property
     def conventions(self) -> Conventions:
         """Hidden numbers of sequences are measured like the columns below them."""
-        return Conventions.none()
+        return NO_CONVENTIONS
 
     def base(self, name: str) -> str:
         return _base(name)

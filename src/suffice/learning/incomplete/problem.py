@@ -40,12 +40,11 @@ from suffice.incomplete.folded import finite_components
 from suffice.incomplete.gauss_hermite import error_of
 from suffice.incomplete.numbers.hidden_units import with_hidden
 from suffice.incomplete.numbers.mixed import MixedComponents, scaled_moments
-from suffice.incomplete.numbers.units import Units, moments_by_column, no_groups, observed_cells, observed_sums
+from suffice.incomplete.numbers.units import NO_UNITS, Units, moments_by_column, no_groups, observed_cells, observed_sums
 from suffice.learning.incomplete.held import ratios
-from suffice.learning.incomplete.hidden_numbers import Conventions, refuse_unlinked, standard_moments
+from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions, refuse_unlinked, standard_moments
 from suffice.learning.incomplete.objective import VANISHED, common_line_of, normal_of
-from suffice.learning.incomplete.reduced_task import ReducedTask
-from suffice.learning.incomplete.said import imagined_by, refuse_constants, with_known
+from suffice.learning.incomplete.reduced_task import ReducedTask, imagined_by, refuse_constants, with_known
 from suffice.learning.incomplete.starts import Starts
 from suffice.learning.incomplete.task import Task, task_of
 from suffice.models.networks import BayesNet
@@ -87,16 +86,20 @@ class ParameterProblem(ReducedTask):
     @classmethod
     def of(cls, task: Task) -> ParameterProblem:
         """The rows of a task, reduced; with numbers they are passed over twice, first for the units of the columns."""
-        numbers = hidden_numbers(task.dag, task.variables, task.hidden)
-        refuse_unlinked(task.dag, task.variables, numbers)
         nodes = nodes_of(task.dag, task.variables, task.families)
         finite = [v for v in task.variables.values() if isinstance(v, Finite)]
         tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
         seen = {n: v for n, v in task.variables.items() if n not in task.hidden}
-        reals = tuple(n for n, v in seen.items() if not isinstance(v, Finite))
-        spread = observed_cells(task.rows, reals, task.threads)
-        observed = Units.of(spread, seen).alike(linked_names(task.ties))
-        units = with_hidden(observed, dict.fromkeys(numbers))
+        with_numbers = len(finite) < len(task.variables)
+        numbers = hidden_numbers(task.dag, task.variables, task.hidden) if with_numbers else ()
+        units, moments = NO_UNITS, list[Moments]()
+        if with_numbers:
+            refuse_unlinked(task.dag, task.variables, numbers)
+            reals = tuple(n for n, v in seen.items() if not isinstance(v, Finite))
+            spread = observed_cells(task.rows, reals, task.threads)
+            observed = Units.of(spread, seen).alike(linked_names(task.ties))
+            units = with_hidden(observed, dict.fromkeys(numbers))
+            moments = [*_moments(task, spread, seen), *standard_moments(numbers)]
         components: Components
         if len(tables.families) == len(nodes):
             components = finite_components(task.rows, tables, task.threads)
@@ -105,10 +108,11 @@ class ParameterProblem(ReducedTask):
             components = MixedComponents.of(task.rows, nodes, tables, units, task.threads)
         shown = components.shown
         counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
-        known = Statistics([*counts, *_moments(task, spread, seen), *standard_moments(numbers)], shown.weight, seen.values())
+        known = Statistics([*counts, *moments], shown.weight, seen.values())
         prior = None if task.prior is None else task.prior.bind(task.variables, known)
         said = imagined_by(nodes, prior, task.estimate)
-        refuse_constants(nodes, observed, spread, said, task.ties)
+        if with_numbers:
+            refuse_constants(nodes, observed, spread, said, task.ties)
         if shown.n_empty:
             note(f"{shown.n_empty:,} rows have no observed cell: they say nothing, and are kept")
         own = {"nodes": nodes, "tables": tables, "units": units, "components": components, "said": said, "shown": units}
@@ -159,6 +163,8 @@ class ParameterProblem(ReducedTask):
     @cached_property
     def conventions(self) -> Conventions:
         """What is fixed of hidden numbers."""
+        if all(isinstance(v, Finite) for v in self.variables.values()):
+            return NO_CONVENTIONS
         return Conventions.of(self, hidden_numbers(self.dag, self.variables, self.hidden))
 
     @property
@@ -252,7 +258,8 @@ class ParameterProblem(ReducedTask):
     def _integration(self) -> float:
         """By how much ln p of a row may be off where missing numbers are integrated over points; 0 where none are."""
         by_rows = (v for node in self.others if node.by_rows for v in node.parents if isinstance(v, Real))
-        return error_of(len({v.name for v in by_rows if self.rows.missing.get(v.name)}))
+        lacking = {v.name for v in by_rows if self.rows.missing.get(v.name)}
+        return error_of(len(lacking)) if lacking else 0.0
 
     def vector(self, theta: Theta) -> Array:
         """Coordinates to extrapolate in: of tables roots, since logarithms of vanishing probabilities run away."""

@@ -7,8 +7,7 @@ from typing import Any
 from suffice.errors import ModelError, listing, note
 from suffice.families.gathering.gathering import gather
 from suffice.families.protocol.family import Cpd
-from suffice.families.regressions.distinct_rows import DistinctRows
-from suffice.families.regressions.fitted import needs_rows
+from suffice.families.regressions.fitted import DistinctRows, needs_rows
 from suffice.families.regressions.laplace_update import after_more_rows, refit
 from suffice.families.regressions.linear_moments import fitted_line
 from suffice.models.estimates.estimated import estimate_network

@@ -3,8 +3,9 @@
     η ~ N(η̂, C)      C the inverse of the observed information at the estimates (`suffice.learning.ascent.information`)
 
 The coordinates are those of `families.charts`: log-odds of tables, level, slopes and ln v of Gaussians. With a prior C is the
-inverse of the curvature of the log posterior, Laplace's approximation. Parameters of families that share no missing cell are
-independent, so C is kept in blocks, 8 n² bytes for one of n parameters.
+inverse of the curvature of the log posterior, Laplace's approximation, and rows of tables are drawn as Dirichlet distributions of
+that curvature (`TableChart.posterior_lines`). Parameters of families that share no missing cell are independent, so C is kept in
+blocks, 8 n² bytes for one of n parameters.
 """
 
 from __future__ import annotations
@@ -74,6 +75,11 @@ class ParameterCovariance:
         """Where it comes from, in words."""
         return "inverse of the curvature of the posterior" if self.posterior else "inverse of the observed information"
 
+    @property
+    def kind(self) -> str:
+        """What is drawn, in words."""
+        return "Dirichlet and normal parameters" if self.posterior else "normal parameters"
+
     def only(self, names: Collection[str]) -> ParameterCovariance:
         """That of some nodes."""
         kept = {n: chart for n, chart in self.charts.items() if n in names}
@@ -99,7 +105,19 @@ class ParameterCovariance:
         vectors = np.repeat(here[None], n, axis=0)
         for own, root in zip(self.places, self._roots, strict=True):
             vectors[:, own] += rng.standard_normal((n, len(own))) @ root.T
-        return {name: self.charts[name].lines_at(vectors[:, own]) for name, own in self._where().items()}
+        where = self._where()
+        if not self.posterior:
+            return {name: self.charts[name].lines_at(vectors[:, own]) for name, own in where.items()}
+        return {name: self.charts[name].posterior_lines(vectors[:, own], self._of(own), rng) for name, own in where.items()}
+
+    def _of(self, own: Ints) -> Array:
+        """The covariance of some coordinates."""
+        result, place = np.zeros((len(own), len(own))), {int(i): k for k, i in enumerate(own)}
+        for places, block in zip(self.places, self.blocks, strict=True):
+            inside = np.array([i for i, j in enumerate(places) if int(j) in place], np.int64)
+            at = [place[int(j)] for j in places[inside]]
+            result[np.ix_(at, at)] = block[np.ix_(inside, inside)]
+        return result
 
     @cached_property
     def _roots(self) -> list[Array]:

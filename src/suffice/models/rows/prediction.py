@@ -26,9 +26,9 @@ from suffice.inference.finite.network import NONE, Array
 from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.parts.closed_forms import NoFormula
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.approximate import BLOCK, drawn_forward, is_possible
 from suffice.models.questions.evidence import Observed
 from suffice.models.questions.question import Question
+from suffice.models.questions.sampling.approximate import BLOCK, drawn_forward, is_possible
 from suffice.models.rows.integrals import integrated_posterior
 from suffice.models.rows.posteriors import MOMENTS, Places, row_evidence, row_posterior
 from suffice.statistics.configurations import alike

@@ -45,9 +45,8 @@ from suffice.statistics.moments import nothing
 from suffice.structure.constraints.constraints import Constraints, Forbid
 from suffice.structure.methods.ges import GES
 from suffice.structure.methods.hill_climb import HillClimb, check_number
-from suffice.structure.methods.method import Method
 from suffice.structure.methods.pc import MMHC, PC
-from suffice.structure.problem import Problem
+from suffice.structure.problem import Method, Problem
 from suffice.structure.results.directions import directions
 from suffice.structure.results.explanations import Explanation, spell
 from suffice.structure.results.found import N_SHOWN, Found, roots_of

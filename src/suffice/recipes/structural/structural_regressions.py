@@ -10,8 +10,8 @@ import numpy as np
 from suffice.engines.scan import scan
 from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import BY_EM
-from suffice.families.named_families import for_search
-from suffice.families.regressions.distinct_rows import Pass
+from suffice.families.named_families import families_of, for_search
+from suffice.families.regressions.fitted import Pass
 from suffice.graphs import Dag
 from suffice.incomplete.expected.expectations import IncompleteRows
 from suffice.incomplete.gauss_hermite import integrated_in_words, summed_in_words
@@ -20,7 +20,6 @@ from suffice.learning.complete.tied_regressions import log_likelihood
 from suffice.learning.incomplete.objective import NoEstimate
 from suffice.learning.incomplete.task import Task
 from suffice.models.networks import BayesNet
-from suffice.models.questions.regressions import families_of
 from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
 from suffice.structure.scoring.regression_scores import seconds_each
