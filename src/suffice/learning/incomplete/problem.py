@@ -87,15 +87,15 @@ class ParameterProblem(ReducedTask):
     @classmethod
     def of(cls, task: Task) -> ParameterProblem:
         """The rows of a task, reduced; with numbers they are passed over twice, first for the units of the columns."""
-        nodes = nodes_of(task.dag, task.variables, task.families)
         finite = [v for v in task.variables.values() if isinstance(v, Finite)]
-        tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
-        seen = {n: v for n, v in task.variables.items() if n not in task.hidden}
         with_numbers = len(finite) < len(task.variables)
         numbers = hidden_numbers(task.dag, task.variables, task.hidden) if with_numbers else ()
+        refuse_unlinked(task.dag, task.variables, numbers)
+        nodes = nodes_of(task.dag, task.variables, task.families)
+        tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
+        seen = {n: v for n, v in task.variables.items() if n not in task.hidden}
         units, moments = NO_UNITS, list[Moments]()
         if with_numbers:
-            refuse_unlinked(task.dag, task.variables, numbers)
             reals = tuple(n for n, v in seen.items() if not isinstance(v, Finite))
             spread = observed_cells(task.rows, reals, task.threads)
             observed = Units.of(spread, seen).alike(linked_names(task.ties))
