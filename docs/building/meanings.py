@@ -1,4 +1,4 @@
-"""What an argument means: its row on the page of common words, the sentence of the docstring that names it, or the text below its field."""
+"""What an argument means: its row on the page of common words, the sentence of the docstring with it, or the text below it."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _meaning(name: Name, argument: str) -> str:
 
 
 def _own_meaning(name: Name, argument: str) -> str:
-    """What the argument of this name means: its own row of the common words, else the docstring, else the text below the field."""
+    """What the argument of this name means: its own row of the common words, or the docstring, or the text below the field."""
     homes = name.thing.__mro__[:-1] if name.is_class else ()
     below = next((text for home in homes if (text := _below_fields(home).get(argument))), "")
     return common_words().get(f"{name.short}.{argument}") or next(_sentences(name.doc, argument), "") or below

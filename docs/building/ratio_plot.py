@@ -1,4 +1,4 @@
-"""How many times as long other programs take, drawn: a row for each program, a dot for each piece of work, on a logarithmic axis."""
+"""How many times as long other programs take, drawn: a row for each, a dot for each piece of work, on a logarithmic axis."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ratio_plot(ratios: list[tuple[str, float, str]]) -> Iterator[str]:
     def across(ratio: float) -> float:
         return LEFT + (WIDTH - LEFT - 24) * (math.log10(ratio) - least) / (most - least)
 
-    words = "Other programs beside Suffice: how many times as long each takes, a dot for each piece of work; the tables have the numbers"
+    words = "How many times as long as Suffice other programs take, a dot for each piece of work; the tables have the numbers"
     yield f'<svg class="ratios" viewBox="0 0 {WIDTH} {bottom + 40}" role="img" aria-label="{words}">'
     for power in range(least, most + 1):
         x = across(10.0**power)

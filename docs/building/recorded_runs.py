@@ -21,16 +21,19 @@ FILE = DOCS / "last_benchmarks.json"
 NONE = "No run is recorded in this checkout: `make bench` writes one."
 TIME = r"[\d.,]+(?:e[+-]?\d+)? (?:s|ms|ns)\b"
 FIGURE = re.compile(rf"\s*(?P<work>\S.*?): (?P<rest>{TIME}.*)")
-PEER = re.compile(rf"[;,] (?P<name>[A-Za-z][^;=:]*?) (?P<time>{TIME}) = (?P<ratio>[\d.,]+)x(?: \((?:wanted|target) (?P<aim>[^)]*)\))?")
-AIM = re.compile(r"\((?:wanted|target) ([^)]*)\)")
+WANTED = r"\((?:wanted|target) (?P<aim>[^)]*)\)"
+PEER = re.compile(rf"[;,] (?P<name>[A-Za-z][^;=:]*?) (?P<time>{TIME}) = (?P<ratio>[\d.,]+)x(?: {WANTED})?")
+AIM = re.compile(WANTED)
 STOPPED = ", stopped after"
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|$~])")
+CALL = re.compile(r"([\w.]+\(.*\))")
+UNIT = re.compile(r"(?<=\d) (?=(?:s|ms|ns)\b)")
 SCRIPT = re.compile(r"`(\w+\.py)([^`]*)`\s*\|?$")
 
 
 @dataclass(frozen=True)
 class Peer:
-    """Another program at the same work: its time, and how many times as long that is; of one that was stopped at least so long."""
+    """Another program at the same work: its time, and how many times as long that is; at least so, if it was stopped."""
 
     name: str
     time: str
@@ -39,7 +42,7 @@ class Peer:
 
     def __str__(self) -> str:
         over = "over " if self.stopped else ""
-        return f"{self.name} {over}{self.time}, **{over}{self.ratio:,.4g}×**"
+        return f"{self.name} {over}{self.time}: {over}{self.ratio:,.4g}×"
 
 
 @dataclass(frozen=True)
@@ -105,15 +108,24 @@ def _about(script: str) -> str:
 
 
 def _table(found: list[Figure]) -> Iterator[str]:
-    if found:
-        yield from ("| work | Suffice | others, and how many times as long | aim |", "|---|---|---|---|")
-    for f in found:
-        others = "; ".join(str(p) for p in f.peers) or "–"
-        yield f"| {_plain(f.work)} | {_plain(f.ours)} | {others} | {_plain(f.aim) or '–'} |"
+    """A table of figures, without the columns in which nothing would stand."""
+    columns = {
+        "work": [_plain(f.work) for f in found],
+        "Suffice": [_plain(f.ours) for f in found],
+        "others, and how many times as long": ["; ".join(_plain(str(p)) for p in f.peers) for f in found],
+        "aim": [_plain(f.aim) for f in found],
+    }
+    shown = {head: cells for head, cells in columns.items() if any(cells)}
+    if shown:
+        yield from (f"| {' | '.join(shown)} |", "|---" * len(shown) + "|")
+    for row in zip(*shown.values(), strict=True):
+        yield f"| {' | '.join(cell or '–' for cell in row)} |"
 
 
 def _plain(text: str) -> str:
-    return SPECIAL.sub(r"\\\1", text)
+    """Text for a cell of a table: calls as code, numbers together with their units, and nothing else that Markdown would read."""
+    pieces = CALL.split(UNIT.sub("\N{NO-BREAK SPACE}", text))
+    return "".join(f"`{piece}`" if k % 2 else SPECIAL.sub(r"\\\1", piece) for k, piece in enumerate(pieces))
 
 
 def unrecorded(lines: list[str], scripts: dict[str, Any]) -> list[str]:

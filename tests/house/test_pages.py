@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import runpy
 import time
 from collections.abc import Callable
@@ -10,8 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
+import building.pasted
 from building.cells import Cell, cells_of, code_of, run
 from building.links import unknown_names
+from building.pasted import pasted
 from building.side_by_side import peer_blocks, run_ours, tasks
 from suffice import registry
 
@@ -100,6 +103,16 @@ def test_lines_of_code_need_no_scrolling(page: str) -> None:
     assert not [line for line in lines if len(line) > WIDEST]
 
 
+def test_pasted_blocks_give_what_the_site_shows() -> None:
+    sources = ["x = [1, 2]\nprint('so')", "x", "1 / 0", "None"]
+    tags = [{}, {}, {"tags": ["raises-exception"]}, {}]
+    cells = [{"source": [source], "metadata": about} for source, about in zip(sources, tags, strict=True)]
+    assert list(pasted(cells)) == ["so\n", "[1, 2]\n", "", ""]
+    with pytest.raises(ZeroDivisionError):
+        list(pasted([{"source": ["1 / 0"], "metadata": {}}]))
+    assert doctest.testmod(building.pasted).failed == 0
+
+
 def test_plots_of_a_cell_do_not_stay_open() -> None:
     """matplotlib warns of more than twenty, and warnings are errors."""
     import matplotlib.pyplot as plt
@@ -128,13 +141,18 @@ def limit_of_cells(seconds: float) -> dict[str, Callable[[object], None]]:
     return hooks
 
 
+def work_for(seconds: float) -> None:
+    """Keep the processor busy."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
 def test_a_cell_that_takes_too_much_of_the_processor_ends_in_an_error() -> None:
     hooks = limit_of_cells(0.1)
     hooks["pre_run_cell"](None)
-    start = time.process_time()
     with pytest.raises(Exception, match=r"the cell took 0\.1 seconds of the processor"):
-        while time.process_time() < start + 10:
-            pass
+        work_for(10)
     hooks["post_run_cell"](None)
 
 
@@ -143,6 +161,4 @@ def test_a_cell_that_waits_and_the_next_one_are_not_ended() -> None:
     hooks["pre_run_cell"](None)
     time.sleep(0.5)
     hooks["post_run_cell"](None)
-    start = time.process_time()
-    while time.process_time() < start + 0.3:
-        pass
+    work_for(0.3)

@@ -17,7 +17,7 @@ _NAMES = {
     "draws": "Bernoulli Binomial Multinomial",
     "protocol.family": "ConjugatePrior ExponentialFamily",
     "gamma": "Exponential Gamma",
-    "arithmetic.interval": "Interval",
+    "arithmetic.values": "Interval",
     "negative_binomial": "BetaNegativeBinomial NegativeBinomialKnownSize",
     "normals.normal": "MultivariateNormal Normal NormalInverseGamma NormalInverseWishart",
     "normals.normal_known": "NormalKnownMean NormalKnownVariance",

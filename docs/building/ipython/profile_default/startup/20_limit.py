@@ -1,4 +1,4 @@
-"""No cell may take 20 seconds of the processor, however busy the machine is: one that does ends in an error, and so does the build."""
+"""No cell may take 20 seconds of the processor, however busy the machine is: one that does ends in an error, with the build."""
 
 import signal
 
