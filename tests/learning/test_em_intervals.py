@@ -175,10 +175,6 @@ def test_fixed_nodes_are_known() -> None:
 
 
 def test_what_is_not_known_is_refused() -> None:
-    rows = {**gappy(), "c": gappy(seed=1)["a"]}
-    tied = sf.em("a -> b; c -> b", rows, shared=[("a", "c")]).model
-    with pytest.raises(FitError, match="shared parameters"):
-        tied.query("a", interval=0.9)
     hidden = sf.em("h -> a", {"a": gappy()["a"]}, hidden=[sf.Finite("h", ["x", "y"])], starts=1, max_iter=3).model
     with pytest.raises(FitError, match="does not identify the parameters of"):
         hidden.query("a", interval=0.9)

@@ -154,7 +154,7 @@ class Projected:
             while step * problem.weight > 1e-14:
                 ascent.check()
                 moved = {n: _step(tables[n], slope, step) for n, slope in slopes.items()}
-                point = evaluate(problem, problem.parameters({**tables, **moved}))
+                point = evaluate(problem, problem.parameters({**tables, **atlas.with_copies(moved)}))
                 if point.objective >= ascent.point.objective:
                     break
                 step /= 2.0
@@ -326,7 +326,7 @@ def lift(ascent: GradientAscent) -> None:
         higher = {n: _lift(table, atlas.charts[n].free, weighed[n], share) for n, table in tables.items()}
         if all(higher[n] is tables[n] for n in tables):
             return
-        point = evaluate(problem, problem.parameters({**cpds, **higher}))
+        point = evaluate(problem, problem.parameters({**cpds, **atlas.with_copies(higher)}))
         if point.objective > here.objective + ascent.tol:
             ascent.step(point)
             return

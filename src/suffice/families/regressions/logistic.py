@@ -159,6 +159,14 @@ class Logistic(OfStates):
         ridge = self.ridge * (2.0 if cpd.child.n_states == 2 else 1.0)
         return np.asarray(0.5 * s.scatter + ridge * shrunk(cpd.parent_variables))
 
+    def slopes(self, cpd: RegressionCpd, statistic: tuple[Any, ...]) -> tuple[Array, Array, float]:
+        """Where the Hessian would be large, its bound stands for it."""
+        s = Working(*statistic)
+        K = cpd.child.n_states
+        H = s.hessian if s.hessian.size else np.kron(np.eye(K - 1) - 1.0 / K, 0.5 * s.scatter)
+        H = H + self.ridge * np.kron(self.contrasts(cpd.child), shrunk(cpd.parent_variables))
+        return self._gradient(cpd, s).reshape(-1), H, float(s.counts.sum())
+
     def log_prior(self, cpd: RegressionCpd) -> float:
         """−½ λ tr(E b P bᵀ): what the ridge adds to the objective."""
         return -0.5 * float(np.sum(self._pull(cpd) * cpd.numbers)) if self.ridge else 0.0

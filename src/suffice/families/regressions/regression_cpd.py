@@ -389,6 +389,15 @@ class RegressionCpd(Cpd):
             raise ModelError(f"{name!r} has a mean of {mean[~np.isfinite(found)][0]:g} in some row: no number can be drawn")
         return np.asarray(found, dtype=np.float64).reshape(len(q))
 
+    @property
+    def parameter_names(self) -> list[str]:
+        """The parameters in words, in the order of θ."""
+        levels = "cut point {}" if self.family.ordered else "intercept"
+        names = [levels.format(n) for n in self.family.level_names(self.child)] + [f"coefficient of {t!r}" for t in self.terms]
+        name = repr(self.child.name)
+        whose = [f"{name} ({state!r})" for state in self.child.states[1:]] if self.numbers.ndim == 2 else [name]
+        return [f"{own} of {child}" for child in whose for own in names]
+
     def _names(self) -> list[str]:
         """What the parameters of a predictor, or of all where they share coefficients, are called."""
         return [*self.family.level_names(self.child), *self.terms]

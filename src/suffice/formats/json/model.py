@@ -7,8 +7,9 @@
                     | {"type": "poisson", "rates": [...]} | a distribution | a regression},
      "prior": null | {"type", …}, "statistics": null | {"weight", "entries": [{"finite", "real", …}]},
      "shared": [[nodes with one parameter set], …] (left out where there are none),
-     "covariance": {"charts": {node: {"free"} | {"known", "centre"}}, "blocks": [{"places", "values"}], "unidentified",
-                    "posterior"} (of parameters learned from incomplete rows, if it was found; a block is a lower triangle)}
+     "covariance": {"charts": {node: {"free"} | {"known", "centre"} | {"free", "centre"}}, "blocks": [{"places", "values"}],
+                    "unidentified", "posterior", "copies": {node: the one whose parameters it has}} (of parameters learned from
+                    incomplete rows, if it was found; a block is a lower triangle)}
 
 Arrays are flat and row-major, child last; null stands for a number that does not exist (an unseen configuration of a Gaussian
 or Poisson node). Moments also hold "log_base", the sums of "derived" columns, [[column, formula, n], …]; without these, of files
@@ -39,7 +40,7 @@ import numpy as np
 import suffice.formats.repository_json as repository_json
 from suffice.errors import FormatError, SufficeError
 from suffice.families import family_of
-from suffice.families.charts import chart_of
+from suffice.families.charts.kinds import chart_of
 from suffice.families.chosen.exponential_node import ExponentialNode
 from suffice.families.chosen.node_kinds import distribution_of
 from suffice.families.priors.prior import prior_of
@@ -181,7 +182,8 @@ def covariance_to_dict(bn: BayesNet) -> dict[str, Any]:
     charts = {n: {part: flat(numbers) for part, numbers in chart.parts.items()} for n, chart in known.charts.items()}
     pairs = zip(known.places, known.blocks, strict=True)
     blocks = [{"places": own.tolist(), "values": flat(block[np.tril_indices(len(own))])} for own, block in pairs]
-    facts = {"unidentified": sorted(known.unidentified), "posterior": known.posterior}
+    facts: dict[str, Any] = {"unidentified": sorted(known.unidentified), "posterior": known.posterior}
+    facts |= {"copies": dict(known.copies)} if known.copies else {}
     return {"covariance": {"charts": charts, "blocks": blocks, **facts}}
 
 
@@ -195,9 +197,12 @@ def covariance_from_dict(d: dict[str, Any] | None, cpds: Mapping[str, Cpd]) -> P
     places = tuple(np.array([int(i) for i in block["places"]], np.int64) for block in d["blocks"])
     blocks = tuple(_block(array_of(block["values"]), len(own)) for block, own in zip(d["blocks"], places, strict=True))
     every = np.sort(np.concatenate([np.zeros(0, np.int64), *places]))
-    if not np.array_equal(every, np.arange(sum(chart.size for chart in charts.values()))):
+    copies = {str(n): str(first) for n, first in d.get("copies", {}).items()}
+    if not copies.keys() | set(copies.values()) <= charts.keys() or copies.keys() & set(copies.values()):
+        raise FormatError(f"the covariance has copies, {copies}, which do not lead to nodes that have coordinates of their own")
+    if not np.array_equal(every, np.arange(sum(chart.size for n, chart in charts.items() if n not in copies))):
         raise FormatError("the blocks of the covariance do not speak of every parameter once")
-    return ParameterCovariance(charts, places, blocks, frozenset(map(str, d["unidentified"])), bool(d["posterior"]))
+    return ParameterCovariance(charts, places, blocks, frozenset(map(str, d["unidentified"])), bool(d["posterior"]), copies)
 
 
 def _block(values: Any, n: int) -> Any:

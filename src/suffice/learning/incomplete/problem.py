@@ -24,6 +24,7 @@ from suffice.engines.gather import Groups
 from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import BY_MEAN, PARTIAL, POOLED, SEPARATE, argument, ridge_of
 from suffice.families.categorical import Table
+from suffice.families.charts.regression import line_of
 from suffice.families.protocol.family import Cpd, Mode
 from suffice.families.regressions.glm_steps import between
 from suffice.incomplete.components import (
@@ -52,7 +53,7 @@ from suffice.models.parts.hidden_numbers import hidden_numbers
 from suffice.models.parts.sharing import linked_names
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
-from suffice.variables import Finite
+from suffice.variables import Finite, Real
 
 
 class ExpectedStatistic(NamedTuple):
@@ -257,7 +258,7 @@ class ParameterProblem(ReducedTask):
     @cached_property
     def _integration(self) -> float:
         """By how much ln p of a row may be off where missing numbers are integrated over points; 0 where none are."""
-        by_rows = (v for node in self.others if node.by_rows for v in node.parents if not isinstance(v, Finite))
+        by_rows = (v for node in self.others if node.by_rows for v in node.parents if isinstance(v, Real))
         lacking = {v.name for v in by_rows if self.rows.missing.get(v.name)}
         return error_of(len(lacking)) if lacking else 0.0
 
@@ -292,7 +293,7 @@ class ParameterProblem(ReducedTask):
 
         def scale(node: NodeFamily, cpd: Any) -> Cpd:
             if node.normal and node.regression:
-                cpd = node.family.opened(cpd).closed()
+                cpd = line_of(node.family.opened(cpd), self.known_of(node.name))
             return self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
 
         theta = with_known(self.nodes, self.imagined, Theta.of(self.nodes, self.tables, cpds, scale))
@@ -309,9 +310,12 @@ class ParameterProblem(ReducedTask):
                 cells[self.tables.cells(name)] = other.cells[self.tables.cells(name)]
         return Theta(self.tables, cells, others)
 
-    def imagined_of(self, name: str) -> Any:
-        """What the prior imagines of a node; None if it says nothing."""
-        return self.said[name] if self.shown is self.units else self.imagined[name]
+    def known_of(self, name: str) -> Any:
+        """What the prior imagines of a node, None if it says nothing; of a linear regression the slope of its offset."""
+        node, as_columns = self.nodes[name], self.shown is self.units
+        if node.normal and node.regression:
+            return dict.fromkeys(self.offset_slopes(node), 1.0) if as_columns else self.offset_slopes(node)
+        return self.said[name] if as_columns else self.imagined[name]
 
     @cached_property
     def imagined(self) -> dict[str, Any]:
@@ -321,7 +325,10 @@ class ParameterProblem(ReducedTask):
 
     def outward_map(self, cpd: Cpd) -> Array | None:
         """∂ parameters of the columns / ∂ parameters as shown, where they differ."""
-        return self.units.outward_map(cpd) if cpd.is_line and self.shown is not self.units else None
+        if self.shown is self.units or not self.nodes[cpd.child.name].normal:
+            return None
+        along = self.units.outward_map(cpd)
+        return along if cpd.is_line else cpd.family.outward_map(cpd, along)
 
     def statistics(self, statistic: ExpectedStatistic) -> Statistics:
         """EStep counts and moments by name; of regressions the counts of the child."""
@@ -329,9 +336,19 @@ class ParameterProblem(ReducedTask):
         steps = {self.nodes[n].child: s for n, s in statistic.steps.items()}
         return Statistics([*plain, *(Counts((v,), s.counts) for v, s in steps.items() if isinstance(v, Finite))], self.weight)
 
-    def scored(self, statistic: ExpectedStatistic) -> Statistics:
-        """The statistics from which the gradient of the objective follows."""
-        return self.statistics(statistic)
+    def plain(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
+        """The statistic in which nodes that share parameters have that of all of them."""
+        return self._pooled(statistic)
+
+    def scored(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
+        """The same, with what else the gradient of the objective follows from."""
+        return self._pooled(statistic)
+
+    def of_node(self, name: str, statistic: ExpectedStatistic) -> Any:
+        """What is expected of a node: counts or moments; of a regression what completed rows say, and the parameters they say it
+        at."""
+        node = self.nodes[name]
+        return (statistic.theta.others[name], statistic.steps.get(name)) if node.iterative else self._named(node, statistic)
 
     def network(self, theta: Theta, statistic: ExpectedStatistic, info: str) -> BayesNet:
         """The network of these parameters, which were estimated from this expected statistic."""

@@ -25,7 +25,6 @@ from suffice.models.questions.intervals.intervals import (
     FEWEST,
     answer_with_interval,
     at_means,
-    check_drawable,
     check_draws,
     checked_level,
     how_found,
@@ -147,8 +146,6 @@ class _Wanted:
         """The finite nodes at the same draws of all parameters; None where some cannot be drawn so."""
         question = Question.of(self.bn, names, self.evidence)
         try:
-            for name in question.nodes:
-                check_drawable(self.bn[name], question.observed)
             check_draws(self.draws, sum(v.n_states for v in question.finite))
             redrawn = Redrawn(question, self.seed)
         except (ModelError, FitError, TooLarge):

@@ -6,27 +6,25 @@ draws. Parameters that cannot change the answer are not drawn, and what the evid
 Parameters that were learned from incomplete rows are drawn together, from a normal distribution of their coordinates whose
 covariance is the inverse of the observed information (`parameter_covariance`). The point is at their estimates.
 
-Regressions that were fitted are drawn by the normal approximation of their posterior, N(estimate, covariance), with dispersions
-and the variance of a linear regression held at their estimates (`draws`); the point is at their estimates.
+Regressions that were fitted by themselves are drawn by the normal approximation of their posterior, N(estimate, covariance), with
+dispersions and the variance of a linear regression held at their estimates (`parameter_draws`); the point is at their estimates.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
-from suffice.errors import FitError, ModelError, TooLarge, listing, quantity
-from suffice.errors.remedies import argument
+from suffice.errors import ModelError, TooLarge, quantity
 from suffice.families.protocol.family import Interval, Mean, checked_level
 from suffice.inference.finite.network import Array
 from suffice.inference.sampling.sampling import checked_seed
 from suffice.iteration import Progress
-from suffice.models.parts.closed_forms import NoFormula, words
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.models.questions import question as asking
@@ -34,7 +32,6 @@ from suffice.models.questions.evidence import Observed, impossible
 from suffice.models.questions.intervals.redrawn import Redrawn
 from suffice.models.questions.question import Question
 from suffice.statistics.configurations import n_configurations
-from suffice.variables import Finite, NotNormal
 
 FEWEST = 1_000
 MAX_NUMBERS = 2**25
@@ -63,8 +60,6 @@ def answer_with_interval(
     """
     tail = (1.0 - checked_level(level)) / 2.0
     question = Question.of(bn, targets, evidence)
-    for name in question.nodes:
-        check_drawable(bn[name], question.observed)
     size = len(question.reals) or n_configurations(question.finite)
     check_draws(draws, size)
     redrawn = Redrawn(question, checked_seed(seed))
@@ -129,33 +124,3 @@ def check_draws(draws: object, size: int) -> None:
         raise ModelError(f"the ends of an interval need at least {FEWEST:,} draws of the parameters, not {draws!r}")
     if draws * size > MAX_NUMBERS:
         raise TooLarge(f"{draws:,} draws of an answer of {size:,} numbers are {draws * size:,}; the limit is {MAX_NUMBERS:,}")
-
-
-def check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
-    """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula."""
-    if not cpd.is_regression and not isinstance(cpd.child, NotNormal):
-        return
-    name, without = cpd.child.name, f"ask without {argument('interval')}"
-    if not cpd.is_regression:
-        what = "count" if cpd.child.whole else "number"
-        raise ModelError(f"an interval cannot be found for answers that depend on the {what} {name!r}; {without}")
-    about = f"the answer depends on {name!r}, a {words(cpd)}"
-    if cpd.fitted is None:
-        raise FitError(
-            f"{about} that was not fitted to complete rows by itself (it was given by hand, learned by EM, or has a number that "
-            f"do(...) set): its coefficients have no covariance to draw them by; {without}, or fit it to complete rows"
-        )
-    if not np.isfinite(cpd.fitted.covariance).all():
-        raise FitError(f"{about} whose coefficients have no finite covariance to draw them by; {without}")
-    if cpd.family.linear:
-        return
-    if lacking := [p for p in cpd.real_parents if p not in known]:
-        raise NoFormula(
-            f"{about} on numbers of which {listing(lacking)} is not observed: there is no formula for the integral",
-            lacking,
-            f"observe {listing(lacking)}: an interval needs exact answers",
-        )
-    if not isinstance(cpd.child, Finite) and name not in known:
-        raise ModelError(
-            f"{about}: intervals are known of probabilities and of means of Gaussian numbers, not of its mean; {without}"
-        )

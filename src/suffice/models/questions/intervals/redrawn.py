@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from suffice.errors import TooLarge, listing
+from suffice.errors import FitError, ModelError, TooLarge, listing
+from suffice.errors.remedies import argument
 from suffice.families.parameter_draws import DRAW, DrawnGaussian, DrawnLinear, DrawnNode, DrawnRegression, DrawnTable
 from suffice.inference.finite.junction_tree import JunctionTree
 from suffice.inference.finite.network import NONE, Array, GaussianNode, Ints, Network
@@ -19,9 +20,10 @@ from suffice.inference.finite.tree import greedy_order, part_of
 from suffice.inference.numbers.gaussian import Gaussians
 from suffice.iteration import Progress
 from suffice.models.estimates.redraw import drawn_together
+from suffice.models.parts.closed_forms import NoFormula, words
 from suffice.models.questions.question import Question
 from suffice.statistics.configurations import sizes
-from suffice.variables import Finite
+from suffice.variables import Finite, NotNormal
 
 NUMBERS = 2**22
 """A block of draws takes about this many numbers, some times over."""
@@ -38,6 +40,37 @@ MAX_CONFIGURATIONS = 2**18
 
 PIECE, MAX_PIECES = 600.0, 100
 """ln of the ratio that one factor may hold, and factors that are made of one at most: below e^−60,000 a number may be 0."""
+
+
+def check_drawable(cpd: Any, known: Mapping[str, Any], joined: Collection[str]) -> None:
+    """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula. Those that
+    are `joined` are drawn together with others."""
+    if not cpd.is_regression and not isinstance(cpd.child, NotNormal):
+        return
+    name, without = cpd.child.name, f"ask without {argument('interval')}"
+    if not cpd.is_regression:
+        what = "count" if cpd.child.whole else "number"
+        raise ModelError(f"an interval cannot be found for answers that depend on the {what} {name!r}; {without}")
+    about = f"the answer depends on {name!r}, a {words(cpd)}"
+    if cpd.fitted is None and name not in joined:
+        raise FitError(
+            f"{about} that was not fitted (it was given by hand, or has a number that do(...) set): its coefficients have no "
+            f"covariance to draw them by; {without}, or fit it to rows"
+        )
+    if name not in joined and not cpd.has_covariance:
+        raise FitError(f"{about} whose coefficients have no finite covariance to draw them by; {without}")
+    if cpd.family.linear:
+        return
+    if lacking := [p for p in cpd.real_parents if p not in known]:
+        raise NoFormula(
+            f"{about} on numbers of which {listing(lacking)} is not observed: there is no formula for the integral",
+            lacking,
+            f"observe {listing(lacking)}: an interval needs exact answers",
+        )
+    if not isinstance(cpd.child, Finite) and name not in known:
+        raise ModelError(
+            f"{about}: intervals are known of probabilities and of means of Gaussian numbers, not of its mean; {without}"
+        )
 
 
 @dataclass(frozen=True)
@@ -81,7 +114,9 @@ class Redrawn:
         together = {node: tie.nodes[0] for tie in bn.ties for node in tie.nodes}
         cpds: dict[str, Any] = {n: bn[n] for n in question.nodes}
         self.joint = drawn_together(bn, question.nodes)
-        joined = () if self.joint is None else self.joint.charts
+        joined: Collection[str] = () if self.joint is None else self.joint.charts
+        for n in question.nodes:
+            check_drawable(cpds[n], known, joined)
         table_nodes = [n for n in question.nodes if n in self._number and n not in factors]
         self._tables: list[Any] = [
             DrawnTable(cpds[n], self._number, known, n in bn.intervened or n in joined, n in together or n in joined)

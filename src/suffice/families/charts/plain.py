@@ -8,7 +8,7 @@ The intercept is taken at the mean c, so that a parent with mean 1e9 does not ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ from suffice.errors import FitError
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.parameter_draws import dirichlet_shares
-from suffice.families.protocol.family import Cpd, Estimate
+from suffice.families.protocol.family import Estimate
 from suffice.statistics import Counts, Moments
 from suffice.statistics.configurations import describe
 
@@ -362,28 +362,6 @@ class GaussianChart:
         rz = (s.count * off)[:, None] * z
         rz[:, 1:] += Sc[:, :-1]
         return rz, np.einsum("gi,gi->g", c, Sc) + s.count * off**2, zz
-
-
-Chart = TableChart | GaussianChart
-
-
-def still(cpds: Mapping[str, Any]) -> dict[str, Chart]:
-    """The charts of tables and Gaussians that are known: they have no coordinates."""
-    charts: dict[str, Chart] = {n: TableChart.around(c, np.zeros(c.probs.size)) for n, c in cpds.items() if isinstance(c, Table)}
-    for name, cpd in cpds.items():
-        if isinstance(cpd, ConditionalGaussian):
-            centre = np.zeros((cpd.variance.size, len(cpd.real_parents)))
-            charts[name] = GaussianChart.around(cpd, np.zeros(cpd.variance.size), centre)
-    return charts
-
-
-def chart_of(cpd: Cpd) -> Any:
-    """The kind of chart that a distribution has."""
-    if isinstance(cpd, Table):
-        return TableChart
-    if isinstance(cpd, ConditionalGaussian):
-        return GaussianChart
-    raise FitError(f"{cpd.child.name!r} is a {type(cpd).__name__}; gradients and information are of tables and Gaussians: use em")
 
 
 def _rows(cpd: Table) -> Array:
