@@ -19,6 +19,7 @@ from suffice.errors import SufficeError
 from suffice.kernels.compiler import compiling
 from suffice.kernels.compiler import signatures as nb
 from suffice.kernels.compiler.background import Helper
+from tests.syntax import tree_of
 
 ASIA = "import suffice as sf; bn = sf.load('asia'); rows = bn.sample(2_000, seed=1)"
 LITTLE = {
@@ -170,7 +171,7 @@ def test_kernels_that_kernels_and_python_call_are_known() -> None:
 
 def named(path: Path) -> Iterator[str]:
     """The kernels that a module names, but in the bodies of its own kernels."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     own = {
         n.partition(".")[2]: n
         for n in compiling.kernels
