@@ -244,6 +244,10 @@ scan("points.csv", decimal=",").schema
     scan("points.csv").schema
 scan("commas.csv", separator=";").schema
     scan("commas.csv", separator=";", decimal=",").schema
+scan("commas.csv", {"a": Real}, separator=";").n_rows
+    scan("commas.csv", separator=";", decimal=",").n_rows
+read("words.csv")
+    learn("words.csv")
 scan("words.csv").schema
     scan("words.csv", missing=["NA"]).schema
 scan("endless.csv").schema

@@ -297,6 +297,20 @@ def test_large_layouts_are_made_beside_and_a_focus_at_once(opened: Callable[...,
     assert len(reply.json()["nodes"]) == 724
 
 
+def test_a_network_without_arrows_that_is_too_large_is_sampled(
+    opened: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = {name: sf.Finite(name, ["no", "yes"]) for name in "abc"}
+    net = sf.MarkovNet({("a", "b"): np.eye(2), ("b", "c"): np.eye(2), "a": [1.0, 0.0]}, states)
+    exact = net.query("a", {"c": "yes"}).probs
+    client = opened(net)
+    answer = client.ask("beliefs", sampled=True, given={"c": "yes"})
+    assert (answer["method"], answer["log_evidence"]) == ("sampled", None)
+    assert 0 < answer["error"] < 0.05
+    np.testing.assert_allclose(answer["nodes"]["a"]["probs"], exact, atol=5 * answer["error"])
+    assert "sf.methods.Gibbs(10000)" in answer["code"]["python"]
+
+
 def test_intervals_take_no_longer_than_somebody_waits(learned: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("suffice.explorer.answers.beliefs.PATIENCE", 1e-9)
     answer = learned.ask("beliefs", interval=0.95)

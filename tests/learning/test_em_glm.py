@@ -149,7 +149,7 @@ def test_one_missing_number_is_integrated(kind):
     """x is missing in some rows, beside states: as good as adaptive quadrature to 1e-6 over all rows."""
     missing = {"x": gaps(0.06, 5), "z": gaps(0.1, 6), "y": gaps(0.05, 7), "w": gaps(0.1, 8)}
     graph, data, columns = rows_of(kind, missing)
-    with pytest.warns(SufficeNote, match=r"missing numbers of 'x' under regressions are integrated by .*33 points for one"):
+    with pytest.warns(SufficeNote, match=r"missing numbers under regressions are integrated by .*33 points for one.*: 'x'"):
         run = sf.em(graph, data, families={"y": RESPONSES[kind][0]}, tol=1e-9)
     assert run.converged
     assert never_falls(run, 1e-8)

@@ -242,9 +242,10 @@ def data_of(
     """Data from a path or a table, as the options say: rows, or statistics that were saved."""
     if isinstance(path, str) and path in TABLES and not Path(path).exists():
         path = path_of(TABLES[path])
-    options: dict[str, Any] = {"weights": weights, "missing": missing_words(missing), **choice(INTEGERS, integers, "--integers")}
+    options: dict[str, Any] = {"weights": weights, **choice(INTEGERS, integers, "--integers")}
+    options["missing"] = missing_words(missing) if missing else ()
     if not isinstance(path, str) or not path.lower().endswith(".stats"):
-        rows: Any = scan(path, variables=variables or None, **options, **engine_of(engine))
+        rows: Any = scan(path, variables=variables or None, **options, **(engine_of(engine) if engine else {}))
     elif variables or any(options.values()) or engine or isinstance(path, TextPath):
         raise SufficeError(f"{path} holds statistics, not rows: columns cannot be declared, weighted or read otherwise any more")
     else:
@@ -258,14 +259,12 @@ def most_parents(rows: Any, method: Any) -> int | None:
     return gathered if gathered and (method.max_parents is None or gathered < method.max_parents) else None
 
 
-def engine_of(word: str | None) -> dict[str, Any]:
+def engine_of(word: str) -> dict[str, Any]:
     """Where rows are worked on, as `scan` takes it.
 
-    >>> engine_of("files"), engine_of(None)
-    ({'memory_limit': 0}, {})
+    >>> engine_of("files")
+    {'memory_limit': 0}
     """
-    if word is None:
-        return {}
     name, _, master = word.partition(":")
     if name == "spark":
         from suffice.engines.spark import Spark, start_session

@@ -34,11 +34,11 @@ from suffice.learning.incomplete.held import read_fixed
 from suffice.learning.incomplete.missing_mechanism import with_mechanism
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.starts import empty_states, match_states
-from suffice.learning.incomplete.task import of_sequences
+from suffice.learning.incomplete.task import of_sequences, shared_of
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words
-from suffice.models.parts.sharing import shared_in_words, shared_of
+from suffice.models.parts.sharing import shared_in_words
 from suffice.variables import Finite
 
 ENDLESS = 12.0

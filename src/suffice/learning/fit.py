@@ -23,14 +23,14 @@ from suffice.learning.complete.tied_regressions import fitted_regressions, from_
 from suffice.learning.conditional.discriminative import fit_to_target
 from suffice.learning.crf.fit import fit_linear_chain
 from suffice.learning.graph_score import agreed_statistics
-from suffice.learning.incomplete.task import Task, checked_families, of_sequences, task_of
+from suffice.learning.incomplete.task import Task, checked_families, graph_and_ties, of_sequences, task_of
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, ModelKind, prior_of
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
 from suffice.limits import LIMITS, Limits, options_of
 from suffice.models.estimates.estimated import estimate_network, replace_cpds
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.networks import BayesNet
-from suffice.models.parts.sharing import Tie, agreeing, check_families, graph_and_ties
+from suffice.models.parts.sharing import Tie, agreeing, check_families
 from suffice.models.undirected.features import is_undirected
 from suffice.objectives import Bayes, Likelihood, as_penalties
 from suffice.statistics import Statistics

@@ -21,11 +21,11 @@ from suffice.learning.chains.chain_task import refuse_shared
 from suffice.learning.complete.chain_fit import score_chain
 from suffice.learning.complete.plates import Plate
 from suffice.learning.complete.tied_regressions import fitted_regressions
-from suffice.learning.incomplete.task import checked_families, numbers_of, of_sequences
+from suffice.learning.incomplete.task import checked_families, graph_and_ties, numbers_of, of_sequences
 from suffice.learning.undirected.fit import refuse_directed, score_undirected
 from suffice.models.estimates.estimated import free_nodes
 from suffice.models.networks import BayesNet
-from suffice.models.parts.sharing import Tie, agreeing, alike, check_families, graph_and_ties, pool_statistics, tied_prior
+from suffice.models.parts.sharing import Tie, agreeing, alike, check_families, pool_statistics, tied_prior
 from suffice.models.undirected.features import is_undirected
 from suffice.scores import BIC, Evidence, local_score
 from suffice.statistics import Statistics

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.basis.argument_types import RowsLike
-    from suffice.models.questions.answers.answers import Distribution
+    from suffice.inference.sampling.sampling import Gibbs
+    from suffice.models.questions.answers.answers import Distribution, Marginals
     from suffice.models.questions.answers.mixture import Mixture
     from suffice.models.questions.evidence import Given
     from suffice.models.undirected.goodness_of_fit import GoodnessOfFit
@@ -236,6 +237,21 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
                 raise
             answer = near.directed.query(targets, rest, **how)
             return replace(answer, given=dict(given))
+
+    def marginals(self, given: Given = None, *, method: Gibbs | None = None, seed: int = 0) -> Marginals:
+        """p(x | given) of every node x, all at once; `method=Gibbs(10_000)` draws them, each with its standard error, where the
+        tree is too large.
+
+        >>> import suffice as sf
+        >>> found = sf.load("earthquake").moral().marginals({"Alarm": "True"})
+        >>> round(found["JohnCalls"]["True"], 6)
+        0.9
+        """
+        if method is None:
+            return super().marginals(given)
+        from suffice.models.undirected.without_tree import gibbs_marginals
+
+        return gibbs_marginals(self, given or {}, method, seed)
 
     def predict_proba(self, rows: RowsLike, target: str, **how: Unpack[ProbabilityOptions]) -> Any:
         """p(target | the other cells of a row), for each row; where the tree is too large, of rows that show all neighbours."""

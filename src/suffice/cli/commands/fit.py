@@ -148,7 +148,8 @@ def fit(
 
     begun = time.perf_counter()
     writable(out)
-    check_report(given)
+    if report is not None:
+        check_report(given)
     if statistics and (Path(statistics).resolve() == Path(out).resolve() or not Path(statistics).parent.is_dir()):
         raise SufficeError(
             f"the statistics cannot be written to {statistics}: give a file of their own in a directory that exists"
@@ -160,7 +161,8 @@ def fit(
         print(model)
     else:
         write_model(model, out, f"{time.perf_counter() - begun:.2f} s")
-        write_report(report, vars(given).get("run", model), vars(given).get("rows"))
+        if report is not None:
+            write_report(report, vars(given).get("run", model), vars(given).get("rows"))
 
 
 def _way(given: Options) -> Callable[[Options], Any]:

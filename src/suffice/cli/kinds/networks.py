@@ -14,7 +14,7 @@ from suffice.errors import MissingCells, SufficeError
 from suffice.families.named_families import families_of
 from suffice.formats import holds
 from suffice.learning.fit import fit, fit_network
-from suffice.models.parts.sharing import shared_of
+from suffice.learning.incomplete.task import shared_of
 from suffice.objectives import Likelihood
 from suffice.output.terminal import say
 

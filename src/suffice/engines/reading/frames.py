@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from suffice.basis.libraries import nw, pa, pt
-from suffice.engines.encoding.dialect import are_numbers, with_points
-from suffice.engines.encoding.encode import Encoder, StateEncoder, texts
-from suffice.engines.encoding.infer import Guess
+from suffice.basis.libraries import nw, pa
+from suffice.engines.encoding.dialect import prepared_cells
+from suffice.engines.encoding.encode import Encoder, texts
 from suffice.engines.encoding.sources import Categories, Kind, Source, checked_names
 from suffice.engines.engine import Array, is_missing
 from suffice.engines.steps.parallel import available_memory, n_threads
@@ -339,19 +338,6 @@ def _from_codes(variable: Variable, cells: Array) -> Any:
     if not isinstance(variable, Finite):
         return pa.array(cells, from_pandas=True)
     return pa.DictionaryArray.from_arrays(pa.array(cells, mask=is_missing(cells)), pa.array(variable.states), ordered=True)
-
-
-def prepared_cells(cells: Any, encoder: Encoder, decimal: str) -> Any:
-    """Cells for an encoder that takes them for numbers, with decimal points; thousands marks are refused."""
-    guessing = isinstance(encoder, Guess) and encoder.encoder is None
-    if isinstance(encoder, StateEncoder) or (isinstance(encoder, Guess) and isinstance(encoder.encoder, StateEncoder)):
-        return cells
-    missing = encoder.options.missing if isinstance(encoder, Guess) else ()
-    if decimal == ".":
-        if guessing and len(cells) > 0 and pt.is_dictionary(cells.type):
-            are_numbers(cells, missing, ".")
-        return cells
-    return with_points(cells, missing, guessing=guessing)
 
 
 class TextCells(FrameSource):

@@ -44,8 +44,6 @@ def beliefs_of(asked: AskedNetwork, only: Sequence[str] | None, level: float | N
         except ImpossibleEvidence:
             answer = _impossible(asked)
         except TooLarge as error:
-            if not asked.model.directed:
-                raise
             raise TooLarge(f"{error.said}; or take answers from {DRAWS:,} draws, with their errors: sampled") from None
     return {**answer, "notes": [*(str(note) for note in notes), *answer["notes"]]}
 
@@ -92,15 +90,14 @@ def _with_intervals(asked: AskedNetwork, answers: dict[str, Any], level: float) 
 
 def _sampled_answer(asked: AskedNetwork, only: Sequence[str] | None) -> dict[str, Any]:
     """By draws, where the junction tree is too large."""
-    if not asked.model.directed:
-        raise ModelError("a network without arrows is not sampled so: give more evidence, or ask for nodes near it")
-    from suffice.inference.sampling.sampling import LikelihoodWeighting
+    from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
 
-    found = asked.network.marginals(dict(asked.given), method=LikelihoodWeighting(DRAWS))
+    sampler: Any = LikelihoodWeighting(DRAWS) if asked.model.directed else Gibbs(DRAWS)
+    found = asked.network.marginals(dict(asked.given), method=sampler)
     answers = {name: found[name] for name in found if only is None or name in only}
     finite = [answer for answer in answers.values() if isinstance(answer, Distribution)]
     errors = [float(answer.error.max()) for answer in finite if answer.error is not None]
-    method = f"method=sf.methods.LikelihoodWeighting({DRAWS})"
+    method = f"method=sf.methods.{type(sampler).__name__}({DRAWS})"
     code = asked.model.origin.code(f"{asked.statement('marginals').removesuffix(')')}{', ' * bool(asked.given)}{method})")
     how: dict[str, Any] = {"method": "sampled", "error": max(errors, default=None), "notes": []}
     return {**_told_evidence(float(found.log_prob_of_evidence)), **how, "nodes": _nodes(asked, answers, only), "code": code}
@@ -120,7 +117,13 @@ def _impossible(asked: AskedNetwork) -> dict[str, Any]:
 
 def _told_evidence(log: float) -> dict[str, Any]:
     p = math.exp(min(log, 700.0)) if log == log else None
-    return {"log_evidence": log, "evidence_probability": p, "possible": True, "message": None, "at_odds": []}
+    return {
+        "log_evidence": log if log == log else None,
+        "evidence_probability": p,
+        "possible": True,
+        "message": None,
+        "at_odds": [],
+    }
 
 
 def _nodes(asked: AskedNetwork, answers: dict[str, Any], only: Sequence[str] | None) -> dict[str, Any]:

@@ -54,6 +54,11 @@ def observed_cells(rows: Data, names: tuple[str, ...], threads: int | None = Non
     return rows.fold(_Columns(names), threads=threads).spread if names else no_groups(1).spread
 
 
+def block_cells(block: Block, names: tuple[str, ...]) -> Spread:
+    """The same of the rows of one block."""
+    return _Columns(names).of(block).spread if names else no_groups(1).spread
+
+
 def _column(x: npt.NDArray[Any], weight: Array | None) -> tuple[float, float, float, float]:
     seen = ~np.isnan(x)
     x, w = x[seen], np.ones(int(seen.sum())) if weight is None else weight[seen]

@@ -53,7 +53,7 @@ from suffice.models.parts.hidden_numbers import hidden_numbers
 from suffice.models.parts.sharing import linked_names
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
-from suffice.variables import Finite
+from suffice.variables import Finite, Real
 
 
 class ExpectedStatistic(NamedTuple):
@@ -258,7 +258,7 @@ class ParameterProblem(ReducedTask):
     @cached_property
     def _integration(self) -> float:
         """By how much ln p of a row may be off where missing numbers are integrated over points; 0 where none are."""
-        by_rows = (v for node in self.others if node.by_rows for v in node.parents if not isinstance(v, Finite))
+        by_rows = (v for node in self.others if node.by_rows for v in node.parents if isinstance(v, Real))
         lacking = {v.name for v in by_rows if self.rows.missing.get(v.name)}
         return error_of(len(lacking)) if lacking else 0.0
 

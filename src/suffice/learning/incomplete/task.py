@@ -18,7 +18,7 @@ from suffice.graphs import Dag
 from suffice.graphs.template import Template
 from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
-from suffice.models.parts.sharing import Tie, alike, check_families, graph_and_ties, tied_prior
+from suffice.models.parts.sharing import Tie, alike, check_families, shared_in, tied_prior
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real, Variable
 
@@ -100,10 +100,22 @@ def task_of(
         rows, variables = rows.with_variables({n: v for n, v in wider.items() if n not in unseen}), {**variables, **wider}
     if families:
         checked_families(families, graph, variables)
+    if families and ties:
         check_families(ties, families)
     asked = None if prior is None else as_prior(prior)
     own = None if asked is None else tied_prior(asked, ties)
     return Task(graph, rows, variables, tuple(unseen), own, how, dict(families), threads, ties)
+
+
+def graph_and_ties(dag: Any, shared: Any) -> tuple[Dag, tuple[Tie, ...]]:
+    """A graph, or that of a network, and the ties that are asked for, or that the network brings."""
+    groups = shared_of(dag, shared)
+    return shared_in(Dag(dag), groups) if groups else (Dag(dag), ())
+
+
+def shared_of(dag: Any, shared: Any) -> Any:
+    """The groups that are asked for; where none are spoken of, those that a network brings."""
+    return getattr(dag, "shared", ()) if shared is None else shared
 
 
 def of_sequences(graph: Any, data: Any) -> bool:

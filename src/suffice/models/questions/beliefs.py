@@ -14,7 +14,11 @@ from typing import Any
 
 from suffice.errors import FitError, ModelError, TooLarge, listing, notes_kept
 from suffice.graphs import Dag
+from suffice.inference.sampling.sampling import Gibbs
 from suffice.pictures import Focus, Picture, PictureEdge, PictureNode
+
+DRAWS = 10_000
+"""Of beliefs where the tree of a network without arrows is too large."""
 
 PATIENCE = 10.0
 """Seconds that the intervals of a picture may take; nodes that are left then are shown without."""
@@ -43,7 +47,23 @@ def belief_picture(
 
 def undirected_picture(net: Any, given: Values | None, focus: Focus, steps: int) -> Picture:
     """The same of a network without arrows."""
-    return _with_beliefs(net._scene().near(focus, steps), net, net if given else None, given or {}, {}, None)
+    scene = net._scene().near(focus, steps)
+    try:
+        net.directed  # noqa: B018
+    except TooLarge:
+        return _with_drawn_beliefs(scene, net, given or {})
+    return _with_beliefs(scene, net, net if given else None, given or {}, {}, None)
+
+
+def _with_drawn_beliefs(scene: Picture, net: Any, given: Values) -> Picture:
+    """Beliefs by draws, where a network without arrows is too large for exact ones."""
+    try:
+        answers = net.marginals(given, method=Gibbs(DRAWS))
+    except (ModelError, TooLarge) as error:
+        return scene.noting(f"no beliefs: {str(error).partition(': ')[0]}")
+    worst = max((float(a.error.max()) for a in answers.values() if a.error is not None), default=0.0)
+    scene = scene.noting(f"by Gibbs sampling, {DRAWS:,} draws: standard errors up to {worst:.2g}")
+    return replace(scene, nodes=tuple(_node(node, answers, {}, given, {}) for node in scene.nodes))
 
 
 def notebook_picture(bn: Any) -> Picture:
