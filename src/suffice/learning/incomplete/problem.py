@@ -328,7 +328,7 @@ class ParameterProblem(ReducedTask):
         if self.shown is self.units or not self.nodes[cpd.child.name].normal:
             return None
         along = self.units.outward_map(cpd)
-        return along if cpd.is_line else cpd.family.outward_map(cpd, along)
+        return along if cpd.is_line else np.asarray(cpd.family.outward_map(cpd, along))
 
     def statistics(self, statistic: ExpectedStatistic) -> Statistics:
         """EStep counts and moments by name; of regressions the counts of the child."""
