@@ -54,7 +54,7 @@ EngineWord = Annotated[
     typer.Option(
         "--engine",
         metavar="WORD",
-        help="where rows are worked on: memory, files (a spill on disk), spark or spark:MASTER; by default by their size",
+        help="where rows are worked on: memory, files (a spill on disk), <engines> or spark:MASTER; by default by their size",
     ),
 ]
 Separator = Annotated[
@@ -81,7 +81,7 @@ FamilyWords = Annotated[
         metavar="NAME=WORD",
         help="make a node a regression on its parents, y=logistic, one of <regressions>; with a ridge y=logistic:1; "
         "n=poisson,offset=t; ill=binomial,trials=n; or give it a distribution by its finite parents, wait=gamma, one of "
-        "<distributions>; k=binomial,n=12; k=negative-binomial,size=3 (may be repeated)",
+        "<distributions|families>; k=binomial,n=12; k=negative-binomial,size=3 (may be repeated)",
     ),
 ]
 SharedWords = Annotated[

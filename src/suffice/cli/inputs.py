@@ -23,6 +23,8 @@ from suffice.graphs.lagged import variable_and_lag
 from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
 from suffice.output.terminal import say
+from suffice.registry import find
+from suffice.registry import words as words_of
 from suffice.statistics import Statistics
 from suffice.variables import Bins, Count, Finite, Real, Variable
 
@@ -280,14 +282,12 @@ def engine_of(word: str | None) -> dict[str, Any]:
     """
     if word is None:
         return {}
-    name, _, master = word.partition(":")
-    if name == "spark":
-        from suffice.engines.spark import Spark, start_session
-
-        return {"engine": Spark(start_session(master or "local[*]"))}
-    if word not in ENGINES:
-        raise SufficeError(f"--engine is memory, files, spark or spark:MASTER, not {word!r}")
-    return {"memory_limit": ENGINES[word]}
+    if word in ENGINES:
+        return {"memory_limit": ENGINES[word]}
+    engine = find("engines", word.partition(":")[0])
+    if engine is None:
+        raise SufficeError(f"--engine is {', '.join((*ENGINES, *words_of('engines')))} or spark:MASTER, not {word!r}")
+    return {"engine": engine.of_word(word, {})}
 
 
 def sequences_of(rows: Any, by: str | None, order: str | None, gaps: str = "refuse") -> Sequences:

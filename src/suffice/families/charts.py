@@ -354,6 +354,11 @@ def still(cpds: Mapping[str, Any]) -> dict[str, Chart]:
 def chart_of(cpd: Cpd) -> Any:
     """The kind of chart that a distribution has."""
     if isinstance(cpd, Table):
+        if cpd.child.family is not None:
+            raise FitError(
+                f"{cpd.child.name!r} is {cpd.child.family!r}, whose parameters are fewer than the cells of its table; gradients "
+                "and information are of tables and Gaussians: use em, and no interval"
+            )
         return TableChart
     if isinstance(cpd, ConditionalGaussian):
         return GaussianChart

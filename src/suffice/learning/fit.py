@@ -11,7 +11,7 @@ from suffice.errors import ArgumentError, FitError, MissingCells, listing, note
 from suffice.errors.remedies import Remedy, argument
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather
-from suffice.families.named_families import as_families, variables_with_distributions
+from suffice.families.named_families import as_families, with_chosen
 from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate
 from suffice.graphs import Dag
@@ -378,7 +378,7 @@ def _tabled_regressions(
 ) -> BayesNet:
     """The same from statistics, which know all about regressions of finite variables on finite variables."""
     graph, ties = graph_and_ties(dag, shared)
-    seen = agreed_statistics(dag, graph, seen.with_variables(variables_with_distributions(families).values()), ties)
+    seen = agreed_statistics(dag, graph, with_chosen(seen, families), ties)
     variables = seen.variables
     checked_families(families, graph, variables)
     check_families(ties, families)

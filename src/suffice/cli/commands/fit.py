@@ -58,7 +58,7 @@ def fit(
         typer.Option(
             help="the principle: likelihood (if not given) or bayes:PRIOR; of a network conditional:NAME or margin:NAME; of "
             "undirected models conditional:NAME, max-entropy, pseudo, cd:1 or pcd:1; of labels conditional (if not given), "
-            "perceptron or margin"
+            "perceptron or margin; the words are <objectives>"
         ),
     ] = None,
     penalty: Annotated[

@@ -153,7 +153,7 @@ class ParameterProblem(ReducedTask):
         cells = self.tables.normalised(weights)
         for name, belief in self._beliefs.items():
             cells[self.tables.cells(name)] = belief.probs(self._named(self.nodes[name], s), Mode()).reshape(-1)
-        theta = Theta(self.tables, cells, others)
+        theta = Theta(self.tables, self._in_families(cells, weights), others)
         return self._held(self.conventions.standardise(theta, s.moments) if self.conventions.loose else theta)
 
     @cached_property
@@ -203,11 +203,11 @@ class ParameterProblem(ReducedTask):
 
     def first(self) -> Theta:
         """Where to start without hidden variables: what the cells that are there say, smoothed."""
-        return self._held(self._tied(self._starts.first()))
+        return self._held(self._tied(self._projected(self._starts.first())))
 
     def random(self, rng: np.random.Generator) -> Theta:
         """A random start: families with hidden variables, or cells that are often missing, are drawn."""
-        return self._held(self._tied(self._starts.random(rng)))
+        return self._held(self._tied(self._projected(self._starts.random(rng))))
 
     @cached_property
     def _starts(self) -> Starts:
@@ -266,7 +266,7 @@ class ParameterProblem(ReducedTask):
             shapes = [part.shape for part in cpd.free_parts()]
             *parts, vector = np.split(vector, np.cumsum([math.prod(shape) for shape in shapes]))
             others[name] = cpd.with_parts([p.reshape(shape) for p, shape in zip(parts, shapes, strict=True)])
-        return self._held(Theta(self.tables, self.tables.normalised(cells**2), others))
+        return self._held(self._projected(Theta(self.tables, self.tables.normalised(cells**2), others)))
 
     @cached_property
     def _shapes(self) -> Mapping[str, Cpd]:
@@ -289,7 +289,7 @@ class ParameterProblem(ReducedTask):
             return self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
 
         theta = with_known(self.nodes, self.imagined, Theta.of(self.nodes, self.tables, cpds, scale))
-        theta = self.conventions.standardise_roots(theta)
+        theta = self._projected(self.conventions.standardise_roots(theta))
         return theta if self._shares(theta) else self._tied(theta)
 
     def with_nodes(self, theta: Theta, other: Theta, names: Iterable[str]) -> Theta:
@@ -389,6 +389,22 @@ class ParameterProblem(ReducedTask):
         for node in (node for tie in self.ties for node in tie.nodes[1:] if self.nodes[node].by_table):
             more[self.tables.cells(node)] = 0.0
         return more, np.flatnonzero(more)
+
+    @cached_property
+    def _chosen(self) -> list[NodeFamily]:
+        """The nodes of states whose family was chosen: their tables are what it makes of counts."""
+        return [node for node in self.nodes.values() if node.by_table and node.child.family is not None]
+
+    def _in_families(self, cells: Array, weights: Array) -> Array:
+        """Tables, of which those of chosen families are what they make of these weights of cells."""
+        for node in self._chosen:
+            own = self.tables.cells(node.name)
+            cells[own] = node.family.fitted(node.child, node.parents, weights[own].reshape(sizes(node.finite))).reshape(-1)
+        return cells
+
+    def _projected(self, theta: Theta) -> Theta:
+        """Parameters whose tables are of the families that were chosen: any table is taken for weights of its cells."""
+        return replace(theta, cells=self._in_families(theta.cells.copy(), theta.cells)) if self._chosen else theta
 
     def _estimate(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:
         old: Any = s.theta.others[node.name]

@@ -22,7 +22,6 @@ from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.graphs import Dag
 from suffice.models.parts.closed_forms import as_closed_form, density, no_formula, stand_in
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
-from suffice.variables import Distributed
 
 
 def families_of(bn: Any, families: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -34,7 +33,7 @@ def families_of(bn: Any, families: Mapping[str, Any] | None) -> Mapping[str, Any
 
 def _has_own(cpd: Any) -> bool:
     """Whether its family was chosen, and does not follow from its variables."""
-    return bool(cpd.is_regression) or isinstance(cpd.child, Distributed)
+    return bool(cpd.is_regression) or cpd.child.family is not None
 
 
 def reduce_network(
