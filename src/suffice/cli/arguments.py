@@ -29,9 +29,9 @@ def refuse(given: Options, names: str, why: str, instead: str = ": leave it out"
 
 def note_unheard(given: dict[str, Any], why: str) -> None:
     """Say which options of EM nothing listened to."""
-    if given:
-        names = listing([option_of(name) for name in given], style="str")
-        say(f"note: {names} {'is' if len(given) == 1 else 'are'} for EM: {why}")
+    unheard = [option_of(name) for name in given if name != "memory_limit"]
+    if unheard:
+        say(f"note: {listing(unheard, style='str')} {'is' if len(unheard) == 1 else 'are'} for EM: {why}")
 
 
 def option_of(name: str) -> str:
@@ -83,6 +83,9 @@ FamilyWords = Annotated[
         "n=poisson,offset=t; ill=binomial,trials=n; or give it a distribution by its finite parents, wait=gamma, one of "
         "<distributions|families>; k=binomial,n=12; k=negative-binomial,size=3 (may be repeated)",
     ),
+]
+MemoryLimit = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="what may be taken beside the data: 2GB; what needs more is refused")
 ]
 SharedWords = Annotated[
     list[str] | None,

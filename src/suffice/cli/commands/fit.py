@@ -111,6 +111,7 @@ def fit(
     time_limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="of EM, --rbm, cd and pcd: stop, take the best so far")
     ] = None,
+    memory_limit: arguments.MemoryLimit = None,
     checkpoint: arguments.CheckpointDir = None,
     information: Annotated[
         bool | None,
@@ -176,7 +177,9 @@ def _way(given: Options) -> Callable[[Options], Any]:
     if given.group is not None and (given.family or given.hidden):
         raise SufficeError("--group has no part beside --family or --hidden: leave one of them out")
     given.families = words.families_of(given.family or [])
-    climbing = {name: getattr(given, name) for name in ("starts", "seed", "max_iter", "tol", "time_limit", "checkpoint")}
+    climbing = {
+        name: getattr(given, name) for name in ("starts", "seed", "max_iter", "tol", "time_limit", "memory_limit", "checkpoint")
+    }
     given.climbing = {name: value for name, value in climbing.items() if value is not None}
     given.climbing |= _beginning(given.start, words.fixed_of(given.fixed), given.known)
     return chains.fit_template if chains.is_template(given) else networks.fit_rows

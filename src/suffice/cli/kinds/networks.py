@@ -38,7 +38,8 @@ def fit_rows(given: Options) -> Any:
     if not isinstance(objective, (Likelihood, type(None))):
         why = f"has no part in --objective {told}"
         refuse(given, f"family hidden statistics starts seed max_iter tol time_limit start fixed checkpoint {OF_GAPS}", why)
-        return fit(dag, rows, objective=objective, penalty=penalty_of(given.penalty), **asked)
+        limit = given.memory_limit
+        return fit(dag, rows, objective=objective, penalty=penalty_of(given.penalty), memory_limit=limit, **asked)
     if given.penalty is not None:
         raise SufficeError("--penalty is for undirected models, for labels, and for --objective conditional:NAME or margin:NAME")
     asked |= {"families": families_of(given.known, given.families), "hidden": inputs.hidden_of(given.hidden or [])}

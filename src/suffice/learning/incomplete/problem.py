@@ -32,6 +32,7 @@ from suffice.incomplete.components import (
     FlatTables,
     NodeFamily,
     Theta,
+    bytes_of_parameters,
     log_likelihood,
     nodes_of,
     refuse_unanswerable,
@@ -48,6 +49,7 @@ from suffice.learning.incomplete.reduced_task import ReducedTask
 from suffice.learning.incomplete.said import imagined_by, refuse_constants, with_known
 from suffice.learning.incomplete.starts import Starts
 from suffice.learning.incomplete.task import Task, task_of
+from suffice.limits import check_room
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import hidden_numbers
 from suffice.models.parts.sharing import linked_names
@@ -90,6 +92,7 @@ class ParameterProblem(ReducedTask):
         numbers = hidden_numbers(task.dag, task.variables, task.hidden)
         refuse_unlinked(task.dag, task.variables, numbers)
         nodes = nodes_of(task.dag, task.variables, task.families)
+        check_room(task.room, bytes_of_parameters(nodes.values()), "EM", "take fewer parents, or fewer states")
         finite = [v for v in task.variables.values() if isinstance(v, Finite)]
         tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
         seen = {n: v for n, v in task.variables.items() if n not in task.hidden}
@@ -99,10 +102,10 @@ class ParameterProblem(ReducedTask):
         units = with_hidden(observed, dict.fromkeys(numbers))
         components: Components
         if len(tables.families) == len(nodes):
-            components = finite_components(task.rows, tables, task.threads)
+            components = finite_components(task.rows, tables, task.threads, task.room)
         else:
             refuse_unanswerable({**task.rows.missing, **dict.fromkeys(numbers, 1)}, task.dag, nodes)
-            components = MixedComponents.of(task.rows, nodes, tables, units, task.threads)
+            components = MixedComponents.of(task.rows, nodes, tables, units, task.threads, task.room)
         shown = components.shown
         counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
         known = Statistics([*counts, *_moments(task, spread, seen), *standard_moments(numbers)], shown.weight, seen.values())
