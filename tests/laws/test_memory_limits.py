@@ -37,8 +37,9 @@ CALLS: dict[str, Callable[..., Any]] = {
     "gradient": lambda **limit: gradient("u -> w", GAPS, **limit).model["w"].probs,
     "fit": lambda **limit: sf.fit("u -> w", COMPLETE, **limit)["w"].probs,
     "fit with gaps": lambda **limit: sf.fit("u -> w", GAPS, **limit)["w"].probs,
-    "fit of a graph": lambda **limit: sf.fit("u -- w", COMPLETE, **limit).flat_weights,
-    "fit of labels": lambda **limit: sf.fit(CHAIN, WORDS, penalty=sf.objectives.L2(1.0), max_iter=5, **limit).weights,
+    "fit of a graph": lambda **limit: sf.fit("u -- w", COMPLETE, **limit).log_prob(COMPLETE),
+    "fit of sequences": lambda **limit: sf.fit("y[-1] -> y", STEPS, **limit)["y"].probs,
+    "fit of labels": lambda **limit: sf.fit(CHAIN, WORDS, penalty=sf.objectives.L2(1.0), max_iter=5, **limit).run.objective,
     "structural_em": lambda **limit: structural_em(GAPS, **limit).score,
     "learn": lambda **limit: sf.learn(GAPS, **limit)["w"].probs,
     "bootstrap": lambda **limit: bootstrap(GAPS, n=2, **limit).strength("u", "w"),
@@ -49,7 +50,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "factors": lambda **limit: factors(NUMBERS, **limit).loadings,
     "rbm": lambda **limit: rbm(COMPLETE, k=2, epochs=2, **limit).model.weights,
     "search": lambda **limit: sf.search(COMPLETE, **limit).score,
-    "order_mcmc": lambda **limit: order_mcmc(COMPLETE, n=20, **limit).edge("u", "w"),
+    "order_mcmc": lambda **limit: order_mcmc(COMPLETE, samples=20, **limit).edges,
 }
 
 
