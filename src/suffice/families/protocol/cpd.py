@@ -293,6 +293,10 @@ class Cpd(Named, Tabular):
         last = {"probs": sizes(states), "coefficients": (len(reals),)}
         return {k: array_of(d[k]).reshape(sizes(finite) + last.get(k, ())) for k in cls.arrays}
 
+    def declare(self, name: str) -> Any:
+        """The variable of a node that only this declares."""
+        return replace(self.child, name=name)
+
     @classmethod
     def variable_of(cls, d: Mapping[str, Any], variable: Variable) -> Variable:
         """The variable of a node of which `to_dict` wrote this, with the family that was chosen for it."""
