@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,11 +65,36 @@ def test_too_little_is_refused_with_both_sizes_and_enough_changes_nothing(name: 
     np.testing.assert_array_equal(call(memory_limit="64 MiB"), call())
 
 
-@pytest.mark.parametrize(
-    "name", ["em", "em of numbers", "em of sequences", "gradient", "fit of labels", "mixture of states", "hmm"]
-)
+MANY = {n: np.where(RNG.random(200) < 0.3, None, RNG.choice(["a", "b"], 200)) for n in "abcdef"}
+CALLS["em of many gaps"] = lambda **limit: sf.em("a -> b -> c -> d -> e -> f", MANY, **limit).model["f"].probs
+BOUNDED = {"em of many gaps": 1100, "em of numbers": 800, "em of sequences": 600, "hmm": 600, "mixture of states": 600}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
 @pytest.mark.filterwarnings("ignore::suffice.SufficeNote")
 def test_what_can_be_done_without_is_not_held(name: str) -> None:
     """With room for the parameters alone rows are passed over again, to the same result."""
     call = CALLS[name]
-    np.testing.assert_allclose(call(memory_limit="1.9 KiB"), call(), rtol=1e-9)
+    np.testing.assert_allclose(call(memory_limit=BOUNDED[name]), call(), rtol=1e-9)
+
+
+def test_rows_that_are_not_held_are_passed_over_in_each_iteration() -> None:
+    for limit, passes in ((1100, 1), ("1 MiB", 0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", sf.SufficeNote)
+            plan = sf.em("a -> b -> c -> d -> e -> f", MANY, memory_limit=limit, dry_run=True)
+        assert plan.passes_an_iteration == passes
+
+
+def test_the_command_line_takes_it(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("u,w\n" + "a,p\nb,\n,q\na,q\n" * 20)
+    for graph in ("u -> w", "u -- w"):
+        data = str(tmp_path / "rows.csv")
+        fit = ("fit", graph, data, "-o", str(tmp_path / "m.json"))
+        if graph == "u -- w":
+            (tmp_path / "rows.csv").write_text("u,w\n" + "a,p\nb,q\nb,p\na,q\n" * 20)
+        code, _, err = run(*fit, "--memory-limit", "8")
+        assert code == 1
+        assert "may take 8 B" in err
+        assert "(--memory-limit)" in err
+        assert run(*fit, "--memory-limit", "2GB")[0] == 0
