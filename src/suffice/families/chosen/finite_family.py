@@ -84,4 +84,4 @@ class FiniteFamily(TableNode, Named):
 
     def to_dict(self) -> dict[str, Any]:
         """The family as plain values, for JSON: its word and its fields."""
-        return {"type": self.word.split()[0], **{f.name: getattr(self, f.name) for f in fields(self)}}  # type: ignore[arg-type]
+        return {"type": self.word.split()[0], **{f.name: getattr(self, f.name) for f in fields(self)}}

@@ -118,9 +118,9 @@ def mixture(
     judge = checked_judge(choose, "classes")
     if len(sizes) > 1 and start is not None:
         raise FitError("a start has a number of classes of its own: give k as that number")
-    numbers = [v for v in rows.schema.values() if not isinstance(v, Finite)]
+    n_numbers = sum(not isinstance(v, Finite) for v in rows.schema.values())
     states = sum(v.n_states for v in rows.schema.values() if isinstance(v, Finite))
-    need = 8.0 * COPIES * max(sizes) * (states + (len(numbers) + 1) ** 2)
+    need = 8.0 * COPIES * max(sizes) * (states + (n_numbers + 1) ** 2)
     check_room(budget.room, need, f"a mixture of {max(sizes):,} classes", "take fewer classes or columns")
     watch = budget.watch("mixture")
     task = _MixtureTask(covariance, name, as_prior(prior), how, starts, start, seed, tol, max_iter, budget.threads, watch)
