@@ -5,6 +5,7 @@ READY := $(VENV)/.ready
 PACKAGE := $(VENV)/.package
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+CHECKED := SUFFICE_COMPILE=now NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds
 
 SPARK := .venv-spark
 BROWSER := $(VENV)/.browser
@@ -13,7 +14,7 @@ NODE := web/node_modules/.ready
 # Where the environment forbids Python to keep what it compiled, every process of the tests would compile all sources again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo explore web test test-bounds test-spark test-browser chromium java fuzz lint style types reference docs docs-open bench clean
+.PHONY: demo explore web test test-bounds test-spark test-browser chromium java fuzz lint style types reference docs docs-open docs-pasted bench clean
 
 demo: $(PACKAGE)        ## set up and run the main job: a network fitted from data, in a few seconds
 	$(BIN)/suffice demo
@@ -40,11 +41,14 @@ test: $(READY)          ## set up and run everything that must hold
 	$(MAKE) --no-print-directory types > $(VENV)/types.log 2>&1 & types=$$!; \
 	$(PYTEST); tested=$$?; wait $$types; checked=$$?; cat $(VENV)/types.log; exit $$((tested + checked))
 
-# A kernel that leaves its arrays may go unnoticed for years, so every test runs once more with every index checked. All of them
-# do, for most reach a kernel by some way; but the one that looks at what the cache keeps says nothing about indices. Checked code
-# must not meet other code in one cache, so it has its own.
+# A kernel that leaves its arrays may go unnoticed for years, so tests run once more with every index checked. Most reach a kernel by
+# some way; those below call none at all (seen by a trace of all calls of kernels), and the one that looks at what the cache keeps says
+# nothing about indices. Checked code must not meet other code in one cache, so it has its own, which is filled first, as above.
+WITHOUT_KERNELS := exponential graphs $(addprefix formats/test_,bundled.py formats.py formats_files.py formats_hostile.py) \
+	$(addprefix explorer/test_,page.py security.py tables.py words.py) $(addprefix house/test_,behaviour.py fuzz.py house.py names.py types.py)
 test-bounds: $(READY)   ## run the tests with every index of every kernel checked
-	SUFFICE_COMPILE=now NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds $(PYTEST) \
+	$(CHECKED) $(BIN)/suffice warm
+	$(CHECKED) $(PYTEST) $(WITHOUT_KERNELS:%=--ignore=tests/%) \
 		--deselect tests/engines/test_engines.py::test_warm_kernels_are_those_that_calls_use
 
 # Spark's pandas is older than that of the other tests, so it has an environment of its own.
@@ -60,7 +64,7 @@ $(SPARK)/.ready: pyproject.toml
 	touch $@
 
 # The browser is the system's own, never one that is fetched from elsewhere; axe-core, which looks for barriers, is among web/'s tools.
-test-browser: chromium $(BROWSER) $(NODE) docs ## use the explorer, reports and the site as a person does, in the system's Chromium; keeps screenshots
+test-browser: chromium $(BROWSER) $(NODE) docs-pasted ## use the explorer, reports and the site as a person does, in the system's Chromium; keeps screenshots
 	$(BIN)/suffice warm
 	$(BIN)/pytest tests/browser
 
@@ -72,7 +76,7 @@ $(BROWSER): $(READY)
 	$(PIP) -e ".[browser]"
 	touch $@
 
-fuzz: $(READY)          ## feed every reader of files with broken ones, ten times as many as the tests do, from a seed that it prints
+fuzz: $(READY)          ## feed every reader of files with broken ones, forty times as many as the tests do, from a seed that it prints
 	$(BIN)/python -m tests.fuzz
 
 lint: style types       ## check how the sources are written, their types and their layers
@@ -88,12 +92,16 @@ types: $(READY)
 reference: $(READY)     ## check numbers of other programs on the tables beside the checkout (../shared)
 	$(PYTEST) tests/shared
 
-# Warnings are errors; what a browser would ask for, follow or read aloud is looked at afterwards. No cell may take 20 seconds of a
-# machine that has nothing else to do; the timeout leaves room for one that has.
+# Warnings are errors, and so is a cell that takes 20 seconds of the processor; what a browser would ask for, follow or read aloud is
+# looked at afterwards.
 docs: $(VENV)/.docs     ## build the site of the documentation: docs/_build/html/index.html
 	$(BIN)/suffice warm
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --jobs 2 -d docs/_build/doctrees docs docs/_build/html
 	PYTHONPATH=docs $(BIN)/python -m building.checks docs/_build/html
+
+# The site shows what its kernel gave; a reader pastes the same lines into an interpreter.
+docs-pasted: docs       ## paste the blocks of every page into a fresh interpreter, and compare with what the site shows
+	PYTHONPATH=docs $(BIN)/python -m building.pasted docs/_build/cells
 
 docs-open: docs         ## the same, and open it
 	$(BIN)/python -m webbrowser -t "file://$(CURDIR)/docs/_build/html/index.html"

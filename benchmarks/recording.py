@@ -68,7 +68,8 @@ def versions() -> dict[str, str]:
 
 
 def measure(script: str) -> dict[str, Any]:
-    """Run a script, showing what it prints as it comes; gives that, the seconds it took, and the load before."""
+    """Run a script, showing what it prints as it comes; gives that, the seconds it took, and the load: of the minute before or,
+    if that is higher, of its last minute."""
     load, start = os.getloadavg()[0], time.perf_counter()
     lines = []
     with subprocess.Popen([sys.executable, str(HERE / script)], stdout=subprocess.PIPE, text=True) as running:
@@ -77,7 +78,7 @@ def measure(script: str) -> dict[str, Any]:
             lines.append(line.rstrip())
     if running.returncode:
         raise SystemExit(f"{script} ended with {running.returncode}")
-    return {"seconds": round(time.perf_counter() - start, 1), "load": round(load, 1), "output": lines}
+    return {"seconds": round(time.perf_counter() - start, 1), "load": round(max(load, os.getloadavg()[0]), 1), "output": lines}
 
 
 def record(results: dict[str, dict[str, Any]]) -> None:

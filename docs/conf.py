@@ -39,11 +39,12 @@ myst_enable_extensions = ["dollarmath", "deflist", "attrs_inline", "attrs_block"
 myst_heading_anchors = 3
 myst_links_external_new_tab = False
 
-# Cells run in an empty directory, as in the tests. What they gave is kept by their content and that of the library.
+# Cells run in an empty directory, as in the tests. What they gave is kept by their content and that of the library. How much of
+# the processor a cell may take, building/ipython says; the timeout is for one that hangs, on a machine with other work.
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(DOCS / "_build" / "cells" / library)
 nb_execution_in_temp = True
-nb_execution_timeout = 60
+nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -14,6 +15,8 @@ os.environ.setdefault("SUFFICE_COMPILE", "now")  # what is tested is what large 
 
 from suffice.cli.app import main
 from tests.spark import lacking
+
+gc.set_threshold(100_000, 20, 50)  # what tests make dies young or stays: to look for it as often as usual is a sixth of the time
 
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")  # a busy machine is no fault of what is tested

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -315,14 +316,24 @@ def _no_hang() -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
+def _readings(draw: Callable[[random.Random], Any], seed: str) -> Iterator[tuple[int, Any]]:
+    """Broken inputs without end, with their numbers. One in four breaks as an earlier one did, and is left out."""
+    known: set[int] = set()
+    for number in count():
+        reading = draw(random.Random(f"{seed} {number}"))
+        if (content := hash(reading.args[-1])) not in known:
+            known.add(content)
+            yield number, reading
+
+
 def fuzz(name: str, inputs: int, seed: int) -> dict[str, int]:
-    """Give a reader so many broken files; how many were read, and how many refused. Anything else that happens is raised."""
+    """Give a reader so many broken files, each once; how many were read, and how many refused. Anything else that happens is
+    raised."""
     draw, told = readers()[name], {"read": 0, "refused": 0}
     with warnings.catch_warnings(), _no_hang():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", SufficeNote)
-        for number in range(inputs):
-            reading = draw(random.Random(f"{name} {seed} {number}"))
+        for number, reading in islice(_readings(draw, f"{name} {seed}"), inputs):
             signal.setitimer(signal.ITIMER_PROF, SECONDS)
             try:
                 reading()

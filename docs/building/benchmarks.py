@@ -1,10 +1,7 @@
-"""The last run of `make bench` on the page of benchmarks: machine, versions, and what each script printed."""
+"""The recorded runs of `make bench` on the page of benchmarks, and earlier ones, as far as no record has taken their place."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -12,32 +9,33 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-FILE = Path(__file__).parents[1] / "last_benchmarks.json"
-NONE = "No run is recorded in this checkout: `make bench` writes one."
+from building.recorded_runs import FILE, markdown, recorded, unrecorded
 
 
 class LastBenchmarks(SphinxDirective):
     """What docs/last_benchmarks.json says."""
 
     def run(self) -> list[nodes.Node]:
-        self.env.note_dependency(str(FILE))
-        lines = list(markdown(json.loads(FILE.read_text("utf-8")))) if FILE.exists() else [NONE]
-        node = nodes.container()
-        self.state.nested_parse(StringList("\n".join(lines).splitlines(), source=FILE.name), 0, node)
-        return list(node.children)
+        return parsed(self, list(markdown(recorded())))
 
 
-def markdown(run: dict[str, Any]) -> Iterator[str]:
-    """A recorded run as Markdown."""
-    m = run["machine"]
-    yield f"{run['day']}: {m['cores']} cores of {m['processor']}, {m['memory']}, {m['system']}, Python {m['python']}; "
-    yield ", ".join(f"{name} {number}" for name, number in run["versions"].items()) + "."
-    for script, result in run["scripts"].items():
-        yield ""
-        yield f"<details><summary>{script}: {result['seconds']} s, at a load of {result['load']}</summary>"
-        yield from ("", "```text", *result["output"], "```", "", "</details>")
+class EarlierBenchmarks(SphinxDirective):
+    """A table of earlier runs, without what has been recorded since."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        return parsed(self, unrecorded(list(self.content), recorded()["scripts"]))
+
+
+def parsed(directive: SphinxDirective, lines: list[str]) -> list[nodes.Node]:
+    directive.env.note_dependency(str(FILE))
+    node = nodes.container()
+    directive.state.nested_parse(StringList("\n".join(lines).splitlines(), source=FILE.name), 0, node)
+    return list(node.children)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("last-benchmarks", LastBenchmarks)
+    app.add_directive("earlier-benchmarks", EarlierBenchmarks)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

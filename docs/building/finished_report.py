@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import chdir
 from pathlib import Path
 from shutil import copyfile
@@ -11,6 +12,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 from building.cells import run
+from suffice import SufficeNote
 
 PAGE = "gallery/report.md"
 
@@ -19,7 +21,8 @@ def make_report(app: Sphinx, failed: Exception | None) -> None:
     source, target = Path(app.srcdir, PAGE), Path(app.outdir, PAGE).parent
     if failed or app.builder.format != "html" or not target.is_dir():
         return
-    with TemporaryDirectory() as place, chdir(place):
+    with TemporaryDirectory() as place, chdir(place), warnings.catch_warnings():
+        warnings.simplefilter("ignore", SufficeNote)  # the page itself shows the notes of its cells
         run(source.read_text("utf-8"), PAGE)
         for made in Path(place).glob("*.html"):
             copyfile(made, target / made.name)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from building.meanings import arguments_of
+from building.meanings import arguments_of, fields_of
 from building.public import Name
 from suffice.registry import words
 
@@ -33,7 +33,9 @@ def lacks(name: Name) -> Iterator[str]:
     if callable(name.thing) and not name.has_example:
         yield f"{name.short} has no example"
     for one in (name, *(m for m in name.members() if m.has_example)):
-        yield from (f"nothing says what {a.name} of {one.short} is" for a in arguments_of(one) if not a.meaning)
+        yield from (
+            f"nothing says what {a.name} of {one.short} is" for a in (*arguments_of(one), *fields_of(one)) if not a.meaning
+        )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What an argument means: the sentence of the docstring that names it, the text below its field, or the page of common words."""
+"""What an argument means: its row on the page of common words, the sentence of the docstring with it, or the text below it."""
 
 from __future__ import annotations
 
@@ -68,11 +68,8 @@ def fields_of(name: Name) -> list[Argument]:
     """What a result holds: the fields of a class that the library alone makes."""
     if not name.is_class or name.module != "suffice.results" or not is_dataclass(name.thing):
         return []
-    said: dict[str, str] = {}
-    for home in reversed(name.thing.__mro__[:-1]):
-        said |= _below_fields(home)
     shown = [f for f in fields(name.thing) if f.repr and not f.name.startswith("_")]
-    return [Argument(f.name, _type(f.type), None, said.get(f.name, "")) for f in shown]
+    return [Argument(f.name, _type(f.type), None, _own_meaning(name, f.name)) for f in shown]
 
 
 def _type(annotation: Any) -> str:
@@ -104,21 +101,20 @@ def _typed_dicts() -> dict[str, type]:
 
 
 def _meaning(name: Name, argument: str) -> str:
-    sentence = next(_sentences(name.doc, argument), "")
-    if sentence:
-        return sentence
-    if name.is_class:
-        for home in name.thing.__mro__[:-1]:
-            if below := _below_fields(home).get(argument):
-                return below
-    words = common_words()
-    return words.get(f"{name.short}.{argument}") or words.get(argument, "")
+    return _own_meaning(name, argument) or common_words().get(argument, "")
+
+
+def _own_meaning(name: Name, argument: str) -> str:
+    """What the argument of this name means: its own row of the common words, or the docstring, or the text below the field."""
+    homes = name.thing.__mro__[:-1] if name.is_class else ()
+    below = next((text for home in homes if (text := _below_fields(home).get(argument))), "")
+    return common_words().get(f"{name.short}.{argument}") or next(_sentences(name.doc, argument), "") or below
 
 
 def _sentences(doc: str, argument: str) -> Iterator[str]:
-    for paragraph in doc.split("\n\n"):
+    for paragraph in re.split(r"\n\n|\n(?=- )", doc):
         if ">>>" not in paragraph:
-            text = " ".join(paragraph.split())
+            text = " ".join(paragraph.removeprefix("- ").split())
             ends = [m.start() for m in END.finditer(CODE.sub(lambda code: "`" * len(code[0]), text))]
             for start, end in zip([0, *ends], [*ends, len(text)], strict=True):
                 if re.search(rf"`(?:\w+\()?{re.escape(argument)}\b", text[start:end]):

@@ -57,8 +57,11 @@ class Run(Generic[M]):
     """
 
     model: M
+    """What was learned: of several starts the best."""
     trace: tuple[Iteration, ...]
+    """A record for each iteration of the best start: objective, log-likelihood, seconds since the start."""
     converged: bool
+    """Whether the best start came to its end, and was not cut short by a limit."""
     traces: tuple[tuple[Iteration, ...], ...] = field(default=(), repr=False, kw_only=True)
     """The records of every start, the best first; empty where there was but one."""
 

@@ -58,7 +58,8 @@ class Budget:
     checkpoint: Path | None = None
 
     def __post_init__(self) -> None:
-        checked_seconds(self.time_limit)
+        if self.time_limit is not None:
+            checked_seconds(self.time_limit)
         if self.threads is not None:
             whole(self.threads, "threads", 1)
         _ = self.room

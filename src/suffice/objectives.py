@@ -1,7 +1,7 @@
 """Objectives: what an estimate is the best of, as values; and penalties on weights, which add.
 
 What is minimised is  −log L summed over the rows + c1 Σ|w| + c2 Σ w².  An objective says how a problem is solved (`fit`); the
-problem (`learning/undirected/solvable.py`) has what that needs.
+problem (`learning/undirected/fit.py`) has what that needs.
 """
 
 from __future__ import annotations

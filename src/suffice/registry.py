@@ -73,7 +73,7 @@ PLACES: dict[str, dict[str, str]] = {
         "formats.dsc": "dsc",
         "formats.dsl": "dsl",
         "formats.uai": "uai",
-        "formats.json.any_model": "json",
+        "formats.json.model": "json",
     },
     "commands": {
         "cli.commands.fit": "fit",

@@ -244,6 +244,10 @@ scan("points.csv", decimal=",").schema
     scan("points.csv").schema
 scan("commas.csv", separator=";").schema
     scan("commas.csv", separator=";", decimal=",").schema
+scan("commas.csv", {"a": Real}, separator=";").n_rows
+    scan("commas.csv", separator=";", decimal=",").n_rows
+read("words.csv")
+    learn("words.csv")
 scan("words.csv").schema
     scan("words.csv", missing=["NA"]).schema
 scan("endless.csv").schema
@@ -575,8 +579,8 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
         "models/linear_chain/wider_features.py: … with",
         "models/linear_chain/wider_features.py: …, and",
         "models/questions/answering.py: draw one node",
-        "models/questions/approximate.py: zeros in",
-        "models/questions/approximate.py: nearly impossible",
+        "models/questions/sampling/approximate.py: zeros in",
+        "models/questions/sampling/approximate.py: nearly impossible",
         "models/questions/hybrid.py: an exact answer",
         "models/undirected/factor.py: the junction tree",
         "models/undirected/factor.py: … and … learn",

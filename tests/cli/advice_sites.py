@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
-import suffice as sf
 from suffice.errors import remedies
 from suffice.errors.remedies import OPEN, Remedy
+from tests.syntax import SOURCES, sources, tree_of
 
-SOURCES = Path(sf.__file__).parent
 MAKERS = {name for name, thing in vars(remedies).items() if callable(thing) and name not in ("in_python", "in_options")}
 
 
@@ -31,13 +30,13 @@ class Site:
 
 
 def sites() -> list[Site]:
-    return [site for path in sorted(SOURCES.rglob("*.py")) if path.name != "remedies.py" for site in _sites_of(path)]
+    return [site for path in sources() if path.name != "remedies.py" for site in _sites_of(path)]
 
 
 def _sites_of(path: Path) -> Iterator[Site]:
-    tree, file = ast.parse(path.read_text("utf-8")), path.relative_to(SOURCES).as_posix()
     if "remedies" not in path.read_text("utf-8"):
         return
+    tree, file = tree_of(path), path.relative_to(SOURCES).as_posix()
     known = _module_remedies(file) | {
         f.name for f in _functions(tree) if f.returns is not None and "Remedy" in ast.unparse(f.returns)
     }

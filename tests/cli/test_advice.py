@@ -8,6 +8,8 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,10 +39,11 @@ def cases() -> dict[str, list[str]]:
     return found
 
 
-@pytest.fixture(autouse=True)
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_files()
+@pytest.fixture(autouse=True, scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with chdir(tmp_path_factory.mktemp("advice")):
+        write_files()
+        yield
 
 
 def write_files() -> None:
@@ -78,6 +81,7 @@ class Answer(NamedTuple):
         return {self.refusal} if self.refusal else {text for text in self.notes if OPEN in text}
 
 
+@cache
 @cache
 def said(line: str) -> Answer:
     refusal = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -220,6 +221,8 @@ def test_demo_and_warm(run) -> None:
     code, out, _ = run("demo", "-n", 2000)
     assert code == 0
     assert "KL(truth || fitted)" in out
+    timed = [line for line in out.splitlines() if re.search(r"\d m?s\b", line)]
+    assert [line for line in timed if not line.startswith("found by ")] == []  # how long a step took says nothing
     code, _, err = run("warm")
     assert code == 0
     assert "kernels ready" in err

@@ -15,8 +15,7 @@ from suffice import registry
 from suffice.cli.words import vocabulary as words
 from suffice.errors import SufficeError
 from suffice.structure.methods import hill_climb
-from suffice.structure.methods.method import Method
-from suffice.structure.problem import Outcome
+from suffice.structure.problem import Method, Outcome
 from suffice.structure.search import search
 
 

@@ -207,3 +207,16 @@ def test_tied_regressions_with_gaps_on_the_command_line(run: Any) -> None:
     bn = sf.read("tied.json")
     assert np.array_equal(bn["y0"].theta, bn["y1"].theta)
     assert bn.shared == (("y0", "y1"),)
+
+
+def test_intervals_after_em_of_shared_nodes_and_regressions(run: Any, quiz: dict[str, Any]) -> None:
+    options = ["--shared", "q1,q2,q3", "--family", "ill=logistic"]
+    code, _, err = run("fit", f"{GRAPH}; skill -> ill; age -> ill; q2 -> ill", "gaps.csv", "-o", "model.json", *options)
+    assert code == 0, err
+    for question in ("P(q2=right | skill=low)", "P(ill=yes | skill=low, age=1, q2=right)", "P(ill=yes | skill=low, age=1)"):
+        code, out, err = run("query", "model.json", question, "--interval", "0.9", "--json")
+        assert code == 0, err
+        found = json.loads(out)["probabilities"][0]
+        assert 0 < found["lower"] < found["probability"] < found["upper"] < 1
+    code, out, err = run("predict", "model.json", "gaps.csv", "--target", "q2", "--interval", "0.9")
+    assert code == 0, err

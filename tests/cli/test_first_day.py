@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import suffice as sf
+
 HEADER = "patient;visit;age;pressure;stage;smoker;ward;outcome"
 HOW = ("--decimal", ",", "--missing", "NA")
 
@@ -57,7 +59,7 @@ def test_from_a_file_to_an_interval_and_a_prediction(run: Any, visits: list[str]
     assert ">pressure<" in Path("net.svg").read_text()
     code, out, err = run("query", "net.json", "P(outcome | smoker=yes)", "--interval", "0.95")
     assert code == 0, err
-    assert "95 % interval from 1,000 draws of normal parameters" in out
+    assert "95 % interval from 1,000 draws of Dirichlet and normal parameters" in out
     assert "lower" in out
     Path("new.csv").write_text("\n".join([HEADER, visits[0], visits[1].replace(";A;", ";Z;").replace(";B;", ";Z;")]) + "\n")
     code, _, err = run("predict", "net.json", "new.csv", "--target", "outcome", *HOW)
@@ -74,3 +76,34 @@ def test_a_line_that_is_too_long_is_named_and_not_all_the_others(run: Any, visit
     assert code == 1
     assert "line 22" in err
     assert "found 9 fields where the header has 8" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["query", "net.jsn", "P(a)"], "net.jsn: there is no such file; did you mean 'net.json'?"),
+        (["query", "rows.csv", "P(a)"], "learn one from it first: suffice learn rows.csv -o model.json"),
+        (["learn", "empty_column.csv", "-o", "x.json"], "every cell of 'b' is missing"),
+        (["learn", "empty_column.csv", "-o", "x.json"], "or leave it out: --without b"),
+        (
+            ["predict", "net.json", "commas.csv", "--target", "a"],
+            "if the comma is a decimal mark, say so: --decimal ,",
+        ),
+    ],
+)
+def test_what_goes_wrong_names_the_way_out(run: Any, tmp_path: Path, monkeypatch: Any, words: list[str], said: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text("a,b\nu,1.25\nv,2.5\nu,1.5\nv,2.25\nu,1.75\nv,2\n")
+    sf.write(sf.fit("a -> b", "rows.csv"), "net.json")
+    Path("empty_column.csv").write_text("a,b\nu,\nv,\nu,\n")
+    Path("commas.csv").write_text("a;b\nu;1,5\n")
+    code, _, err = run(*words)
+    assert code == 1
+    assert said in err
+
+
+def test_a_column_without_a_cell_is_left_out_as_advised(run: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty_column.csv").write_text("a,b,c\nu,,x\nv,,y\nu,,x\n")
+    code, _, err = run("learn", "empty_column.csv", "-o", "x.json", "--without", "b")
+    assert code == 0, err

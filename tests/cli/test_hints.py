@@ -23,14 +23,14 @@ import suffice as sf
 from suffice.cli import app as cli
 from suffice.errors import SufficeNote, remedies
 from suffice.registry import every
+from tests.syntax import SOURCES, sources, tree_of
 
-SOURCES = Path(sf.__file__).parent
 WAYS = {name for name in vars(remedies) if inspect.isroutine(getattr(remedies, name)) or name == "Remedy"}
 
 
 @cache
 def trees() -> dict[Path, ast.Module]:
-    return {path.relative_to(SOURCES): ast.parse(path.read_text("utf-8")) for path in sorted(SOURCES.rglob("*.py"))}
+    return {path.relative_to(SOURCES): tree_of(path) for path in sources()}
 
 
 @cache

@@ -218,3 +218,29 @@ def test_the_command_line_reports_the_schema(run: Any) -> None:
     code, out, err = run("schema", "traps.csv", "--real", "stage", "--json")
     facts = {r["column"]: r for r in json.loads(out)}
     assert (facts["stage"]["kind"], facts["stage"]["doubts"]) == ("Real", [])
+
+
+def test_words_among_numbers_with_decimal_commas_are_doubted_both_ways(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(
+        "x;y\n" + "".join(f"{i},5;{'NA' if i % 9 == 0 else 'k.A.' if i % 7 == 0 else f'{i},25'}\n" for i in range(60))
+    )
+    with pytest.warns(sf.SufficeNote) as noted:
+        said = sf.scan(file).schema.records()[1]["doubts"]
+    assert said == ["numbers but for 'NA', 'k.A.'", "with decimal commas?"]
+    notes = [str(n.message) for n in noted]
+    assert any('missing=["NA", "k.A."]' in n for n in notes)
+    assert any("'x', 'y': numbers with decimal commas" in n for n in notes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sf.SufficeNote)
+        kinds = sf.scan(file, missing=["NA", "k.A."], decimal=",").schema
+    assert all(isinstance(kinds[name], sf.Real) for name in "xy")
+
+
+@pytest.mark.parametrize(("cell", "hint"), [("1,5", "decimal=','"), ("NA", "missing=")])
+def test_a_cell_that_is_no_number_says_how_it_may_be_meant(cell: str, hint: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"x;y\n1;a\n{cell};b\n")
+    with pytest.raises(sf.SufficeError, match="is not a number; if") as refused:
+        sf.scan(file, {"x": sf.Real}, separator=";").n_rows  # noqa: B018
+    assert hint in str(refused.value)

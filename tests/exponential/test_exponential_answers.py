@@ -271,7 +271,7 @@ def test_the_package_shows_its_names_alone_and_loads_them_late() -> None:
         ef.Cauchy  # noqa: B018
     assert families.Interval is ef.Interval
     script = (
-        "import sys, suffice.exponential.arithmetic.interval as i; "
+        "import sys, suffice.exponential.arithmetic.values as i; "
         "print(sum(m.startswith('suffice.exponential.') for m in sys.modules), 'scipy' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout

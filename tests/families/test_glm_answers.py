@@ -80,11 +80,40 @@ def test_numbers_are_drawn_for(bn: sf.BayesNet) -> None:
     )
 
 
+def test_rows_with_a_gap_are_integrated(bn: sf.BayesNet) -> None:
+    """Without a method: states, numbers, ln p and filled cells by quadrature, to nine digits."""
+    rows = {"z": ["a", "a", "b"], "x": [0.5, None, None], "v": [None, None, "yes"]}
+    with pytest.warns(SufficeNote, match="missing numbers under regressions are integrated by .*: 'x'"):
+        found = bn.predict_proba(rows, "u")["yes"]
+    assert found == pytest.approx([expit(0.1), p_yes(0), p_yes(1, to=lambda x, u: (0.1, 0.8)[u])], rel=1e-9)
+    weighed = (lambda x, k=k: x**k * stats.norm.pdf(x) * expit(-0.5 + 1.2 * x) for k in range(3))
+    moments = [integrate.quad(f, -12, 12)[0] for f in weighed]
+    of_x = bn.predict_proba({"z": ["a"], "u": ["yes"], "x": [3.0]}, "x")
+    assert of_x["mean"] == pytest.approx([moments[1] / moments[0]], rel=1e-9)
+    assert of_x["variance"] == pytest.approx([moments[2] / moments[0] - (moments[1] / moments[0]) ** 2], rel=1e-9)
+    logs = bn.log_prob({"z": ["a", "a"], "x": [None, None], "u": ["yes", None], "w": [0.5, None], "v": ["no", None]})
+    density = 0.3 * moments[0] * stats.norm.pdf(0.5, 2.0) * 0.2
+    assert logs == pytest.approx([np.log(density), np.log(0.3)], abs=1e-9)
+    filled = bn.impute({"z": ["a"], "u": ["yes"], "x": [None]})
+    assert filled["x"] == pytest.approx(of_x["mean"], rel=1e-9)
+    impossible = sf.BayesNet("z -> x; z -> u", {"z": [1.0, 0.0], "x": sf.Gaussian([0.0, 1.0]), "u": np.eye(2)}, [Z, U])
+    assert np.isnan(impossible.predict({"u": ["yes"]}, "x")).all()
+
+
+def gamma_net() -> sf.BayesNet:
+    """g -> u: a gamma above a logistic regression, which is neither integrated nor summed."""
+    cpds = {
+        "g": Regression(sf.regressions.GammaLog(), 0.2, {}, dispersion=0.4),
+        "u": Regression(sf.Logistic(), [0.1], {"g": [1.0]}),
+    }
+    return sf.BayesNet("g -> u", cpds, [U])
+
+
 def test_a_refused_row_is_named(bn: sf.BayesNet) -> None:
-    with pytest.raises(ModelError, match=r"so it is in row 2: fill in 'x', or give method=LikelihoodWeighting\(\) to predict"):
-        bn.predict_proba({"z": ["a", "a"], "x": [0.5, None]}, "u")
+    with pytest.raises(ModelError, match=r"so it is in row 2: fill in 'g', or give method=LikelihoodWeighting\(\) to predict"):
+        gamma_net().predict_proba({"g": [0.5, None]}, "u")
     with pytest.raises(ModelError, match="so it is in 2 rows, first row 2"):
-        bn.predict({"z": ["a", "a", "b"], "x": [0.5, None, None]}, "u")
+        gamma_net().predict({"g": [0.5, None, None]}, "u")
     with pytest.raises(ModelError, match=r"exactly, without a method, or by LikelihoodWeighting\(...\); not by Gibbs"):
         bn.predict({"z": ["a"]}, "u", method=sf.methods.Gibbs())  # type: ignore[arg-type]
 
@@ -105,8 +134,8 @@ def test_rows_that_draws_tell_badly(bn: sf.BayesNet) -> None:
     assert found["a"] == pytest.approx([0.5], abs=0.02)
 
 
-def test_counts_above_numbers_are_drawn_for() -> None:
-    """n -> w: the sum over all counts has no formula, regression or not."""
+def test_counts_above_numbers_are_summed_or_drawn_for() -> None:
+    """n -> w: the sum over all counts has no formula, regression or not, but an end."""
     bn = sf.BayesNet(
         "z -> n -> w", {"z": [0.5, 0.5], "n": sf.regressions.Rates([1.0, 4.0]), "w": sf.Gaussian(0.0, {"n": 1.0})}, [Z]
     )
@@ -115,8 +144,17 @@ def test_counts_above_numbers_are_drawn_for() -> None:
     found = bn.predict_proba({"w": [3.0, 3.0], "n": [None, 2]}, "z", method=sf.methods.LikelihoodWeighting(40_000))["a"]
     assert found[0] == pytest.approx(p[0] / sum(p), abs=0.01)
     assert found[1] == pytest.approx(1 / (1 + 16 * np.exp(-3)))
-    with pytest.raises(ModelError, match=r"'n' is a count that is not observed.*so it is in row 1: fill in 'n'"):
-        bn.predict_proba({"w": [3.0]}, "z")
+    with pytest.warns(SufficeNote, match="missing counts that have children are summed, from 0 up .*: 'n'"):
+        assert bn.predict_proba({"w": [3.0]}, "z")["a"] == pytest.approx([p[0] / sum(p)], rel=1e-10)
+    each = 0.5 * sum(stats.poisson.pmf(n, r) for r in (1.0, 4.0)) * stats.norm.pdf(3.0, n)
+    assert bn.log_prob({"z": [None], "n": [None], "w": [3.0]}) == pytest.approx([np.log(each.sum())], abs=1e-11)
+    assert bn.impute({"w": [3.0], "n": [None]})["n"] == pytest.approx([n @ each / each.sum()], rel=1e-10)
+    variance = n**2 @ each / each.sum() - (n @ each / each.sum()) ** 2
+    assert bn.predict_proba({"w": [3.0]}, "n")["variance"] == pytest.approx([variance], rel=1e-9)
+    assert bn.predict({"z": ["b"]}, "w") == pytest.approx([4.0], rel=1e-10)
+    large = sf.BayesNet("n -> w", {"n": sf.regressions.Rates(1e6), "w": sf.Gaussian(0.0, {"n": 1.0})}, [])
+    with pytest.raises(sf.SufficeError, match="missing counts of 'n' have more than 65,536 values that matter"):
+        large.log_prob({"n": [None], "w": [1e6]})
 
 
 def test_prediction_from_file_to_file(bn: sf.BayesNet, tmp_path: Any, monkeypatch: Any, capsys: Any) -> None:
@@ -133,6 +171,13 @@ def test_prediction_from_file_to_file(bn: sf.BayesNet, tmp_path: Any, monkeypatc
     assert len(out) == 3
     assert float(out[2].split(",")[2]) == pytest.approx(p_yes(0), abs=0.03)
     monkeypatch.setattr("sys.argv", ["suffice", "predict", "bn.json", "rows.csv", "--target", "u"])
+    with pytest.raises(SystemExit) as done:
+        cli.main()
+    assert not done.value.code
+    assert float(capsys.readouterr().out.splitlines()[2].split(",")[2]) == pytest.approx(p_yes(0), abs=1e-5)
+    sf.write(gamma_net(), "gamma.json")
+    (tmp_path / "rows.csv").write_text("g,h\n0.5,\n,\n")
+    monkeypatch.setattr("sys.argv", ["suffice", "predict", "gamma.json", "rows.csv", "--target", "u"])
     with pytest.raises(SystemExit):
         cli.main()
     said = " ".join(capsys.readouterr().err.split())
@@ -367,9 +412,7 @@ def test_intervals_of_the_mean_of_a_linear_regression(fitted: sf.BayesNet) -> No
 
 
 def test_intervals_that_cannot_be_found(bn: sf.BayesNet, fitted: sf.BayesNet) -> None:
-    with pytest.raises(
-        FitError, match=r"'u', a logistic regression that was not fitted to complete rows .* ask without interval="
-    ):
+    with pytest.raises(FitError, match=r"'u', a logistic regression that was not fitted \(.* ask without interval="):
         bn.query("u", {"x": 1.0, "z": "a"}, interval=0.9)
     with pytest.raises(ModelError, match=r"'u', a logistic regression on numbers of which 'x' is not observed.*observe 'x'"):
         fitted.query("u", {"z": "a"}, interval=0.9)
@@ -419,8 +462,9 @@ def test_intervals_far_from_zero() -> None:
             lambda bn: sf.information.project(bn, "z -> x; x -> u"),
             r"fit\(dag, bn\.sample\(100_000\), families={'u': Logistic\(\)}\)",
         ),
-        (lambda bn: bn.log_prob({"z": ["a"], "x": [None], "u": ["no"], "w": [0.0], "v": ["no"]}), "leave such rows out"),
-        (lambda bn: bn.impute({"x": [None], "u": ["no"]}), r"predict\(rows, column, method=LikelihoodWeighting\(\)\)"),
+        (lambda bn: gamma_net().log_prob({"g": [None], "u": ["no"]}), "leave such rows out"),
+        (lambda bn: gamma_net().impute({"g": [None], "u": ["no"]}), r"predict\(rows, column, method=LikelihoodWeighting\(\)\)"),
+        (lambda bn: bn.impute({"x": [None], "u": ["no"]}, draws=2), r"predict\(rows, column, method=LikelihoodWeighting\(\)\)"),
         (lambda bn: bn.impute({"u": [None], "z": ["a"]}, joint=True), r"predict\(rows, column, method=LikelihoodWeighting\(\)\)"),
         (lambda bn: bn.query("u"), r"observe 'x', or draw the answer with query\(..., method=LikelihoodWeighting\(\)\)"),
     ],

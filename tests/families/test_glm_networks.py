@@ -255,8 +255,12 @@ def test_means_and_variances_of_regressions(bn: sf.BayesNet) -> None:
     assert found["variance"][1] == pytest.approx(p @ (1.4 * means**2) - (p @ means) ** 2)
     assert bn.predict({"m": [5], "u": ["yes"], "x": [0.0]}, "k") == pytest.approx([5 * expit(0.8)])
     assert bn.predict({"y": ["q"], "x": [0.0]}, "c") == pytest.approx([np.exp(1.2)])
-    with pytest.raises(ModelError, match="'n', a Poisson regression on the number 't'"):
-        bn.predict({"y": ["q"], "x": [0.0]}, "n")
+    of_z = marginal(joint(bn, {"x": 0.0, "y": "q"}, ["z", "x", "y"]), "z")
+    expected = of_z @ np.exp([1.1, 1.5]) * np.exp(0.05)  # t, the offset, is integrated, and the count is summed
+    with pytest.warns(SufficeNote, match="integrated by .*: 't'"):
+        assert bn.predict({"y": ["q"], "x": [0.0]}, "n") == pytest.approx([expected], rel=1e-8)
+    with pytest.raises(ModelError, match="'g', a gamma regression on the number 'x'"):
+        bn.predict({"u": ["yes"]}, "g")
 
 
 def test_gaps_are_filled_and_drawn(bn: sf.BayesNet) -> None:

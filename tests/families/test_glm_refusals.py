@@ -9,7 +9,7 @@ import pytest
 
 import suffice as sf
 from suffice.engines.scan import scan
-from suffice.errors import ModelError, SufficeError, TooLarge
+from suffice.errors import ModelError, SufficeError, SufficeNote, TooLarge
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.learning.complete.irls import fit_regression
 from suffice.variables import Count, Finite, Real
@@ -214,11 +214,20 @@ def test_an_offset_beyond_the_doubles():
 
 @pytest.mark.parametrize("family", FAMILIES[1:], ids=lambda f: type(f).__name__)
 def test_a_missing_number_that_is_not_gaussian_and_has_children(family):
-    """A missing Gaussian parent is integrated out; a missing count or gamma with children has no such integral here."""
+    """A missing Gaussian parent is integrated out, a missing count is summed; a gamma with children is neither."""
+    gamma = {"x": sf.regressions.GammaLog(), "y": family}
+    holes = np.where(np.arange(N) == 3, np.nan, POSITIVE)
+    kinds = {"y": Count("y")} if isinstance(family, (sf.regressions.PoissonLog, sf.regressions.NegativeBinomialLog)) else {}
+    rows = sf.scan({"x": holes, "y": child_of(family)}, variables={"x": Real("x"), **kinds})
+    with pytest.raises(
+        SufficeError, match="'x' are missing, which is neither Gaussian nor a count but GammaLog and has children"
+    ):
+        sf.fit("x -> y", rows, families=gamma)
     holes = np.where(np.arange(N) == 3, np.nan, COUNTS)
-    rows = sf.scan({"x": holes, "y": child_of(family)}, variables={"x": Count("x")})
-    with pytest.raises(SufficeError, match="cells of 'x' are missing, which is not Gaussian but Poisson and has children"):
-        sf.fit("x -> y", rows, families={"y": family})
+    rows = sf.scan({"x": holes, "y": child_of(family)}, variables={"x": Count("x"), **kinds})
+    with pytest.warns(SufficeNote, match="missing counts that have children are summed, .*: 'x'"):
+        bn = sf.fit("x -> y", rows, families={"y": family})
+    assert np.isfinite(bn["y"].theta).all()
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from scipy.special import betaincinv, log_expit, log_softmax, logit, logsumexp, 
 
 import suffice as sf
 from suffice.errors import FitError, SufficeNote
-from suffice.families.hierarchical.joint_evidence import normal_of_rows
-from suffice.families.hierarchical.joint_laplace import JointLaplace, joint_quantiles
+from suffice.families.hierarchical.joint_laplace import JointLaplace, joint_quantiles, normal_of_rows
 from suffice.families.hierarchical.laplace import Laplace
 from suffice.families.hierarchical.laplace_draws import _solve_shift, draw_rows, quantiles
 from suffice.families.hierarchical.logistic_normal import LIKE_DIRICHLET, LogisticNormal

@@ -12,7 +12,8 @@ import pytest
 
 import suffice as sf
 from suffice.errors import FormatError, SufficeError, SufficeNote, TooLarge
-from suffice.formats import files, read, write
+from suffice.formats import read, write
+from suffice.output import files
 from suffice.registry import every
 from tests.formats.test_formats import BIF, TEXTS, XMLBIF
 

@@ -273,13 +273,13 @@ def test_hostile_texts_end_soon(text):
     assert time.process_time() - start < 20, "a hang, not a slow machine"
 
 
-def test_a_chain_of_100_000_nodes():
-    chain = [f"{i:06d}" for i in range(100_000)]
+def test_a_chain_of_30_000_nodes():
+    chain = [f"{i:06d}" for i in range(30_000)]
     dag = Dag(pairwise(chain))
     assert dag.topological_order == dag.nodes == tuple(chain)
-    assert len(dag.ancestors(chain[-1])) == len(dag.descendants(chain[0])) == 99_999
+    assert len(dag.ancestors(chain[-1])) == len(dag.descendants(chain[0])) == 29_999
     assert not dag.d_separated(chain[0], chain[-1])
-    assert dag.d_separated(chain[0], chain[-1], given=chain[50_000])
+    assert dag.d_separated(chain[0], chain[-1], given=chain[15_000])
     assert dag.cpdag().to_dag() == pickle.loads(pickle.dumps(dag)) == dag
     assert len(repr(dag)) < 400
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.graphs import Dag, Graph
 from suffice.pictures import Bar, Picture, PictureEdge, PictureNode
-from suffice.pictures.arrangement import by_graphlay, lay_out
-from suffice.pictures.layers import in_layers
+from suffice.pictures.arrangement import by_graphlay, in_layers, lay_out
 from suffice.pictures.layout import Layout, crosses
 from suffice.pictures.shapes import size_of
 

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import suffice
+from tests.syntax import SOURCES, sources, tree_of
 
-SRC = Path(suffice.__file__).parent
 ROOM = "families"
 
 BASES = {"Cpd", "Prior", "Family", "Glm", "ByHand"}
@@ -28,7 +27,7 @@ EXCEPTIONS = {
     ("models/questions/evidence.py", "hasattr to_dict"): "evidence given as a series of a data frame",
     ("models/parts/sharing.py", "TiedPrior"): "the file in which this prior lives",
     ("recipes/structural/structural_search.py", "hasattr start"): "a method of search, which may have a graph to start from",
-    ("structure/lagged/first_steps.py", "getattr start"): "the same",
+    ("structure/lagged/windows.py", "getattr start"): "the same",
     ("structure/problem.py", "hasattr found"): "the outcome of a search",
 }
 """Questions that are left, by file and what is asked for, each with its reason."""
@@ -36,9 +35,17 @@ EXCEPTIONS = {
 
 @cache
 def trees() -> dict[str, ast.Module]:
-    return {str(p.relative_to(SRC)): ast.parse(p.read_text("utf-8")) for p in sorted(SRC.rglob("*.py"))}
+    return {str(p.relative_to(SOURCES)): tree_of(p) for p in sources()}
 
 
+@cache
+def nodes_in(path: str) -> tuple[ast.AST, ...]:
+    """What is looked at in a file: the walk through all the rest is made once."""
+    looked_at = ast.ClassDef | ast.ImportFrom | ast.Call | ast.Compare | ast.MatchClass
+    return tuple(n for n in ast.walk(trees()[path]) if isinstance(n, looked_at))
+
+
+@cache
 def module_of(path: str) -> str:
     return ".".join(("suffice", *Path(path).with_suffix("").parts)).removesuffix(".__init__")
 
@@ -46,8 +53,8 @@ def module_of(path: str) -> str:
 @cache
 def bindings(path: str) -> dict[str, tuple[str, str]]:
     """What the names of a file stand for: the module and the name there."""
-    found = {n.name: (module_of(path), n.name) for n in ast.walk(trees()[path]) if isinstance(n, ast.ClassDef)}
-    for node in ast.walk(trees()[path]):
+    found = {n.name: (module_of(path), n.name) for n in classes_in(path)}
+    for node in nodes_in(path):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("suffice"):
             found |= {a.asname or a.name: (node.module, a.name) for a in node.names}
     return found
@@ -55,7 +62,7 @@ def bindings(path: str) -> dict[str, tuple[str, str]]:
 
 @cache
 def classes_in(path: str) -> tuple[ast.ClassDef, ...]:
-    return tuple(n for n in ast.walk(trees()[path]) if isinstance(n, ast.ClassDef))
+    return tuple(n for n in nodes_in(path) if isinstance(n, ast.ClassDef))
 
 
 @cache
@@ -71,7 +78,8 @@ def concrete() -> set[tuple[str, str]]:
             bases |= {(module, name) for name, target in names.items() if target in bases}
             found |= {(module, name) for name, target in names.items() if target in found}
             for c in classes_in(path):
-                if any(names.get(_name(b)) in found | bases for b in c.bases) and c.name not in BASES:
+                made_from = [names.get(_name(b)) for b in c.bases]
+                if any(b in found or b in bases for b in made_from) and c.name not in BASES:
                     found.add((module, c.name))
             for node in tree.body:
                 if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
@@ -111,7 +119,7 @@ def questions(path: str, classes: set[tuple[str, str]]) -> Iterator[tuple[str, i
             _name(n) for n in ast.walk(node) if isinstance(n, ast.expr) and names.get(_name(n), (module, _name(n))) in classes
         }
 
-    for node in ast.walk(trees()[path]):
+    for node in nodes_in(path):
         found: set[str] = set()
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             f, arguments = node.func.id, node.args
@@ -127,6 +135,7 @@ def questions(path: str, classes: set[tuple[str, str]]) -> Iterator[tuple[str, i
         yield from ((path, node.lineno, name) for name in sorted(found))
 
 
+@cache
 def all_questions() -> list[tuple[str, int, str]]:
     return [q for path in trees() if not path.startswith(f"{ROOM}/") for q in questions(path, concrete())]
 
@@ -159,7 +168,8 @@ def test_the_search_finds_what_it_looks_for() -> None:
     finally:
         del trees()["models/toy.py"]
         concrete.cache_clear()
-        bindings.cache_clear()
+        for known in (bindings, classes_in, nodes_in):
+            known.cache_clear()
 
 
 if __name__ == "__main__":

@@ -9,19 +9,18 @@ from pathlib import Path
 
 import networkx as nx
 
-SOURCE = Path(__file__).parents[2] / "src" / "suffice"
+from tests.syntax import SOURCES, nodes_of, sources
 
 
 def modules() -> dict[str, Path]:
     """The files of the package by what they are imported as, `suffice.` left out; a room's own file goes by the room's name."""
-    return {".".join(p.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__"): p for p in SOURCE.rglob("*.py")}
+    return {".".join(p.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__"): p for p in sources()}
 
 
 @cache
 def nodes(file: Path) -> tuple[ast.AST, ...]:
     """The imports and classes of a file."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    return tuple(n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom | ast.Import | ast.ClassDef))
+    return tuple(n for n in nodes_of(file) if isinstance(n, ast.ImportFrom | ast.Import | ast.ClassDef))
 
 
 def imported(file: Path) -> Iterator[str]:

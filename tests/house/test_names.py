@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.house.test_house import modules
+from tests.syntax import tree_of
 
 IRREGULAR = re.compile(
     r"begun|bound|broken|brought|built|caught|chosen|dealt|done|drawn|driven|fallen|felt|found|frozen|given|gone|"
@@ -37,7 +38,7 @@ def test_functions_are_verbs_or_nouns() -> None:
     participles = {
         module: found
         for module, file in modules().items()
-        if (found := [name for name in functions(ast.parse(file.read_text(encoding="utf-8"))) if is_bare_participle(name)])
+        if (found := [name for name in functions(tree_of(file)) if is_bare_participle(name)])
     }
     assert not participles, f"bare participles; say what is done (merge_rows), or what comes out (matching_files): {participles}"
 

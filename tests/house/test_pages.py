@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import doctest
 import runpy
+import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from building.cells import cells_of, code_of, run
+import building.pasted
+from building.cells import Cell, cells_of, code_of, run
 from building.links import unknown_names
+from building.pasted import pasted
 from building.side_by_side import peer_blocks, run_ours, tasks
 from suffice import registry
 
@@ -17,7 +23,7 @@ SITE = sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in 
 PAGES = [str(path.relative_to(ROOT)) for path in (ROOT / "README.md", *SITE)]
 WIDEST = 88
 """Characters of a line of code: longer ones would scroll on the site."""
-CODE_TO_READ = ("docs/gallery", "docs/howto", "docs/tutorials", "docs/start")
+STARTUP = ROOT / "docs/building/ipython/profile_default/startup"
 START = "```{code-cell} python\n"
 
 
@@ -85,9 +91,26 @@ def test_a_page_with_cells_is_a_notebook(page: str) -> None:
     assert "{code-cell}" not in text or text.startswith("---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith(CODE_TO_READ)])
+def written(cell: Cell) -> list[str]:
+    """The lines of a cell that a person wrote: of a session what was asked, not what was answered."""
+    lines = cell.source.splitlines()
+    return [line for line in lines if line.startswith((">>>", "..."))] if cell.kind == "pycon" else lines
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if code_of(text_of(page))])
 def test_lines_of_code_need_no_scrolling(page: str) -> None:
-    assert not [line for cell in code_of(text_of(page)) for line in cell.source.splitlines() if len(line) > WIDEST]
+    lines = [line for cell in code_of(text_of(page)) for line in written(cell)]
+    assert not [line for line in lines if len(line) > WIDEST]
+
+
+def test_pasted_blocks_give_what_the_site_shows() -> None:
+    sources = ["x = [1, 2]\nprint('so')", "x", "1 / 0", "None"]
+    tags = [{}, {}, {"tags": ["raises-exception"]}, {}]
+    cells = [{"source": [source], "metadata": about} for source, about in zip(sources, tags, strict=True)]
+    assert list(pasted(cells)) == ["so\n", "[1, 2]\n", "", ""]
+    with pytest.raises(ZeroDivisionError):
+        list(pasted([{"source": ["1 / 0"], "metadata": {}}]))
+    assert doctest.testmod(building.pasted).failed == 0
 
 
 def test_plots_of_a_cell_do_not_stay_open() -> None:
@@ -103,5 +126,39 @@ def test_no_progress_is_shown_below_a_cell(monkeypatch) -> None:
 
     monkeypatch.setattr(status, "in_notebook", lambda: True)
     assert status.is_shown()
-    runpy.run_path(str(ROOT / "docs/building/ipython/profile_default/startup/10_progress.py"))
+    runpy.run_path(str(STARTUP / "10_progress.py"))
     assert not status.is_shown()
+
+
+def limit_of_cells(seconds: float) -> dict[str, Callable[[object], None]]:
+    """What the site's cells are begun and ended with."""
+    hooks: dict[str, Callable[[object], None]] = {}
+    shell = SimpleNamespace(events=SimpleNamespace(register=hooks.__setitem__))
+    space = {"__name__": "limit", "get_ipython": lambda: shell}
+    exec(compile((STARTUP / "20_limit.py").read_text("utf-8"), "20_limit.py", "exec"), space)
+    assert space["SECONDS"] == 20
+    space["SECONDS"] = seconds
+    return hooks
+
+
+def work_for(seconds: float) -> None:
+    """Keep the processor busy."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def test_a_cell_that_takes_too_much_of_the_processor_ends_in_an_error() -> None:
+    hooks = limit_of_cells(0.1)
+    hooks["pre_run_cell"](None)
+    with pytest.raises(Exception, match=r"the cell took 0\.1 seconds of the processor"):
+        work_for(10)
+    hooks["post_run_cell"](None)
+
+
+def test_a_cell_that_waits_and_the_next_one_are_not_ended() -> None:
+    hooks = limit_of_cells(0.2)
+    hooks["pre_run_cell"](None)
+    time.sleep(0.5)
+    hooks["post_run_cell"](None)
+    work_for(0.3)

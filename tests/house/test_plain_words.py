@@ -17,27 +17,20 @@ import suffice as sf
 from suffice.cli.inputs import missing_words
 from suffice.iteration import Progress
 from suffice.output.status import in_notebook, patience
+from tests.syntax import nodes_of, sources
 
-SOURCES = [p for p in Path(sf.__file__).parent.rglob("*.py") if "kernels" not in p.parts]
 QUAINT = ("foretold", "foretell", "its ends ±", "hangs a little", ", worth {", "written down;")
 
 
 def printed(path: Path) -> list[str]:
     """The texts of a module that are no docstrings."""
-    tree = ast.parse(path.read_text("utf-8"))
-    docs = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and node.body and isinstance(node.body[0], ast.Expr)
-    }
-    docs |= {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
-    return [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in docs]
+    docs = {id(n.value) for n in nodes_of(path) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
+    return [n.value for n in nodes_of(path) if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in docs]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.stem)
-def test_no_quaint_words_are_printed(path: Path) -> None:
-    for text in printed(path):
-        assert not [word for word in QUAINT if word in text], text
+def test_no_quaint_words_are_printed() -> None:
+    texts = ((path, text) for path in sources() if "kernels" not in path.parts for text in printed(path))
+    assert [(path.name, text) for path, text in texts if any(word in text for word in QUAINT)] == []
 
 
 def test_missing_words_split_like_the_other_lists(run: Any) -> None:
@@ -103,17 +96,6 @@ def test_a_notebook_shows_progress_after_two_seconds(monkeypatch: pytest.MonkeyP
     before = said.getvalue()
     quiet.check()
     assert said.getvalue() == before
-
-
-def test_the_demonstration_prints_no_times_of_steps(capsys: pytest.CaptureFixture[str]) -> None:
-    from contextlib import nullcontext
-
-    from suffice.cli.demos.demo import run as demonstrate
-
-    demonstrate(2_000, 0, lambda _: nullcontext())
-    out = capsys.readouterr().out
-    timed = [line for line in out.splitlines() if re.search(r"\d m?s\b", line)]
-    assert [line for line in timed if not line.startswith("found by ")] == []
 
 
 @pytest.mark.parametrize("name", [n for n in sf.__all__ if n not in ("errors",)])

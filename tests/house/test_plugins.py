@@ -3,6 +3,7 @@ the command line and in a saved model, which a process reads that never heard of
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -200,7 +201,7 @@ PIECES = {
         "alphabet",
         """
         from dataclasses import dataclass
-        from suffice.structure.methods.method import Method
+        from suffice.structure.problem import Method
         from suffice.structure.problem import Outcome
 
         @dataclass(frozen=True)
@@ -369,38 +370,59 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def python(folder: Path, *words: str, text: bool = True) -> subprocess.CompletedProcess[str]:
-    """Python with this package and what is in the folder, in it."""
+def python(folder: Path, *words: str) -> str:
+    """What Python prints, with this package and what is in the folder, in it."""
     here = str(Path(sf.__file__).parents[1])
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([here, str(folder)])}
-    return subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=text)
-
-
-def suffice(folder: Path, *words: str) -> str:
-    done = python(folder, "-m", "suffice", *words)
+    done = subprocess.run([sys.executable, "-c", *words], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
+    return done.stdout
+
+
+ON_THE_COMMAND_LINE = """
+import contextlib, io, json, sys
+from suffice.cli.app import main
+
+told = []
+for words in json.loads(sys.argv[1]):
+    sys.argv, code = ["suffice", *words], 0
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+    told.append((code, out.getvalue(), err.getvalue()))
+print(json.dumps(told))
+"""
+
+
+def suffice(folder: Path, *commands: tuple[str, ...]) -> list[tuple[int, str, str]]:
+    """The exit codes, outputs and errors of commands, in one process: most of the time of one is its start."""
+    return [(code, out, err) for code, out, err in json.loads(python(folder, ON_THE_COMMAND_LINE, json.dumps(commands)))]
 
 
 def test_a_piece_of_each_kind_from_outside(outside: Path) -> None:
-    done = python(outside, "-c", IN_PYTHON)
-    assert done.returncode == 0, done.stderr
-    suffice(outside, "fit", "a -> b; a -> x", "rows.csv", "-o", "fitted.json", "--prior", "optimist:3", "--family", "x=pareto")
+    python(outside, IN_PYTHON)
     own = ("--score", "hannan-quinn", "--method", "alphabet", "--prior", "optimist:2", "--without", "x,c")
-    suffice(outside, "learn", "rows.csv", "-o", "learned.json", *own)
-    suffice(
-        outside, "fit", "a -> c; b -> c", "rows.csv", "-o", "caused.json", "--family", "c=noisy-or:150", "--engine", "buckets:2"
+    told = suffice(
+        outside,
+        ("fit", "a -> b; a -> x", "rows.csv", "-o", "fitted.json", "--prior", "optimist:3", "--family", "x=pareto"),
+        ("learn", "rows.csv", "-o", "learned.json", *own),
+        ("fit", "a -> c; b -> c", "rows.csv", "-o", "caused.json", "--family", "c=noisy-or:150", "--engine", "buckets:2"),
+        ("fit", "a -- b", "rows.csv", "-o", "net.json", "--objective", "shy:2"),
+        ("fit", "--help"),
+        ("convert", "learned.json", "learned.lines"),
+        ("count", "learned.json"),
+        ("learn", "--help"),
+        ("--help",),
     )
-    suffice(outside, "fit", "a -- b", "rows.csv", "-o", "net.json", "--objective", "shy:2")
-    assert "2 nodes" in suffice(outside, "count", "learned.json")
-    suffice(outside, "convert", "learned.json", "learned.lines")
-    done = python(outside, "-c", IN_A_FRESH_PROCESS)
-    assert done.returncode == 0, done.stderr
-    said = suffice(outside, "learn", "--help")
-    assert all(word in said for word in ("alphabet", "hannan-quinn", "pareto"))
-    assert "count" in suffice(outside, "--help")
-    said = suffice(outside, "fit", "--help")
-    assert all(word in said for word in ("noisy-or", "buckets", "shy"))
+    assert [code for code, *_ in told] == [0] * 9, told
+    *_, of_fit, _, counted, of_learn, of_all = (out for _, out, _ in told)
+    assert all(word in of_fit for word in ("noisy-or", "buckets", "shy"))
+    assert "2 nodes" in counted
+    assert all(word in of_learn for word in ("alphabet", "hannan-quinn", "pareto"))
+    assert "count" in of_all
+    python(outside, IN_A_FRESH_PROCESS)
 
 
 def test_a_plug_in_that_is_broken_is_named(tmp_path: Path) -> None:
@@ -411,16 +433,14 @@ def test_a_plug_in_that_is_broken_is_named(tmp_path: Path) -> None:
     )
     (tmp_path / "silent_module.py").write_text("")
     (tmp_path / "rows.csv").write_text("a,b\nn,n\ny,y\n")
-    fit = ("-m", "suffice", "fit", "a -> b", "rows.csv", "-o", "m.json", "--prior")
-    done = python(tmp_path, *fit, "lost")
-    assert done.returncode == 1
-    assert done.stderr.strip() == (
+    fit = ("fit", "a -> b", "rows.csv", "-o", "m.json", "--prior")
+    lost, silent, known, help_of_all = suffice(tmp_path, (*fit, "lost"), (*fit, "silent"), (*fit, "bdeu:1"), ("--help",))
+    assert lost[0] == 1
+    assert lost[2].strip() == (
         "error: the plug-in 'lost' of broken 2.1 (suffice.priors: no_such_module) cannot be loaded: ModuleNotFoundError: No "
         "module named 'no_such_module'"
     )
-    done = python(tmp_path, *fit, "silent")
-    assert "defines nothing of that word: give its class word = 'silent'" in done.stderr
-    assert python(tmp_path, *fit, "bdeu:1").stderr.count("broken") == 0  # nobody asked for it
-    done = python(tmp_path, "-m", "suffice", "--help")
-    assert done.returncode == 0
-    assert "note: the plug-in 'lost' of broken 2.1" in done.stderr
+    assert "defines nothing of that word: give its class word = 'silent'" in silent[2]
+    assert "broken" not in known[2]  # nobody asked for it
+    assert help_of_all[0] == 0
+    assert "note: the plug-in 'lost' of broken 2.1" in help_of_all[2]

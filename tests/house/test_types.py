@@ -49,6 +49,8 @@ steps = sf.sequences(data, by="patient", order="day")
 chain: sf.Chain = sf.fit("ill[-1] -> ill", steps, first=sf.chains.Stationary())
 template: sf.Chain = sf.fit(sf.Template("ill[-1] -> ill"), steps)
 tagger: sf.Crf = sf.fit(sf.LinearChain("tag", "word"), steps, objective=sf.Conditional("tag"), penalty=sf.L1(0.1) + sf.L2(0.1))
+asked = sf.load("asia").moral().query("lung", {"xray": "yes"}, interval=None, seed=1)
+by_hand = sf.undirected.GaussianMarkovNet("a -- b", [[2.0, -1.0], [-1.0, 2.0]])
 markov: sf.MarkovNet = sf.fit(sf.LogLinear([("a", "b")]), data, objective=sf.PseudoLikelihood(), penalty=sf.L1(0.1))
 undirected: sf.MarkovNet | sf.undirected.GaussianMarkovNet = sf.fit(sf.Graph("a -- b"), data)
 lines: sf.MarkovNet = sf.fit("a -- b", data, method=sf.methods.IPF())
@@ -99,6 +101,8 @@ WRONG = (
     'sf.search("a.csv", "BIC")',
     'sf.mixture({"x": []}, "two")',
     'sf.em("a -> b", {}, hidden="a")',
+    'sf.load("asia").moral().query("lung", intervall=0.9)',
+    'sf.load("asia").moral().predict({"xray": ["yes"]}, "lung", seed="one")',
 )
 
 
@@ -144,13 +148,28 @@ HELD = (
 )  # fmt: skip
 """Classes whose values a user holds."""
 
-METHODS_WITH_ANY = {
-    "made, or called, by the library": {"of", "at", "__init__", "rows", "read", "hides_columns", "is_summed"},
+TAKES_ANY = {
+    "made, or called, by the library": {"of", "at", "rows", "read", "hides_columns", "is_summed"},
     "an axes or a path of matplotlib": {"plot"},
-    "options that are passed on to the questions of a network": {"query", "predict", "predict_proba", "impute"},
     "arrays of any type": {"in_order"},
 }
-"""Methods that take an `Any`, by the reason. What they return may be one: a frame of the library that the rows came from."""
+"""Methods that take an `Any`, by the reason."""
+
+MADE_BY_THE_LIBRARY = {"EmRun", "Found", "FoundGraph", "Sequences", "StructuralRun"}
+"""Classes whose values no user makes by calling them."""
+
+RETURNS_ANY = {
+    "a frame or a column of the library that the rows came from": {
+        "predict", "predict_proba", "impute", "filter", "smooth", "forecast", "decode", "posterior_decode", "sample",
+        "transform", "reconstruct",
+    },
+    "an axes of matplotlib, a graph of networkx": {"plot", "to_networkx"},
+    "facts for JSON": {"to_dict"},
+    "of states a distribution, of numbers moments": {"stationary"},
+    "keyed as the model was written: by names or by terms": {"by_term"},
+    "read by the library, whatever rows are": {"rows", "read", "in_order"},
+}  # fmt: skip
+"""Methods that return an `Any`, by the reason."""
 
 
 def held(name: str) -> type:
@@ -169,9 +188,47 @@ def public_methods(kind: type) -> Iterator[tuple[str, Callable[..., object]]]:
             yield member, method
 
 
+def with_any(method: Callable[..., object]) -> set[str]:
+    """The annotations of a function that have an `Any`, those of `**keywords` too."""
+    return {name for name, kind in method.__annotations__.items() if "Any" in re.findall(r"\w+", str(kind))}
+
+
 @pytest.mark.parametrize("name", HELD)
 def test_no_public_method_takes_any(name: str) -> None:
-    allowed = set().union(*METHODS_WITH_ANY.values())
+    allowed = set().union(*TAKES_ANY.values()) | ({"__init__"} if name in MADE_BY_THE_LIBRARY else set())
     for member, method in public_methods(held(name)):
-        taken = [a for a, kind in method.__annotations__.items() if a != "return" and "Any" in re.findall(r"\w+", str(kind))]
+        taken = with_any(method) - {"return"}
         assert not taken or member in allowed, f"{name}.{member} takes Any as {taken}"
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_no_public_method_returns_any(name: str) -> None:
+    allowed = set().union(*RETURNS_ANY.values())
+    for member, method in public_methods(held(name)):
+        assert "return" not in with_any(method) or member in allowed, f"{name}.{member} returns Any"
+
+
+def test_exceptions_are_needed() -> None:
+    every = [(member, with_any(method)) for name in HELD for member, method in public_methods(held(name))]
+    assert set().union(*TAKES_ANY.values()) <= {member for member, found in every if found - {"return"}}
+    assert set().union(*RETURNS_ANY.values()) <= {member for member, found in every if "return" in found}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_keywords_that_methods_pass_on_are_listed_by_type(name: str) -> None:
+    for member, method in public_methods(held(name)):
+        for parameter in inspect.signature(method).parameters.values():
+            if parameter.kind is parameter.VAR_KEYWORD and member not in TAKES_ANY["made, or called, by the library"]:
+                assert str(parameter.annotation).startswith("Unpack["), f"{name}.{member} takes any keyword"
+
+
+def test_a_keyword_that_is_none_is_refused_with_the_nearest() -> None:
+    net = suffice.load("asia").moral()
+    calls: list[tuple[Callable[..., object], str]] = [
+        (lambda: net.query("lung", intervall=0.9), "query takes no intervall=; did you mean 'interval'?"),  # type: ignore[call-arg]
+        (lambda: net.predict({"xray": ["yes"]}, "lung", sed=1), "predict takes no sed=; did you mean 'seed'?"),  # type: ignore[call-arg]
+        (lambda: net.impute({"xray": ["yes"]}, draw=1), "impute takes no draw=; did you mean 'draws'?"),  # type: ignore[call-arg]
+    ]
+    for call, said in calls:
+        with pytest.raises(suffice.SufficeError, match=re.escape(said)):
+            call()

@@ -12,9 +12,9 @@ import pytest
 
 import suffice as sf
 from suffice.inference.sampling.sampling import Chained, Gibbs, LikelihoodWeighting, Weighted
-from suffice.models.questions import approximate
 from suffice.models.questions.evidence import evidence_codes
 from suffice.models.questions.question import Question, requisite
+from suffice.models.questions.sampling import approximate
 from tests.oracles import joint, random_dag, random_net
 
 METHODS = [LikelihoodWeighting(20_000), Gibbs(20_000, burn_in=200)]

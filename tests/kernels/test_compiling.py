@@ -17,7 +17,9 @@ import pytest
 import suffice.kernels as package
 from suffice.errors import SufficeError
 from suffice.kernels.compiler import compiling
+from suffice.kernels.compiler import signatures as nb
 from suffice.kernels.compiler.background import Helper
+from tests.syntax import tree_of
 
 ASIA = "import suffice as sf; bn = sf.load('asia'); rows = bn.sample(2_000, seed=1)"
 LITTLE = {
@@ -70,6 +72,7 @@ def test_the_environment_says_when_to_compile(monkeypatch: pytest.MonkeyPatch) -
 BACKGROUND = """
 import time, numpy as np
 from suffice.kernels.compiler import compiling
+from suffice.kernels.compiler import signatures as nb
 from suffice.kernels.counting.components import rehash
 compiling.PATIENCE = 0.0
 keys, waited = np.arange(5, dtype=np.uint64) << np.uint64(20), time.monotonic()
@@ -84,6 +87,26 @@ print(rehash._ready is not None, sorted(slots.tolist())[-5:])
 def test_what_was_compiled_in_the_background_is_taken_over(tmp_path: Path) -> None:
     assert printed(BACKGROUND, tmp_path, "background") == "True [0, 1, 2, 3, 4]\n"
     assert list(tmp_path.rglob("*rehash*.nbc"))
+
+
+ON_DISK = """
+import sys, numpy as np
+from suffice.kernels.compiler import compiling
+from suffice.kernels.counting.components import rehash
+asked, compiling._spent = [], {spent}
+compiling.in_background().ask = asked.extend
+rehash(5, np.arange(5, dtype=np.uint64) << np.uint64(20), np.full(16, -1))
+print(rehash._ready is not None, asked, "numba" in sys.modules)
+"""
+
+
+@pytest.mark.skipif(not compiling.POSSIBLE, reason="before numpy 2 nothing is interpreted")
+def test_what_is_on_disk_is_loaded_without_asking_another_process(tmp_path: Path) -> None:
+    late = ON_DISK.format(spent="1e9")
+    assert printed(late, tmp_path, "background") == "False ['components.rehash'] False\n"
+    printed("from suffice.kernels import compile_kernel; compile_kernel('components.rehash')", tmp_path, "now")
+    assert printed(late, tmp_path, "background") == "True [] True\n"
+    assert printed(ON_DISK.format(spent="0.0"), tmp_path, "background") == "False [] False\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
@@ -148,7 +171,7 @@ def test_kernels_that_kernels_and_python_call_are_known() -> None:
 
 def named(path: Path) -> Iterator[str]:
     """The kernels that a module names, but in the bodies of its own kernels."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     own = {
         n.partition(".")[2]: n
         for n in compiling.kernels
@@ -162,3 +185,38 @@ def named(path: Path) -> Iterator[str]:
             yield names.get(node.id, "")
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             yield f"{names.get(node.value.id, '').rpartition('.')[2]}.{node.attr}"
+
+
+def test_a_name_has_one_kind_of_number_in_a_kernel() -> None:
+    """The compiler does not tell assignments of one name apart, so both would be floats, unlike in Python."""
+    from numba.core.errors import NumbaError
+
+    def halves(n: int) -> float:
+        x = 0.0
+        k = n
+        for i in range(n):
+            x += k // 2
+            k = i / 2.0
+        return x + k
+
+    one = compiling.Kernel(halves, nb.float64(nb.int64), {"nogil": True, "fastmath": False, "pipeline_class": ""})
+    del compiling.kernels[one.name]
+    with pytest.raises(NumbaError, match="n stands for whole numbers and for others in one kernel"):
+        one.compile()
+
+
+def test_functions_that_are_no_kernels_compile_after_kernels() -> None:
+    """numba's own functions are linked into kernels, and stay what they are for others."""
+    import numba
+    import numpy as np
+
+    package.compile_kernel("components.rehash")
+
+    @numba.njit
+    def largest(n: int) -> float:
+        found = np.zeros(n)
+        for i in range(n):
+            found[i] = min(i**2, 5)
+        return found.max() + np.linspace(0.0, 1.0, n)[-1]
+
+    assert largest(4) == 6.0

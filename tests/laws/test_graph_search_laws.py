@@ -10,7 +10,7 @@ import pytest
 
 import suffice as sf
 from suffice.registry import every
-from suffice.structure.undirected.graph_method import is_directed
+from suffice.structure.problem import is_directed
 from tests.laws.test_search_laws import finite, permuted, real, written_out
 from tests.toy_engine import toy
 

@@ -11,7 +11,7 @@ import pytest
 
 import suffice as sf
 from suffice import registry
-from suffice.cli.words.priors import prior_of as prior_in_words
+from suffice.cli.words.objectives import prior_of as prior_in_words
 from suffice.cli.words.vocabulary import score_of
 from suffice.families.hierarchical.hierarchical import PartialPooling, Pool
 from suffice.families.priors.conjugate import ParameterPrior

@@ -101,6 +101,30 @@ def test_the_posterior_by_quadrature() -> None:
     assert "curvature of the posterior" in found.how
 
 
+def test_a_state_that_no_row_has_is_known_to_be_rare() -> None:
+    """One cell of a column is missing: its posterior is a Dirichlet distribution, whose log-odds are far from normal."""
+    cells = ["x"] * 135 + ["z"] * 45 + [None]
+    rows = sf.scan({"a": cells}, variables={"a": sf.Finite("a", ["x", "y", "z"])})
+    found = sf.em("a", rows, prior=sf.BDeu(1), tol=1e-12).model.query("a", interval=0.95, draws=20_000)
+    alpha = np.array([135.0, 0.0, 45.0]) + 1.0 / 3.0
+    exact = stats.beta(alpha, alpha.sum() - alpha).ppf(np.array([[0.025], [0.975]]))
+    assert np.allclose(found.interval, exact, atol=0.004)
+    assert found.interval.upper[1] == pytest.approx(exact[1, 1], rel=0.1)
+
+
+def test_a_normal_prior_of_log_odds_stays_normal() -> None:
+    """Rows that say nothing leave the prior: log-odds of a logistic-normal one, in files, too."""
+    rows = sf.scan({"a": ["u", "v"] * 200 + [None]}, variables={"a": sf.Finite("a", ["u", "v"])})
+    bn = sf.em("a", rows, prior=sf.priors.LogisticNormal(0.0, [[0.01, 0.0], [0.0, 0.01]]), tol=1e-12).model
+    known = bn.parameter_covariance
+    assert known is not None
+    assert known.charts["a"].normal
+    half = 1.959964 * np.sqrt(known.blocks[0][0, 0])
+    ends = 1.0 / (1.0 + np.exp([half, -half]))
+    found = bn.query("a", interval=0.95, draws=20_000)
+    assert [end[0] for end in found.interval] == pytest.approx(ends, abs=0.002)
+
+
 def test_intervals_hold_as_often_as_they_say() -> None:
     """200 replications of 95 % intervals: benchmarks/em_intervals.py has 2,000, and more questions."""
     held = []
@@ -151,10 +175,6 @@ def test_fixed_nodes_are_known() -> None:
 
 
 def test_what_is_not_known_is_refused() -> None:
-    rows = {**gappy(), "c": gappy(seed=1)["a"]}
-    tied = sf.em("a -> b; c -> b", rows, shared=[("a", "c")]).model
-    with pytest.raises(FitError, match="shared parameters"):
-        tied.query("a", interval=0.9)
     hidden = sf.em("h -> a", {"a": gappy()["a"]}, hidden=[sf.Finite("h", ["x", "y"])], starts=1, max_iter=3).model
     with pytest.raises(FitError, match="does not identify the parameters of"):
         hidden.query("a", interval=0.9)

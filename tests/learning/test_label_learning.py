@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 import suffice as sf
 from suffice.engines.local.kept import SpilledValue, ValueStore
-from suffice.learning.crf import planes
+from suffice.learning.crf import margin as planes
 from suffice.learning.crf.fit import open_columns
 from suffice.learning.crf.problem import LabelProblem
 from tests.crf_oracles import enumerated, scores_of

@@ -16,7 +16,7 @@ import pytest
 
 import suffice as sf
 from suffice import Count, Finite
-from suffice.errors import FitError, ModelError, SufficeNote
+from suffice.errors import FitError, SufficeNote
 
 ROW = np.arange(60)
 X = [np.sin(1.7 * ROW + j) for j in range(3)]
@@ -204,10 +204,117 @@ def test_the_laplace_update_maximises_what_it_says():
     np.testing.assert_allclose(after.theta, found.x, atol=1e-6)
 
 
+def drawn(family: Any, parents: str, seed: int = 4, n: int = 240) -> tuple[dict[str, Any], Any]:
+    """Rows of two nodes y0, y1 whose parents a (a number) and h (three states), those of `parents`, have the same effects."""
+    rng, columns = np.random.default_rng(seed), {}
+    kind = Count if type(family).__name__ in ("PoissonLog", "NegativeBinomialLog") else None
+    for j in (0, 1):
+        a, h = rng.normal(3.0, 1.0, n), rng.integers(0, 3, n)
+        eta = (0.4 * a if "a" in parents else 1.0) - 1.0 + 0.5 * (h == 1)
+        if kind:
+            y = rng.poisson(np.exp(eta) * (rng.gamma(2, 0.5, n) if "Neg" in repr(family) else 1.0))
+        else:
+            y = rng.gamma(2, np.exp(eta)) if "Gamma" in repr(family) else eta + rng.logistic(size=n)
+            y = y if "Linear" in repr(family) or "Gamma" in repr(family) else np.array(list("pqr"))[np.digitize(y, [0.0, 1.5])]
+        if "Probit" in repr(family):
+            y = np.where(y == "p", "n", "y")
+        columns |= {f"{c}{j}": v for c, v in (("a", a), ("h", h.astype(str))) if c in parents} | {f"y{j}": y}
+    return columns, kind
+
+
+def stacked(columns: dict[str, Any]) -> dict[str, Any]:
+    """The rows of both nodes, one below the other."""
+    return {c: np.concatenate([columns[f"{c}0"], columns[f"{c}1"]]) for c in "ahy" if f"{c}0" in columns}
+
+
+def tied_and_stacked(family: Any, parents: str) -> tuple[Any, ...]:
+    """Fits to half of the rows, the other half, and fits to all: of two nodes that share a regression, and of one that has the
+    rows of both."""
+    columns, kind = drawn(family, parents)
+    halves = [{c: v[s] for c, v in columns.items()} for s in (slice(0, 120), slice(120, None))]
+    graph = "; ".join(f"{p}{j} -> y{j}" for j in (0, 1) for p in parents)
+    how: dict[str, Any] = {"families": {"y0": family, "y1": family}, "shared": [("y0", "y1")]}
+
+    def wide(rows: Any, **more: Any) -> Any:
+        return sf.scan(rows, variables={f"y{j}": Count(f"y{j}") for j in (0, 1)} if kind else None, **more)
+
+    def long(rows: Any) -> Any:
+        return sf.scan(stacked(rows), variables={"y": Count("y")} if kind else None)
+
+    one = sf.fit("; ".join(f"{p} -> y" for p in parents), long(halves[0]), families={"y": family})
+    two, more, both = sf.fit(graph, wide(halves[0]), **how), wide(halves[1]), sf.fit(graph, wide(columns), **how)
+    return two, more, both, one, long(halves[1]), wide({**columns, "w": np.full(240, 1e-12)}, weights="w")
+
+
+EXACT = [
+    (sf.regressions.Linear(), "ah"),
+    (sf.regressions.Linear(ridge=2.0), "a"),
+    (sf.Logistic(), "h"),
+    (sf.regressions.Probit(), "h"),
+    (sf.regressions.ProportionalOdds(ridge=1.0), "h"),
+]
+
+
+@pytest.mark.parametrize(("family", "parents"), EXACT, ids=lambda c: type(c).__name__ if not isinstance(c, str) else c)
+def test_an_update_of_a_tie_is_exact_where_the_statistic_is_finite(family: Any, parents: str) -> None:
+    first, more, whole, *_ = tied_and_stacked(family, parents)
+    for after in (first.update(more), first.update(first.summary(more))):
+        for n in ("y0", "y1"):
+            np.testing.assert_allclose(after[n].theta, whole[n].theta, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(after[n].standard_errors, whole[n].standard_errors, rtol=1e-7)
+            assert after[n].fitted.log_likelihood == pytest.approx(whole[n].fitted.log_likelihood, abs=1e-7)
+        assert after.shared == (("y0", "y1"),)
+        assert after.log_likelihood() == pytest.approx(whole.log_likelihood(), abs=1e-7)
+
+
+LAPLACE = [
+    sf.Logistic(),
+    sf.Logistic(ridge=1.0),
+    sf.regressions.PoissonLog(),
+    sf.regressions.NegativeBinomialLog(),
+    sf.regressions.GammaLog(),
+    sf.regressions.ProportionalOdds(),
+]
+
+
+@pytest.mark.parametrize("family", LAPLACE, ids=repr)
+def test_else_a_tie_has_one_laplace_posterior(family: Any) -> None:
+    """It is that of one node with the rows of both, to the last digits, and near the fit to all rows."""
+    first, more, whole, one, below, _ = tied_and_stacked(family, "ah")
+    with pytest.warns(SufficeNote, match=r"'y0', 'y1' were fitted to are known by their normal approximation only \(Laplace\)"):
+        after = first.update(more)
+    with pytest.warns(SufficeNote, match="Laplace"):
+        single = one.update(below)["y"]
+    for n in ("y0", "y1"):
+        np.testing.assert_allclose(after[n].theta, single.theta, atol=1e-9)
+        np.testing.assert_allclose(after[n].standard_errors, single.standard_errors, rtol=1e-7)
+        assert np.all(np.abs(after[n].theta - whole[n].theta) < 0.2 * whole[n].standard_errors.reshape(-1))
+    total = sum(after[n].fitted.log_likelihood for n in ("y0", "y1"))
+    assert total == pytest.approx(single.fitted.log_likelihood, abs=1e-7)
+
+
+@pytest.mark.parametrize(("family", "parents"), [EXACT[0], EXACT[2], *((f, "ah") for f in LAPLACE)], ids=str)
+def test_no_rows_change_nothing(family: Any, parents: str) -> None:
+    """Rows of all but no weight: without any, there is nothing to read."""
+    first, *_, nothing = tied_and_stacked(family, parents)
+    after = first.update(nothing)
+    for n in ("y0", "y1"):
+        np.testing.assert_allclose(after[n].theta, first[n].theta, atol=1e-8)
+        np.testing.assert_allclose(after[n].standard_errors, first[n].standard_errors, rtol=1e-7)
+        assert after[n].fitted.log_likelihood == pytest.approx(first[n].fitted.log_likelihood, abs=1e-7)
+
+
+def test_linear_ties_from_statistics() -> None:
+    """Moments of tied nodes add, and say all of a linear regression."""
+    columns, _ = drawn(sf.regressions.Linear(), "ah")
+    graph = "a0 -> y0; h0 -> y0; a1 -> y1; h1 -> y1"
+    how: dict[str, Any] = {"families": dict.fromkeys(["y0", "y1"], sf.regressions.Linear()), "shared": [("y0", "y1")]}
+    np.testing.assert_allclose(
+        sf.fit(graph, sf.gather(columns, graph), **how)["y1"].theta, sf.fit(graph, columns, **how)["y1"].theta, rtol=1e-9
+    )
+
+
 def test_updates_that_are_refused():
-    tied = sf.fit(GRAPH, rows(Y, Count), families=families(sf.regressions.PoissonLog()), shared=TIE)
-    with pytest.raises(ModelError, match=r"'y0', 'y1', 'y2' share the parameters of a regression, which needs all rows at once"):
-        tied.update(rows(Y, Count))
     graph, columns = "a -> y", {"a": A, "y": np.where(RNG.random(N) < 0.5, "n", "y")}
     bn = sf.fit(graph, columns, families={"y": sf.Logistic()})
     with pytest.raises(FitError, match="'y' is a regression, whose likelihood is not a function of counts and moments"):

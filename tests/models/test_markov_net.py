@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.errors import FormatError, GraphError, ModelError, SufficeNote
+from suffice.errors import FormatError, GraphError, ModelError, SufficeNote, TooLarge
 
 X, Y, Z = (sf.Finite(n, ["no", "yes"]) for n in "xyz")
 
@@ -236,3 +236,46 @@ def test_arrows_of_a_decomposable_network_join_nothing_new() -> None:
     a, b, c = sf.Finite("a", ["only"]), sf.Finite("b", ["x", "y", "z"]), sf.Finite("c", ["only"])
     net = sf.MarkovNet({("a", "b"): [[0.0, 1.0, 2.0]], ("b", "c"): [[0.5], [0.0], [0.0]]}, [a, b, c])
     assert net.to_bayes_net().dag.skeleton() == net.graph
+
+
+def grid(side: int, strength: float = 0.3) -> sf.MarkovNet:
+    """A square of states that like their neighbours to be alike; beyond some 25 a side its tree is too large."""
+    names = {(i, j): f"s{i}_{j}" for i in range(side) for j in range(side)}
+    pairs = [(at, (at[0] + di, at[1] + dj)) for at in names for di, dj in ((0, 1), (1, 0))]
+    factors = {(names[a], names[b]): strength * np.eye(2) for a, b in pairs if b in names}
+    return sf.MarkovNet({**factors, names[0, 0]: [1.0, 0.0]}, {n: sf.Finite(n, ["no", "yes"]) for n in names.values()})
+
+
+def test_marginals_by_gibbs_sampling_are_the_exact_ones_within_their_errors() -> None:
+    net = grid(4)
+    exact = net.marginals({"s3_3": "yes"})
+    drawn = net.marginals({"s3_3": "yes"}, method=sf.methods.Gibbs(40_000), seed=1)
+    assert drawn["s3_3"]["yes"] == 1.0
+    for name in exact:
+        if name != "s3_3":
+            assert 0.0 < drawn[name].error.max() < 0.02
+            assert abs(drawn[name]["yes"] - exact[name]["yes"]) < 5.0 * drawn[name].error.max()
+    again = net.marginals({"s3_3": "yes"}, method=sf.methods.Gibbs(40_000), seed=1)
+    assert all(np.array_equal(again[n].probs, drawn[n].probs) for n in drawn)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [({"s9": "no"}, "no node 's9'"), ({"s0_0": [0.5, 0.5]}, "likelihoods"), ({"s0_0": "maybe"}, "maybe")]
+)
+def test_evidence_that_gibbs_sampling_does_not_take_is_refused(given: dict[str, object], said: str) -> None:
+    with pytest.raises(sf.SufficeError, match=said):
+        grid(2).marginals(given, method=sf.methods.Gibbs(100))
+
+
+def test_a_picture_of_a_network_that_is_too_large_has_drawn_beliefs(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = grid(3)
+    exact = net.query("s0_0")["no"]
+
+    def too_large(self: sf.MarkovNet) -> sf.BayesNet:
+        raise TooLarge("the tree is too large")
+
+    monkeypatch.setattr(sf.MarkovNet, "_directed", too_large)
+    scene = grid(3).picture()
+    assert "by Gibbs sampling, 10,000 draws: standard errors up to 0.0" in scene.caption
+    bar = next(node for node in scene.nodes if node.name == "s0_0").bars[0]
+    assert bar.value == pytest.approx(exact, abs=0.05)

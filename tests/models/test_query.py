@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.errors import ModelError, SchemaError, TooLarge
 from suffice.families.protocol.family import Interval
-from suffice.models.questions.answers import Distribution, Marginals, MostProbable
+from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable
 from suffice.models.questions.evidence import evidence_codes
 from tests import oracles
 
@@ -501,5 +501,52 @@ def test_draws_that_rule_the_evidence_out_concern_only_what_depends_on_it(ess: f
 def test_draws_of_all_marginals_that_would_not_fit_are_taken_node_by_node(monkeypatch: pytest.MonkeyPatch) -> None:
     bn = sf.fit("x -> y", {"x": ["a", "b"] * 9, "y": ["a", "a", "b"] * 6}, prior=sf.Dirichlet(1))
     whole = bn.marginals(interval=0.9)
-    monkeypatch.setattr("suffice.models.questions.intervals.MAX_NUMBERS", 2500)
+    monkeypatch.setattr("suffice.models.questions.intervals.intervals.MAX_NUMBERS", 2500)
     assert np.allclose(bn.marginals(interval=0.9)["y"].interval, whole["y"].interval)
+
+
+ALL_NODES = "suffice.models.questions.intervals.all_nodes"
+
+
+@pytest.fixture(scope="module")
+def fitted_asia() -> sf.BayesNet:
+    asia = sf.load("asia")
+    return sf.fit(asia.dag, asia.sample(500, seed=1), prior=sf.BDeu(1))
+
+
+def test_intervals_of_all_nodes_are_the_same_at_once_and_one_by_one(
+    fitted_asia: sf.BayesNet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = fitted_asia.marginals({"smoke": "yes"}, interval=0.9)
+    monkeypatch.setattr(f"{ALL_NODES}.UP_AND_DOWN", 1e9)
+    one_by_one = fitted_asia.marginals({"smoke": "yes"}, interval=0.9)
+    some = fitted_asia.marginals({"smoke": "yes"}, interval=0.9, targets=["xray", "lung"])
+    assert list(some) == ["xray", "lung"]
+    for name in at_once:
+        assert np.allclose(at_once[name].interval, one_by_one[name].interval, atol=1e-12)
+    assert np.allclose(some["xray"].interval, at_once["xray"].interval, atol=1e-12)
+
+
+def test_intervals_that_a_time_limit_leaves_no_time_for_are_named(
+    fitted_asia: sf.BayesNet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{ALL_NODES}.SECONDS", 1.0)  # nothing is that slow: what is expected decides, not the clock
+    with pytest.warns(sf.SufficeNote, match="told without an interval, as the time_limit of 60 s is too short: .* h or more;"):
+        found = fitted_asia.marginals({"smoke": "yes"}, interval=0.9, time_limit=60)
+    assert {n for n in found if found[n].interval is not None} == {"smoke"}  # which is known
+    assert found["lung"].probs == pytest.approx(fitted_asia.query("lung", {"smoke": "yes"}).probs)
+
+
+def test_the_clock_is_looked_at_between_draws(fitted_asia: sf.BayesNet, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = itertools.count()
+    monkeypatch.setattr("suffice.iteration.Progress.seconds", property(lambda _: float(next(ticks))))
+    monkeypatch.setattr("suffice.models.questions.intervals.redrawn.CELLS", 1)  # a draw at a time
+    with pytest.warns(sf.SufficeNote, match="told without an interval"):
+        found = fitted_asia.marginals(interval=0.9, time_limit=300)  # ticks, of which a thousand draws take a thousand
+    assert all(found[name].interval is None for name in found)
+    assert next(ticks) < 400
+
+
+def test_an_unknown_target_of_marginals_is_refused(fitted_asia: sf.BayesNet) -> None:
+    with pytest.raises(ModelError, match="lung"):
+        fitted_asia.marginals(targets=["lnug"])

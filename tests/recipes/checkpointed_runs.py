@@ -206,4 +206,5 @@ def _forked(name: str, place: Path) -> int:
 
 
 if __name__ == "__main__":
-    print(json.dumps(killed_often(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))
+    for run in sys.argv[1].split(","):
+        print(json.dumps(killed_often(run, int(sys.argv[2]), int(sys.argv[3]))), flush=True)

@@ -15,6 +15,9 @@ collect_ignore_glob = ["*.py"] if lacking() else []
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Of Java: what runs for minutes does not repay a compiler that optimises, which took most of the time of the tests."""
+
 
 @pytest.fixture(scope="session")
 def session() -> Iterator[Any]:
@@ -26,6 +29,7 @@ def session() -> Iterator[Any]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": QUICK,
     }
     builder = SparkSession.builder.master("local[2,4]")
     for name, value in settings.items():

@@ -19,7 +19,7 @@ from suffice.engines import gather as gathering
 from suffice.engines import spark as engine
 from suffice.engines.partitions.held_blocks import on_own_disk
 from suffice.errors import DataError, SufficeError, TooLarge
-from tests.engines.test_one_door import FINITE, HOLED, LEARNERS, WHOLE, alike, some
+from tests.engines.test_one_door import FINITE, HOLED, LEARNERS, WHOLE, alike, learned_here, some
 
 SLOW = {"pseudo-likelihood, many neighbours", "hill climbing, few equal rows"}
 
@@ -42,15 +42,14 @@ def on_spark(session: Any, folder: Path, table: dict[str, Any], n: int | None = 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_runs_on_spark(session: Any, tmp_path: Path, name: str) -> None:
     table, learn = LEARNERS[name]
-    here = learn(sf.scan(table, {"k": sf.Count} if "k" in table else None))
-    alike(learn(on_spark(session, tmp_path, table, 3)), here)
+    alike(learn(on_spark(session, tmp_path, table, 3)), learned_here(name))
 
 
 @pytest.mark.parametrize("n", [1, 5, 17])
 @pytest.mark.parametrize("name", ["fit tables", "fit numbers", "orders", "PC, G squared", "EM of tables", "logistic", "schema"])
 def test_partitions_do_not_matter(session: Any, tmp_path: Path, name: str, n: int) -> None:
     table, learn = LEARNERS[name]
-    alike(learn(on_spark(session, tmp_path, table, n)), learn(sf.scan(table)))
+    alike(learn(on_spark(session, tmp_path, table, n)), learned_here(name))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ def test_rows_of_a_frame(session: Any, tmp_path: Path, name: str) -> None:
     data = sf.scan(frame, engine=sf.Spark(session, scratch=tmp_path))
     kept = list(tmp_path.glob("suffice-*"))
     assert len(kept) == 1
-    alike(learn(data), learn(sf.scan(table)))
+    alike(learn(data), learned_here(name))
     del data
     gc.collect()
     assert not list(tmp_path.glob("suffice-*"))  # removed with the data

@@ -274,6 +274,38 @@ def test_the_lattice_holds_what_the_rules_need():
     assert got == families
 
 
+class Stopper:
+    """Who watches, and stops the work when it was asked so many times."""
+
+    def __init__(self, most: float = np.inf) -> None:
+        self.calls, self.most = 0, most
+
+    def __call__(self, *_: object) -> None:
+        self.calls += 1
+        if self.calls > self.most:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("score", [sf.BIC(), sf.Evidence(sf.K2())], ids=repr)
+@pytest.mark.parametrize("edges", [None, Rules.free(9, 3).within(np.triu(np.ones((9, 9), bool)))], ids=["all", "some"])
+def test_a_stop_is_heard_between_few_sets(score, edges, monkeypatch):
+    rng = np.random.default_rng(0)
+    data = sf.scan({f"x{i}": rng.choice(["a", "b", "c"], 60) for i in range(9)})
+    rules = Rules.free(9, 3) if edges is None else edges
+    usual = LocalScores(data, tuple(data.schema.values()), score).parent_sets(rules)
+    monkeypatch.setattr("suffice.structure.scoring.parent_sets.PIECE", 10)
+    n_sets = sum(map(len, lattice(rules)))
+    watch = Stopper()
+    found = LocalScores(data, tuple(data.schema.values()), score, watch=watch).parent_sets(rules)
+    assert watch.calls > 2 * n_sets / 10  # once for each ten sets that are listed, and that are chosen from
+    assert all(np.array_equal(a, b) for a, b in zip(usual.packed()[1], found.packed()[1], strict=True))
+    for most in range(0, watch.calls, 5):
+        stopping = Stopper(most)
+        with pytest.raises(KeyboardInterrupt):
+            LocalScores(data, tuple(data.schema.values()), score, watch=stopping).parent_sets(rules)
+        assert stopping.calls == most + 1
+
+
 def test_too_many_sets_are_refused_before_they_are_made():
     with pytest.raises(sf.SufficeError, match=r"sets of .* variables"):
         lattice(Rules.free(3000, 4))

@@ -34,7 +34,7 @@ from suffice.checkpoints.fingerprints import differences, fingerprint
 from suffice.errors import FormatError, SufficeError, note
 from suffice.iteration import Memory, OutOfTime, Packed
 from suffice.output.files import replacing
-from suffice.statistics.archive import DAMAGE, array_of, header_of, write_archive
+from suffice.statistics.file import DAMAGE, archived_array, header_of, write_archive
 
 V = TypeVar("V")
 
@@ -214,7 +214,7 @@ class Journal(Memory):
                 if header["of"] != self.of or header["first"] != (0 if path.name == STATE else self._first):
                     return []
                 kinds = dict.fromkeys(kind for _, _, shapes in header["answers"] for kind, _ in shapes)
-                joined, at = {kind: array_of(archive, kind) for kind in kinds}, dict.fromkeys(kinds, 0)
+                joined, at = {kind: archived_array(archive, kind) for kind in kinds}, dict.fromkeys(kinds, 0)
         except FormatError as error:
             raise _damage_error(path, str(error)) from None
         except DAMAGE as error:

@@ -15,6 +15,8 @@ from suffice.output.terminal import say
 
 Options = SimpleNamespace
 """What a command was given, by the names of its arguments, and what it made of that."""
+OF_GAPS = "information missing_depends_on dry_run"
+"""Options about missing cells, which only networks of rows take."""
 
 
 def refuse(given: Options, names: str, why: str, instead: str = ": leave it out") -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,8 @@ from suffice.formats import NAMES, TABLES, load, path_of, read
 from suffice.formats.registry import is_model_file
 from suffice.formats.rows import checked_rows_path
 from suffice.graphs import Dag
-from suffice.graphs.lagged import variable_and_lag
 from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
-from suffice.output.terminal import say
 from suffice.registry import find
 from suffice.registry import words as words_of
 from suffice.statistics import Statistics
@@ -39,8 +36,6 @@ MARKS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "
 
 ENGINES = {"memory": 2**62, "files": 0}
 """The bytes that engines take for the rows before they use a file."""
-
-_INDEX = re.compile(r"\[\s*[-\u2212]\s*[0-9]+\s*\]\s*$")
 
 
 def text_path(path: str, read: TextOptions) -> str:
@@ -71,15 +66,6 @@ def graph_of(text: str) -> tuple[Any, Any]:
         return Dag(Path(text).read_text("utf-8-sig")), None
     except (OSError, UnicodeDecodeError) as error:
         raise SufficeError(f"{text}: the graph cannot be read ({error})") from None
-
-
-def lagged_names(graph: Dag) -> list[str]:
-    """The names in a graph that mean a variable some steps before.
-
-    >>> lagged_names(Dag('"y[-1]" -> y'))
-    ['y[-1]']
-    """
-    return [name for name in graph.nodes if (_INDEX.search(name) and variable_and_lag(name)[1])]
 
 
 def model_of(text: str) -> Any:
@@ -258,9 +244,10 @@ def data_of(
     """Data from a path or a table, as the options say: rows, or statistics that were saved."""
     if isinstance(path, str) and path in TABLES and not Path(path).exists():
         path = path_of(TABLES[path])
-    options: dict[str, Any] = {"weights": weights, "missing": missing_words(missing), **choice(INTEGERS, integers, "--integers")}
+    options: dict[str, Any] = {"weights": weights, **choice(INTEGERS, integers, "--integers")}
+    options["missing"] = missing_words(missing) if missing else ()
     if not isinstance(path, str) or not path.lower().endswith(".stats"):
-        rows: Any = scan(path, variables=variables or None, **options, **engine_of(engine))
+        rows: Any = scan(path, variables=variables or None, **options, **(engine_of(engine) if engine else {}))
     elif variables or any(options.values()) or engine or isinstance(path, TextPath):
         raise SufficeError(f"{path} holds statistics, not rows: columns cannot be declared, weighted or read otherwise any more")
     else:
@@ -274,14 +261,12 @@ def most_parents(rows: Any, method: Any) -> int | None:
     return gathered if gathered and (method.max_parents is None or gathered < method.max_parents) else None
 
 
-def engine_of(word: str | None) -> dict[str, Any]:
+def engine_of(word: str) -> dict[str, Any]:
     """Where rows are worked on, as `scan` takes it.
 
-    >>> engine_of("files"), engine_of(None)
-    ({'memory_limit': 0}, {})
+    >>> engine_of("files")
+    {'memory_limit': 0}
     """
-    if word is None:
-        return {}
     if word in ENGINES:
         return {"memory_limit": ENGINES[word]}
     engine = find("engines", word.partition(":")[0])
@@ -384,13 +369,3 @@ def left_out(data: Any, words: Sequence[str]) -> Any:
         if name not in data.columns:
             raise SufficeError(f"there is no column {name!r} to leave out{nearest(name, data.columns)}")
     return data.select([name for name in data.columns if name not in gone])
-
-
-def write_model(model: Any, out: str | None, spent: str) -> None:
-    """Write a model, if there is a place for it, and say so."""
-    from suffice.formats import write
-
-    if out is None:
-        return
-    write(model, out)
-    say(f"{model._headline()}; {spent}; written to {out}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.encoding.encode import code_type
 from suffice.engines.engine import Bits
-from suffice.engines.steps.bit_passes import CountAll
 from suffice.engines.steps.bits import (
     SHARED,
+    BitBlock,
     BitLayout,
     BitStep,
     Counts,
@@ -33,6 +34,29 @@ from suffice.engines.views.sample import SampledRows
 from suffice.errors import TooLarge, bytes_in_words, note
 from suffice.statistics import Request
 from suffice.variables import Finite
+
+
+@dataclass(frozen=True, eq=False)
+class CountAll(BitStep):
+    """The counts of several steps, one after the other in one array.
+
+    Blocks that are made into bits on the way have the codes of their rows, too, so that steps may look at either.
+    """
+
+    steps: tuple[BitStep, ...]
+
+    @property
+    def n_cells(self) -> int:
+        return sum(step.n_cells for step in self.steps)
+
+    def add(self, block: BitBlock, out: Counts) -> None:
+        for step, part in zip(self.steps, self.split(out), strict=True):
+            step.add(block, part)
+
+    def split(self, counts: Counts) -> Sequence[Counts]:
+        """The counts of each step: views of one array."""
+        return np.split(counts, np.cumsum([step.n_cells for step in self.steps])[:-1])
+
 
 CORE = 1024
 """Cells, the last state of each column left out, up to which a core table is counted by bitmaps: by measurement."""

@@ -16,8 +16,7 @@ from suffice.engines.engine import Block, Engine, KnownColumns, S, Seen, Step, T
 from suffice.engines.gather import Gather, GatherPlan
 from suffice.engines.schema import Schema, Summarise
 from suffice.engines.steps.parallel import n_threads
-from suffice.engines.views.sample import Collision, Distinct, Sample, SampledRows, Stretches, most_of
-from suffice.engines.views.some_rows import TakeRows
+from suffice.engines.views.sample import Collision, Distinct, Sample, SampledRows, Stretches, TakeRows, most_of
 from suffice.engines.views.views import BootstrapRows, FoldRows, Size, Tally, Viewed
 from suffice.errors import DataError, listing, quantity, whole
 from suffice.errors.remedies import in_python
@@ -150,7 +149,7 @@ class Data:
         >>> rows.schema["x_missing"], rows.distinct().columns["x_missing"]
         (Finite('x_missing', ['no', 'yes']), array([0, 1, 0], dtype=uint8))
         """
-        from suffice.engines.views.indicators import Indicating
+        from suffice.engines.views.views import Indicating
 
         return Data(Indicating(self.engine, marked), (*self.columns, *marked))
 

@@ -96,6 +96,15 @@ def hidden_with_states(name: str, call: str = "{}") -> Remedy:
     return Remedy(call.format(f"hidden=[Finite({name!r}, [...])]"), f"--hidden {shlex.quote(f'{name}=a,b')}")
 
 
+def without_column(name: str) -> Remedy:
+    """That a column is no node of the graph, and the option that leaves it out of the rows.
+
+    >>> without_column("h")
+    Remedy(python=' of the graph', option=': --without h')
+    """
+    return Remedy(" of the graph", f": --without {shlex.quote(name)}")
+
+
 def hidden_variable(name: str) -> Remedy:
     """The declaration of a hidden variable, with states or a number."""
     python = f"hidden=[Finite({name!r}, [...])] or [Real({name!r})]"

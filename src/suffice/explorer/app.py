@@ -17,10 +17,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from suffice.errors import SufficeError
-from suffice.explorer import beliefs, comparing, exports, held, learning, network, reasons, tables, uploads
-from suffice.explorer.calls import Answering, Call, FileAnswer
-from suffice.explorer.refusals import STATUS, NotHeld, TooMuch
-from suffice.explorer.security import Application, Guard
+from suffice.explorer.answers import beliefs, comparing, exports, held, learning, network, reasons, tables
+from suffice.explorer.requests import uploads
+from suffice.explorer.requests.calls import Answering, Call, FileAnswer
+from suffice.explorer.requests.refusals import STATUS, NotHeld, TooMuch
+from suffice.explorer.requests.security import Application, Guard
 from suffice.explorer.shelf import Shelf
 
 LONGEST_BODY = 8 * 2**20

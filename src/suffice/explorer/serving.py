@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from suffice.errors import SufficeError
 from suffice.explorer.code import Origin
-from suffice.explorer.security import LOOPBACK, loopback_socket, new_token
+from suffice.explorer.requests.security import LOOPBACK, loopback_socket, new_token
 from suffice.explorer.shelf import HeldModel, HeldTable, Shelf, bundled_model, read_model, read_table
 
 if TYPE_CHECKING:

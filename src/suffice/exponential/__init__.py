@@ -3,7 +3,7 @@
 `family.py` says what all have in common; a file beside it has the distributions that are one idea: counts of draws, those of
 shares, normals. They may use statistics only. Start with `protocol/family`, then `poisson`, the shortest.
 
-Each name is imported when it is first used, so that a part of it, `suffice.exponential.arithmetic.interval`, is quick to import.
+Each name is imported when it is first used, so that a part of it, `suffice.exponential.arithmetic.values`, is quick to import.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAMES = {
     "draws": "Bernoulli Binomial Multinomial",
     "protocol.family": "ConjugatePrior ExponentialFamily",
     "gamma": "Exponential Gamma",
-    "arithmetic.interval": "Interval",
+    "arithmetic.values": "Interval",
     "negative_binomial": "BetaNegativeBinomial NegativeBinomialKnownSize",
     "normals.normal": "MultivariateNormal Normal NormalInverseGamma NormalInverseWishart",
     "normals.normal_known": "NormalKnownMean NormalKnownVariance",
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from suffice.exponential.draws import Bernoulli as Bernoulli, Binomial as Binomial, Multinomial as Multinomial
     from suffice.exponential.protocol.family import ExponentialFamily as ExponentialFamily, ConjugatePrior as ConjugatePrior
     from suffice.exponential.gamma import Exponential as Exponential, Gamma as Gamma
-    from suffice.exponential.arithmetic.interval import Interval as Interval
+    from suffice.exponential.arithmetic.values import Interval as Interval
     from suffice.exponential.negative_binomial import (
         BetaNegativeBinomial as BetaNegativeBinomial,
         NegativeBinomialKnownSize as NegativeBinomialKnownSize,

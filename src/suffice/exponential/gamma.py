@@ -21,7 +21,6 @@ import numpy as np
 from suffice.basis.libraries import sc
 from suffice.errors import FitError, ModelError
 from suffice.exponential.arithmetic.cumulants import single, symmetric
-from suffice.exponential.arithmetic.interval import Interval, tail
 from suffice.exponential.arithmetic.special import (
     HALF_LOG_2PI,
     deviance,
@@ -35,7 +34,7 @@ from suffice.exponential.arithmetic.special import (
     stirling_divergence,
     stirling_rest,
 )
-from suffice.exponential.arithmetic.values import LEAST, Array, between, observations, plain, vectors
+from suffice.exponential.arithmetic.values import LEAST, Array, Interval, between, observations, plain, tail, vectors
 from suffice.exponential.predictives import Lomax
 from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, Summed, generator
 from suffice.exponential.protocol.statistic import Totals, explain_shapes

@@ -17,10 +17,19 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import sc
 from suffice.errors import ModelError, TooLarge, whole
-from suffice.exponential.arithmetic.interval import Interval, checked_level, tail
 from suffice.exponential.arithmetic.special import log_gamma_step, log_negative_binomial, log_polya, student_end
 from suffice.exponential.arithmetic.symmetric import scaled_cholesky
-from suffice.exponential.arithmetic.values import DRAWN, Array, components, counts, observations, plain
+from suffice.exponential.arithmetic.values import (
+    DRAWN,
+    Array,
+    Interval,
+    checked_level,
+    components,
+    counts,
+    observations,
+    plain,
+    tail,
+)
 from suffice.exponential.dirichlet import Dirichlet, others
 from suffice.exponential.protocol.family import generator
 from suffice.exponential.protocol.statistic import explain_shapes

@@ -23,13 +23,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, ModelError, listing, whole
-from suffice.exponential.normals.lines import log_line_prior
+from suffice.errors import FitError, ModelError, listing, quantity, whole
+from suffice.exponential.normals.lines import ConjugateLines, LeastSquares, least_squares, log_line_prior, posterior_lines
 from suffice.families.parameter_draws import DrawnGaussian
 from suffice.families.priors.known_variance import MeanBelief
 from suffice.families.protocol.cpd import Array, Columns, Cpd, as_numbers, flat_index, split
 from suffice.families.protocol.family import Estimate, Interval, Mean
-from suffice.families.regression import ConjugateLines, LeastSquares, least_squares, posterior_lines
 from suffice.inference.finite.network import GaussianNode
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, describe, freeze, n_configurations, sizes
@@ -352,9 +351,9 @@ def no_estimate(child: Variable, seen: Moments, g: int, line: LeastSquares) -> F
     """Why there is no maximum likelihood estimate, in one sentence."""
     rows, d, place = float(seen.count[g]), len(seen.reals), int(line.collinear[g])
     where = f" at {describe(int(seen.keys[g]), seen.variables)}" if seen.variables else ""
-    what = f"{child.name!r}{where} cannot be fitted from {rows:,.10g} rows by maximum likelihood"
+    what = f"{child.name!r}{where} cannot be fitted from {quantity(rows, 'row')} by maximum likelihood"
     if rows < d + 1:
-        return FitError(f"{what}: its {d} coefficients and variance need at least {d + 1} rows, or a prior")
+        return FitError(f"{what}: its {quantity(d, 'coefficient')} and variance need at least {d + 1} rows, or a prior")
     if place >= 0:
         column, before = seen.reals[place], seen.reals[:place]
         of = f"a linear combination of {listing(before)} or constant" if before else "constant"

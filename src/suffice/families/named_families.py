@@ -40,11 +40,25 @@ def as_families(families: Any) -> Any:
 
 
 def _as_family(name: str, family: Any) -> Any:
+    if getattr(family, "iterative", False):  # a regression is its own family
+        return family
     if isinstance(family, GammaPrior):  # `suffice.Gamma()` imagines rows as a prior; as a family it is the distribution
         if family != GammaPrior():
             raise FitError(f"the parameters of {name!r} are learned: as a family it is Gamma(), not {family!r}")
         family = Gamma()
     return family if kind_of(family) is None else ExponentialNode(family)
+
+
+def families_of(bn: Any, families: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The families of a network's regressions, if it is a network, and those that are named beside them."""
+    families = as_families(families)
+    own = {n: bn[n].family for n in bn if _has_own(bn[n])} if hasattr(bn, "compiled") else {}
+    return {**own, **families} if isinstance(families, Mapping) and own else families or own or None
+
+
+def _has_own(cpd: Any) -> bool:
+    """Whether its family was chosen, and does not follow from its variables."""
+    return bool(cpd.is_regression) or cpd.child.family is not None
 
 
 def variables_with_distributions(families: Any) -> dict[str, Distributed]:

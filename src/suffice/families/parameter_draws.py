@@ -1,9 +1,10 @@
 """Parameters drawn from their posterior, family by family: rows of tables by Dirichlet, Gaussians by normal-inverse-gamma, and
 coefficients of regressions by the normal approximation of their posterior, N(estimate, covariance of the fit).
 
-Dispersions, the variance of a linear regression among them, stay at their estimates; where one was estimated, the draws are those
-of a Student t with as many degrees of freedom as the intervals of the coefficients have. The numbers that are given are known, so
-only the predictor in each configuration of the finite parents is left of a draw.
+Of a regression that was fitted by itself dispersions, the variance of a linear one among them, stay at their estimates; where one
+was estimated, the draws are those of a Student t with as many degrees of freedom as the intervals of the coefficients have. Those
+that were learned from incomplete rows are drawn elsewhere, dispersions and all, and are only `cut` here. The numbers that are
+given are known, so only the predictor in each configuration of the finite parents is left of a draw.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.libraries import sc
 from suffice.errors import ModelError
 from suffice.exponential.dirichlet import draw_shares
 from suffice.families.design import configurations
@@ -186,7 +188,7 @@ class DrawnRegression:
 
     def __init__(self, cpd: Cpd, number: Mapping[str, int], observed: Mapping[str, Any]) -> None:
         name, parents = cpd.child.name, [v for v in cpd.finite_parents if v.name not in observed]
-        self._cpd, self._coefficients = cpd, Coefficients(cpd)
+        self._cpd = cpd
         self._value = observed.get(name)
         own = [cpd.child] if isinstance(cpd.child, Finite) and self._value is None else []
         self.scope = tuple(number[v.name] for v in (*parents, *own))
@@ -194,19 +196,31 @@ class DrawnRegression:
         self.shape = sizes((*parents, *own))
         checked_cells((*parents, *own), f"the configurations of {name!r}")
         self._columns, self._n = configurations(parents, {p: observed[p] for p in cpd.parents if p in observed})
+        self._rows = cpd.layout.rows(cpd.design(self._columns, self._n)).reshape(-1, cpd.layout.size)
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """n tables, flat: [n, cells]."""
-        cpd, family = self._cpd, self._cpd.family
-        rows = cpd.layout.rows(cpd.design(self._columns, self._n))
-        eta = self._coefficients.drawn(rows.reshape(-1, rows.shape[2]), n, rng).reshape(n, len(rows), self._n)
+        return self._factors(Coefficients(self._cpd).drawn(self._rows, n, rng), np.full(n, self._cpd.dispersion))
+
+    def cut(self, lines: Array) -> Array:
+        """The same of parameters that were drawn before: [n, 1, θ and the dispersion, if there is one]."""
+        m = self._cpd.layout.size
+        spread = lines[:, 0, m] if lines.shape[2] > m else np.full(len(lines), self._cpd.dispersion)
+        return self._factors(lines[:, 0, :m] @ self._rows.T, spread)
+
+    def _factors(self, predictors: Array, dispersions: Array) -> Array:
+        """p of the child, up to a factor where it is observed, at predictors and dispersions of each draw."""
+        cpd, family, n = self._cpd, self._cpd.family, len(predictors)
+        eta = predictors.reshape(n, -1, self._n)
         eta = np.moveaxis(eta if family.offset is None else eta + self._columns[family.offset], 1, 0)
         if isinstance(cpd.child, Finite):
             # cut points that cross in a draw are put in order
             logs: Array = family.log_probs(np.sort(eta, axis=0) if family.ordered else eta[0] if family.single else eta)
             return np.exp(np.moveaxis(logs, 0, 2) if self._value is None else logs[self._value]).reshape(n, -1)
-        y, trials = np.full(eta.size, float(self._value or 0.0)), np.tile(family.trials_in(self._columns, self._n), n)
-        logs = family.log_prob(y, eta.reshape(-1), cpd.dispersion, trials).reshape(n, self._n)
+        trials, some = family.trials_in(self._columns, self._n), n if np.ptp(dispersions) == 0.0 else 1  # draws at once
+        y, own = np.full(some * self._n, float(self._value or 0.0)), eta.reshape(-1, some * self._n)
+        pairs = zip(own, dispersions[::some], strict=True)
+        logs = np.array([family.log_prob(y, e, float(d), np.tile(trials, some)) for e, d in pairs]).reshape(n, self._n)
         highest = logs.max(axis=1, keepdims=True)
         return np.exp(logs - np.where(np.isfinite(highest), highest, 0.0))
 
@@ -216,18 +230,25 @@ class DrawnLinear(DrawnNode):
 
     def __init__(self, cpd: Cpd, number: Mapping[str, int], real_number: Mapping[str, int]) -> None:
         super().__init__(cpd, number, real_number)
-        self._cpd, self._coefficients = cpd, Coefficients(cpd)
-        self._coefficients.check_digits(np.concatenate([[1.0], cpd.centre])[None])  # about where its numbers will be
+        self._cpd, X = cpd, cpd.design_by_states()
+        self._own = {p: 1 + cpd.columns_of(p).start for p in cpd.real_parents if p != cpd.family.offset}
+        self._rows, self._groups = np.concatenate([X, np.eye(X.shape[1])[list(self._own.values())]]), len(X)
 
     def draw(self, n: int, rng: np.random.Generator) -> GaussianNode:
         """The node with n draws of its parameters."""
-        cpd, offset = self._cpd, self._cpd.family.offset
-        X = cpd.design_by_states()
-        groups, own = len(X), {p: 1 + cpd.columns_of(p).start for p in cpd.real_parents if p != offset}
-        drawn = self._coefficients.drawn(np.concatenate([X, np.eye(X.shape[1])[list(own.values())]]), n, rng)
-        slopes = dict(zip(own, drawn[:, groups:].T, strict=True)) | ({} if offset is None else {offset: np.ones(n)})
-        b = np.stack([slopes[p] for p in cpd.real_parents], axis=1) if slopes else np.zeros((n, 0))
-        return self._node(drawn[:, :groups], np.repeat(b[:, None], groups, axis=1), np.full((n, groups), cpd.dispersion))
+        coefficients = Coefficients(self._cpd)
+        coefficients.check_digits(np.concatenate([[1.0], self._cpd.centre])[None])  # about where its numbers will be
+        return self._line(coefficients.drawn(self._rows, n, rng), np.full(n, self._cpd.dispersion))
+
+    def cut(self, lines: Array) -> GaussianNode:
+        return self._line(lines[:, 0, :-1] @ self._rows.T, lines[:, 0, -1])
+
+    def _line(self, drawn: Array, variance: Array) -> GaussianNode:
+        """The node, from its levels in each configuration and its slopes at each draw."""
+        n, groups, offset = len(drawn), self._groups, self._cpd.family.offset
+        slopes = dict(zip(self._own, drawn[:, groups:].T, strict=True)) | ({} if offset is None else {offset: np.ones(n)})
+        b = np.stack([slopes[p] for p in self._cpd.real_parents], axis=1) if slopes else np.zeros((n, 0))
+        return self._node(drawn[:, :groups], np.repeat(b[:, None], groups, axis=1), np.repeat(variance[:, None], groups, axis=1))
 
 
 def semidefinite_root(covariance: Array) -> Array:
@@ -236,3 +257,53 @@ def semidefinite_root(covariance: Array) -> Array:
     scale = np.where(scale > 0, scale, 1.0)
     values, vectors = np.linalg.eigh(covariance / scale[:, None] / scale)
     return np.asarray(scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def dirichlet_shares(theta: Array, eta: Array, covariance: Array, rng: np.random.Generator) -> Array:
+    """Draws around rows of probabilities, from normal draws of their log-odds: each cell has the skew that it has in a Dirichlet.
+
+    Log-odds are nearly normal where there are many rows; of a cell with next to none they are skewed, and normal ones would
+    reach far too high. θ[x] ∝ G[x] with G[x] ~ Gamma(n[x]) is Dirichlet(n), and ln G[x] then has about the variance 1/n[x]. So
+    the log-odds of a row become logarithms,
+
+        g[x] = η[x] − Σ θ η + s,   s ~ N(0, 1/N),   N = (K − 1) / Σ θ[x] Var(η[x] − Σ θ η)
+
+    and each of them a quantile: G[x] = θ[x] F⁻¹(Φ(g[x] / sd g[x])) / n[x], F of Gamma(n[x]), n[x] = 1 / Var g[x]. If
+    Var η is that of complete rows, these are draws of their posterior; else n[x] are the rows that the information amounts to.
+
+    `theta` is [rows, states], 0 for cells that stay there; `eta` [draws, rows, states] from θ, with the `covariance` of each row.
+
+    >>> theta, n = np.array([[0.1, 0.9]]), 20.0
+    >>> C = np.zeros((1, 2, 2)); C[0, 0, 0] = 1 / (n * 0.1) + 1 / (n * 0.9)
+    >>> rng = np.random.default_rng(0)
+    >>> eta = np.zeros((40_000, 1, 2)); eta[:, 0, 0] = np.sqrt(C[0, 0, 0]) * rng.standard_normal(40_000)
+    >>> np.quantile(dirichlet_shares(theta, eta, C, rng)[:, 0, 0], [0.025, 0.975]).round(2)  # Beta(2, 18): 0.01, 0.26
+    array([0.01, 0.26])
+    """
+    moving = theta > 0.0
+    along = np.einsum("uxy,uy->ux", covariance, theta)
+    variance = np.einsum("uxx->ux", covariance) - 2.0 * along + np.einsum("ux,ux->u", along, theta)[:, None]
+    whole = np.einsum("ux,ux->u", theta, variance) / (moving.sum(axis=1) - 1)
+    variance = np.where(moving, np.maximum(variance, 0.0) + whole[:, None], 1.0)
+    shift = np.sqrt(whole)[None, :, None] * rng.standard_normal((*eta.shape[:2], 1))
+    g = eta - np.einsum("nux,ux->nu", eta, theta)[:, :, None] + shift
+    drawn = theta * variance * gamma_quantiles(g / np.sqrt(variance), 1.0 / variance)
+    return np.asarray(drawn / drawn.sum(axis=2, keepdims=True))
+
+
+MANY = 30.0
+"""From this shape on the cube root of a gamma variable is normal to four digits (Wilson & Hilferty 1931)."""
+
+
+def gamma_quantiles(z: Array, shape: Array) -> Array:
+    """Where a gamma variable has as much below it as a standard normal one has below z.
+
+    >>> gamma_quantiles(np.array([-1.96, 0.0, 1.96]), np.array([1.0, 1.0, 100.0])).round(2).tolist()
+    [0.03, 0.69, 120.53]
+    """
+    z, a = np.broadcast_arrays(z, shape)
+    result = np.asarray(a * (1.0 - 1.0 / (9.0 * a) + z / (3.0 * np.sqrt(a))) ** 3)
+    for few, inverse, below in ((z <= 0.0, sc.gammaincinv, z), (z > 0.0, sc.gammainccinv, -z)):
+        exact = few & (a < MANY)
+        result[exact] = inverse(a[exact], sc.ndtr(below[exact]))
+    return result

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import FormatError, SufficeError, TooLarge, note
-from suffice.formats.files import text_of, write_bytes
+from suffice.errors import FormatError, SufficeError, TooLarge, nearest, note
+from suffice.errors.remedies import Remedy
 from suffice.formats.grammar.network_format import Format
 from suffice.formats.grammar.tokens import show
-from suffice.formats.json.any_model import Json, kind_of_model
+from suffice.formats.json.model import Json, kind_of_model
+from suffice.output.files import text_of, write_bytes
 from suffice.registry import find, words
 from suffice.variables import Variable
 
@@ -33,6 +36,7 @@ def read(path: str | PathLike[str]) -> BayesNet | Chain | Crf | GaussianMarkovNe
     array([0.5, 0.5])
     """
     place = Path(path)
+    _refuse_no_model(place)
     form = _format(place)
     text = text_of(place, compressed=_is_compressed(place), xml=form.is_xml)
     try:
@@ -137,6 +141,21 @@ def is_model_file(path: str) -> bool:
     (True, False)
     """
     return find("formats", _suffix(Path(path))[1:]) is not None
+
+
+ROWS = ".csv", ".tsv", ".txt", ".parquet", ".feather", ".arrow"
+"""Suffixes of files that hold rows."""
+
+
+def _refuse_no_model(path: Path) -> None:
+    """Say what a file is that is no model, where that helps more than its suffix: a name that is misspelt, or a table."""
+    if find("formats", _suffix(path)[1:]) is not None:
+        return
+    if not path.exists() and path.parent.is_dir():
+        raise FormatError(f"there is no such file{nearest(path.name, os.listdir(path.parent))}", path=path)
+    if _suffix(path) in ROWS:
+        first = Remedy("learn(data)", f"suffice learn {shlex.quote(str(path))} -o model.json")
+        raise FormatError(f"this is a table of rows, as it seems, not a model; learn one from it first: {first}", path=path)
 
 
 def _format(path: Path) -> Format:

@@ -37,7 +37,7 @@ def parse_arrows(text: str) -> tuple[list[str], list[Edge]]:
     >>> parse_arrows("a, b -> c; e")
     (['a', 'b', 'c', 'e'], [('a', 'c'), ('b', 'c')])
     """
-    return parse_dot(text) if is_dot(text) else _parse(text, _ARROWS)
+    return parse_dot(text) if "{" in text and is_dot(text) else _parse(text, _ARROWS)
 
 
 def parse_lines(text: str) -> tuple[list[str], list[Edge]]:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from suffice.errors import GraphError, TooLarge, listing
 from suffice.graphs.chordal import MAX_CLIQUES, fill_in, is_perfect, perfect_order, sequence_of_cliques
 from suffice.graphs.paths import links, reach, shortest_path
 from suffice.graphs.text import Edge, all_nodes, check_edges, has_lines, quote_name, read_undirected, written_in_lines
 from suffice.graphs.value import GraphValue
+
+if TYPE_CHECKING:
+    from suffice.basis.argument_types import HasGraph, NetworkxLike
+
+GraphLike: TypeAlias = (
+    "str | Graph | HasGraph | Mapping[str, Iterable[str]] | Iterable[tuple[str, str] | list[str]] | NetworkxLike"
+)
+"""What `Graph` takes: text, neighbours by name, pairs, a graph of networkx, or a model that has one."""
 
 
 class Graph(GraphValue):
@@ -32,8 +40,9 @@ class Graph(GraphValue):
     _neighbours: dict[str, tuple[str, ...]]
     _instead = ": a Dag has arrows, 'a -> b'; fit(graph, data) takes a Graph as it is"
 
-    def __init__(self, x: Any = (), nodes: Iterable[str] | None = None) -> None:
-        x = x.graph if isinstance(getattr(x, "graph", None), Graph) else x  # a model stands for its graph
+    def __init__(self, x: GraphLike = (), nodes: Iterable[str] | None = None) -> None:
+        graph: Any = getattr(x, "graph", None)
+        x = graph if isinstance(graph, Graph) else x  # a model stands for its graph
         if isinstance(x, GraphValue) and not isinstance(x, Graph):
             raise GraphError(f"this is a {type(x).__name__}, not a Graph: take its .skeleton(), or the .moral() graph of a Dag")
         mentioned, pairs = (list(x.nodes), list(x.edges)) if isinstance(x, Graph) else read_undirected(x)

@@ -24,11 +24,11 @@ from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
-from suffice.incomplete.gauss_hermite import in_words
+from suffice.incomplete.gauss_hermite import integrated_in_words, summed_in_words
 from suffice.limits import COPIES
 from suffice.statistics.configurations import checked_cells, describe, n_configurations, sizes
 from suffice.statistics.derived import RowFormula
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite, NotNormal, Variable
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -239,18 +239,24 @@ def nodes_of(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str,
 
 
 def refuse_unanswerable(missing: Mapping[str, int], dag: Dag, nodes: Mapping[str, NodeFamily]) -> None:
-    """Refuse missing numbers that are not normal and have children. Normal ones under regressions are integrated over points,
-    which is said."""
+    """Refuse missing numbers that are neither normal nor counts and have children. Normal ones under regressions are integrated
+    over points, counts are summed, which is said."""
+    counts = []
     for node in nodes.values():
         if node.by_rows and not isinstance(node.child, Finite) and missing.get(node.name) and dag.children(node.name):
+            if isinstance(node.child, NotNormal) and node.child.whole:
+                counts.append(node.name)
+                continue
             kind = repr(node.family).partition("(")[0]
             raise FitError(
-                f"cells of {node.name!r} are missing, which is not Gaussian but {kind} and has children: "
-                f"such numbers cannot be summed out; fill them, or cut {node.name!r} {INTO_BINS}"
+                f"cells of {node.name!r} are missing, which is neither Gaussian nor a count but {kind} and has children: "
+                f"such numbers cannot be integrated; fill them, or cut {node.name!r} {INTO_BINS}"
             )
     under = {v.name: node.name for node in nodes.values() if node.by_rows for v in node.parents if missing.get(v.name)}
-    if numbers := {v: child for v, child in under.items() if not isinstance(nodes[v].child, Finite)}:
-        note(f"missing numbers of {listing(list(numbers))} under regressions are integrated by {in_words()}")
+    if counts:
+        note(f"{summed_in_words()}: {listing(counts)}")
+    if numbers := {v: child for v, child in under.items() if nodes[v].normal}:
+        note(f"{integrated_in_words()}: {listing(list(numbers))}")
 
 
 class Line(NamedTuple):

@@ -16,6 +16,9 @@ POINTS = {1: 33, 2: 15, 3: 9}
 DRAWS, SEED = 2_000, 0
 """Draws that stand for more numbers, half of them the others with the opposite sign."""
 
+TAIL = 1e-12
+"""The share of the sum over a missing count that is left out, at most."""
+
 
 class HermitePoints(NamedTuple):
     """Standard normal points (number, point), their log-weights, and how near the points lie to each other; 0 of draws."""
@@ -56,7 +59,13 @@ def error_of(d: int) -> float:
     return 0.0 if d == 0 else 1e-6 if d == 1 else 1e-4 if d in POINTS else 1e-2
 
 
-def in_words() -> str:
-    """Which points, in words."""
+def integrated_in_words() -> str:
+    """Which points stand for missing numbers, in words."""
     counts = [f"{POINTS[1]} points for one number", f"{POINTS[2]}² for two", f"{POINTS[3]}³ for three that are missing together"]
-    return f"adaptive Gauss-Hermite quadrature ({', '.join(counts)}; {DRAWS:,} seeded draws for more)"
+    points = f"adaptive Gauss-Hermite quadrature ({', '.join(counts)}; {DRAWS:,} seeded draws for more)"
+    return f"missing numbers under regressions are integrated by {points}"
+
+
+def summed_in_words() -> str:
+    """Which values stand for missing counts, in words."""
+    return f"missing counts that have children are summed, from 0 up to where less than {TAIL:g} of the posterior is left"

@@ -54,7 +54,7 @@ def warm(progress: Callable[[int, int, str], None] | None = None, processes: int
     The compiler holds on to its one thread, so more processors help only by as many processes, which leave their work in the
     cache on disk.
 
-    >>> warm() >= 3
+    >>> warm(only=["count"]) >= 1
     True
     """
     for module in _modules().values():  # all of them, for which kernels are a part of others is seen in those others

@@ -28,16 +28,17 @@ from suffice.learning.ascent.em_run import EmRun as EmRun
 from suffice.learning.ascent.em_run import Optimum as Optimum
 from suffice.learning.ascent.em_run import spread as spread
 from suffice.learning.ascent.identified import doubts
-from suffice.learning.chains.chain_task import of_sequences, refuse_first, refuse_shared
+from suffice.learning.chains.chain_task import refuse_first, refuse_shared
 from suffice.learning.incomplete.beginnings import beginnings, hidden_states
 from suffice.learning.incomplete.held import read_fixed
 from suffice.learning.incomplete.missing_mechanism import with_mechanism
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.starts import empty_states, match_states
+from suffice.learning.incomplete.task import of_sequences, shared_of
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words
-from suffice.models.parts.sharing import shared_in_words, shared_of
+from suffice.models.parts.sharing import shared_in_words
 from suffice.variables import Finite
 
 ENDLESS = 12.0
@@ -196,7 +197,8 @@ def em(
 
         problem: ParameterProblem = chain_problem_of(dag, data, hidden=hidden, first=first, **how)
     else:
-        refuse_first(first)
+        if first is not None:
+            refuse_first(first)
         problem = problem_of(dag, data, hidden=hidden, shared=shared, **how)
     problem = _holding(problem, fixed, start)
     shown = budget.watch("EM")
@@ -210,11 +212,13 @@ def em(
         if method is not None:
             method.end(way)
 
-    asked: dict[str, Any] = {"dag": problem.dag, "hidden": hidden, "prior": prior, "estimate": estimate, "starts": starts}
-    asked |= {"start": None if start is None else {node: start[node] for node in start}, "seed": seed, "tol": tol}
-    asked |= {"max_iter": max_iter, "fixed": fixed, "families": families, "shared": shared, "first": first, "method": method}
-    asked |= {"missing_depends_on": missing_depends_on}
-    with checkpoint_of(budget.checkpoint, "em", problem.rows, asked) as shown.memory:
+    if budget.checkpoint is not None:
+        asked: dict[str, Any] = {"dag": problem.dag, "hidden": hidden, "prior": prior, "estimate": estimate, "starts": starts}
+        asked |= {"start": None if start is None else {node: start[node] for node in start}, "seed": seed, "tol": tol}
+        asked |= {"max_iter": max_iter, "fixed": fixed, "families": families, "shared": shared, "first": first}
+        asked |= {"method": method, "missing_depends_on": missing_depends_on}
+        shown.memory = checkpoint_of(budget.checkpoint, "em", problem.rows, asked)
+    with shown.memory:
         thetas = beginnings(problem, start, n, seed)
         climbs, stopped = from_starts(thetas, n, shown, lambda theta: Climb(problem, evaluate(problem, theta)), climb)
         run = run_of(problem, climbs, n, stopped, tol)
@@ -295,6 +299,8 @@ def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool
     best = ordered[0]
     if problem.conventions.names:
         best.point = evaluate(problem, problem.to_convention(best.point.parameters))
+        for text in doubts(problem, best.point.parameters, best.point.statistic):
+            note(text)
     cpds = problem.cpds(best.point.parameters)
     optima = tuple(_optimum(problem, climbs.index(c), c, best, cpds) for c in ordered)
     for name in problem.hidden:
@@ -302,8 +308,6 @@ def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool
         gone = empty_states(variable, problem.statistics(best.point.statistic)) if isinstance(variable, Finite) else []
         if gone:
             note(f"no rows are left for {listing(gone)} of the hidden variable {name!r}: fewer states would do as well")
-    for text in doubts(problem, best.point.parameters, best.point.statistic):
-        note(text)
     for cpd, effects in _endless(cpds):
         what = "states" if isinstance(cpd.child, Finite) else "values"
         note(
@@ -327,9 +331,8 @@ def _optimum(problem: ParameterProblem, number: int, climb: Climb, best: Climb, 
             places = match_states(problem.dag, name, cpds, other)
             moved = moved or (places is not None and bool((places != np.arange(len(places))).any()))
     objective = -np.inf if climb.stopped else climb.point.objective
-    return Optimum(
-        number, objective, climb.point.log_likelihood, len(climb.trace), climb.converged, moved, in_python(climb.stopped)
-    )
+    why = in_python(climb.stopped) if climb.stopped else ""
+    return Optimum(number, objective, climb.point.log_likelihood, len(climb.trace), climb.converged, moved, why)
 
 
 def _info(problem: ParameterProblem, climb: Climb, optima: tuple[Optimum, ...]) -> str:
@@ -338,7 +341,7 @@ def _info(problem: ParameterProblem, climb: Climb, optima: tuple[Optimum, ...]) 
     parts = [problem.amount]
     parts += [f"{share:.3g} of the cells missing"] if (share := problem.missing_share) else []
     parts += [f"{listing(problem.hidden)} hidden"] if problem.hidden else []
-    how = f"by EM: {climb.in_words(len(optima))}{shared_in_words(problem.ties)}"
+    how = f"by EM: {climb.in_words(len(optima))}{shared_in_words(problem.ties) if problem.ties else ''}"
     if problem.conventions.names:
         how += conventions_in_words(problem.conventions.by_convention, problem.conventions.rotations)
     return f"fitted from {', '.join([*parts, by, how])}"

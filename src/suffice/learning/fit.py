@@ -11,26 +11,26 @@ from suffice.errors import ArgumentError, FitError, MissingCells, listing, note
 from suffice.errors.remedies import Remedy, argument
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather
-from suffice.families.named_families import as_families, with_chosen
+from suffice.families.named_families import families_of, with_chosen
 from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate
 from suffice.graphs import Dag
-from suffice.learning.chains.chain_task import of_sequences, refuse_first, refuse_shared
+from suffice.learning.chains.chain_task import refuse_first, refuse_shared
 from suffice.learning.complete.chain_fit import fit_chain
+from suffice.learning.complete.irls import fit_regression
 from suffice.learning.complete.plates import Plate
 from suffice.learning.complete.tied_regressions import fitted_regressions, from_tables
 from suffice.learning.conditional.discriminative import fit_to_target
 from suffice.learning.crf.fit import fit_linear_chain
 from suffice.learning.graph_score import agreed_statistics
-from suffice.learning.incomplete.task import Task, checked_families, task_of
+from suffice.learning.incomplete.task import Task, checked_families, graph_and_ties, of_sequences, task_of
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, ModelKind, prior_of
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
-from suffice.limits import COPIES, Budget, Limits, check_room, options_of
+from suffice.limits import COPIES, LIMITS, Budget, Limits, check_room, options_of
 from suffice.models.estimates.estimated import estimate_network, replace_cpds
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.networks import BayesNet
-from suffice.models.parts.sharing import Tie, agreeing, check_families, graph_and_ties
-from suffice.models.questions.regressions import families_of
+from suffice.models.parts.sharing import Tie, agreeing, check_families
 from suffice.models.undirected.features import is_undirected
 from suffice.objectives import Bayes, Likelihood, as_penalties
 from suffice.statistics import Statistics
@@ -225,9 +225,9 @@ def fit(
     array([[0.833, 0.167],
            [0.1  , 0.9  ]])
     """
-    own, budget = options_of("fit", options, FitOptions)
+    own, _ = options_of("fit", options, FitOptions)
     first, base, missing_depends_on = own["first"], own["base"], own["missing_depends_on"]
-    limits: dict[str, Any] = {name: value for name, value in budget.keywords.items() if value is not None}
+    limits: dict[str, Any] = {name: options[name] for name in LIMITS if options.get(name) is not None}  # type: ignore[literal-required]
     climbing = {name: own[name] for name in ("start", "tol", "max_iter") if own[name] is not None}
     about_gaps: dict[str, Any] = {"information": own["information"], "missing_depends_on": missing_depends_on}
     if isinstance(dag, LinearChain):
@@ -236,7 +236,7 @@ def fit(
         _check_objective(CHAIN, objective, dag.label)
         _refuse_limits(limits, "a LinearChain", ("time_limit", "memory_limit", "progress", "threads"))
         return fit_linear_chain(dag, data, objective=objective, penalty=penalty, method=method, **climbing, **limits)
-    if is_undirected(dag):
+    if not isinstance(dag, (Dag, BayesNet)) and is_undirected(dag):
         refuse_directed(**about_gaps)
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
         _refuse_climbing(climbing, "an undirected model")
@@ -248,8 +248,9 @@ def fit(
     source: Any = data
     slices = of_sequences(dag, data)
     _check_objective(TEMPLATE if slices else NETWORK, objective)
-    refuse_undirected(method=method, base=base)
-    prior = prior_of(objective, prior)
+    if method is not None or base is not None:
+        refuse_undirected(method=method, base=base)
+    prior = prior if objective is None else prior_of(objective, prior)
     asked: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families}
     if missing_depends_on is not None and (slices or not isinstance(objective, (Likelihood, Bayes, type(None)))):
         raise FitError(f"{argument('missing_depends_on')} is for networks of rows that are fitted by likelihood, or with a prior")
@@ -267,7 +268,8 @@ def fit(
         if chain.incomplete and any(source.missing.get(n, 0) for n in chain.variables):
             note(f"there are missing cells: {chain.fit_info}")
         return chain
-    refuse_first(first)
+    if first is not None:
+        refuse_first(first)
     bn = fit_network(dag, source, shared=shared, **asked, **about_gaps, **limits)
     if bn.incomplete:
         note(f"there are missing cells: {bn.fit_info}")
@@ -292,17 +294,19 @@ def fit_network(
     how = checked_estimate(estimate)
     rows = data if isinstance(data, Statistics) else scan(data)
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
-    graph, ties = graph_and_ties(dag, shared)
-    families = families_of(dag, families)
+    if families or isinstance(dag, BayesNet):
+        families = families_of(dag, families)
     asked: dict[str, Any] = {"prior": prior, "estimate": how, "shared": shared, **climbing}
     if hidden or missing_depends_on is not None or climbing.get("fixed"):
         asked |= {"hidden": hidden, "families": families, "missing_depends_on": missing_depends_on}
         return _from_incomplete(dag, rows, watch, **asked)
     if isinstance(dag, Plate):
         dag.check_families(families)
-    _check_size(graph, rows, climbing.get("memory_limit"))
+    if "memory_limit" in climbing:
+        _check_size(graph_and_ties(dag, shared)[0], rows, climbing["memory_limit"])
     if families:
-        return with_regressions(dag, rows, as_prior(prior), how, families, shared, **climbing)
+        return _with_regressions(dag, rows, prior, how, families, shared, **climbing)
+    graph, ties = graph_and_ties(dag, shared)
     try:
         seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
     except MissingCells:
@@ -313,11 +317,10 @@ def fit_network(
 
 def _check_size(graph: Dag, rows: Any, limit: int | str | None) -> None:
     """Refuse tables of all nodes that would take more than the limit."""
-    if limit is not None:
-        known = rows.variables if isinstance(rows, Statistics) else rows.schema
-        families = [[known[n] for n in (*graph.parents(node), node) if n in known] for node in graph.nodes]
-        numbers = (n_configurations(v for v in own if isinstance(v, Finite)) * (_width(own) + 1) ** 2 for own in families)
-        check_room(Budget(memory_limit=limit).room, 8.0 * COPIES * float(sum(numbers)), "the network", "take fewer parents")
+    known = rows.variables if isinstance(rows, Statistics) else rows.schema
+    families = [[known[n] for n in (*graph.parents(node), node) if n in known] for node in graph.nodes]
+    numbers = (n_configurations(v for v in own if isinstance(v, Finite)) * (_width(own) + 1) ** 2 for own in families)
+    check_room(Budget(memory_limit=limit).room, 8.0 * COPIES * float(sum(numbers)), "the network", "take fewer parents")
 
 
 def _width(variables: Sequence[Variable]) -> int:
@@ -340,27 +343,24 @@ def _refuse_limits(given: Mapping[str, Any], what: str, known: Sequence[str]) ->
             raise ArgumentError(f"the fit of {what} takes no {name}=: its limits are {listing(known, style='str')}")
 
 
-def with_regressions(
-    dag: Any, data: Any, prior: Any, how: Estimate, families: Mapping[str, Any], shared: Any = None, **climbing: Any
+def _with_regressions(
+    dag: Any, data: Any, prior: Any, how: Estimate, families: Mapping[str, Any], shared: Any, **climbing: Any
 ) -> BayesNet:
-    """Nodes with families of their own are fitted from the rows, the others from statistics, or by EM with these options.
-
-    >>> from suffice import Mean
-    >>> from suffice.regressions import Linear
-    >>> rows = {"x": [0.5, 1.0, 2.0, 3.5], "y": [1.0, 2.1, 3.9, 7.0]}
-    >>> with_regressions("x -> y", rows, None, Mean(), {"y": Linear()})["y"].coefficients.round(2)
-    array([1.98])
-    """
-    families = as_families(families)
+    """Nodes with families of their own are fitted from the rows, the others from statistics, or by EM with these options."""
     if isinstance(data, Statistics):
-        return _tabled_regressions(dag, data, prior, how, families, shared)
+        return _tabled_regressions(dag, data, as_prior(prior), how, families, shared)
     task = task_of(dag, data, prior=prior, estimate=how, families=families, shared=shared)
     if any(task.rows.missing.values()):
         return _beside_incomplete(dag, data, task, {"prior": prior, "estimate": how, "shared": shared, **climbing})
     nodes = {n: (v, [task.variables[p] for p in task.dag.parents(n)]) for n, v in task.variables.items()}
     chosen = {n: families.get(n) or family_of(*node) for n, node in nodes.items()}
     statistics = task.rows.gather([family.needs(*nodes[n]) for n, family in chosen.items()])
-    ready = fitted_regressions(nodes, {n: f for n, f in chosen.items() if f.iterative}, task.rows, task.ties)
+    iterative = {n: f for n, f in chosen.items() if f.iterative}
+    ready = (
+        fitted_regressions(nodes, iterative, task.rows, task.ties)
+        if task.ties
+        else {n: fit_regression(*nodes[n], task.rows, family) for n, family in iterative.items()}
+    )
     return estimate_network(BayesNet, task.dag, statistics, task.prior, how, ready=ready, shared=[tie.nodes for tie in task.ties])
 
 

@@ -22,11 +22,12 @@ from suffice.iteration import Progress, Run
 from suffice.learning.ascent.climb import Point, Way, best_first, evaluate, from_starts
 from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.chains.chain_problem import chain_problem_of
-from suffice.learning.chains.chain_task import of_sequences, refuse_first
+from suffice.learning.chains.chain_task import refuse_first
 from suffice.learning.em import checked_numbers
 from suffice.learning.incomplete.beginnings import beginnings
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
+from suffice.learning.incomplete.task import of_sequences
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words
@@ -153,7 +154,7 @@ class Projected:
             while step * problem.weight > 1e-14:
                 ascent.check()
                 moved = {n: _step(tables[n], slope, step) for n, slope in slopes.items()}
-                point = evaluate(problem, problem.parameters({**tables, **moved}))
+                point = evaluate(problem, problem.parameters({**tables, **atlas.with_copies(moved)}))
                 if point.objective >= ascent.point.objective:
                     break
                 step /= 2.0
@@ -326,7 +327,7 @@ def lift(ascent: GradientAscent) -> None:
         higher = {n: _lift(table, atlas.charts[n].free, weighed[n], share) for n, table in tables.items()}
         if all(higher[n] is tables[n] for n in tables):
             return
-        point = evaluate(problem, problem.parameters({**cpds, **higher}))
+        point = evaluate(problem, problem.parameters({**cpds, **atlas.with_copies(higher)}))
         if point.objective > here.objective + ascent.tol:
             ascent.step(point)
             return

@@ -11,22 +11,21 @@ from suffice.errors import DataError, FitError, listing, nearest, note
 from suffice.errors.remedies import BY_BIC
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather
-from suffice.families.named_families import with_chosen
+from suffice.families.named_families import families_of, with_chosen
 from suffice.families.priors.empirical_bayes import EmpiricalBayes
 from suffice.families.priors.priors import Several, as_prior
 from suffice.families.protocol.family import regressions_among
 from suffice.families.regressions.regression_suprema import Supremum, supremum_of
 from suffice.graphs import Dag
-from suffice.learning.chains.chain_task import of_sequences, refuse_shared
+from suffice.learning.chains.chain_task import refuse_shared
 from suffice.learning.complete.chain_fit import score_chain
 from suffice.learning.complete.plates import Plate
 from suffice.learning.complete.tied_regressions import fitted_regressions
-from suffice.learning.incomplete.task import checked_families, numbers_of
+from suffice.learning.incomplete.task import checked_families, graph_and_ties, numbers_of, of_sequences
 from suffice.learning.undirected.fit import refuse_directed, score_undirected
 from suffice.models.estimates.estimated import free_nodes
 from suffice.models.networks import BayesNet
-from suffice.models.parts.sharing import Tie, agreeing, alike, check_families, graph_and_ties, pool_statistics, tied_prior
-from suffice.models.questions.regressions import families_of
+from suffice.models.parts.sharing import Tie, agreeing, alike, check_families, pool_statistics, tied_prior
 from suffice.models.undirected.features import is_undirected
 from suffice.scores import BIC, Evidence, local_score
 from suffice.statistics import Statistics

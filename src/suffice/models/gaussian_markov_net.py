@@ -18,6 +18,7 @@ from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.gathering.gathering import complete_rows
 from suffice.graphs import Graph
 from suffice.graphs.chordal import perfect_order
+from suffice.graphs.undirected import GraphLike
 from suffice.inference.finite.network import Array
 from suffice.inference.numbers.sparse_precision import SparsePrecision
 from suffice.models.networks import BayesNet
@@ -54,7 +55,7 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
 
     file_kind = "gaussian_markov_net"
 
-    def __init__(self, graph: Any, precision: Any, mean: Any = None) -> None:
+    def __init__(self, graph: GraphLike, precision: npt.ArrayLike, mean: npt.ArrayLike | None = None) -> None:
         own = Graph(graph)
         n = len(own.nodes)
         matrix, centre = np.array(precision, np.float64), np.zeros(n) if mean is None else np.array(mean, np.float64)

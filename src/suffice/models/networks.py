@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from suffice.graphs import Dag
 from suffice.models.rows.row_answering import RowAnswering
 from suffice.models.undirected.factor import CompleteRows
 from suffice.models.undirected.markov_parts import MarkovParts
+from suffice.models.undirected.options import PredictOptions, ProbabilityOptions, QueryOptions, refuse_others
 from suffice.models.undirected.twin import Undirected
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.basis.argument_types import RowsLike
+    from suffice.inference.sampling.sampling import Gibbs
+    from suffice.models.questions.answers.answers import Distribution, Marginals
+    from suffice.models.questions.answers.mixture import Mixture
     from suffice.models.questions.evidence import Given
     from suffice.models.undirected.goodness_of_fit import GoodnessOfFit
     from suffice.statistics import Statistics
@@ -217,8 +221,9 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
         """P(χ² of `df` degrees of freedom ≥ deviance)."""
         return self.goodness_of_fit.p_value
 
-    def query(self, targets: str | Sequence[str], given: Given = None, **how: Any) -> Any:
+    def query(self, targets: str | Sequence[str], given: Given = None, **how: Unpack[QueryOptions]) -> Distribution | Mixture:
         """p(targets | given), as `BayesNet.query`; where the tree of all is too large, that of what the evidence leaves."""
+        refuse_others("query", how, QueryOptions)
         try:
             return self.directed.query(targets, given, **how)
         except TooLarge:
@@ -230,15 +235,32 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
             near, rest = near_net(self, names, given)
             if len(near) == len(self):
                 raise
-            answer: Any = near.directed.query(targets, rest, **how)
+            answer = near.directed.query(targets, rest, **how)
             return replace(answer, given=dict(given))
 
-    def predict_proba(self, rows: RowsLike, target: str, **how: Any) -> Any:
+    def marginals(self, given: Given = None, *, method: Gibbs | None = None, seed: int = 0) -> Marginals:
+        """p(x | given) of every node x, all at once; `method=Gibbs(10_000)` draws them, each with its standard error, where the
+        tree is too large.
+
+        >>> import suffice as sf
+        >>> found = sf.load("earthquake").moral().marginals({"Alarm": "True"})
+        >>> round(found["JohnCalls"]["True"], 6)
+        0.9
+        """
+        if method is None:
+            return super().marginals(given)
+        from suffice.models.undirected.without_tree import gibbs_marginals
+
+        return gibbs_marginals(self, given or {}, method, seed)
+
+    def predict_proba(self, rows: RowsLike, target: str, **how: Unpack[ProbabilityOptions]) -> Any:
         """p(target | the other cells of a row), for each row; where the tree is too large, of rows that show all neighbours."""
+        refuse_others("predict_proba", how, ProbabilityOptions)
         return self._answering(rows, target).predict_proba(rows, target, **how)
 
-    def predict(self, rows: RowsLike, target: str, **how: Any) -> Any:
+    def predict(self, rows: RowsLike, target: str, **how: Unpack[PredictOptions]) -> Any:
         """The most probable state of the target in each row given its other cells, as one column; as `predict_proba`."""
+        refuse_others("predict", how, PredictOptions)
         return self._answering(rows, target).predict(rows, target, **how)
 
     def _answering(self, rows: Any, target: str) -> BayesNet:

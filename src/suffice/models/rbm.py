@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import pa
@@ -61,18 +62,21 @@ class RBM(Tabular):
     def __init__(
         self,
         variables: Mapping[str, Variable] | Iterable[Variable],
-        weights: Any,
-        visible_biases: Any,
-        hidden_biases: Any,
+        weights: npt.ArrayLike,
+        visible_biases: npt.ArrayLike,
+        hidden_biases: npt.ArrayLike,
         *,
-        centre: Any = None,
-        scale: Any = None,
-        base: Any = None,
+        centre: npt.ArrayLike | None = None,
+        scale: npt.ArrayLike | None = None,
+        base: npt.ArrayLike | None = None,
         fit_info: str = "given by hand",
     ) -> None:
         columns = VisibleColumns.of(by_name(variables))
         n, n_hidden, n_numbers = columns.units.n, np.size(hidden_biases), columns.units.n_numbers
-        parts = {"weights": (weights, (n, n_hidden)), "visible_biases": (visible_biases, (n,))}
+        parts: dict[str, tuple[npt.ArrayLike, tuple[int, ...]]] = {
+            "weights": (weights, (n, n_hidden)),
+            "visible_biases": (visible_biases, (n,)),
+        }
         parts |= {"hidden_biases": (hidden_biases, (n_hidden,))}
         own = {name: _numbers(array, shape, name) for name, (array, shape) in parts.items()}
         if not n_hidden:

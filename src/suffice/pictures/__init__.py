@@ -1,11 +1,10 @@
 """Pictures: names, edges, widths and bars in, a `Picture` out, which knows no model.
 
 It may use errors only. Start reading in `picture`; `arrangement` says where things go, `shapes` what is drawn there, `svg` and
-`drawing` draw the same shapes, the one as text, the other by matplotlib. `pictured` is for values that a notebook shows so.
+`picture` draw the same shapes, the one as text, the other by matplotlib; `Pictured` is for values that a notebook shows so.
 """
 
-from suffice.pictures.picture import Picture
-from suffice.pictures.pictured import Focus, Pictured, PicturedTable
+from suffice.pictures.picture import Focus, Picture, Pictured, PicturedTable
 from suffice.pictures.scene import Bar, Curve, PictureEdge, PictureNode
 
 __all__ = ["Bar", "Curve", "Focus", "Picture", "PictureEdge", "PictureNode", "Pictured", "PicturedTable"]

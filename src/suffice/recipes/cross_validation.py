@@ -32,8 +32,8 @@ from suffice.recipes.learn import PRIOR
 from suffice.statistics import Statistics
 from suffice.structure.constraints.constraints import Constraints
 from suffice.structure.lagged.windows import StepWindow
+from suffice.structure.problem import is_directed
 from suffice.structure.search import problem_of, search
-from suffice.structure.undirected.graph_method import is_directed
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, LagsLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs

@@ -21,10 +21,10 @@ from suffice.models.undirected.log_linear import LogLinear
 from suffice.recipes.stepwise import Stepwise
 from suffice.statistics import Statistics
 from suffice.structure.constraints.constraints import Constraints
+from suffice.structure.problem import is_directed
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph
 from suffice.structure.search import search
-from suffice.structure.undirected.graph_method import is_directed
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:

@@ -33,12 +33,11 @@ from suffice.statistics import Statistics
 from suffice.structure.constraints.constraints import Constraints
 from suffice.structure.lagged.windows import StepWindow
 from suffice.structure.methods.orders import Orders
-from suffice.structure.problem import Problem
+from suffice.structure.problem import Problem, is_directed
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph
 from suffice.structure.results.plan import PER_CELL, Plan
 from suffice.structure.search import problem_of, search, window_of, with_most_parents
-from suffice.structure.undirected.graph_method import is_directed
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs

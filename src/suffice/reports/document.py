@@ -68,7 +68,7 @@ def report_html(
     True
     """
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", SufficeNote)
         subject = with_rows(subject_of(x), data)
         rows, notes = _rows(subject)
         sections = _sections(subject, rows, _open_rows(subject, held_out), _source(data), command, notes, caught)

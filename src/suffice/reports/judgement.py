@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from suffice.errors import FitError, SufficeError, quantity
+from suffice.families.named_families import families_of
 from suffice.families.priors.priors import suitable
 from suffice.graphs import Dag
 from suffice.learning.fit import fit
-from suffice.models.questions.regressions import families_of
 from suffice.recipes.calibration import Calibration, calibration
 from suffice.recipes.learn import PRIOR
 from suffice.reports.subject import Subject

@@ -11,7 +11,7 @@ import numpy as np
 from suffice.errors import FitError, ModelError, TooLarge, quantity
 from suffice.models.gaussian_markov_net import GaussianMarkovNet
 from suffice.models.networks import MarkovNet
-from suffice.models.questions.answers import in_a_line
+from suffice.models.questions.answers.answers import in_a_line
 from suffice.pictures.shapes import cut
 from suffice.reports.markup import LONG, Content, Html, Row, cut_rows, element, found_by, join, name, paragraph, table
 from suffice.reports.subject import Subject

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from suffice.errors import SufficeError
-from suffice.models.questions.regressions import families_of
+from suffice.families.named_families import families_of
 from suffice.reports.subject import Subject
 from suffice.structure.methods.orders import Orders
 from suffice.structure.results.found import Found

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import SufficeError
 from suffice.reports.markup import Content, Html, Row, cut_rows, name, number, table
 from suffice.statistics.configurations import sizes
 
@@ -60,7 +59,7 @@ class CpdNumbers:
         values = np.concatenate([np.asarray(x).reshape(n, -1) for _, x in cpd._arrays()], axis=1)
         probs = "probs" in cpd.arrays
         names = list(cpd.child.states) if probs else cpd._numbers(0)[0]
-        ends = _ends(cpd) if values.size <= LARGEST else None
+        ends = cpd.interval_ends() if values.size <= LARGEST else None
         low, high = (None, None) if ends is None else ends
         rows = cpd.support
         return cls(names, values, low, high, None if rows is None else rows.reshape(n), cpd.unsupported.reshape(n), probs)
@@ -80,17 +79,6 @@ class CpdNumbers:
         if self.are_probabilities and value == value:
             return f"{value:.3f}".rstrip("0").rstrip(".")
         return f"{value:.3g}".replace("-", "−")
-
-
-def _ends(cpd: Any) -> tuple[Array, Array] | None:
-    """The ends of the 95 % credible intervals, where a posterior is kept."""
-    if not cpd.has_posterior:
-        return None
-    try:
-        found: tuple[Array, Array] | None = cpd._interval_ends()
-        return found
-    except (SufficeError, NotImplementedError):
-        return None
 
 
 def table_of(cpd: Any, budget: int) -> tuple[Html, str]:

@@ -5,7 +5,7 @@ May use variables, and what displays and writes files. Start with `counts` and `
 
 from suffice.statistics.counts import Counts
 from suffice.statistics.moments import Moments
-from suffice.statistics.request import Request
+from suffice.statistics.configurations import Request
 from suffice.statistics.statistics import Statistics
 
 __all__ = ["Counts", "Moments", "Request", "Statistics"]

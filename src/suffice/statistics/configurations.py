@@ -1,16 +1,18 @@
-"""Configurations of finite variables as flat row-major indices: their number, alignment and names; and which rows are equal."""
+"""Configurations of finite variables as flat row-major indices: their number, alignment and names; which rows are equal; and
+the statistic that a learner asks for, of such configurations."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import StatisticsError, TooLarge, bytes_in_words, listing
+from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite, sorted_states
 
 Array = npt.NDArray[np.float64]
@@ -163,3 +165,26 @@ def keys_of(lines: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Lines as single values that can be sorted."""
     packed = np.ascontiguousarray(np.packbits(lines, axis=1) if lines.dtype == bool else lines)
     return packed.view(np.dtype((np.void, packed.shape[1] * packed.itemsize))).reshape(-1)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A contingency table of `finite`, or, if `real` is not empty, moments of `real` within each configuration of `finite`, and
+    the sums of columns that are `derived` from these.
+
+    >>> Request(("smoke", "cancer"))
+    Request(finite=('smoke', 'cancer'), real=())
+    """
+
+    finite: tuple[str, ...]
+    real: tuple[str, ...] = ()
+    derived: tuple[RowFormula, ...] = field(default=(), repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.finite + self.real
+
+    @property
+    def scope(self) -> tuple[frozenset[str], frozenset[str]]:
+        """What the statistic is about, whatever the order of its axes."""
+        return frozenset(self.finite), frozenset(self.real)

@@ -12,6 +12,7 @@ from suffice.statistics.configurations import (
     GONE,
     Array,
     Keys,
+    Request,
     checked_cells,
     describe,
     freeze,
@@ -21,7 +22,6 @@ from suffice.statistics.configurations import (
     rename_variables,
     sizes,
 )
-from suffice.statistics.request import Request
 from suffice.variables import Finite
 
 

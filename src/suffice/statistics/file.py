@@ -1,4 +1,4 @@
-"""The file of statistics: a zip of one JSON header and two plain numpy arrays. Nothing in it can run.
+"""The file of statistics: a zip of one JSON header and two plain numpy arrays; and what JSON has of them. Nothing in it can run.
 
 `header.json` holds {"suffice": "statistics", "version": 2, "weight", "variables", "entries"}; each entry names its finite
 and real variables, what is derived from these (`derived`, if there is any; before 0.2
@@ -9,9 +9,13 @@ configurations are `listed` of a sparse table or of moments. `numbers.npy` has t
 
 from __future__ import annotations
 
+import io
+import json
 import math
 import re
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,13 +27,80 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from suffice.errors import FormatError, SufficeError, listing
-from suffice.statistics.archive import DAMAGE, array_of, header_of, write_archive
+from suffice.output.files import replacing
 from suffice.statistics.configurations import Array, Keys, sizes
 from suffice.statistics.counts import Counts
 from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.statistics.moments import Moments
 from suffice.statistics.suppression import NOTHING, Suppression
 from suffice.variables import Count, Finite, Real, Variable, is_whole
+
+LONGEST_HEADER = 1000
+_HEADER = re.compile(
+    rb"\{ *'descr': *'(?P<type>[<>|][fiub](?P<size>[1248]))', *'fortran_order': *False, *"
+    rb"'shape': *\((?P<shape>[0-9]{0,18}(?: *, *[0-9]{1,18}){0,7},?)\) *,? *\} *\n?"
+)
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What the libraries raise when the bytes of an archive are not what they should be."""
+
+
+def write_archive(
+    path: str | PathLike[str], header: Any, arrays: Mapping[str, Any], *, small: bool = True, lasting: bool = False
+) -> None:
+    """Write the header and the arrays: `small` compresses them, `lasting` waits until they are on the disk."""
+    how = zipfile.ZIP_DEFLATED if small else zipfile.ZIP_STORED
+    with replacing(path, lasting=lasting) as place, zipfile.ZipFile(place, "w", how) as archive:
+        archive.writestr("header.json", json.dumps(header, ensure_ascii=False, default=_plain))
+        for name, array in arrays.items():
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+            archive.writestr(f"{name}.npy", buffer.getbuffer())
+
+
+def _plain(number: np.generic) -> Any:
+    """A number of numpy as JSON has it."""
+    return number.item()
+
+
+def header_of(archive: zipfile.ZipFile) -> Any:
+    """The header. Half a character, which an escape can write, is refused."""
+    text = archive.read("header.json").decode()
+    header = json.loads(text)
+    if "\\u" in text:
+        json.dumps(header, ensure_ascii=False).encode()
+    return header
+
+
+def archived_array(archive: zipfile.ZipFile, name: str) -> Any:
+    """One array, whose size in its header must be the size of what the archive holds, before any of it is taken.
+
+    Headers are read by our own rule, as numpy's own reader takes them for Python, and warns of some.
+    """
+    info = archive.getinfo(f"{name}.npy")
+    with archive.open(info) as stream:
+        start = stream.read(8)
+        width = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4}.get(start, 0)
+        size = int.from_bytes(stream.read(width), "little")
+        header = _HEADER.fullmatch(stream.read(size)) if 0 < size <= LONGEST_HEADER else None
+        shape = () if header is None else tuple(int(n) for n in header["shape"].split(b",") if n.strip())
+        body = info.file_size - len(start) - width - size
+        if header is None or math.prod(shape) * int(header["size"]) != body:
+            raise FormatError(f"the array {name!r} is not what its header says", path=archive.filename)
+        dtype = np.dtype(header["type"].decode())
+        return np.frombuffer(stream.read(), dtype).astype(dtype.newbyteorder("=")).reshape(shape)
+
 
 Entry = Counts | Moments
 VERSION = 2
@@ -102,7 +173,7 @@ class Contents:
             if header.get("version") == 1:
                 return _first_version(header, archive)
             layout: dict[str, Any] = {k: header[k] for k in ("variables", "entries", "min_count") if k in header}
-            numbers, keys = (array_of(archive, name) for name in ("numbers", "keys"))
+            numbers, keys = (archived_array(archive, name) for name in ("numbers", "keys"))
             return Contents(layout, header["weight"], numbers, keys, header.get("lost"))
 
 
@@ -149,7 +220,7 @@ def _first_version(header: dict[str, Any], archive: zipfile.ZipFile) -> Contents
     keys: list[Any] = []
 
     def take(i: int, part: str, shape: Sequence[int]) -> Any:
-        return array_of(archive, f"{i}.{part}")
+        return archived_array(archive, f"{i}.{part}")
 
     entries = [_describe(_entry(d, by, partial(take, i)), arrays, keys) for i, d in enumerate(header["entries"])]
     return Contents({"variables": header["variables"], "entries": entries}, header["weight"], *_join(arrays, keys))
@@ -269,3 +340,26 @@ def _parts(derived: tuple[RowFormula, ...]) -> dict[str, str]:
     """The arrays of moments, and their names in memory: without derived columns there is no `log_base`."""
     own = {part: part for part in MOMENT_PARTS}
     return own | {"log_base": "sums"} if derived else own
+
+
+def flat(array: Any) -> list[float | None]:
+    """An array as a list, None for NaN."""
+    flat = np.asarray(array, dtype=np.float64).reshape(-1)
+    return [None if np.isnan(x) else x for x in flat.tolist()]
+
+
+def array_of(numbers: Any, *, finite: bool = True) -> Any:
+    """The array that `flat` wrote, in one dimension."""
+    array = np.array([np.nan if x is None else float(x) for x in (numbers if isinstance(numbers, list) else [numbers])])
+    if finite and np.isinf(array).any():
+        raise FormatError("this file holds a number that is not finite")
+    return array
+
+
+def numbers(array: Any) -> list[Any]:
+    """An array as a list, numbers that are not finite as text."""
+    return [number(x) for x in np.asarray(array, dtype=np.float64).reshape(-1).tolist()]
+
+
+def number(x: Any) -> Any:
+    return x if np.isfinite(x) else str(float(x))

@@ -14,6 +14,7 @@ from suffice.statistics.configurations import (
     GONE,
     Array,
     Keys,
+    Request,
     freeze,
     move_keys,
     n_configurations,
@@ -21,7 +22,6 @@ from suffice.statistics.configurations import (
     rename_variables,
 )
 from suffice.statistics.derived import RowFormula
-from suffice.statistics.request import Request
 from suffice.variables import Finite
 
 

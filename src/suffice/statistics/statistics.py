@@ -12,12 +12,11 @@ import numpy as np
 
 from suffice.errors import StatisticsError, listing, whole
 from suffice.output.display import html_table
-from suffice.statistics.configurations import common_variable, n_configurations
+from suffice.statistics.configurations import Request, common_variable, n_configurations
 from suffice.statistics.counts import Counts
 from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.statistics.flat import FlatCounts
 from suffice.statistics.moments import Moments
-from suffice.statistics.request import Request
 from suffice.statistics.suppression import Lost, Scope, Suppression, agreed_suppression, without_small
 from suffice.variables import Count, Distributed, Finite, NotNormal, Real, Variable
 

@@ -13,6 +13,7 @@ from suffice.errors.remedies import FAMILIES, Remedy
 from suffice.families import family_of, has_family
 from suffice.graphs import Dag
 from suffice.iteration import Progress
+from suffice.registry import Named
 from suffice.statistics import Statistics
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.scoring.local_scores import ScoreSource
@@ -39,6 +40,11 @@ class Outcome(NamedTuple):
 def outcome_so_far(best: Any) -> Any:
     """What is left of a method that was stopped: a method keeps its best parents on the clock, or a whole outcome."""
     return best if isinstance(best, Outcome) or hasattr(best, "found") else Outcome(best)
+
+
+def is_directed(method: Any) -> bool:
+    """Whether the graphs that a method finds have directions."""
+    return bool(getattr(method, "directed", True))
 
 
 @dataclass
@@ -146,3 +152,16 @@ class Problem:
         variable, above = self.variables[child], [self.variables[p] for p in parents]
         family: Any = self.regressions.get(child) or family_of(variable, above)
         return int(family.n_parameters(variable, above))
+
+
+class Method(Named):
+    """A method of structure search: a frozen dataclass of options, which is found by its `word` if it has one.
+
+    `run` gives an `Outcome`, or another value with `finished` and `found`, which says what `search` returns of it: so does
+    that of a `GraphMethod`, whose edges have no direction.
+    """
+
+    listed_in = "methods"
+
+    def run(self, problem: Problem) -> Any:
+        raise NotImplementedError

@@ -24,16 +24,14 @@ from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints.constraints import Constraints, Require
 from suffice.structure.constraints.rules import Rules
-from suffice.structure.lagged.first_steps import method_at_other_steps, with_first_steps
-from suffice.structure.lagged.windows import StepWindow
-from suffice.structure.methods.method import Method
+from suffice.structure.lagged.windows import StepWindow, method_at_other_steps, with_first_steps
 from suffice.structure.methods.orders import Orders
-from suffice.structure.problem import Outcome, Problem, outcome_so_far
+from suffice.structure.problem import Method, Outcome, Problem, is_directed, outcome_so_far
 from suffice.structure.results.directions import model_limit
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph
 from suffice.structure.results.plan import Plan, check, in_words
-from suffice.structure.undirected.graph_method import GraphMethod, is_directed
+from suffice.structure.undirected.graph_method import GraphMethod
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -140,7 +138,8 @@ def search(
         return Plan.of(problem, chosen)
     if budget.checkpoint is not None and not is_directed(chosen):
         raise FitError(f"{type(chosen).__name__} keeps no checkpoint: searches for directed graphs do, and bootstrap")
-    if is_directed(chosen) and (limit := model_limit(problem.variables, problem.families)):
+    of_states = all(isinstance(v, Finite) for v in problem.variables)
+    if not of_states and is_directed(chosen) and (limit := model_limit(problem.variables, problem.families)):
         note(limit)
 
     def ask(place: StepWindow) -> Found:
@@ -149,9 +148,11 @@ def search(
         found: Found = found_by(*with_most_parents(method_at_other_steps(chosen), there))
         return found
 
-    asked = {"score": problem.score, "method": chosen, "constraints": constraints, "lags": lags, "families": families}
-    asked |= {"seed": seed, "memory_limit": budget.memory_limit}
-    with checkpoint_of(budget.checkpoint, "search", problem.data, asked) as problem.progress.memory:
+    if budget.checkpoint is not None:
+        asked = {"score": problem.score, "method": chosen, "constraints": constraints, "lags": lags, "families": families}
+        asked |= {"seed": seed, "memory_limit": budget.memory_limit}
+        problem.progress.memory = checkpoint_of(budget.checkpoint, "search", problem.data, asked)
+    with problem.progress.memory:
         found: Found | FoundGraph = found_by(chosen, problem)
         if isinstance(found, Found):
             for remark in found.remarks_with_remedies:
@@ -291,8 +292,9 @@ def problem_of(
             Statistics([data], data.total) if isinstance(data, Moments) else data if isinstance(data, Statistics) else scan(data)
         )
         variables = _variables(rows, getattr(method, "missing_cells", COMPLETED))
-        refuse_left_out(dict.fromkeys((constraints or Constraints()).names, "the constraints name"), rows)
-        refuse_left_out(dict.fromkeys(regressions, "families name"), rows)
+        named = dict.fromkeys(() if constraints is None else constraints.names, "the constraints name")
+        if named or regressions:
+            refuse_left_out(named | dict.fromkeys(regressions, "families name"), rows)
     if isinstance(rows, Statistics) and rows.suppression is not None:
         if method is not None and not is_directed(method):
             rows.require_all_cells(f"{type(method).__name__}, which finds graphs without directions,")

@@ -13,6 +13,7 @@ import pytest
 
 import suffice as sf
 from suffice.errors import DataError
+from tests.spark.conftest import QUICK
 from tests.spark.faults.steps import FailAlways, FailOnce
 
 SETTINGS = {
@@ -20,6 +21,8 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": QUICK,
+    "spark.executor.extraJavaOptions": QUICK,
 }
 
 

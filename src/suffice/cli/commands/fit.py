@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,14 @@ from typing import Annotated, Any
 import typer
 
 from suffice.cli import arguments
-from suffice.cli.arguments import Options
-from suffice.cli.kinds.reports import check_report, write_report
+from suffice.cli.arguments import Options, refuse
+from suffice.cli.outputs import check_report, write_model, write_report
 from suffice.errors import SufficeError
 from suffice.registry import command
+
+ARROWS = ("->", "<-", "→", "←")
+LAGGED = re.compile(r"\[\s*[-\u2212]\s*0*[1-9][0-9]*\s*\]\s*$")
+"""The end of a name that means a variable some steps before."""
 
 
 @command("fit")
@@ -86,7 +91,9 @@ def fit(
         str | None,
         typer.Option(help="of --chain: which labels may follow which: bio, bioes, 'forbid: O -> I-x; <s> -> I-x' or 'only: …'"),
     ] = None,
-    labels_back: Annotated[int, typer.Option(help="of --chain: 2 for weights of three labels in a row", min=1, max=2)] = 1,
+    labels_back: Annotated[
+        int | None, typer.Option(help="of --chain: 2 for weights of three labels in a row; 1 if not given", min=1, max=2)
+    ] = None,
     label_weights: Annotated[
         str | None, typer.Option(help="of --chain: how much worse it is to miss some labels: B-PER=5,I-PER=2")
     ] = None,
@@ -138,12 +145,12 @@ def fit(
     With --undirected, or a graph without arrows, it is a Markov network, with --rbm a restricted Boltzmann machine.
     """
     given = Options(**locals())
-    from suffice.cli.inputs import write_model
     from suffice.formats import writable
 
     begun = time.perf_counter()
     writable(out)
-    check_report(given)
+    if report is not None:
+        check_report(given)
     if statistics and (Path(statistics).resolve() == Path(out).resolve() or not Path(statistics).parent.is_dir()):
         raise SufficeError(
             f"the statistics cannot be written to {statistics}: give a file of their own in a directory that exists"
@@ -155,13 +162,13 @@ def fit(
         print(model)
     else:
         write_model(model, out, f"{time.perf_counter() - begun:.2f} s")
-        write_report(report, vars(given).get("run", model), vars(given).get("rows"))
+        if report is not None:
+            write_report(report, vars(given).get("run", model), vars(given).get("rows"))
 
 
 def _way(given: Options) -> Callable[[Options], Any]:
     """What fits the kind of model that is asked for; what all kinds need is read from the options."""
     from suffice.cli import inputs
-    from suffice.cli.kinds import chains, labels, networks, undirected
     from suffice.cli.words import vocabulary as words
 
     alone = "--rbm" if given.rbm is not None else "--chain" if given.chain is not None else None
@@ -169,10 +176,15 @@ def _way(given: Options) -> Callable[[Options], Any]:
     given.data = inputs.text_path(given.data, given.read)
     given.declared = inputs.declarations(given.read)
     if given.chain is not None:
-        return labels.fit_labels
-    labels.refuse_labels(given)
-    if undirected.is_undirected(given):
-        return undirected.fit_undirected if given.rbm is None else undirected.fit_machine
+        from suffice.cli.kinds.labels import fit_labels
+
+        return fit_labels
+    refuse(given, "transitions labels_back label_weights", "is for a chain of labels: give --chain LABEL with it", "")
+    if _is_undirected(given):
+        from suffice.cli.kinds.undirected import fit_machine, fit_undirected
+
+        return fit_undirected if given.rbm is None else fit_machine
+    refuse(given, "interactions epochs", "is for undirected models: give --undirected, or a graph such as 'a -- b; b -- c'", "")
     given.dag, given.known = inputs.graph_of(given.graph)
     if given.group is not None and (given.family or given.hidden):
         raise SufficeError("--group has no part beside --family or --hidden: leave one of them out")
@@ -181,8 +193,42 @@ def _way(given: Options) -> Callable[[Options], Any]:
         name: getattr(given, name) for name in ("starts", "seed", "max_iter", "tol", "time_limit", "memory_limit", "checkpoint")
     }
     given.climbing = {name: value for name, value in climbing.items() if value is not None}
-    given.climbing |= _beginning(given.start, words.fixed_of(given.fixed), given.known)
-    return chains.fit_template if chains.is_template(given) else networks.fit_rows
+    if given.start or given.fixed:
+        given.climbing |= _beginning(given.start, words.fixed_of(given.fixed), given.known)
+    if _is_template(given):
+        from suffice.cli.kinds.chains import fit_template
+
+        return fit_template
+    from suffice.cli.kinds.networks import fit_rows
+
+    return fit_rows
+
+
+def _is_undirected(given: Options) -> bool:
+    """Whether a graph has no arrows: by the options, by its text, or because a file holds such a model."""
+    if given.undirected or given.rbm is not None or any(arrow in given.graph for arrow in ARROWS):
+        return given.undirected or given.rbm is not None
+    from suffice.cli.kinds.undirected import has_lines
+
+    return has_lines(given.graph)
+
+
+def _is_template(given: Options) -> bool:
+    """Whether a graph is that of a step: by the options, or by a lagged name that is no column of its own."""
+    from suffice.cli.inputs import columns_of
+    from suffice.graphs import Dag
+    from suffice.statistics import Statistics
+
+    if not isinstance(given.dag, Dag) or given.by is not None or given.order is not None:
+        return True
+    lagged = [name for name in given.dag.nodes if LAGGED.search(name)]
+    if not lagged:
+        why = "is for sequences: give --by or --order, or a template such as 'x[-1] -> x'"
+        refuse(given, "first" + " gaps" * (given.gaps != "refuse"), why, "")
+        return False
+    if given.data.lower().endswith(".stats"):
+        return any(name.endswith("[0]") for name in Statistics.load(given.data).variables)
+    return not set(lagged) <= set(columns_of(given.data))
 
 
 def _beginning(start: str | None, fixed: dict[str, Any], known: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -12,17 +12,20 @@ import typer
 from suffice.cli import arguments
 from suffice.cli.arguments import Options, refuse
 from suffice.cli.kinds.chains import ROWS_ONLY, CheckpointDirs, found_in_words, learn_template
-from suffice.cli.kinds.reports import check_report, write_report
 from suffice.cli.kinds.undirected import (
     DIRECTED_ONLY,
     check_graph_method,
     graph_in_words,
     without_arrows,
 )
-from suffice.cli.words.structure import independence_of, with_structure_prior
+from suffice.cli.outputs import check_report, with_information, write_model, write_report
+from suffice.cli.words.vocabulary import edges_of
 from suffice.errors import SufficeError
+from suffice.graphs.text import Edge
 from suffice.output.terminal import say, then_printed
-from suffice.registry import command
+from suffice.registry import command, look_up
+from suffice.scores import CasteloSiebes, GraphPosterior, KollerFriedman
+from suffice.structure.tests.independence import TableTest
 
 
 @command("learn")
@@ -214,7 +217,6 @@ def _search(given: Options) -> tuple[Any, Any]:
 
 def _learn_graph(given: Options) -> None:
     """A graph without arrows, and the Markov network of it."""
-    from suffice.cli import inputs
     from suffice.learning.fit import fit
 
     found, strengths = _search(given)
@@ -223,13 +225,12 @@ def _learn_graph(given: Options) -> None:
         if given.out is not None or given.report is not None:
             ready = found.has_model and given.prior is None
             net = found.model if ready else fit(found.graph, given.rows, prior=given.chosen_prior)
-            inputs.write_model(net, given.out, f"searched for {found.seconds:.2f} s")
+            write_model(net, given.out, f"searched for {found.seconds:.2f} s")
             write_report(given.report, net, found=found)
 
 
 def _learn_network(given: Options) -> None:
     """A graph with arrows, and the network of it."""
-    from suffice.cli import inputs
     from suffice.families.priors.priors import suitable
     from suffice.learning.fit import fit
     from suffice.recipes.learn import PRIOR
@@ -240,14 +241,12 @@ def _learn_network(given: Options) -> None:
         if given.out is not None or given.report is not None:
             own = suitable(PRIOR, found.problem.variables, PRIOR) if given.prior is None else given.chosen_prior
             model = fit(found.dag, found.problem.data, prior=own, families=found.problem.families)
-            inputs.write_model(model, given.out, f"searched for {found.seconds:.2f} s")
+            write_model(model, given.out, f"searched for {found.seconds:.2f} s")
             write_report(given.report, model, found=found)
 
 
 def _learn_from_incomplete(given: Options) -> None:
     """Structural EM; what it found is written, and printed."""
-    from suffice.cli import inputs
-    from suffice.cli.kinds.networks import with_information
     from suffice.families.priors.priors import suitable
     from suffice.formats import holds
     from suffice.recipes.learn import PRIOR
@@ -273,5 +272,61 @@ def _learn_from_incomplete(given: Options) -> None:
     with then_printed(found_in_words(run, None, told, strengths, as_json=given.as_json)):
         if given.out is not None:
             model = with_information(run.model, given.out)
-            inputs.write_model(model, given.out, f"searched for {time.perf_counter() - start:.2f} s")
+            write_model(model, given.out, f"searched for {time.perf_counter() - start:.2f} s")
         write_report(given.report, run)
+
+
+STRUCTURE_PRIORS = ("koller-friedman", "castelo-siebes")
+
+
+def independence_of(word: str | None) -> Any:
+    """A test of independence; that of tables counts what is not empty, as PC does by itself.
+
+    >>> independence_of("chi2"), independence_of("likelihood-ratio")
+    (ChiSquared(adjusted=True), LikelihoodRatio())
+    """
+    if word is None:
+        return None
+    test = look_up("tests", word.strip().lower(), f"the --test {word!r}")
+    return test(adjusted=True) if issubclass(test, TableTest) else test()
+
+
+def number_of(text: str, what: str) -> float:
+    """A number that stands in a word.
+
+    >>> number_of("0.5", "the score ebic:0.5")
+    0.5
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise SufficeError(f"{what} has no number {text!r}") from None
+
+
+def with_structure_prior(score: Any, words: str | None, beliefs: Sequence[str]) -> Any:
+    """The score with a structure prior: `koller-friedman`, or `castelo-siebes:0.1` with beliefs `A,B=0.9` in edges.
+
+    >>> from suffice import BIC
+    >>> with_structure_prior(BIC(), "koller-friedman", [])
+    GraphPosterior(score=BIC(), prior=KollerFriedman())
+    >>> with_structure_prior(BIC(), None, ["a -> b=0.9"]).prior.beliefs
+    {('a', 'b'): 0.9}
+    """
+    if words is None and not beliefs:
+        return score
+    word, colon, number = (words or "castelo-siebes").strip().lower().partition(":")
+    if word not in STRUCTURE_PRIORS:
+        raise SufficeError(f"--structure-prior is koller-friedman or castelo-siebes:0.1, not {words!r}")
+    if word == "koller-friedman":
+        if colon or beliefs:
+            raise SufficeError("--structure-prior koller-friedman takes no number and no --belief; castelo-siebes does")
+        return GraphPosterior(score, KollerFriedman())
+    given: dict[Edge, float] = {}
+    for text in beliefs:
+        edge, equals, p = text.rpartition("=")
+        for pair in edges_of([edge], "--belief") if equals else ():
+            given[pair] = number_of(p, f"--belief {text}")
+    if len(given) < len(beliefs):
+        raise SufficeError("--belief takes an edge and its probability, as in 'A,B=0.9' or 'A -> B=0.9'")
+    others = {"others": number_of(number, f"--structure-prior {words}")} if colon else {}
+    return GraphPosterior(score, CasteloSiebes(given, **others))

@@ -1,20 +1,27 @@
-"""The command that asks: `suffice query`."""
+"""The command that asks, `suffice query`: whole tables for a person, plain values for a program (JSON)."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from suffice.cli.arguments import AsJson, Model
-from suffice.errors import FitError, SufficeError, TooLarge, listing
+from suffice.errors import FitError, ModelError, SufficeError, TooLarge, listing
 from suffice.errors.remedies import BY_SAMPLING
+from suffice.models.networks import BayesNet
+from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable, in_a_line
+from suffice.models.questions.evidence import code_of
+from suffice.output.display import text_table
 from suffice.output.terminal import working
 from suffice.registry import command
+from suffice.variables import Finite
 
 if TYPE_CHECKING:
     from suffice.cli.words.question import WrittenQuestion
@@ -45,10 +52,14 @@ def query(
     draws: Annotated[int, typer.Option(help="draws of the parameters for --interval, at least 1000", min=1000)] = 1000,
     method: Annotated[str, typer.Option(help="exact, or by draws: lw:10000 (likelihood weighting) or gibbs:10000")] = "exact",
     seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="of --all with --interval: nodes for which there is no time are told without one"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask a network: probabilities given evidence, most probable states, effects of interventions."""
-    from suffice.cli import answers, inputs
+    from suffice.cli import inputs
     from suffice.cli.words import vocabulary as words
     from suffice.families.protocol.family import checked_level
 
@@ -57,6 +68,8 @@ def query(
         checked_level(interval)
     _check_options(mpe=mpe, all=marginals, method=how is not None)
     _check_options(mpe=mpe, interval=interval is not None, method=how is not None)
+    if time_limit is not None and not (marginals and interval is not None):
+        raise SufficeError("--time-limit is for the intervals of all nodes: give it with --all and --interval")
     asked = _question_of(question, mpe=mpe, marginals=marginals)
     bn = inputs.network_of(model, "suffice decode, smooth, filter and forecast ask it about sequences")
     set_to = inputs.interventions_of(bn, do or [])
@@ -65,21 +78,21 @@ def query(
     if set_to:
         bn = bn.do(set_to)
     given = inputs.values_of(bn, asked.given)
-    answers.check_states(bn, asked.targets, asked.states)
+    check_states(bn, asked.targets, asked.states)
     with working("asking"), _hinting(model, mpe=mpe):
         if marginals:
-            answer: Any = bn.marginals(given, interval=interval, draws=draws, seed=seed)
+            answer: Any = bn.marginals(given, interval=interval, draws=draws, seed=seed, time_limit=time_limit)
         elif mpe:
             answer = bn.most_probable(given, targets=asked.targets or None)
         else:
             answer = bn.query(asked.targets, given, method=how, interval=interval, draws=draws, seed=seed)
     if not as_json:
-        print(answers.in_text(answer, asked.states))
+        print(in_text(answer, asked.states))
         return
-    facts = {"targets": list(asked.targets or answer), **answers.facts(answer, asked.states)}
-    facts |= {"evidence": given, "do": set_to, "interval": interval}
+    told = {"targets": list(asked.targets or answer), **facts(answer, asked.states)}
+    told |= {"evidence": given, "do": set_to, "interval": interval}
     exactly = how is None  # draws are asked for where exact answers cost too much
-    print(json.dumps(facts | {"log_prob_of_evidence": _log_prob(bn, given) if exactly else None}, ensure_ascii=False))
+    print(json.dumps(told | {"log_prob_of_evidence": _log_prob(bn, given) if exactly else None}, ensure_ascii=False))
 
 
 def _log_prob(bn: BayesNet, given: dict[str, Any]) -> float | None:
@@ -127,3 +140,81 @@ def _question_of(text: str, *, mpe: bool, marginals: bool) -> WrittenQuestion:
         name, state = next(iter(asked.states.items()))
         raise SufficeError(f"--mpe finds the states of targets: write {name!r} without ={state}, or as evidence after the bar")
     return asked
+
+
+States = Mapping[str, str]
+"""The states that targets are asked for, where the question names some."""
+
+
+def check_states(bn: BayesNet, targets: tuple[str, ...], states: States) -> None:
+    """Refuse states that a target does not have, before anything is computed."""
+    if not states:
+        return
+    for name in targets:
+        variable = bn.variables.get(name)
+        if isinstance(variable, Finite) and name in states:
+            code_of(variable, states[name])
+        elif variable is not None and not isinstance(variable, Finite):
+            raise ModelError(f"{name!r} is a number and has no states: ask for its distribution, with states only after the bar")
+
+
+def in_text(answer: Any, states: States) -> str:
+    """The answer for a person; where each target has a state, the one probability, with all its digits.
+
+    >>> answer = Distribution((Finite("x", ["a", "b"]),), np.array([0.25, 0.75]))
+    >>> in_text(answer, {}) == repr(answer), in_text(answer, {"x": "b"})
+    (True, '0.75')
+    """
+    title = repr(answer).partition("\n")[0]
+    if isinstance(answer, Marginals):
+        return f"{title}\n{text_table(['node', 'distribution'], [(n, in_a_line(answer[n])) for n in answer], indent='  ')}"
+    if isinstance(answer, MostProbable):
+        return f"{title}\n{text_table(['node', 'state'], answer.items(), indent='  ')}"
+    if not isinstance(answer, Distribution):
+        return repr(answer)
+    found = _records(answer, states)
+    if set(answer.names) == set(states) and answer.interval is None and answer.error is None:
+        return repr(found[0]["probability"])
+    rows = [[*record["states"].values(), *(x for k, x in record.items() if k != "states")] for record in found]
+    return f"{title}\n{text_table(answer.heading(), rows)}"
+
+
+def facts(answer: Any, states: States) -> dict[str, Any]:
+    """The answer for a program.
+
+    >>> answer = Distribution((Finite("x", ["a", "b"]),), np.array([0.25, 0.75]))
+    >>> facts(answer, {"x": "b"})["probabilities"]
+    [{'states': {'x': 'b'}, 'probability': 0.75}]
+    """
+    if isinstance(answer, Marginals):
+        return {"marginals": {n: facts(answer[n], {}) for n in answer}}
+    if isinstance(answer, MostProbable):
+        probability = answer.probability if np.isfinite(answer.probability) else None  # JSON has no infinity
+        word = "density" if answer.is_density else "probability"
+        return {"most_probable": dict(answer), "log_prob": answer.log_prob, word: probability}
+    if isinstance(answer, Distribution):
+        size = answer.effective_sample_size
+        drawn = {} if size is None else {"effective_sample_size": size}
+        return {**_probabilities(answer, states), **drawn, "how": answer.how}
+    finite = {} if answer.finite is None else _probabilities(answer.finite, {})
+    return {**finite, **answer.to_dict(), "how": answer.how}
+
+
+def _probabilities(answer: Distribution, states: States) -> dict[str, Any]:
+    return {"states": {v.name: list(v.states) for v in answer.variables}, "probabilities": _records(answer, states)}
+
+
+def _records(answer: Distribution, states: States) -> list[dict[str, Any]]:
+    """One record per cell, of those that have the states."""
+    numbers = {"probability": answer.probs}
+    if answer.interval is not None:
+        numbers |= {"lower": answer.interval.lower, "upper": answer.interval.upper}
+    if answer.error is not None:
+        numbers |= {"standard_error": answer.error}
+    wanted = [[states[v.name]] if v.name in states else v.states for v in answer.variables]
+    records = []
+    for cell in product(*wanted):
+        at = tuple(map(code_of, answer.variables, cell))
+        values = {name: float(array[at]) for name, array in numbers.items()}
+        records.append({"states": dict(zip(answer.names, cell, strict=True)), **values})
+    return records

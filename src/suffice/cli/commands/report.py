@@ -8,7 +8,7 @@ import typer
 
 from suffice.cli import arguments
 from suffice.cli.arguments import Options
-from suffice.cli.kinds.reports import check_report, write_report
+from suffice.cli.outputs import check_report, write_report
 from suffice.errors import SufficeError
 from suffice.registry import command
 

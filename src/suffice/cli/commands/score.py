@@ -63,7 +63,7 @@ def _chain_scores(chain: Any, steps: Any) -> dict[str, Any]:
 def _scores(bn: Any, rows: Any) -> dict[str, Any]:
     """The scores of a network and of its graph; where some of its nodes are regressions, from the rows."""
     from suffice.cli import inputs
-    from suffice.models.questions.regressions import families_of
+    from suffice.families.named_families import families_of
     from suffice.statistics import Statistics
 
     has_rows = hasattr(rows, "columns")

@@ -9,9 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from suffice.cli.arguments import Options, note_unheard, refuse
-from suffice.cli.kinds.networks import OF_GAPS
-from suffice.cli.kinds.reports import write_report
+from suffice.cli.arguments import OF_GAPS, Options, note_unheard, refuse
+from suffice.cli.outputs import write_model, write_report
 from suffice.cli.words.objectives import check_template, objective_of, penalty_of, prior_words
 from suffice.errors import SufficeError
 from suffice.output.terminal import say, then_printed
@@ -22,30 +21,6 @@ if TYPE_CHECKING:
     from suffice.engines.sequences.sequences import Sequences
     from suffice.graphs.template import Template
     from suffice.models.chain import Chain
-
-
-def of_sequences(given: Options) -> list[str]:
-    """The options about sequences that were given."""
-    each = {"--by": given.by, "--order": given.order, "--first": given.first}
-    return [option for option, value in each.items() if value is not None] + ["--gaps"] * (given.gaps != "refuse")
-
-
-def is_template(given: Options) -> bool:
-    """Whether a graph is that of a step: by the options, or by a lagged name that is no column of its own."""
-    from suffice.cli.inputs import columns_of, lagged_names
-    from suffice.graphs.template import Template
-    from suffice.statistics import Statistics
-
-    if isinstance(given.dag, Template) or given.by is not None or given.order is not None:
-        return True
-    lagged = lagged_names(given.dag)
-    if not lagged:
-        if options := of_sequences(given):
-            raise SufficeError(f"{options[0]} is for sequences: give --by or --order, or a template such as 'x[-1] -> x'")
-        return False
-    if given.data.lower().endswith(".stats"):
-        return any(name.endswith("[0]") for name in Statistics.load(given.data).variables)
-    return not set(lagged) <= set(columns_of(given.data))
 
 
 def fit_template(given: Options) -> Chain:
@@ -64,7 +39,11 @@ def fit_template(given: Options) -> Chain:
     refuse(given, "shared group inside pooling", ROWS_ONLY)
     template, known, climbing = Template(given.dag), given.known, given.climbing
     first = None if given.first is None else words.choice(words.FIRST, given.first, "--first")
-    asked: dict[str, Any] = {"prior": words.prior_of(prior), "estimate": words.estimate_of(given.estimate), "first": first}
+    asked: dict[str, Any] = {
+        "prior": words.prior_of(prior),
+        "estimate": words.choice(words.ESTIMATES, given.estimate, "--estimate"),
+        "first": first,
+    }
     asked["families"] = given.families
     if given.data.lower().endswith(".stats"):
         if "fixed" in climbing:
@@ -146,7 +125,6 @@ def learn_template(
     report: str | None,
 ) -> None:
     """Search for a template, write the chain of it if there is a place for it, and then print what was found."""
-    from suffice.cli.inputs import write_model
     from suffice.families.priors.priors import suitable
     from suffice.learning.fit import fit
     from suffice.recipes.learn import PRIOR

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from suffice.basis.libraries import pa
-from suffice.cli.arguments import Options, refuse
-from suffice.cli.kinds.networks import OF_GAPS
+from suffice.cli.arguments import OF_GAPS, Options, refuse
 from suffice.cli.words.objectives import objective_of, penalty_of
 from suffice.cli.words.vocabulary import Words
 from suffice.errors import SufficeError, listing, note
@@ -97,13 +96,6 @@ def label_weights_of(words: str | None) -> dict[str, float]:
     return weights
 
 
-def refuse_labels(given: Options) -> None:
-    """Refuse options of labels where there is no chain of them."""
-    options = {"--transitions": given.transitions, "--labels-back": given.labels_back > 1, "--label-weights": given.label_weights}
-    if used := [option for option, value in options.items() if value]:
-        raise SufficeError(f"{used[0]} is for a chain of labels: give --chain LABEL with it")
-
-
 def _objective(given: Options) -> Any:
     """The objective, with the weights of labels."""
     chosen = objective_of(given.objective, given.chain)
@@ -145,7 +137,7 @@ def fit_labels(given: Options) -> Any:
     refuse(given, OF_GAPS, "is for networks of rows, not for a chain of labels")
     if given.features is None:
         raise SufficeError("--chain needs --features, what a label depends on, as in 'word@-1,0,1; suffix3; shape'")
-    more: dict[str, Any] = {"order": given.labels_back, "transitions": transitions_of(given.transitions)}
+    more: dict[str, Any] = {"order": given.labels_back or 1, "transitions": transitions_of(given.transitions)}
     chain = LinearChain(given.chain, windows_of(given.features), min_count=given.min_count, **more)
     objective = _objective(given)
     table, by = with_sentences(given.data, given.by, (chain.label, *chain.columns))

@@ -7,8 +7,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suffice.cli.arguments import Options, refuse
-from suffice.cli.kinds.networks import OF_GAPS
+from suffice.cli.arguments import OF_GAPS, Options, refuse
 from suffice.cli.words.objectives import objective_of, penalty_of, prior_words
 from suffice.errors import SufficeError
 from suffice.output.terminal import say
@@ -22,27 +21,12 @@ EVERY = "all"
 """The graph that joins all columns."""
 
 
-OPTIONS = "undirected interactions rbm epochs"
-"""Options that are of undirected models only."""
+def has_lines(graph: str) -> bool:
+    """Whether a text, or the file that it names, is a graph or a model without arrows.
 
-
-def is_undirected(given: Options) -> bool:
-    """Whether a graph has no arrows: by the options, by its text, or because a file holds such a model.
-
-    >>> options = dict.fromkeys(OPTIONS.split())
-    >>> is_undirected(Options(graph="a -- b", **options)), is_undirected(Options(graph="a -> b", **options))
+    >>> has_lines("a -- b"), has_lines("asia")
     (True, False)
     """
-    if given.undirected or given.rbm is not None:
-        return True
-    found = _has_lines(given.graph)
-    if not found:
-        refuse(given, OPTIONS, "is for undirected models: give --undirected, or a graph such as 'a -- b; b -- c'", "")
-    return found
-
-
-def _has_lines(graph: str) -> bool:
-    """Whether a text, or the file that it names, is a graph or a model without arrows."""
     from suffice.cli import inputs
 
     if _is_model(graph) and not _has_arrows(graph):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from suffice.cli.words.priors import prior_of as prior_of
+from suffice.cli.words.objectives import prior_of as prior_of
 from suffice.engines.sequences.sequences import Missing, Refuse
 from suffice.errors import SufficeError
 from suffice.families.chosen.node_kinds import distribution_of
@@ -18,7 +18,7 @@ from suffice.incomplete.first_slices import Diffuse, Free, Stationary
 from suffice.registry import find, look_up
 from suffice.registry import words as words_of
 from suffice.scores import Evidence
-from suffice.structure.undirected.graph_method import is_directed
+from suffice.structure.problem import is_directed
 from suffice.variables import Count, Finite, Real
 
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
@@ -211,9 +211,7 @@ def ties_of(words: Sequence[str] | None) -> list[tuple[str, ...]] | None:
     >>> ties_of(["q1,q2,q3", 'a,"b, c"'])
     [('q1', 'q2', 'q3'), ('a', 'b, c')]
     """
-    if not words:
-        return None
-    return [tuple(fields(text)) for text in words]
+    return None if words is None else [tuple(fields(text)) for text in words]
 
 
 def fixed_of(words: Sequence[str] | None) -> dict[str, Any]:
@@ -233,14 +231,12 @@ def fixed_of(words: Sequence[str] | None) -> dict[str, Any]:
     return result
 
 
-def mechanism_of(words: Sequence[str] | None) -> dict[str, list[str]] | None:
-    """What the gaps of columns depend on; None where it is not said.
+def mechanism_of(words: Sequence[str]) -> dict[str, list[str]]:
+    """What the gaps of columns depend on.
 
     >>> mechanism_of(["income=income,age", "age="])
     {'income': ['income', 'age'], 'age': []}
     """
-    if not words:
-        return None
     result = {}
     for text in words:
         column, equals, on = text.partition("=")
@@ -324,12 +320,12 @@ def fields(text: str) -> list[str]:
         raise SufficeError(f"{text!r} is not a list with commas ({error})") from None
 
 
-def estimate_of(word: str) -> Any:
-    """Which point of the posterior is taken: `mean` or `mode`."""
-    return choice(ESTIMATES, word, "--estimate")
-
-
 def choice(table: dict[str, Any], word: str, what: str) -> Any:
+    """What a word of a small table means.
+
+    >>> choice(ESTIMATES, "mode", "--estimate")
+    Mode()
+    """
     if word not in table:
         raise SufficeError(f"{what} is {' or '.join(table)}, not {word!r}")
     return table[word]

@@ -17,7 +17,8 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 
 from suffice.basis.libraries import pa, pc, pt
-from suffice.engines.encoding.encode import Wrong
+from suffice.engines.encoding.encode import Encoder, StateEncoder, Wrong
+from suffice.engines.encoding.infer import Guess
 from suffice.errors import DataError
 from suffice.errors.remedies import DECIMAL_COMMA
 
@@ -139,6 +140,19 @@ class Recoded(io.RawIOBase):
                 raise DataError(f"{self._path}: the text is not {self._encoding} ({error})") from None
             if text or not data:
                 return text.encode("utf-8", "replace")
+
+
+def prepared_cells(cells: Any, encoder: Encoder, decimal: str) -> Any:
+    """Cells for an encoder that takes them for numbers, with decimal points; thousands marks are refused."""
+    guessing = isinstance(encoder, Guess) and encoder.encoder is None
+    if isinstance(encoder, StateEncoder) or (isinstance(encoder, Guess) and isinstance(encoder.encoder, StateEncoder)):
+        return cells
+    missing = encoder.options.missing if isinstance(encoder, Guess) else ()
+    if decimal == ".":
+        if guessing and len(cells) > 0 and pt.is_dictionary(cells.type):
+            are_numbers(cells, missing, ".")
+        return cells
+    return with_points(cells, missing, guessing=guessing)
 
 
 def with_points(cells: Any, missing: Collection[str], *, guessing: bool) -> Any:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from suffice.engines.encoding.encode import is_integer_text, number
+from suffice.engines.encoding.encode import MARKS, WITH_COMMA, is_integer_text, number
 from suffice.engines.encoding.values import FEW, STATES
 from suffice.errors import listing, note
 from suffice.errors.remedies import DECIMAL_COMMA, Remedy, argument, declaration, state_names
@@ -23,9 +23,6 @@ from suffice.variables import Finite, NumbersStay, Variable, sorted_states
 if TYPE_CHECKING:
     from suffice.engines.encoding.infer import CellsFound
     from suffice.engines.encoding.sources import Options
-
-MARKS = frozenset({"?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "-", "."})
-"""Words that often mean a missing cell. Only the empty cell does, unless the user says so; these are noted."""
 
 NUMBERS = 10
 """Different numbers beside which a word or two are noted, even if they are none of the marks."""
@@ -36,12 +33,12 @@ def words_among_numbers(states: Collection[str]) -> tuple[str, ...]:
 
     >>> words_among_numbers(["1.5", "2", "NA"]), words_among_numbers(["2", "4", "more"]), words_among_numbers(["2", "5+"])
     (('NA',), (), ())
-    >>> words_among_numbers([*map(str, range(541)), "<150"])
-    ('<150',)
+    >>> words_among_numbers([*map(str, range(541)), "<150"]), words_among_numbers([*(f"{i},5" for i in range(20)), "k.A."])
+    (('<150',), ('k.A.',))
     """
     words: list[str] = []
     for state in states:
-        if number(state) is None:
+        if number(state) is None and not WITH_COMMA.fullmatch(state):
             words.append(state)
             if len(words) > 2:
                 return ()
@@ -58,7 +55,6 @@ def marks_among(states: Collection[str]) -> tuple[str, ...]:
     return tuple(s for s in states if s in MARKS and s not in meant)
 
 
-_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4})( .*)?")
 
 
@@ -68,7 +64,7 @@ def commas(states: Collection[str]) -> bool:
     >>> commas(["0,1", "0,25", "3"]), commas(["1,2", "a"]), commas(["1", "2"])
     (True, False, False)
     """
-    with_comma = [s for s in states if _DECIMAL_COMMA.fullmatch(s)]
+    with_comma = [s for s in states if WITH_COMMA.fullmatch(s)]
     others = set(states).difference(with_comma)
     return len(with_comma) >= 2 and all(map(is_integer_text, others))
 
@@ -150,6 +146,8 @@ def _of_states(states: Sequence[str], found: CellsFound, options: Options, n_row
             yield from _of_marks(states)
         else:
             yield Doubt(WORDS if found.guessed else WORDS_IN_TEXT, f"numbers but for {listing(words)}", words)
+            if commas(rest):
+                yield Doubt(COMMAS if found.guessed else COMMAS_IN_TEXT, "with decimal commas?")
     elif len(states) > max(FEW, 0.9 * n_rows):
         yield Doubt(NAMES, "nearly as many states as rows: an identifier?")
     else:

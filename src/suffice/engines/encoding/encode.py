@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import pa, pc, pt
 from suffice.errors import WAY_OUT, listing, nearest
-from suffice.errors.remedies import argument
+from suffice.errors.remedies import DECIMAL_COMMA, argument
 from suffice.variables import LIST, Finite, state_text
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -36,6 +36,13 @@ _WITH_POINT = re.compile(r"^[+-]?[0-9.]+(?:\.|e)", re.IGNORECASE)
 _NOT_FINITE = re.compile(r"[ \t]*[+-]?(nan|inf|infinity)[ \t]*", re.IGNORECASE | re.ASCII)
 
 
+WITH_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+"""A number with a comma in place of the decimal point."""
+
+MARKS = frozenset({"?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "-", "."})
+"""Words that often mean a missing cell. Only the empty cell does, unless the user says so; these are noted."""
+
+
 class Wrong(Exception):
     """A cell that cannot be: its row within the chunk, and what is wrong. Its place is added by whoever knows it."""
 
@@ -50,9 +57,9 @@ class NotANumber(Wrong):
     def __init__(self, row: int, text: str, *, endless: bool = False) -> None:
         why = "is not a finite number" if endless else "is not a number"
         shown = text if len(text) <= 60 else text[:60] + "…"
-        super().__init__(
-            row, f"{shown!r} {why}" + (f"; if it means missing, say so with {argument('missing')}" if endless else "")
-        )
+        hint = f"; if it means missing, say so with {argument('missing')}" if endless or text in MARKS else ""
+        hint = f"; if the comma is a decimal mark, say so: {DECIMAL_COMMA}" if WITH_COMMA.fullmatch(text) else hint
+        super().__init__(row, f"{shown!r} {why}{hint}")
         self.text, self.endless = text, endless
 
 

@@ -19,8 +19,7 @@ from suffice.engines.encoding.infer import CellsFound, Guess, Weights, encoder_f
 from suffice.engines.encoding.sources import Categories, Options, checked_variables
 from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, add_up, ranges
 from suffice.engines.reading.bins import binned_variable
-from suffice.engines.reading.cells import TextCells
-from suffice.engines.reading.frames import FrameSource
+from suffice.engines.reading.frames import FrameSource, TextCells
 from suffice.engines.views.views import Size, Tally, Viewed, whole_weights
 from suffice.errors import DataError, SufficeError
 from suffice.variables import Bins, Finite

@@ -22,10 +22,9 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import numpy as np
 
 from suffice.basis.libraries import pa, pq
-from suffice.engines.encoding.dialect import FIRST, WORDS, Dialect, Recoded, recognise_separator
+from suffice.engines.encoding.dialect import FIRST, WORDS, Dialect, Recoded, prepared_cells, recognise_separator
 from suffice.engines.encoding.encode import Encoder, number
 from suffice.engines.encoding.sources import Kind, Source, checked_names, kind_of
-from suffice.engines.reading.cells import prepared_cells
 from suffice.errors import DataError, listing
 from suffice.errors.remedies import ENCODING, argument
 

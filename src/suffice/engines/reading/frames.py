@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.libraries import nw, pa
-from suffice.engines.encoding.encode import texts
+from suffice.engines.encoding.dialect import prepared_cells
+from suffice.engines.encoding.encode import Encoder, texts
 from suffice.engines.encoding.sources import Categories, Kind, Source, checked_names
 from suffice.engines.engine import Array, is_missing
 from suffice.engines.steps.parallel import available_memory, n_threads
@@ -337,3 +338,17 @@ def _from_codes(variable: Variable, cells: Array) -> Any:
     if not isinstance(variable, Finite):
         return pa.array(cells, from_pandas=True)
     return pa.DictionaryArray.from_arrays(pa.array(cells, mask=is_missing(cells)), pa.array(variable.states), ordered=True)
+
+
+class TextCells(FrameSource):
+    """A column of a text file, whose cells are words, whatever they mean."""
+
+    def __init__(self, name: str, cells: Any, decimal: str) -> None:
+        super().__init__({name: lambda: cells}, None)
+        self.decimal = decimal
+
+    def kind(self, name: str) -> Kind:
+        return Kind.CELLS
+
+    def prepared(self, cells: Any, encoder: Encoder) -> Any:
+        return prepared_cells(cells, encoder, self.decimal)

@@ -99,15 +99,12 @@ def with_count(items: Iterable[T], what: str, total: int | None = None, size: Ca
     >>> list(with_count([1, 2, 3], "counting"))
     [1, 2, 3]
     """
-    if not is_shown():
-        yield from items
-        return
-    start, done = time.perf_counter(), 0
-    source = iter(items)
+    start, done, source = time.perf_counter(), 0, iter(items)
     for item in source:
         yield item
         done += size(item)
-        if time.perf_counter() - start > patience():
+        passed = time.perf_counter() - start
+        if passed > 1.0 and is_shown() and passed > patience():
             yield from _count_from(source, what, total, size, done)
             return
 

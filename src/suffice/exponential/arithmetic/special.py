@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.libraries import sc
-from suffice.exponential.arithmetic.interval import Interval
-from suffice.exponential.arithmetic.values import Array
+from suffice.exponential.arithmetic.values import Array, Interval
 
 HALF_LOG_2PI = 0.5 * float(np.log(2.0 * np.pi))
 

@@ -21,11 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc
-from suffice.exponential.arithmetic.interval import Interval, tail
+from suffice.errors import FitError
 from suffice.exponential.arithmetic.special import gamma_ends
 from suffice.exponential.arithmetic.symmetric import COLLINEAR as COLLINEAR
 from suffice.exponential.arithmetic.symmetric import scaled_cholesky
-from suffice.exponential.arithmetic.values import Array
+from suffice.exponential.arithmetic.values import Array, Interval, tail
+from suffice.statistics import Moments
+from suffice.variables import Variable
 
 ROUNDING = 1e-13
 """As COLLINEAR, once a prior has given every x some variance: what is smaller has too few digits left."""
@@ -150,3 +152,50 @@ def log_line_prior(rows: Array, count: Array, mean: Array, scatter: Array, a: Ar
     off = (c * mean).sum(axis=-1) - a
     square = np.einsum("...i,...ij,...j->...", c, scatter, c) + count * off**2
     return np.asarray(-0.5 * (rows * np.log(v) + square / v))
+
+
+def independent(A: Array, name: str) -> npt.NDArray[np.intp]:
+    """The columns, of a matrix of their products, that are no combination of those before them.
+
+    >>> independent(np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 1.0]]), "y")
+    array([0, 2])
+    """
+    if not np.isfinite(A).all():
+        raise too_large(name)
+    scale = np.sqrt(np.where(np.diag(A) > 0, np.diag(A), 1.0))
+    R, kept = A / scale[:, None] / scale, []
+    for j in range(len(R)):
+        if R[j, j] > COLLINEAR:
+            kept.append(j)
+            R = R - np.outer(R[:, j], R[j]) / R[j, j]
+    return np.array(kept, dtype=np.intp)
+
+
+def too_large(name: str) -> FitError:
+    return FitError(f"the squares of the numbers of {name!r} or its parents are beyond the largest double; rescale the columns")
+
+
+def least_squares(moments: Moments) -> LeastSquares:
+    """The line in each group."""
+    if not np.isfinite(moments.scatter).all():
+        raise too_large(moments.reals[-1])
+    return regress(moments.scatter)
+
+
+def posterior_lines(child: Variable, moments: Moments) -> ConjugateLines:
+    """What is known of the line in each group, with what a prior imagined there; where rounding has eaten the prior, that is
+    said."""
+    if not np.isfinite(moments.scatter).all():
+        raise too_large(moments.reals[-1])
+    lines = ConjugateLines.of(moments.count, moments.df, moments.mean, moments.scatter)
+    lost = lines.line.vanishes(moments.scatter)
+    if lost.any():
+        raise prior_lost(child.name, moments.reals[int(lines.line.collinear[np.argmax(lost)])])  # −1: the child itself
+    return lines
+
+
+def prior_lost(name: str, what: str) -> FitError:
+    return FitError(
+        f"{name!r}: the data determines {what!r} from the other columns of its family so closely that the prior is lost in "
+        "rounding; rescale the columns, leave one out, or give a stronger prior"
+    )

@@ -22,7 +22,6 @@ import numpy as np
 from suffice.basis.libraries import sc
 from suffice.errors import DataError, FitError, ModelError
 from suffice.exponential.arithmetic.cumulants import of_quadratics, symmetric
-from suffice.exponential.arithmetic.interval import Interval, tail
 from suffice.exponential.arithmetic.special import HALF_LOG_2PI
 from suffice.exponential.arithmetic.symmetric import (
     COLLINEAR,
@@ -34,6 +33,7 @@ from suffice.exponential.arithmetic.symmetric import (
 )
 from suffice.exponential.arithmetic.values import (
     Array,
+    Interval,
     between,
     components,
     finite,
@@ -41,6 +41,7 @@ from suffice.exponential.arithmetic.values import (
     keep_with_axes,
     observations,
     plain,
+    tail,
     vectors,
 )
 from suffice.exponential.normals.mean_and_spread import MeanAndSpread

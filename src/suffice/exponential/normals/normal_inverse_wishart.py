@@ -19,10 +19,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from suffice.errors import ModelError
-from suffice.exponential.arithmetic.interval import Interval, tail
 from suffice.exponential.arithmetic.special import HALF_LOG_2PI, gamma_ends, log_multigamma_step, log_poisson
 from suffice.exponential.arithmetic.symmetric import ScaledCholesky, scaled_cholesky
-from suffice.exponential.arithmetic.values import Array, plain
+from suffice.exponential.arithmetic.values import Array, Interval, plain, tail
 from suffice.exponential.protocol.family import ConjugatePrior, ExponentialFamily
 from suffice.exponential.protocol.observable import Value
 from suffice.exponential.protocol.statistic import Centred, explain_shapes, join_moments

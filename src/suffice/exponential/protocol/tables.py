@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import SufficeError
-from suffice.exponential.arithmetic.interval import Interval
+from suffice.exponential.arithmetic.values import Interval
 from suffice.output.display import html_table
 
 MOST = 12

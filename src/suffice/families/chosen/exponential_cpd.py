@@ -13,12 +13,12 @@ from suffice.errors import FormatError, ModelError
 from suffice.families.chosen.node_kinds import ParameterBelief
 from suffice.families.protocol.cpd import Array, Columns, Cpd, flat_index, frame, split
 from suffice.families.protocol.family import Estimate, Interval, Mode, checked_level
-from suffice.families.protocol.plain_numbers import array_of, flat
 from suffice.inference.finite.network import CountNode, DistributionNode
 from suffice.registry import find
 from suffice.statistics import Moments
 from suffice.statistics.configurations import checked_cells, describe, freeze, sizes
 from suffice.statistics.derived import RowFormula
+from suffice.statistics.file import array_of, flat
 from suffice.variables import Distributed, Finite, Variable
 
 Ints = npt.NDArray[np.int64]

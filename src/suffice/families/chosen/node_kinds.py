@@ -23,8 +23,7 @@ from suffice.exponential import (
     NegativeBinomialKnownSize,
 )
 from suffice.exponential import Poisson as PoissonCounts
-from suffice.exponential.arithmetic.interval import Interval
-from suffice.exponential.arithmetic.values import Array
+from suffice.exponential.arithmetic.values import Array, Interval
 from suffice.exponential.pairs import PairBelief
 from suffice.exponential.protocol.family import ConjugatePrior as ParameterPrior
 from suffice.exponential.protocol.family import ExponentialFamily as Distribution

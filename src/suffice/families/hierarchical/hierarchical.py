@@ -25,9 +25,9 @@ from suffice.families.priors.pooling import LOWEST, checked_strength, common_str
 from suffice.families.priors.prior import Node, Prior, all_finite, in_order, prior_of
 from suffice.families.priors.priors import same_rows
 from suffice.families.protocol.family import Array
-from suffice.families.protocol.plain_numbers import array_of, flat
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import checked_cells, n_configurations, sizes
+from suffice.statistics.file import array_of, flat
 from suffice.variables import Finite, Real, Variable
 
 

@@ -19,7 +19,7 @@ from suffice.errors import FitError, listing, nearest, note
 from suffice.errors.remedies import Remedy
 from suffice.exponential.arithmetic.symmetric import ROUNDING, scaled_cholesky, singular_column
 from suffice.families.hierarchical.hierarchical import rows_of
-from suffice.families.hierarchical.joint_evidence import HIGHEST, LOWEST, normal_of_rows
+from suffice.families.hierarchical.joint_laplace import HIGHEST, LOWEST, normal_of_rows
 from suffice.families.hierarchical.laplace import Laplace
 from suffice.families.hierarchical.logistic_belief import JointBelief, LogisticBelief
 from suffice.families.priors.empirical_bayes import best_number

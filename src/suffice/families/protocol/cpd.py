@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, SufficeError
 from suffice.errors.remedies import BDEU, argument, of_python
-from suffice.families.protocol.plain_numbers import array_of, flat
+from suffice.exponential.arithmetic.values import Interval
 from suffice.output.display import Rows, Tabular
 from suffice.registry import Named
 from suffice.statistics import Request, Statistics
 from suffice.statistics.configurations import checked_cells, n_configurations, sizes
+from suffice.statistics.file import array_of, flat
 from suffice.variables import Finite, Variable
 
 Array = npt.NDArray[np.float64]
@@ -138,7 +139,26 @@ class Cpd(Named, Tabular):
 
     def interval(self, level: float = 0.95) -> Any:
         """The credible intervals of the parameters."""
-        raise NotImplementedError
+        raise FitError(f"credible intervals are not known of {self._headline()}")
+
+    def interval_ends(self, level: float = 0.95) -> Interval | None:
+        """The low and the high ends of the credible intervals, a row for each configuration of the finite parents and a column
+        for each of its numbers; None where no posterior is kept, or none has intervals.
+
+        >>> import suffice as sf
+        >>> bn = sf.fit("x", {"x": ["a", "b", "b"]}, prior=sf.Dirichlet(1))
+        >>> bn["x"].interval_ends(0.5).lower.round(2), sf.load("asia")["lung"].interval_ends()
+        (array([[0.24, 0.46]]), None)
+        """
+        if not self.has_posterior:
+            return None
+        try:
+            ends, n = self.interval(level), self._n_rows()
+        except FitError:
+            return None
+        named = ends if isinstance(ends, dict) else {"": ends}
+        low, high = ([np.asarray(own[k]).reshape(n, -1) for own in named.values()] for k in (0, 1))
+        return Interval(np.concatenate(low, axis=1), np.concatenate(high, axis=1))
 
     def log_likelihood(self, statistic: Any) -> float:
         raise NotImplementedError
@@ -328,7 +348,7 @@ class Cpd(Named, Tabular):
         names, rows = self._numbers(limit)
         states = [", ".join(f"{p.name}={s}" for p, s in zip(self.finite_parents, own, strict=True))
                   for own, _ in zip(product(*(p.states for p in self.finite_parents)), rows, strict=False)]  # fmt: skip
-        ends = self._interval_ends() if self.has_posterior else None
+        ends = self.interval_ends()
         series = list[Any]()
         for k, name in enumerate(names):
             low, high = (None, None) if ends is None else (end[:limit, k] for end in ends)
@@ -339,13 +359,6 @@ class Cpd(Named, Tabular):
 
     _unit: ClassVar[str] = "value"
     """What the numbers are."""
-
-    def _interval_ends(self) -> tuple[Array, Array] | None:
-        """The low and the high ends of the numbers, a row for each configuration, a column for each of them."""
-        ends, n = self.interval(), self._n_rows()
-        named = ends if isinstance(ends, dict) else {"": ends}
-        low, high = ([np.asarray(own[k]).reshape(n, -1) for own in named.values()] for k in (0, 1))
-        return np.concatenate(low, axis=1), np.concatenate(high, axis=1)
 
     def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
         """What is told of each of the first configurations, and its header."""

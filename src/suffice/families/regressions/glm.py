@@ -35,11 +35,11 @@ from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listin
 from suffice.families.design import CELLS, ParameterLayout, codes_of, fill_design, read_only, shrunk, terms
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.fitted import Fitted, needs_rows
+from suffice.families.regressions.fitted import Maximum as Maximum
+from suffice.families.regressions.fitted import Regressors as Regressors
+from suffice.families.regressions.fitted import Summary as Summary
+from suffice.families.regressions.fitted import Sums as Sums
 from suffice.families.regressions.glm_steps import EmSteps
-from suffice.families.regressions.glm_sums import Maximum as Maximum
-from suffice.families.regressions.glm_sums import Regressors as Regressors
-from suffice.families.regressions.glm_sums import Summary as Summary
-from suffice.families.regressions.glm_sums import Sums as Sums
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.registry import Named
 from suffice.statistics import Request
@@ -244,8 +244,9 @@ class Glm(Named, EmSteps):
         """Λ of −½ θᵀΛθ, what the ridge adds to the objective."""
         layout = self.layout(at.child, len(at.centre))
         at_slopes, whole = layout.slopes, np.zeros((layout.size, layout.size))
-        own = self.contrasts(at.child)[:, :, None, None] * shrunk(at.parents)[1:, 1:]
-        whole[at_slopes[:, None, :, None], at_slopes[None, :, None, :]] = self.ridge * own
+        if self.ridge:
+            own = self.contrasts(at.child)[:, :, None, None] * shrunk(at.parents)[1:, 1:]
+            whole[at_slopes[:, None, :, None], at_slopes[None, :, None, :]] = self.ridge * own
         return whole
 
     def contrasts(self, child: Any) -> Array:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from suffice.exponential.normals.lines import independent
 from suffice.families.design import ParameterLayout, are_numbers
 from suffice.families.protocol.family import Array, Columns
-from suffice.families.regression import independent
-from suffice.families.regressions.glm_sums import Regressors, Summary, Sums
+from suffice.families.regressions.fitted import Regressors, Summary, Sums
 from suffice.variables import Variable
 
 APART = 0.5
@@ -89,6 +89,23 @@ class EmSteps:
         numbers = are_numbers(cpd.regressors)
         centre = np.where(numbers, found.columns / s.weight, cpd.centre)
         return self.cpd(cpd.child, cpd.parent_variables, plain, self.dispersion_at(cpd, s, found.shape), centre=centre)
+
+    def slopes(self, cpd: Any, statistic: tuple[Any, ...]) -> tuple[Array, Array, float]:
+        """The gradient of Σ w ln p, less the ridge, by θ of centred columns and ln d where there is a dispersion; minus its
+        second derivatives; and Σ w."""
+        found = ExpectedSums(*statistic)
+        s, d = Sums(*found.sums), cpd.dispersion if self.dispersed else 1.0
+        penalty = self.penalty(Regressors(cpd.child, cpd.regressors, cpd.centre))
+        g, H = s.gradient / d - penalty @ cpd.layout.shifted(cpd.theta, cpd.centre), s.hessian / d + penalty
+        if not (self.dispersed or self.profiled):
+            return g, H, s.weight
+        slope, curve = self.dispersion_slopes(cpd, s, found.shape)
+        mixed = s.gradient[:, None] / d if self.dispersed else np.zeros((len(g), 1))  # of a shape 0 is expected
+        return np.append(g, slope), np.block([[H, mixed], [mixed.T, np.array([[-curve]])]]), s.weight
+
+    def dispersion_slopes(self, cpd: Any, s: Sums, shape: Array) -> tuple[float, float]:
+        """The first and second derivatives of Σ w ln p by the logarithm of the dispersion, of a family that has one."""
+        raise NotImplementedError
 
     def log_prior(self, cpd: Any) -> float:
         """−½ θᵀΛθ: what the ridge adds to the objective."""

@@ -17,8 +17,7 @@ import numpy as np
 
 from suffice.errors import FitError
 from suffice.families.protocol.family import Array
-from suffice.families.regressions.distinct_rows import Pass
-from suffice.families.regressions.glm_sums import Maximum, Regressors, Summary, Sums
+from suffice.families.regressions.fitted import Maximum, Pass, Regressors, Summary, Sums
 
 STEPS, SETTLED = 100, 1e-10
 """Newton steps at most, and the standard errors that the last of them is shorter than."""

@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from suffice.errors import FitError
 from suffice.errors.remedies import ridge_of
+from suffice.exponential.normals.lines import LeastSquares, independent, regress
 from suffice.families.design import are_numbers, columns_of
 from suffice.families.protocol.family import Array, split
-from suffice.families.regression import LeastSquares, independent, regress
-from suffice.families.regressions.glm_sums import Maximum, Regressors, Summary, Sums
+from suffice.families.regressions.fitted import Maximum, Regressors, Summary, Sums
 from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable

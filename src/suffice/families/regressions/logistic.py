@@ -40,12 +40,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import add_up
+from suffice.exponential.normals.lines import independent
 from suffice.families.design import are_numbers, read_only, shrunk
 from suffice.families.hierarchical.laplace import log_softmax
 from suffice.families.protocol.family import Array, Columns
-from suffice.families.regression import independent
+from suffice.families.regressions.fitted import Regressors, Summary, Sums
 from suffice.families.regressions.glm import OfStates, one_predictor
-from suffice.families.regressions.glm_sums import Regressors, Summary, Sums
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.variables import Finite, Variable
 
@@ -158,6 +158,14 @@ class Logistic(OfStates):
         """The bound of one predictor: E, which the ridge takes as 1 of two states, is ½ of them in the bound."""
         ridge = self.ridge * (2.0 if cpd.child.n_states == 2 else 1.0)
         return np.asarray(0.5 * s.scatter + ridge * shrunk(cpd.parent_variables))
+
+    def slopes(self, cpd: RegressionCpd, statistic: tuple[Any, ...]) -> tuple[Array, Array, float]:
+        """Where the Hessian would be large, its bound stands for it."""
+        s = Working(*statistic)
+        K = cpd.child.n_states
+        H = s.hessian if s.hessian.size else np.kron(np.eye(K - 1) - 1.0 / K, 0.5 * s.scatter)
+        H = H + self.ridge * np.kron(self.contrasts(cpd.child), shrunk(cpd.parent_variables))
+        return self._gradient(cpd, s).reshape(-1), H, float(s.counts.sum())
 
     def log_prior(self, cpd: RegressionCpd) -> float:
         """−½ λ tr(E b P bᵀ): what the ridge adds to the objective."""

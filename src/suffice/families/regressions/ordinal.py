@@ -24,8 +24,8 @@ from suffice.basis.libraries import sc
 from suffice.errors import ModelError
 from suffice.families.design import ParameterLayout
 from suffice.families.protocol.family import Array, Columns
+from suffice.families.regressions.fitted import Summary, Sums
 from suffice.families.regressions.glm import OfStates
-from suffice.families.regressions.glm_sums import Summary, Sums
 from suffice.variables import Finite
 
 

@@ -18,10 +18,10 @@ from suffice.families.categorical import Table
 from suffice.families.design import ParameterLayout, codes_of, columns_of, configurations, fill_design, predict_rows, terms
 from suffice.families.parameter_draws import Coefficients
 from suffice.families.protocol.family import Array, Columns, Cpd, Interval
-from suffice.families.protocol.plain_numbers import array_of, numbers
 from suffice.families.regressions.fitted import Fitted, coefficient_table, needs_rows
 from suffice.registry import find_type, type_of
 from suffice.statistics.configurations import checked_cells, freeze, sizes
+from suffice.statistics.file import array_of, numbers
 from suffice.variables import Finite, Variable
 
 
@@ -388,6 +388,15 @@ class RegressionCpd(Cpd):
             mean = self.mean(columns, len(q))
             raise ModelError(f"{name!r} has a mean of {mean[~np.isfinite(found)][0]:g} in some row: no number can be drawn")
         return np.asarray(found, dtype=np.float64).reshape(len(q))
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """The parameters in words, in the order of θ."""
+        levels = "cut point {}" if self.family.ordered else "intercept"
+        names = [levels.format(n) for n in self.family.level_names(self.child)] + [f"coefficient of {t!r}" for t in self.terms]
+        name = repr(self.child.name)
+        whose = [f"{name} ({state!r})" for state in self.child.states[1:]] if self.numbers.ndim == 2 else [name]
+        return [f"{own} of {child}" for child in whose for own in names]
 
     def _names(self) -> list[str]:
         """What the parameters of a predictor, or of all where they share coefficients, are called."""

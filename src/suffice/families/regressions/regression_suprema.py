@@ -26,10 +26,10 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.errors import FitError
+from suffice.exponential.normals.lines import COLLINEAR, too_large
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.design import terms
 from suffice.families.protocol.family import Array
-from suffice.families.regression import COLLINEAR, too_large
 from suffice.families.regressions.glm import Regressors, Summary, Sums
 from suffice.families.regressions.regression_batches import (
     BatchSums,

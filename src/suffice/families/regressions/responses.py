@@ -29,8 +29,8 @@ from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGau
 from suffice.families.design import codes_of, predict_rows
 from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.family import Array, Columns
+from suffice.families.regressions.fitted import Regressors, Summary, Sums
 from suffice.families.regressions.glm import OfStates, OnePredictor, weighted_sum
-from suffice.families.regressions.glm_sums import Regressors, Summary, Sums
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.statistics import Request
 from suffice.variables import Count, Finite, Variable
@@ -105,6 +105,16 @@ class Linear(OnePredictor):
         own = [(steps | numbers)[p.name] for p in self.regressors(line.parent_variables)]
         theta = np.concatenate([[level], *own])
         return self.cpd(line.child, line.parent_variables, theta, float(line.variance[at_first]))
+
+    def outward_map(self, cpd: RegressionCpd, along: Array) -> Array:
+        """∂ (intercept, coefficients, variance) / ∂ (those of scaled columns), from those of a line: effects of states are in the
+        units of the child."""
+        L, place = np.eye(cpd.n_parameters) * along[0, 0], {p: 1 + j for j, p in enumerate(cpd.real_parents)}
+        L[-1, -1] = along[-1, -1]
+        for i, term in enumerate(cpd.terms, 1):
+            if term in place:
+                L[i, i], L[0, i] = along[place[term], place[term]], along[0, place[term]]
+        return L
 
     def closed(self, cpd: RegressionCpd) -> ConditionalGaussian:
         """A conditional Gaussian: its intercepts are η in each configuration of the finite parents, the numbers being 0."""
@@ -343,6 +353,9 @@ class NegativeBinomialLog(_Counts):
         step = float(np.clip(-slope / curve if curve < 0 else np.sign(slope), -2.0, 2.0))
         return float(np.clip(cpd.dispersion * np.exp(-step), NO_SPREAD, 1.0 / NO_SPREAD))
 
+    def dispersion_slopes(self, cpd: Any, s: Sums, shape: Array) -> tuple[float, float]:
+        return -float(shape[0]), float(shape[1])
+
     def spread(self, y: Array, eta: Array, w: Array, shape: float) -> Array:
         """The first and second derivatives of Σ w ln p(y | η) by ln(shape)."""
         mu = self.mean(eta)
@@ -389,6 +402,12 @@ class _Gamma(OnePredictor):
     def scale(self, s: Sums, deviance: float) -> float:
         """1/shape, where ln(shape) − ψ(shape) = deviance / 2N."""
         return float(1.0 / inverse_log_minus_digamma(0.5 * deviance / s.weight))
+
+    def dispersion_slopes(self, cpd: Any, s: Sums, shape: Array) -> tuple[float, float]:
+        """Of ν Σ w ℓ + N (ν ln ν − ν − ln Γ(ν)) by −ln ν, ν = 1/d."""
+        nu = 1.0 / cpd.dispersion
+        first = nu * (s.log_likelihood + s.weight * float(log_minus_digamma(nu)))
+        return -first, first + s.weight * (nu - nu**2 * float(sc.polygamma(1, nu)))
 
     def total(self, s: Sums, summary: Summary, dispersion: float) -> float:
         return float(s.log_likelihood / dispersion + summary.weight * log_gamma_peak(1.0 / dispersion) + summary.base)

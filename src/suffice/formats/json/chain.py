@@ -19,10 +19,12 @@ from typing import Any
 from suffice.engines.sequences.lagged import rename
 from suffice.errors import FormatError
 from suffice.families.protocol.family import Cpd
-from suffice.formats.json.model import ESTIMATES, prior_from_dict, prior_to_dict
-from suffice.formats.json.parts import (
+from suffice.formats.json.model import (
+    ESTIMATES,
     VERSION,
     cpd_from_dict,
+    prior_from_dict,
+    prior_to_dict,
     read_as,
     statistics_from_dict,
     statistics_to_dict,

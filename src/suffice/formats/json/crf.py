@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FormatError
-from suffice.formats.json.parts import VERSION, array_of, flat, read_as
+from suffice.formats.json.model import VERSION, array_of, flat, read_as
 from suffice.models.crf import Crf
 from suffice.models.linear_chain.derived import Derived, Lower, Prefix, Shape, Suffix
 from suffice.models.linear_chain.features import PairFeatures

@@ -23,8 +23,17 @@ import numpy as np
 
 from suffice import objectives
 from suffice.errors import FormatError
-from suffice.formats.json.model import prior_from_dict, prior_to_dict
-from suffice.formats.json.parts import VERSION, array_of, flat, numbers, read_as, statistics_from_dict, statistics_to_dict
+from suffice.formats.json.model import (
+    VERSION,
+    array_of,
+    flat,
+    numbers,
+    prior_from_dict,
+    prior_to_dict,
+    read_as,
+    statistics_from_dict,
+    statistics_to_dict,
+)
 from suffice.graphs import Graph
 from suffice.models.gaussian_markov_net import GaussianMarkovNet
 from suffice.models.networks import MarkovNet

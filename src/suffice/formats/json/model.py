@@ -7,8 +7,9 @@
                     | {"type": "poisson", "rates": [...]} | a distribution | a regression},
      "prior": null | {"type", …}, "statistics": null | {"weight", "entries": [{"finite", "real", …}]},
      "shared": [[nodes with one parameter set], …] (left out where there are none),
-     "covariance": {"charts": {node: {"free"} | {"known", "centre"}}, "blocks": [{"places", "values"}], "unidentified",
-                    "posterior"} (of parameters learned from incomplete rows, if it was found; a block is a lower triangle)}
+     "covariance": {"charts": {node: {"free"} | {"known", "centre"} | {"free", "centre"}}, "blocks": [{"places", "values"}],
+                    "unidentified", "posterior", "copies": {node: the one whose parameters it has}} (of parameters learned from
+                    incomplete rows, if it was found; a block is a lower triangle)}
 
 Arrays are flat and row-major, child last; null stands for a number that does not exist (an unseen configuration of a Gaussian
 or Poisson node). Moments also hold "log_base", the sums of "derived" columns, [[column, formula, n], …]; without these, of files
@@ -30,26 +31,181 @@ by row, from which the standard errors come. Numbers of regressions that are not
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, TypeVar
 
+import numpy as np
+
+import suffice.formats.repository_json as repository_json
+from suffice.errors import FormatError, SufficeError
+from suffice.families import family_of
+from suffice.families.charts.kinds import chart_of
 from suffice.families.priors.prior import prior_of
 from suffice.families.priors.priors import Prior
-from suffice.families.protocol.family import Mean, Mode
-from suffice.formats.json.covariance import covariance_from_dict, covariance_to_dict
-from suffice.formats.json.parts import (
-    VERSION,
-    cpd_from_dict,
-    read_as,
-    statistics_from_dict,
-    statistics_to_dict,
-    with_distributions,
-)
+from suffice.families.protocol.family import Cpd, Mean, Mode
+from suffice.formats.grammar.network_format import Format
 from suffice.graphs import Dag
 from suffice.models.networks import BayesNet
+from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.models.parts.sharing import alike, seen_together, shared_in
-from suffice.statistics.file import variable_from_dict, variable_to_dict
-from suffice.variables import by_name
+from suffice.registry import find_type
+from suffice.statistics import Counts, Moments, Statistics
+from suffice.statistics.configurations import sizes
+from suffice.statistics.file import array_of as array_of
+from suffice.statistics.file import check_statistics, derived_from_dict, derived_to_dict, variable_from_dict, variable_to_dict
+from suffice.statistics.file import flat as flat
+from suffice.statistics.file import numbers as numbers
+from suffice.statistics.suppression import Suppression
+from suffice.variables import Count, Finite, Variable, by_name
+
+VERSION = 1
+T = TypeVar("T")
+
+
+def read_as(text: str, kind: str, what: str, make: Callable[[dict[str, Any]], T]) -> T:
+    """What is made of a JSON text of this kind; `what` is what an error calls it.
+
+    >>> read_as('{"suffice": "coin", "version": 1, "side": "head"}', "coin", "coin", lambda d: d["side"])
+    'head'
+    """
+    try:
+        d = json.loads(text)
+        unicode_only(text, d)
+        if not isinstance(d, dict) or d.get("suffice") != kind:
+            raise FormatError(f"this JSON is not a {what} of Suffice")
+        if d.get("version") != VERSION:
+            raise FormatError(
+                f"this {what} was written by another version of Suffice (format {d.get('version')!r}, known {VERSION})"
+            )
+        with np.errstate(all="ignore"):  # numbers that are too large are refused, without a warning before
+            return make(d)
+    except SufficeError:
+        raise
+    except json.JSONDecodeError as error:
+        raise FormatError(f"this is not JSON: {error.msg}", line=error.lineno) from None
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, ArithmeticError) as error:
+        raise FormatError(f"this {what} is incomplete or damaged ({type(error).__name__}: {error})") from None
+
+
+def unicode_only(text: str, content: object) -> None:
+    r"""Refuse JSON with half a character in it, which an escape can write and nothing else can hold.
+
+    >>> unicode_only('"\\ud83d\\ude00"', "\U0001f600")
+    """
+    if "\\ud" in text.lower():
+        try:
+            json.dumps(content, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise FormatError("this file holds text that is not Unicode: half of a surrogate pair") from None
+
+
+def with_distributions(variables: Mapping[str, Variable], cpds: Mapping[str, Any]) -> dict[str, Variable]:
+    """The variables, with the families that were chosen for their nodes."""
+    kinds = {n: find_type("cpds", d["type"]) for n, d in cpds.items()}
+    return {n: v if kinds.get(n) is None else kinds[n].variable_of(cpds[n], v) for n, v in variables.items()}
+
+
+def cpd_from_dict(
+    d: dict[str, Any],
+    child: Variable,
+    parents: Sequence[Variable],
+    prior: Prior | None,
+    statistics: Statistics | None,
+    together: Any = None,
+) -> Cpd:
+    """The distribution that `Cpd.to_dict` wrote; `together` is what was seen of it where parameters are shared."""
+    kind = find_type("cpds", d["type"])
+    if kind is None or not isinstance(child, kind.children):
+        raise FormatError(f"the CPD of {child.name!r} is {d['type']!r}, which does not fit {child!r}")
+    if kind.is_regression:
+        regression: Cpd = kind.from_dict(d, child, parents, None, None)
+        return regression
+    own: Any = None if statistics is None else statistics.answer(family_of(child, parents).needs(child, parents))
+    imagined: Any = None if prior is None else prior.imagine(child, parents)
+    cpd: Cpd = kind.from_dict(d, child, parents, own if together is None else together, imagined)
+    return cpd
+
+
+def statistics_to_dict(statistics: Statistics) -> dict[str, Any]:
+    """Statistics as plain values."""
+    entries = []
+    for e in statistics:
+        d: dict[str, Any] = {"finite": list(e.names), "real": list(e.request.real)}
+        if isinstance(e, Counts):
+            d |= {"values": flat(e.values), "keys": None if e.keys is None else e.keys.tolist()}
+        else:
+            parts = {k: flat(getattr(e, k)) for k in ("count", "mean", "rest", "scatter")}
+            d |= {"keys": e.keys.tolist(), **parts, **derived_to_dict(e.derived)}
+            d |= {"log_base": flat(e.sums)} if e.derived else {}
+        entries.append(d)
+    suppression = statistics.suppression
+    said = {} if suppression is None else {"suppression": suppression.to_dict(statistics)}
+    return {"weight": statistics.weight, "entries": entries, **said}
+
+
+def statistics_from_dict(d: dict[str, Any], variables: Mapping[str, Variable]) -> Statistics:
+    """The statistics that `statistics_to_dict` wrote."""
+    entries: list[Counts | Moments] = []
+    for e in d["entries"]:
+        finite = tuple(v for n in e["finite"] if isinstance(v := variables[n], Finite))
+        k = len(e["real"])
+        if k:
+            n = len(e["keys"])
+            mean, rest = (array_of(e[part]).reshape(n, k) for part in ("mean", "rest"))
+            scatter = array_of(e["scatter"]).reshape(n, k, k)
+            counts = [r for r in e["real"] if isinstance(variables[r], Count)] if "log_base" in e else []
+            derived = derived_from_dict(e, counts)
+            base = array_of(e["log_base"]).reshape(n, len(derived)) if derived else np.zeros((n, 0))
+            parts = (e["keys"], array_of(e["count"]), mean, scatter)
+            entries.append(Moments(finite, tuple(e["real"]), *parts, rest=rest, derived=derived, sums=base))
+        elif e["keys"] is None:
+            entries.append(Counts(finite, array_of(e["values"]).reshape(sizes(finite))))
+        else:
+            entries.append(Counts(finite, array_of(e["values"]), e["keys"]))
+    suppression = Suppression.from_dict(d.get("suppression", {}), entries)
+    return check_statistics(Statistics(entries, d["weight"], variables.values(), suppression))
+
+
+def covariance_to_dict(bn: BayesNet) -> dict[str, Any]:
+    """The covariance of a network's parameters under its name, if it was found."""
+    known = bn.found_covariance
+    if known is None:
+        return {}
+    charts = {n: {part: flat(numbers) for part, numbers in chart.parts.items()} for n, chart in known.charts.items()}
+    pairs = zip(known.places, known.blocks, strict=True)
+    blocks = [{"places": own.tolist(), "values": flat(block[np.tril_indices(len(own))])} for own, block in pairs]
+    facts: dict[str, Any] = {"unidentified": sorted(known.unidentified), "posterior": known.posterior}
+    facts |= {"copies": dict(known.copies)} if known.copies else {}
+    return {"covariance": {"charts": charts, "blocks": blocks, **facts}}
+
+
+def covariance_from_dict(d: dict[str, Any] | None, cpds: Mapping[str, Cpd]) -> ParameterCovariance | None:
+    """What `covariance_to_dict` wrote; None where there is nothing."""
+    if d is None:
+        return None
+    charts = {
+        n: chart_of(cpds[n]).around(cpds[n], **{k: array_of(x) for k, x in parts.items()}) for n, parts in d["charts"].items()
+    }
+    places = tuple(np.array([int(i) for i in block["places"]], np.int64) for block in d["blocks"])
+    blocks = tuple(_block(array_of(block["values"]), len(own)) for block, own in zip(d["blocks"], places, strict=True))
+    every = np.sort(np.concatenate([np.zeros(0, np.int64), *places]))
+    copies = {str(n): str(first) for n, first in d.get("copies", {}).items()}
+    if not copies.keys() | set(copies.values()) <= charts.keys() or copies.keys() & set(copies.values()):
+        raise FormatError(f"the covariance has copies, {copies}, which do not lead to nodes that have coordinates of their own")
+    if not np.array_equal(every, np.arange(sum(chart.size for n, chart in charts.items() if n not in copies))):
+        raise FormatError("the blocks of the covariance do not speak of every parameter once")
+    return ParameterCovariance(charts, places, blocks, frozenset(map(str, d["unidentified"])), bool(d["posterior"]), copies)
+
+
+def _block(values: Any, n: int) -> Any:
+    """The symmetric matrix of a lower triangle."""
+    if len(values) != n * (n + 1) // 2 or np.isnan(values).any():
+        raise FormatError(f"a block of the covariance of {n} parameters has {n * (n + 1) // 2} numbers, not {len(values)}")
+    matrix = np.zeros((n, n))
+    matrix[np.tril_indices(n)] = values
+    return matrix + np.tril(matrix, -1).T
+
 
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
 
@@ -115,3 +271,42 @@ def _change_values(values: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(values, dict):
         return {k: _change_values(v, change) for k, v in values.items()}
     return [_change_values(v, change) for v in values] if isinstance(values, (list, tuple)) else values
+
+
+MODULES = {
+    "bayes_net": "model",
+    "chain": "chain",
+    "crf": "crf",
+    "gaussian_markov_net": "markov",
+    "markov_net": "markov",
+    "rbm": "rbm",
+}
+"""The module that reads and writes each kind of model."""
+
+
+class Json(Format):
+    """Suffice's own JSON, which has room for everything."""
+
+    word = "json"
+
+    def read(self, text: str) -> tuple[Any, tuple[str, ...]]:
+        content = repository_json.parse_object(text)
+        if "suffice" in content:
+            return _module(content["suffice"]).read(text), ()
+        if "nodes" in content and "cpds" in content:
+            return repository_json.read(text)
+        raise FormatError("the JSON holds no network: it has neither the key 'suffice' nor 'nodes' and 'cpds'")
+
+    def write(self, model: Any) -> str:
+        text: str = _module(kind_of_model(model)).write(model)
+        return text
+
+
+def kind_of_model(model: Any) -> str:
+    """What kind of model it is: each says so itself."""
+    return str(getattr(model, "file_kind", "bayes_net"))
+
+
+def _module(kind: object) -> Any:
+    """The module of a kind of model; what is not known is refused by that of networks."""
+    return import_module(f"suffice.formats.json.{MODULES.get(str(kind), 'model')}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from suffice.formats.json.parts import VERSION, array_of, flat, read_as
+from suffice.formats.json.model import VERSION, array_of, flat, read_as
 from suffice.models.rbm import RBM
 from suffice.statistics.file import variable_from_dict, variable_to_dict
 from suffice.variables import by_name

@@ -25,9 +25,11 @@ from suffice.errors.remedies import name_of
 from suffice.families.protocol.family import Cpd
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.finite import ComponentTable, code_rows
+from suffice.incomplete.gauss_hermite import n_points
 from suffice.incomplete.numbers.units import Units, observed_cells
 from suffice.inference.finite.logs import Elimination, LogFactor
 from suffice.inference.finite.tree import n_cells, steps
+from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
 
 Floats = npt.NDArray[np.float64]
@@ -89,6 +91,19 @@ class CodedRows(NamedTuple):
     def weight(self) -> float:
         """That of all rows together."""
         return float(self.weights.sum()) if self.data is None else self.data.weight
+
+    def ways(self, integrated: Sequence[str] = ()) -> Floats:
+        """In how many ways each row is completed: its combinations of missing states, times the points that stand for missing
+        numbers among those that are `integrated`, and the values of counts, of which there are about as many as were seen."""
+        counts = [n for n in integrated if n in self.units.not_normal]
+        integrated = [n for n in integrated if n not in counts]
+        states = np.where(self.codes < 0, np.array(sizes(self.variables))[:, None], 1).astype(float).prod(axis=0)
+        lost = np.isnan(self.numbers[[self.reals.index(n) for n in integrated]]).sum(axis=0)
+        points = np.array([1.0, *(n_points(d) for d in range(1, len(integrated) + 1))])
+        for n in counts:
+            column = self.numbers[self.reals.index(n)]
+            states = states * np.where(np.isnan(column), np.nanmax(column) + 1.0, 1.0)
+        return np.asarray(states * points[lost])
 
     def block(self, codes: Small, numbers: Floats) -> Block:
         """Rows of these variables as an engine has them."""

@@ -66,10 +66,20 @@ class IncompleteRows:
            [0.   , 0.889]])
     """
 
-    def __init__(self, data: Data, variables: Mapping[str, Variable], seed: int = 0, *, whole: bool = False) -> None:
+    def __init__(
+        self,
+        data: Data,
+        variables: Mapping[str, Variable],
+        seed: int = 0,
+        *,
+        whole: bool = False,
+        integrated: Iterable[str] = (),
+    ) -> None:
         """With `whole` no rows are summed up, and all are held: networks with regressions, of which moments do not say all, need
-        every row, and pass over them again and again."""
+        every row, and pass over them again and again. Numbers that regressions may be of, or have as parents, and counts that may
+        have children are `integrated`: where they are missing, points and values stand for them."""
         self._data, self._seed, self._whole = data.take([n for n in variables if n in data.columns]), seed, whole
+        self.variables, self._integrated = variables, tuple(integrated)
         self._step = ReduceRows.over(tuple(variables.values()), self._data, whole=whole)
         lacking = any(v.name not in data.columns or data.missing[v.name] for v in self._step.variables)
         elsewhere = lacking and self._step.reals and not data.engine.near and not whole
@@ -84,11 +94,16 @@ class IncompleteRows:
         if self._step.reals and self._step.crowds and any(cpd.is_open for cpd in cpds.values()):
             raise FitError("rows that were summed up do not say all of a regression: they must be kept whole")
         if self.rows is None:
-            return ExpectedElsewhere(self._data, self._step, cpds, self._seed)
+            return ExpectedElsewhere(self._data, self._step, cpds, self._seed, self._integrated)
         if self.rows.reals or self._whole:
-            return ExpectedMoments(cpds, self.rows, self._seed, self.watch)
+            return ExpectedMoments(cpds, self.rows, self._seed, self.watch, self._integrated)
         completions = FiniteCompletions.of(theta_of(cpds, self.rows.variables), self.rows, self._seed, self.watch)
         return ExpectedTables(self.rows, completions, self.watch)
+
+    @property
+    def n_completed(self) -> float:
+        """About how many completed rows there are in the place of these, where they are held."""
+        return 0.0 if self.rows is None else float(self.rows.ways(self._integrated).sum())
 
     def first(self) -> ExpectedStatistics | Statistics | None:
         """What is there to start with, before there is a network; None where finite columns and numbers are mixed, or counts,
@@ -106,10 +121,12 @@ class _Expect(Step[Statistics]):
     cpds: Mapping[str, Cpd]
     requests: tuple[Request, ...]
     seed: int
+    integrated: tuple[str, ...]
 
     def of(self, block: Block) -> Statistics:
         rows = self.reduce.coded(self.reduce.of(block).rows)
-        return ExpectedMoments(self.cpds, rows, self.seed + block.number, lambda what: None).gather(self.requests)
+        seed, watch = self.seed + block.number, lambda what: None
+        return ExpectedMoments(self.cpds, rows, seed, watch, self.integrated).gather(self.requests)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +137,14 @@ class ExpectedElsewhere:
     step: ReduceRows
     cpds: Mapping[str, Cpd]
     seed: int
+    integrated: tuple[str, ...] = ()
 
     @property
     def weight(self) -> float:
         return self.data.weight
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
-        return self.data.fold(_Expect(self.step, self.cpds, tuple(requests), self.seed), threads=threads)
+        return self.data.fold(_Expect(self.step, self.cpds, tuple(requests), self.seed, self.integrated), threads=threads)
 
 
 class ExpectedTables:

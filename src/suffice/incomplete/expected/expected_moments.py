@@ -6,13 +6,17 @@ numbers have their regression on the observed ones, and the covariance that is l
 
     E[x], E[xxᵀ]: of a missing part its regression on what the row shows, and the covariance that is left
 
+Missing numbers that a regression may be of, or have as a parent, are more than their mean and covariance to it: the row becomes
+one for each of the points that EM integrates over (`incomplete.numbers.integrated_rows`), weighed by its posterior probability;
+what else is missing is normal given these.
+
 Where that would be too many rows, draws from the posterior stand for the combinations of a row.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 from typing import Any
@@ -22,7 +26,7 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Block, Step, add_up
 from suffice.engines.gather import Groups, table_of
-from suffice.errors import FitError, TooLarge, listing, note
+from suffice.errors import TooLarge, listing, note
 from suffice.families.protocol.family import Cpd, flat_index
 from suffice.graphs import Dag
 from suffice.incomplete.components import FlatTables, NodeFamily, Theta, nodes_of
@@ -30,11 +34,10 @@ from suffice.incomplete.expected.completions import CodedRows, Floats, Ints, Sma
 from suffice.incomplete.numbers.completed_rows import (
     NoProbability,
     batches,
-    log_weights,
-    other_columns,
     posterior,
     unknown_numbers,
 )
+from suffice.incomplete.numbers.integrated_rows import log_weights_of_states, weighted_points
 from suffice.incomplete.numbers.mixed import ReduceMixed
 from suffice.incomplete.numbers.normal import solve_missing, weighted_moments
 from suffice.incomplete.numbers.patterns import MAX_STATES, Component, PatternFinder, digits_of
@@ -111,35 +114,37 @@ class ExpectedMoments:
     array([[1.]])
     """
 
-    def __init__(self, cpds: Mapping[str, Cpd], rows: CodedRows, seed: int, watch: Watch) -> None:
+    def __init__(self, cpds: Mapping[str, Cpd], rows: CodedRows, seed: int, watch: Watch, integrated: Sequence[str] = ()) -> None:
         self.rows, self.weight, self._watch, self._seed = rows, rows.weight, watch, seed
         self._number = {v.name: i for i, v in enumerate(rows.variables)}
         numbers: list[Variable] = [rows.units.not_normal.get(n) or Real(n) for n in rows.reals]
         variables: Mapping[str, Variable] = {v.name: v for v in (*rows.variables, *numbers)}
         regressions = {n: cpds[n].family for n in variables if cpds[n].is_regression}
         nodes = nodes_of(Dag({n: cpds[n].parents for n in variables}), variables, regressions)
-        self._refuse_curved(nodes)
         tables = FlatTables.of(rows.variables, [node.finite for node in nodes.values() if node.by_table])
         self._theta = Theta.of(nodes, tables, cpds, lambda node, cpd: rows.units.inward_cpd(cpd) if node.normal else cpd)
-        ways = np.where(rows.codes < 0, np.array(sizes(rows.variables))[:, None], 1).astype(float).prod(axis=0)
-        finder = PatternFinder(nodes, tuple(variables), MOST if ways.sum() <= MOST else MAX_STATES)
+        own = {v.name for node in nodes.values() if node.iterative for v in node.members}
+        integrated = [n for n in rows.reals if n in integrated or n in own]
+        ways = rows.ways()
+        self._refuse_points(rows.ways(integrated).sum(), integrated)
+        finder = PatternFinder(nodes, tuple(variables), MOST if ways.sum() <= MOST else MAX_STATES, integrated=integrated)
         self._step = ReduceMixed(finder, tables, rows.units.plain, True)
         owner = self._complete_states(ways)
         self.numbers = rows.numbers[:, owner]
+        self._complete_integrated(owner)
         self._left = self._complete_numbers()
         self._derived = {d: x for n in rows.units.not_normal for d, x in self._complete_others(nodes[n]).items()}
         self._pairs: dict[tuple[str, ...], Counts] = {}
 
-    def _refuse_curved(self, nodes: Mapping[str, NodeFamily]) -> None:
-        """Refuse missing numbers of regressions that are not normal: a mean and a covariance do not say all of them."""
-        lost = {n for n, x in zip(self.rows.reals, self.rows.numbers, strict=True) if np.isnan(x).any()}
-        for node in nodes.values():
-            for v in node.members if node.iterative else ():
-                if v.name in lost:
-                    raise FitError(
-                        f"cells of {v.name!r} are missing, and {node.name!r} is {type(node.family).__name__}: what rows are "
-                        "expected to be has means of numbers only; em integrates them, for a graph that is given"
-                    )
+    def _refuse_points(self, n: float, integrated: Sequence[str]) -> None:
+        """Refuse more completed rows than there is room for, where points stand for missing numbers."""
+        lost = [n for n in integrated if np.isnan(self.rows.numbers[self.rows.reals.index(n)]).any()]
+        if lost and n > MOST:
+            raise TooLarge(
+                f"with points for the missing numbers of {listing(lost)}, which regressions may be of, the rows become "
+                f"{n:.3g} completed ones, and may become {MOST:,}: leave out what is most often missing, or forbid "
+                f"edges from these numbers to regressions"
+            )
 
     @property
     def n_rows(self) -> int:
@@ -148,7 +153,7 @@ class ExpectedMoments:
 
     def fold(self, step: Step[Any], *, threads: int | None = None, what: str | None = None) -> Any:
         """A step over the completed rows, weighed by their probabilities, as an engine would do it: regressions are fitted so.
-        Missing numbers are at their means."""
+        Missing numbers are at their points, those that no regression may be of at their means."""
         parts = (
             Block({n: c[i : i + BLOCK] for n, c in self._columns.items()}, self.p[i : i + BLOCK], i // BLOCK)
             for i in range(0, max(1, len(self.p)), BLOCK)
@@ -235,12 +240,36 @@ class ExpectedMoments:
         for _, component, observed in self._step.components(block, self._step.finder.missing(block)):
             for batch in batches(component, observed) if component.states else ():
                 self._watch("completing missing states")
-                logs = log_weights(batch, self._theta, other_columns(batch, self.rows.units))[0]
+                logs = log_weights_of_states(batch, self._theta, self.rows.units)
                 try:  # what has no estimate does not occur
                     p = posterior(np.where(np.isnan(logs), -np.inf, logs), batch.rows)[1]
                 except NoProbability as impossible:
                     raise self.rows.impossible(impossible.row) from None
                 yield component, batch.rows.row, p
+
+    def _complete_integrated(self, owner: Ints) -> None:
+        """Put the missing numbers that regressions may be of on points: each row becomes one for each of its points."""
+        block, column = self.rows.block(self.codes, self.numbers), {n: i for i, n in enumerate(self.rows.reals)}
+        alone, parts, n_points = np.ones(len(self.p), bool), [], 0
+        for _, component, observed in self._step.components(block, self._step.finder.missing(block)):
+            which = [column[n] for n in component.completed]
+            for batch in batches(component, observed) if which else ():
+                self._watch("completing missing numbers")
+                try:
+                    found = list(weighted_points(batch, self._theta, self.rows.units, NEGLIGIBLE))
+                except NoProbability as impossible:
+                    raise self.rows.impossible(int(owner[impossible.row])) from None
+                parts += [(which, *part) for part in found]
+                n_points += sum(len(row) for row, *_ in found)
+                self._refuse_points(n_points, component.completed)
+                alone[batch.rows.row] = False
+        source = np.concatenate([np.flatnonzero(alone), *(row for _, row, _, _ in parts)])
+        self.codes, self.numbers = np.ascontiguousarray(self.codes[:, source]), self.numbers[:, source]
+        self.p = self.p[source] * np.concatenate([np.ones(int(alone.sum())), *(share for *_, share in parts)])
+        at = int(alone.sum())
+        for which, row, values, _ in parts:
+            self.numbers[which, at : at + len(row)] = values
+            at += len(row)
 
     def _complete_numbers(self) -> dict[tuple[int, int], tuple[Ints, Floats]]:
         """Put means into the missing numbers of completed rows; the covariance that is left of each pair, and in which rows."""

@@ -73,6 +73,13 @@ class Batch:
     component: Component
     rows: ObservedRows
     bounds: npt.NDArray[np.intp]
+    copies: int = 1
+    """So many of the rows, which follow one another, are one row, and differ in counts that it lacks."""
+
+    def part(self, start: int, end: int) -> Batch:
+        """The rows from `start` to `end`."""
+        bounds = np.unique(np.clip(self.bounds, start, end)) - start
+        return replace(self, rows=self.rows.take(slice(start, end)), bounds=bounds)
 
 
 def batches(component: Component, rows: ObservedRows) -> Iterator[Batch]:
@@ -93,7 +100,7 @@ def expect_batch(batch: Batch, theta: Theta, units: Units) -> Expectation:
     """What the rows of a batch are expected to add, and their ln p(observed)."""
     columns = other_columns(batch, units)
     log_weight, joint = log_weights(batch, theta, columns)
-    logs, weight = posterior(log_weight, batch.rows)
+    logs, weight = posterior(log_weight, batch.rows, batch.copies)
     total = gather_completions(batch, theta, columns, joint, weight)
     return total._replace(log_likelihood=logs)
 
@@ -117,13 +124,20 @@ def gather_completions(
     for local in component.others:
         if local.node.iterative:
             own = local.gathered(weight).reshape(-1)
-            step = local.node.family.step(theta.others[local.node.name], columns[local.node.name], own)
-            total.steps[local.node.name] = step
+            total.steps[local.node.name] = expected_step(local, theta, columns[local.node.name], own)
         else:
             total.moments[local.node.name] = observed_moments(local, rows, local.gathered(weight))
     if joint is not None:
         add_unknown(batch, joint, weight.reshape(component.n_states, -1), total)
     return total
+
+
+def expected_step(local: Member, theta: Theta, columns: Mapping[str, npt.NDArray[Any]], weight: Array) -> Any:
+    """What completed rows add to the step of a regression; those that do not occur, where it may have no mean, are left out."""
+    some = weight > 0
+    if not some.all():
+        columns, weight = {n: column[some] for n, column in columns.items()}, weight[some]
+    return local.node.family.step(theta.others[local.node.name], columns, weight)
 
 
 def log_weights(batch: Batch, theta: Theta, columns: Mapping[str, Any]) -> tuple[Array, UnknownNumbers | None]:
@@ -145,8 +159,13 @@ def log_weights(batch: Batch, theta: Theta, columns: Mapping[str, Any]) -> tuple
     return log_weight, joint
 
 
-def posterior(log_weight: Array, rows: ObservedRows) -> tuple[float, Array]:
-    """ln p of all rows together, and the weights of their completions, by log-sum-exp."""
+def posterior(log_weight: Array, rows: ObservedRows, copies: int = 1) -> tuple[float, Array]:
+    """ln p of all rows together, and the weights of their completions, by log-sum-exp; of `copies` of a row all together."""
+    if copies > 1:
+        n = log_weight.shape[1] // copies
+        apart = np.moveaxis(log_weight.reshape(-1, n, copies), 2, 1)
+        logs, each = posterior(apart.reshape(-1, n), rows.take(slice(None, None, copies)))
+        return logs, np.ascontiguousarray(np.moveaxis(each.reshape(apart.shape), 1, 2)).reshape(log_weight.shape)
     top = log_weight.max(axis=0)
     if not (top > -np.inf).all():
         raise NoProbability(int(rows.row[~(top > -np.inf)].min()))

@@ -12,11 +12,14 @@ p. 214). They are stated in `gauss_hermite`; draws, which stand for more than th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.engine import sum_up
 from suffice.incomplete.components import Expectation, Theta
 from suffice.incomplete.gauss_hermite import HermitePoints, points
 from suffice.incomplete.numbers.completed_rows import (
@@ -24,12 +27,14 @@ from suffice.incomplete.numbers.completed_rows import (
     UnknownNumbers,
     add_unknown,
     expect_batch,
+    expected_step,
     gather_completions,
     log_weights,
     other_columns,
     posterior,
 )
-from suffice.incomplete.numbers.patterns import Array, Member, digits_of
+from suffice.incomplete.numbers.patterns import Array, Index, Member, digits_of
+from suffice.incomplete.numbers.summed_counts import with_counts
 from suffice.incomplete.numbers.units import Units
 
 ROUNDS = 8
@@ -41,7 +46,52 @@ SETTLED = 0.05
 
 def expected_rows(batch: Batch, theta: Theta, units: Units) -> Expectation:
     """What the rows of a batch are expected to add, and their ln p(observed), whatever is missing in them."""
-    return _Integral.of(batch, theta, units).expected() if batch.component.curved else expect_batch(batch, theta, units)
+    parts, curved = whole(batch, theta, units), batch.component.curved
+    total = sum_up(_Integral.of(b, theta, units).expected() if curved else expect_batch(b, theta, units) for b in parts)
+    assert total is not None
+    return total
+
+
+def whole(batch: Batch, theta: Theta, units: Units) -> Iterator[Batch]:
+    """A batch, in parts where counts are missing in it that are summed: as copies that lack none."""
+    counted = with_counts(batch, partial(_log_weights, theta=theta, units=units))
+    return counted if batch.component.summed else iter([batch])
+
+
+def log_weights_of_states(batch: Batch, theta: Theta, units: Units) -> Array:
+    """ln w of each joint state and row, whatever else is missing."""
+    if not batch.component.summed:
+        return _log_weights(batch, theta, units)
+    parts = ((_log_weights(b, theta, units), b.copies) for b in whole(batch, theta, units))
+    return np.concatenate([np.logaddexp.reduce(x.reshape(len(x), -1, copies), axis=2) for x, copies in parts], axis=1)
+
+
+def _log_weights(batch: Batch, theta: Theta, units: Units) -> Array:
+    """The same of rows that lack no count."""
+    if not batch.component.curved:
+        return log_weights(batch, theta, other_columns(batch, units))[0]
+    own = _Integral.of(batch, theta, units)
+    return np.asarray(own.base + np.logaddexp.reduce(own.settled()[1], axis=1))
+
+
+def weighted_points(batch: Batch, theta: Theta, units: Units, least: float) -> Iterator[tuple[Index, Array, Array]]:
+    """The `completed` numbers of rows at their points, in every joint state, but for points of less than the `least` posterior
+    probability: the row of each point, the numbers there, [number, point], and its probability."""
+    component = batch.component
+    for b in whole(batch, theta, units):
+        n = len(b.rows.weight)
+        if component.gridded:
+            own = _Integral.of(b, theta, units)
+            v, log_share = own.settled()
+            logs = (own.base[:, None] + log_share).reshape(-1, n)
+            at = own.numbers(v)[list(component.gridded)].reshape(len(component.gridded), *logs.shape)
+        else:
+            logs = log_weights(b, theta, other_columns(b, units))[0]
+            at = np.zeros((0, *logs.shape))
+        share = posterior(np.where(np.isnan(logs), -np.inf, logs), b.rows, b.copies)[1] / b.rows.weight
+        point, place = np.nonzero(share > least)
+        counts = b.rows.reals[list(component.summed)][:, place]
+        yield b.rows.row[place], np.concatenate([at[:, point, place], counts]), share[point, place]
 
 
 class _Integral(NamedTuple):
@@ -69,24 +119,23 @@ class _Integral(NamedTuple):
 
     def expected(self) -> Expectation:
         component, rows = self.batch.component, self.batch.rows
-        v, log_share = self._settled()
+        v, log_share = self.settled()
         S, K, n = log_share.shape
-        logs, weight = posterior((self.base[:, None] + log_share).reshape(S * K, n), rows)
+        logs, weight = posterior((self.base[:, None] + log_share).reshape(S * K, n), rows, self.batch.copies)
         total = gather_completions(self.batch, self.theta, self.columns, None, weight.reshape(S, K, n).sum(axis=1))
-        numbers = self._numbers(v)
+        numbers = self.numbers(v)
         for local in component.curved:
-            name = local.node.name
-            step = local.node.family.step(self.theta.others[name], self._at(local, numbers), weight.reshape(-1))
-            total.steps[name] = step
+            step = expected_step(local, self.theta, self._at(local, numbers), weight.reshape(-1))
+            total.steps[local.node.name] = step
         add_unknown(self.batch, self._at_points(numbers), weight, total)
         return total._replace(log_likelihood=logs)
 
-    def _settled(self) -> tuple[Array, Array]:
+    def settled(self) -> tuple[Array, Array]:
         """v at the points of each state and row, and ln of what each point stands for times ln p of the regressions there."""
         d, S, n = len(self.batch.component.gridded), *self.base.shape
         at, middle = points(d), np.zeros((d, S, n))
         root = np.broadcast_to(np.eye(d)[:, :, None, None], (d, d, S, n))
-        for _ in range(ROUNDS if at.spacing else 0):
+        for _ in range(ROUNDS if at.spacing and self.batch.component.curved else 0):
             v, log_share = self._shares(at, middle, root)
             moved, wider = _moments(v, log_share, root, at.spacing)
             turned = np.moveaxis(root, (0, 1), (-2, -1))
@@ -102,13 +151,13 @@ class _Integral(NamedTuple):
         scale = np.log(np.prod([root[i, i] for i in range(len(root))], axis=0))
         moved = 0.5 * (at.z**2).sum(axis=0)[:, None] - 0.5 * (v**2).sum(axis=0)
         log_share = at.log_weight[:, None] + moved + scale[:, None]
-        numbers = self._numbers(v)
+        numbers = self.numbers(v)
         for local in self.batch.component.curved:
             log_p = self.theta.others[local.node.name].log_prob(self._at(local, numbers))
             log_share = log_share + np.where(np.isnan(log_p), -np.inf, log_p).reshape(log_share.shape)
         return v, log_share
 
-    def _numbers(self, v: Array) -> Array:
+    def numbers(self, v: Array) -> Array:
         """All unknown numbers at the points, [unknown, state, point, row]."""
         return np.asarray(self.joint.mean[:, :, None] + np.einsum("nsud,dskn->uskn", self.maps, v))
 

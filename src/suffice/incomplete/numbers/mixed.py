@@ -107,7 +107,9 @@ class ReduceMixed(Step[ReducedRows]):
             some = some[block.weight[some] > 0]
         codes = np.array([block.columns[n][some] for n in component.codes], np.int32).reshape(len(component.codes), len(some))
         reals = np.array([self.units.inward(n, block.columns[n][some]) for n in component.reals], np.float64)
-        return ObservedRows(codes, reals.reshape(len(component.reals), len(some)), np.array(block.weights[some]), some)
+        reals = reals.reshape(len(component.reals), len(some))
+        reals[list(component.summed)] = 0.0  # so that rows that are equal but for missing counts are
+        return ObservedRows(codes, reals, np.array(block.weights[some]), some)
 
 
 def _state_weights(block: Block, name: str, n_states: int) -> Array:

@@ -8,7 +8,7 @@ its missing variables alone, and rows that miss other cells elsewhere share it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -73,7 +73,8 @@ class Component:
 
     `codes` and `reals` are the observed columns around them. Of the nodes that touch it, `lines` are normal with all their
     numbers observed, `joint` are normal with numbers missing, `others` are neither tables nor normal, `curved` such with numbers
-    missing among their parents.
+    missing among their parents. `integrated` are unknown numbers that are put on points whether or not curved nodes want it;
+    `summed` the places in `reals` of missing counts, which are put in value by value, as if they were observed.
     """
 
     states: tuple[Finite, ...]
@@ -86,6 +87,8 @@ class Component:
     others: tuple[Member, ...]
     curved: tuple[Member, ...]
     mergeable: bool
+    integrated: tuple[str, ...] = ()
+    summed: tuple[int, ...] = ()
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -103,12 +106,18 @@ class Component:
     @property
     def by_moments(self) -> bool:
         """Whether moments of the observed numbers say all: there is nothing to enumerate."""
-        return not self.states and bool(self.unknown) and not self.curved
+        return not self.states and bool(self.unknown) and not self.curved and not self.summed
 
     @cached_property
     def gridded(self) -> tuple[int, ...]:
-        """The unknown numbers, by their places, that are put on points: those under curved nodes."""
-        return tuple(sorted({at for x in self.curved for kind, at in x.sources.values() if kind == "unknown"}))
+        """The unknown numbers, by their places, that are put on points: those under curved nodes, and `integrated` ones."""
+        curved = {at for x in self.curved for kind, at in x.sources.values() if kind == "unknown"}
+        return tuple(sorted(curved | {self.unknown.index(n) for n in self.integrated}))
+
+    @property
+    def completed(self) -> tuple[str, ...]:
+        """The missing numbers that are put in one by one: on points, or the values of counts."""
+        return (*(self.unknown[i] for i in self.gridded), *(self.reals[i] for i in self.summed))
 
     @cached_property
     def n_completions(self) -> int:
@@ -129,10 +138,11 @@ class Component:
         return tuple(result)
 
     @staticmethod
-    def of(missing: Missing, nodes: Iterable[NodeFamily], most: int = MAX_STATES) -> Component:
-        """The component of these variables, given the nodes that touch it. A missing number that is nobody's parent and not
-        normal is summed out: whatever it was, its probabilities sum to one."""
-        touched = [n for n in nodes if not _barren(n, missing)]
+    def of(missing: Missing, nodes: Iterable[NodeFamily], most: int = MAX_STATES, integrated: Missing = frozenset()) -> Component:
+        """The component of these variables, given the nodes that touch it; unknown numbers among `integrated` are put on points.
+        A missing number that is nobody's parent and not normal is summed out: whatever it was, its probabilities sum to one;
+        one that has children is a count."""
+        touched = _without_barren(nodes, missing - integrated)
         members = {v.name: v for n in touched for v in n.members}
         states = tuple(v for n, v in sorted(members.items()) if n in missing and isinstance(v, Finite))
         if n_configurations(states) > most and all(n in missing for n in members):
@@ -143,9 +153,11 @@ class Component:
                 f"where {names} are missing together they have {n_configurations(states):,} joint states, more than the "
                 f"{most:,} that are enumerated; leave some of them out, or cut their states"
             )
-        unknown = tuple(n for n, v in sorted(members.items()) if n in missing and not isinstance(v, Finite))
-        codes = tuple(n for n, v in sorted(members.items()) if n not in missing and isinstance(v, Finite))
-        reals = tuple(n for n, v in sorted(members.items()) if n not in missing and not isinstance(v, Finite))
+        counts = {n.name for n in touched if n.by_rows and n.name in missing and not isinstance(n.child, Finite)}
+        seen = {n for n in members if n not in missing or n in counts}
+        unknown = tuple(n for n, v in sorted(members.items()) if n not in seen and not isinstance(v, Finite))
+        codes = tuple(n for n, v in sorted(members.items()) if n in seen and isinstance(v, Finite))
+        reals = tuple(n for n, v in sorted(members.items()) if n in seen and not isinstance(v, Finite))
         local = [_local(n, states, unknown, codes, reals) for n in touched]
         normal, by_rows = [x for x in local if x.node.normal], [x for x in local if x.node.by_rows]
         return Component(
@@ -159,11 +171,20 @@ class Component:
             tuple(x for x in by_rows if not x.lacks),
             tuple(x for x in by_rows if x.lacks),
             all(isinstance(members[r], NotNormal) for r in reals),
+            tuple(n for n in unknown if n in integrated),
+            tuple(i for i, n in enumerate(reals) if n in counts),
         )
 
 
-def _barren(node: NodeFamily, missing: Missing) -> bool:
-    return node.by_rows and node.name in missing and not isinstance(node.child, Finite)
+def _without_barren(nodes: Iterable[NodeFamily], missing: Missing) -> list[NodeFamily]:
+    """The nodes without missing numbers that are not normal, and have no children among those that are left."""
+    left = list(nodes)
+    while True:
+        parents = {v.name for n in left for v in n.parents}
+        numbers = {n.name for n in left if n.by_rows and not isinstance(n.child, Finite) and n.name in missing}
+        if not numbers - parents:
+            return left
+        left = [n for n in left if n.name not in numbers - parents]
 
 
 def _local(
@@ -195,7 +216,8 @@ def digits_of(shape: Sequence[int]) -> npt.NDArray[np.intp]:
 
 class PatternFinder:
     """Finds the components of rows, of at most `most` joint states; each is worked out once. `hidden` are variables that no
-    row shows: nodes that are not columns, unless others are named."""
+    row shows: nodes that are not columns, unless others are named. Numbers that are `integrated` are in one component where a row
+    lacks several of them, and are put on points together."""
 
     def __init__(
         self,
@@ -203,8 +225,9 @@ class PatternFinder:
         columns: Sequence[str],
         most: int = MAX_STATES,
         hidden: Iterable[str] | None = None,
+        integrated: Iterable[str] = (),
     ) -> None:
-        self.nodes, self.columns, self.most = nodes, tuple(columns), most
+        self.nodes, self.columns, self.most, self.integrated = nodes, tuple(columns), most, frozenset(integrated)
         self.hidden = frozenset((n for n in nodes if n not in self.columns) if hidden is None else hidden)
         self._keys: dict[bytes, tuple[Missing, ...]] = {}
         self._components: dict[Key, Component] = {}
@@ -233,21 +256,26 @@ class PatternFinder:
         if key not in self._components:
             whole = isinstance(key, str)
             nodes = [n for n in self.nodes.values() if (n.name == key if whole else any(v.name in key for v in n.members))]
-            self._components[key] = Component.of(frozenset() if isinstance(key, str) else key, nodes, self.most)
+            self._components[key] = Component.of(frozenset() if isinstance(key, str) else key, nodes, self.most, self.integrated)
         return self._components[key]
 
     def _of(self, missing: npt.NDArray[np.bool_]) -> tuple[Missing, ...]:
         if (pattern := missing.tobytes()) not in self._keys:
             names = self.hidden | {n for n, m in zip(self.columns, missing, strict=True) if m}
-            self._keys[pattern] = connected_sets(names, self.nodes.values())
+            families = [[v.name for v in node.members] for node in self.nodes.values()]
+            self._keys[pattern] = connected_sets(names, [*families, self.integrated])
         return self._keys[pattern]
 
 
-def connected_sets(missing: Missing, nodes: Iterable[NodeFamily]) -> tuple[Missing, ...]:
-    """The missing variables in sets that share families, directly or through one another."""
+def connected_sets(missing: Missing, families: Iterable[Collection[str]]) -> tuple[Missing, ...]:
+    """The missing variables in sets that share families, directly or through one another.
+
+    >>> [sorted(s) for s in connected_sets(frozenset("abcd"), ["ab", "bx", "xc", "cd"])]
+    [['a', 'b'], ['c', 'd']]
+    """
     sets: dict[str, set[str]] = {n: {n} for n in missing}
-    for node in nodes:
-        together = [v.name for v in node.members if v.name in missing]
+    for family in families:
+        together = [n for n in family if n in missing]
         for name in together[1:]:
             one, other = sets[together[0]], sets[name]
             if one is not other:

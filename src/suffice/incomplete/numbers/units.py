@@ -17,9 +17,9 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.engines.gather import Groups
+from suffice.exponential.normals.lines import too_large
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.protocol.family import Cpd
-from suffice.families.regression import too_large
 from suffice.statistics import Moments
 from suffice.statistics.chan import Spread, add_exactly
 from suffice.statistics.configurations import freeze
@@ -52,6 +52,11 @@ class _Columns(Step[Groups]):
 def observed_cells(rows: Data, names: tuple[str, ...], threads: int | None = None) -> Spread:
     """The weight, mean and scatter of the observed cells of each column."""
     return rows.fold(_Columns(names), threads=threads).spread if names else no_groups(1).spread
+
+
+def block_cells(block: Block, names: tuple[str, ...]) -> Spread:
+    """The same of the rows of one block."""
+    return _Columns(names).of(block).spread if names else no_groups(1).spread
 
 
 def _column(x: npt.NDArray[Any], weight: Array | None) -> tuple[float, float, float, float]:
@@ -191,6 +196,10 @@ class Units:
         own = scatter * scale[:, None] * scale
         sums = groups.sums if groups.sums.shape[1] else None
         return Moments(finite, reals, groups.keys, weight, whole, own, None, None, rest, derived, sums)  # type: ignore[arg-type]
+
+
+NO_UNITS = Units({}, {}, {}, {}, {}, {})
+"""Where no column is a number."""
 
 
 @dataclass(frozen=True)

@@ -99,8 +99,8 @@ def descend(
         at = ((t // W) * (W + 1) + t % W + 1) * L
         for v in range(active(length, g, n, t)):
             x0, t0, best = U((at + v) * P), U(states[v]), eight(-1e300)
-            for j in range(U(0), U(P), U(8)):
-                best = largest_sum(best, load(x, x0 + j), load(T, t0 + j))
+            for u in range(U(0), U(P), U(8)):
+                best = largest_sum(best, load(x, x0 + u), load(T, t0 + u))
             most = top(best)
             low, state, found_in = most - 2.0 * CLOSE * (1.0 + abs(most)), 0, 0
             for j in range(P - 8, -1, -8):

@@ -121,13 +121,13 @@ def filter_lanes(lanes: Any, u0: int, y: Any, f_steps: Any, tables: Any, step: i
             for i in range(m):
                 for x in range(active):
                     S[to + (p + i) * L + x] += f_steps[lanes[x, 0] + min(u + 1, lanes[x, 1] - 1), i]
-        for x in range(U(0), U(own if u >= lanes[0, 2] else 0), U(8)):
-            total, e = load(squares, x), U(to) + x
+        for v in range(U(0), U(own if u >= lanes[0, 2] else 0), U(8)):
+            total, e = load(squares, v), U(to) + v
             for _ in range(p):
                 z = load(S, e)
                 total = add_product(total, z, z)
                 e += U(L)
-            store(squares, x, total)
+            store(squares, v, total)
     for x in range(own):
         squares[L + x] = squares[x]
 

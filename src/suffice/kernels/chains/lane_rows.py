@@ -44,8 +44,8 @@ def place(
             own = length[g + v] if v < n else 0
             until, at = min(first + 32, steps), begin[g + v] if v < n else 0
             to = U(first * L + v)
-            for t in range(U(first), U(max(first, min(until, own)))):
-                places[to] = symbols[U(at) + t] * P if symbols.shape[0] else to * U(P)
+            for u in range(U(first), U(max(first, min(until, own)))):
+                places[to] = symbols[U(at) + u] * P if symbols.shape[0] else np.int64(to) * P
                 to += side
             for _ in range(max(first, own), until):
                 places[to] = zeros

@@ -66,12 +66,14 @@ class Helper:
         return process  # type: ignore[no-any-return]
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
-        for line in process.stdout or ():
-            word, _, name = line.strip().partition(" ")
-            if name in self._state:  # else the process ended in the middle of a line
-                with self._changed:
-                    self._state[name] = DONE if word == "done" else BEGUN
-                    self._changed.notify_all()
+        assert process.stdout is not None
+        with process.stdout as lines:
+            for line in lines:
+                word, _, name = line.strip().partition(" ")
+                if name in self._state:  # else the process ended in the middle of a line
+                    with self._changed:
+                        self._state[name] = DONE if word == "done" else BEGUN
+                        self._changed.notify_all()
         self._end()
 
     def _end(self) -> None:

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from glob import escape, glob
 from typing import Any
 
 from suffice.errors import SufficeError, note
@@ -194,9 +195,10 @@ class Kernel:
     def _taken_over(self) -> bool:
         """Whether the compiled copy can be had at once; if not, and enough was interpreted, it is made in the background.
 
-        Where the compiler is not loaded, the other process looks on disk, too: loading it here takes as long as much small work.
+        Loading the compiler takes as long as much small work, so it is loaded for what seems to be on disk only.
         """
-        if "numba" in sys.modules and self.on_disk():
+        loads = "numba" in sys.modules or (_spent > PATIENCE and _is_filed(self.name, self.function))
+        if loads and self.on_disk():
             return True
         if _spent > PATIENCE:
             in_background().ask([self.name])
@@ -231,6 +233,19 @@ def _no_collection() -> Iterator[None]:
     finally:
         if before:
             gc.enable()
+
+
+@cache
+def _is_filed(name: str, function: Callable[..., Any]) -> bool:
+    """Whether there is a file for a compiled kernel in one of the places where numba keeps it, which need not be loaded for this.
+
+    Such a file may be of an older source; one that is elsewhere is found by the process in the background.
+    """
+    code, version = function.__code__, "".join(map(str, sys.version_info[:2]))
+    own, beside_it = os.environ.get("NUMBA_CACHE_DIR"), f"{escape(os.path.dirname(code.co_filename))}/__pycache__"
+    of_user = f"{escape(os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache'))}/numba/*"
+    places = [f"{escape(own)}/*"] if own else [beside_it, of_user]
+    return any(glob(f"{place}/{name}-{code.co_firstlineno}.py{version}.nbi") for place in places)
 
 
 def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:

@@ -1,30 +1,28 @@
 """numba's compiler with what kernels need of it, for half of compiling is spent on what they do not.
 
-Functions that only kernels call are linked into them, and optimised and made into machine code there. On its own each would have
-both done once more, and Python's objects unpacked for its arguments.
+Functions that only kernels call, numba's own among them, are linked into them, and optimised and made into machine code there.
+On its own each would have both done once more, and Python's objects unpacked for its arguments. A name has one kind of number in
+a kernel (`lowering.py` refuses others), so names need not be told apart by where they are assigned.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, ClassVar
 
 from llvmlite.binding import create_pass_builder, create_pipeline_tuning_options
-from numba._dynfunc import make_function
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags, PassManager
 from numba.core.compiler_machinery import register_pass
-from numba.core.typed_passes import NativeLowering, NopythonRewrites
+from numba.core.typed_passes import NativeLowering, NopythonRewrites, PreLowerStripPhis
 from numba.core.types import Function
 from numba.core.typing import Context
-from numba.core.untyped_passes import (
-    FixupArgs,
-    GenericRewrites,
-    IRProcessing,
-    ReconstructSSA,
-    TranslateByteCode,
-)
+from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, TranslateByteCode
+
+from suffice.kernels.compiler.lowering import KernelLower
 
 
 class SharedFlags(Flags):  # type: ignore[misc]
@@ -74,15 +72,12 @@ class KnownTypes(Context):  # type: ignore[misc]
 class Whole(JITCodeLibrary):  # type: ignore[misc]
     """The code of a kernel: optimised when all that it calls is in it, and not before that each by itself, too."""
 
-    counts = True
-    """Whether references to arrays are counted in it."""
-
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self) -> None:
         """Loops are not unrolled: those that matter are vectorised, and others run as fast, but take longer to compile."""
-        if self.counts:
+        if any(f.name.startswith("NRT_") for f in self._final_module.functions):
             self._prune()
         options = create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization, options.slp_vectorization, options.loop_unrolling = True, False, False
@@ -105,35 +100,47 @@ class Linked(Whole):
     def _finalize_final_module(self) -> None:
         self._finalized = True
 
+    @property
+    def codegen(self) -> Linked:
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """What its environment is need not be known where it is not run."""
+
+    @classmethod
+    def _unserialize(cls, codegen: Any, state: Any) -> Any:
+        """What is on disk is run."""
+        with _made_as(codegen, JITCodeLibrary):
+            return JITCodeLibrary._unserialize(codegen, state)
+
+
+@contextmanager
+def _made_as(codegen: Any, kind: type) -> Iterator[None]:
+    """numba's own functions, as long as this holds, as code of that kind."""
+    before, codegen._library_class = codegen._library_class, kind
+    try:
+        yield
+    finally:
+        codegen._library_class = before
+
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class WholeLowering(NativeLowering):  # type: ignore[misc]
+class KernelLowering(NativeLowering):  # type: ignore[misc]
+    """A function as code that others link, unless it has a library of its own."""
+
+    _name, lowering_class = "kernel_lowering", KernelLower
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class WholeLowering(KernelLowering):
     """A function as code that Python calls, kept on disk."""
 
     _name = "whole_lowering"
 
     def run_pass(self, state: Any) -> bool:
         state.library = Whole(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.counts = state.flags.nrt
         state.library.enable_object_caching()
         return bool(super().run_pass(state))
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class LinkedLowering(NativeLowering):  # type: ignore[misc]
-    """A function as code that others link."""
-
-    _name = "linked_lowering"
-
-    def run_pass(self, state: Any) -> bool:
-        state.library = Linked(state.targetctx.codegen(), state.func_id.func_qualname)
-        super().run_pass(state)
-        lowered = state["cr"]
-        module, name = lowered.fndesc.lookup_module(), state.func_id.func_name
-        token = make_function(module, name, "a kernel that others link", 0, lowered.env, (state.library,))
-        state.targetctx.insert_user_function(token, lowered.fndesc, [state.library])
-        state["cr"] = lowered._replace(cfunc=token)
-        return True
 
 
 @cache
@@ -146,18 +153,24 @@ def compiler(linked: bool, apart: bool, allocates: bool) -> type:
     class KernelCompiler(CompilerBase):  # type: ignore[misc]
         def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, given: Any) -> None:
             own = SharedFlags(flags)
-            own.noalias, own.no_compile, own.nrt = apart, linked, allocates
+            own.noalias, own.nrt = apart, allocates
             own.no_cfunc_wrapper, own.no_cpython_wrapper = True, linked
             super().__init__(KnownTypes(typing), target, library, args, result, own, given)
 
+        def compile_extra(self, func: Any) -> Any:
+            """The compiled function; numba's own functions that are compiled on the way are linked into it."""
+            with _made_as(self.state.targetctx.codegen(), Linked):
+                return super().compile_extra(func)
+
         def define_pipelines(self) -> list[Any]:
             passes = PassManager("kernel")
-            for each in (TranslateByteCode, FixupArgs, IRProcessing, GenericRewrites, ReconstructSSA):
+            for each in (TranslateByteCode, FixupArgs, IRProcessing, GenericRewrites):
                 passes.add_pass(each, "untyped")
             passes.passes.extend(DefaultPassBuilder.define_typed_pipeline(self.state).passes)
             passes.passes.extend(DefaultPassBuilder.define_nopython_lowering_pipeline(self.state).passes)
-            lowering = LinkedLowering if linked else WholeLowering
-            kept = [(p, why) for p, why in passes.passes if p is not NopythonRewrites]  # of expressions of arrays
+            lowering = KernelLowering if linked else WholeLowering
+            unneeded = NopythonRewrites, PreLowerStripPhis  # of expressions of arrays; of names told apart
+            kept = [(p, why) for p, why in passes.passes if p not in unneeded]
             passes.passes = [(lowering if p is NativeLowering else p, why) for p, why in kept]
             passes.finalize()
             return [passes]

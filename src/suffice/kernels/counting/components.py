@@ -31,8 +31,8 @@ BASIS, PRIME = np.uint64(1469598103934665603), np.uint64(1099511628211)
 @kernel(nb.int64(nb.int64, nb.int64, _shapes, _records))
 def _room(n: int, n_families: int, all_shapes: Any, all_records: Any) -> int:
     """For how many rows there is room, whatever their components are."""
-    shapes, shape_at, _, shape_slots = all_shapes
-    records, record_at, _, _, _, record_slots = all_records
+    shapes, shape_at, shape_slots = all_shapes[0], all_shapes[1], all_shapes[3]
+    records, record_at, record_slots = all_records[0], all_records[1], all_records[5]
     left = (len(shapes) - shape_at[1 + shape_at[0]]) // (4 * n + 2 * n_families + 4)
     left = min(left, (len(shape_at) - shape_at[0] - 3) // n, (len(shape_slots) // 2 - shape_at[0]) // n)
     left = min(left, (len(records) - record_at[1 + record_at[0]]) // n_families)

@@ -95,7 +95,7 @@ def fill(before: Any, order: Any, n: int) -> None:
 @kernel(nb.void(_table, _order, _floats))
 def rescore(table: Any, order: Any, own: Any) -> None:
     """The local scores of all variables, by place."""
-    _, score, masks, have, having, _, _ = table
+    score, masks, have, having = table[1:5]
     n, before = len(order), np.empty(masks.shape[1], np.uint64)
     for k in range(n):
         fill(before, order, k)
@@ -124,7 +124,7 @@ def by_place(table: Any, order: Any, v: int, work: Any) -> None:
 
     One pass: each set goes to the place from which on it counts, and the places are then added up.
     """
-    first, score, _, _, _, member_first, members = table
+    first, score, member_first, members = table[0], table[1], table[5], table[6]
     n = len(order)
     result, place = work[0], work[1]
     for k in range(n - 1):
@@ -149,7 +149,7 @@ def relocate(table: Any, order: Any, own: Any, work: Any, start: int, uniform: f
 
     With the variable v at place k, each of the others scores as without v if it comes before k, and as with v from there on.
     """
-    _, score, masks, have, having, _, _ = table
+    score, masks, have, having = table[1:5]
     n = len(order)
     v = np.int64(order[start])
     for k in range(start, n - 1):
@@ -198,7 +198,7 @@ def walk(table: Any, order: Any, own: Any, uniforms: Any, swaps: float, thin: in
 
     A share `swaps` of the moves swap neighbours, the others relocate a variable. `own` holds the local scores by place.
     """
-    _, score, masks, have, having, _, _ = table
+    score, masks, have, having = table[1:5]
     n, moved = len(order), 0
     work = np.empty((4, n))
     for t in range(len(uniforms)):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from suffice.errors import FitError
-from suffice.families.charts import Array
+from suffice.families.charts.plain import Array
 from suffice.incomplete.components import Theta
 from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.ascent.identified import means_and_covariance, numbers_near

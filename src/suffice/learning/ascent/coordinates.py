@@ -1,6 +1,7 @@
 """A network's parameters as one unconstrained vector η, and derivatives by η from expected statistics alone.
 
-The coordinates of one node are its chart (`suffice.families.charts`).
+The coordinates of one node are its chart (`suffice.families.charts`). Nodes that share their parameters have one chart, and what
+is expected of them adds.
 
 Fisher's identity: the gradient of ln p(observed | θ) is the expected gradient of the complete rows' log-likelihood. For a table
 
@@ -19,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from suffice.families.charts import Array, chart_of
+from suffice.families.charts.kinds import chart_of
+from suffice.families.charts.plain import Array
 from suffice.families.protocol.family import Cpd
 from suffice.learning.incomplete.problem import ParameterProblem
 
@@ -38,17 +40,19 @@ class Atlas:
 
     problem: ParameterProblem
     charts: Mapping[str, Any]
+    copies: Mapping[str, tuple[str, Cpd]]
+    """Nodes that share the parameters of another: its name, and their own distribution around there."""
 
     @classmethod
     def around(cls, problem: ParameterProblem, parameters: Any, statistic: Any, boundary: float = 0.0, fixed: Any = ()) -> Atlas:
         """Coordinates near these parameters. Cells of at most `boundary`, and nodes in `fixed`, stay what they are."""
-        cpds, seen = problem.cpds(parameters), problem.statistics(statistic)
-        charts = {}
+        cpds, seen, charts = problem.cpds(parameters), problem.plain(statistic), {}
+        copies = {n: (tie.nodes[0], cpds[n]) for tie in problem.ties for n in tie.nodes[1:]}
         for name, cpd in cpds.items():
-            if name not in fixed:
-                answer: Any = seen.answer(cpd.family.needs(cpd.child, cpd.parent_variables))
-                charts[name] = chart_of(cpd).of(cpd, answer, problem.imagined_of(name), problem.estimate, boundary)
-        return cls(problem, charts)
+            if name not in fixed and name not in copies:
+                answer = problem.of_node(name, seen)
+                charts[name] = chart_of(cpd).of(cpd, answer, problem.known_of(name), problem.estimate, boundary)
+        return cls(problem, charts, copies)
 
     @property
     def size(self) -> int:
@@ -57,7 +61,7 @@ class Atlas:
 
     @cached_property
     def places(self) -> dict[str, slice]:
-        """Where the coordinates of each node are in the vector."""
+        """Where the coordinates of each node are in the vector; those that share them are not listed."""
         ends = np.cumsum([0, *(chart.size for chart in self.charts.values())])
         return {name: slice(int(a), int(b)) for name, a, b in zip(self.charts, ends[:-1], ends[1:], strict=True)}
 
@@ -71,7 +75,15 @@ class Atlas:
         return self._joined({name: chart.vector(cpds[name]) for name, chart in self.charts.items()})
 
     def cpds(self, vector: Array) -> dict[str, Cpd]:
-        return {name: chart.at(vector[self.places[name]]) for name, chart in self.charts.items()}
+        return self.with_copies({name: self.charts[name].at(vector[place]) for name, place in self.places.items()})
+
+    def with_copies(self, cpds: Mapping[str, Cpd]) -> dict[str, Cpd]:
+        """Distributions of nodes, and those of the nodes that share their parameters."""
+        return {**cpds, **{n: cpd.like(cpds[of]) for n, (of, cpd) in self.copies.items() if of in cpds}}
+
+    def shared(self, by_node: Mapping[str, Any]) -> dict[str, Any]:
+        """What is said of nodes, said of those that share their parameters, too."""
+        return {**by_node, **{n: by_node[of] for n, (of, _) in self.copies.items() if of in by_node}}
 
     def scores(self, cpds: Mapping[str, Cpd], statistic: Any, names: Any = None) -> Array:
         """The gradient of the complete rows' objective at `cpds`, given their statistic; of all nodes, or of `names`. With the
@@ -96,13 +108,8 @@ class Atlas:
 
     def weighed(self, statistic: Any, names: Any = None) -> dict[str, Any]:
         """What is expected, and imagined, of each node."""
-        seen = self.problem.scored(statistic)
-        chosen = self.charts if names is None else names
-        return {name: self.charts[name].weighed(seen.answer(self._needs[name])) for name in chosen}
-
-    @cached_property
-    def _needs(self) -> dict[str, Any]:
-        return {name: c.cpd.family.needs(c.cpd.child, c.cpd.parent_variables) for name, c in self.charts.items()}
+        seen, chosen = self.problem.scored(statistic), self.charts if names is None else names
+        return {name: self.charts[name].weighed(self.problem.of_node(name, seen)) for name in chosen}
 
     def _joined(self, parts: Mapping[str, Array]) -> Array:
         return np.concatenate([np.zeros(0), *parts.values()])

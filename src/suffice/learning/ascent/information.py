@@ -24,7 +24,8 @@ import numpy.typing as npt
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import sc
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listing, nearest, note
-from suffice.families.charts import Array, Chart, Natural, still
+from suffice.families.charts.kinds import Chart, still
+from suffice.families.charts.plain import Array, Natural
 from suffice.families.protocol.family import Cpd, Interval, checked_level, frame
 from suffice.incomplete.components import Theta
 from suffice.iteration import Progress, ProgressLike
@@ -101,12 +102,12 @@ class Information:
     @cached_property
     def standard_errors(self) -> dict[str, Natural]:
         """By node, in the shape of its parameters; NaN on the boundary, inf where the data does not identify a parameter."""
-        return {n: self.atlas.charts[n].shaped(np.sqrt(v)) for n, (v, _) in self._variances.items()}
+        return self.atlas.shared({n: self.atlas.charts[n].shaped(np.sqrt(v)) for n, (v, _) in self._variances.items()})
 
     @cached_property
     def missing_information(self) -> dict[str, Natural]:
         """By node, 1 − (variance with complete rows) / (variance): 0 if nothing is missing, 1 where nothing is known."""
-        return {n: chart.shaped(self._missing(n)) for n, chart in self.atlas.charts.items()}
+        return self.atlas.shared({n: chart.shaped(self._missing(n)) for n, chart in self.atlas.charts.items()})
 
     def _missing(self, name: str) -> Array:
         variance, complete = self._variances[name]
@@ -118,8 +119,8 @@ class Information:
 
         Of probabilities it is normal on the scale of log-odds, of variances on that of logarithms: the ends stay inside.
         """
-        shaped = self.atlas.charts[self._known(name)].shaped
-        lower, upper = map(shaped, self._ends(name, level))
+        first = self._known(name)
+        lower, upper = map(self.atlas.charts[first].shaped, self._ends(first, level))
         if isinstance(lower, dict) and isinstance(upper, dict):
             return {kind: Interval(lower[kind], upper[kind]) for kind in lower}
         return Interval(lower, upper)
@@ -171,11 +172,13 @@ class Information:
         return np.stack([np.where(along > 1e-4 * np.sqrt(complete), np.inf, observed), complete])
 
     def _known(self, name: str) -> str:
+        """The node that has the coordinates of this one."""
         if name not in self.cpds:
             raise ModelError(f"there is no node {name!r}{nearest(name, self.cpds)}")
-        if name not in self.atlas.charts:
+        first = self.atlas.copies[name][0] if name in self.atlas.copies else name
+        if first not in self.atlas.charts:
             raise ModelError(f"the distribution of {name!r} was fixed: it is taken to be known, and has no interval")
-        return name
+        return first
 
     @property
     def parameter_covariance(self) -> ParameterCovariance:
@@ -185,10 +188,11 @@ class Information:
         for name, chart in self.atlas.charts.items():
             charts[name], scale = chart.outward(self.points[name], self.outward[name])
             larger.append(scale)
-        by = np.concatenate(larger)
+        by, copies = np.concatenate(larger), {n: first for n, (first, _) in self.atlas.copies.items()}
+        charts |= {n: self.atlas.charts[of].outward(self.points[n], self.outward[of])[0] for n, of in copies.items()}
         charts |= still({name: cpd for name, cpd in self.points.items() if name not in charts})
-        unknown = [name for name, (variance, _) in self._variances.items() if np.isinf(variance).any()]
-        return ParameterCovariance.of(charts, self.covariance * by[:, None] * by, unknown, self.posterior)
+        unknown = [n for n, (variance, _) in self.atlas.shared(self._variances).items() if np.isinf(variance).any()]
+        return ParameterCovariance.of(charts, self.covariance * by[:, None] * by, unknown, self.posterior, copies)
 
     def to_frame(self, level: float = 0.95) -> Any:
         """One row per free parameter: its node and name, estimate, standard error, interval, fraction of missing information."""
@@ -242,8 +246,6 @@ def observed_information(problem: ParameterProblem, parameters: Theta, *, progre
     >>> information.interval("x").lower.round(3)
     array([0.133, 0.71 ])
     """
-    if problem.ties:
-        raise FitError("the observed information of shared parameters is not known yet; resample rows for their errors")
     if problem.entries:
         raise FitError("the observed information with single entries fixed is not known yet; fix whole nodes, or none")
     points, problem = problem.cpds(parameters), problem.scaled
@@ -272,7 +274,8 @@ def observed_information(problem: ParameterProblem, parameters: Theta, *, progre
         P = projection(atlas, parameters)
         covariance, lost = P @ covariance @ P.T, P @ lost
     outward = {name: problem.outward_map(cpds[name]) for name in atlas.charts}
-    sums, has_prior = (complete - missing, complete, covariance, inverse, shares, lost), problem.prior is not None
+    sums = complete - missing, complete, covariance, inverse, shares, lost
+    has_prior = problem.prior is not None or any(node.iterative and node.family.ridge for node in problem.others)
     result = Information(atlas, cpds, points, outward, *sums, has_prior, 2 * len(problem.conventions.with_parents))
     _say(result, atlas.scores(cpds, expected.statistic))
     return result
@@ -285,7 +288,7 @@ def _missing(atlas: Atlas, cpds: Mapping[str, Cpd], names: list[str], watch: Pro
     rows = _indices(atlas, names)
 
     def expected_score(name: str, vector: Array) -> Array:
-        moved = problem.expected(problem.parameters({**cpds, name: atlas.charts[name].at(vector)}))
+        moved = problem.expected(problem.parameters({**cpds, **atlas.with_copies({name: atlas.charts[name].at(vector)})}))
         return atlas.scores(cpds, moved.statistic, names)
 
     for name in names:
@@ -304,13 +307,16 @@ def _indices(atlas: Atlas, names: list[str]) -> npt.NDArray[np.intp]:
 
 
 def _incomplete(atlas: Atlas, cpds: Mapping[str, Cpd], statistic: Any) -> list[str]:
-    """The nodes whose expected statistic hangs on the parameters, seen by moving all of them: the others are complete."""
+    """The nodes whose expected statistic hangs on the parameters, seen by moving all of them: the others are complete. Of
+    regressions the curvature of complete rows may be a bound, or an expected one: differences make up for that."""
     problem = atlas.problem
     noise = np.random.default_rng(0).normal(0.0, 0.3, atlas.size) * atlas.unit
+    noise[_indices(atlas, [name for name in atlas.charts if problem.nodes[name].iterative])] = 0.0  # far off they may not exist
     here = np.concatenate([np.zeros(0), *(chart.vector(cpds[name]) for name, chart in atlas.charts.items())])
     other = problem.expected(problem.parameters({**cpds, **atlas.cpds(here + noise)})).statistic
     change = np.abs(atlas.scores(cpds, other) - atlas.scores(cpds, statistic)) * atlas.unit
-    return [name for name, place in atlas.places.items() if change[place].max(initial=0.0) > SAME * problem.weight]
+    moved = {name for name, place in atlas.places.items() if change[place].max(initial=0.0) > SAME * problem.weight}
+    return [name for name in atlas.charts if name in moved or problem.nodes[name].iterative]
 
 
 def _complete(atlas: Atlas, cpds: Mapping[str, Cpd], statistic: Any) -> tuple[Array, Array]:

@@ -32,10 +32,10 @@ from suffice.learning.chains.stationary_numbers import SettledLines, imagined_pa
 from suffice.learning.chains.stationary_numbers import with_pull as with_numbers_pull
 from suffice.learning.chains.stationary_states import settled_step, with_carriers, with_pull, without_pull
 from suffice.learning.incomplete.held import ratios
-from suffice.learning.incomplete.hidden_numbers import Conventions
+from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import EStep, ExpectedStatistic, ParameterProblem
-from suffice.learning.incomplete.said import imagined_by, refuse_beliefs, refuse_constants
+from suffice.learning.incomplete.reduced_task import imagined_by, refuse_beliefs, refuse_constants
 from suffice.limits import check_room
 from suffice.models.chain import Chain
 from suffice.statistics import Counts, Statistics
@@ -168,20 +168,23 @@ class ChainProblem(ParameterProblem):
         theta = super().first()
         return self._held(steady_parameters(space, theta)) if space is not None and space.settles else theta
 
-    def scored(self, statistic: ExpectedStatistic) -> Statistics:
+    def scored(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
         """What is expected, with what stationary first steps add to the gradient."""
         first = statistic.moments.get(FIRST_NUMBERS)
         if first is None:
-            plain = {name: step for name, step in statistic.steps.items() if name != FIRST}
-            return super().statistics(statistic._replace(steps=plain))
+            return statistic
         lines = statistic.theta.lines
         _, slopes = pull(self._layout.numbers, lines, first)  # type: ignore[attr-defined]
         pulled = {n: with_numbers_pull(statistic.moments[n], lines[n], own) for n, own in slopes.items()}
-        return super().statistics(statistic._replace(moments={**statistic.moments, **pulled}))
+        return statistic._replace(moments={**statistic.moments, **pulled})
+
+    def plain(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
+        """What is expected, without it."""
+        return statistic if FIRST not in statistic.steps else without_pull(self._layout, statistic)
 
     def statistics(self, statistic: ExpectedStatistic) -> Statistics:
         """What is expected, by name."""
-        return super().statistics(statistic if FIRST not in statistic.steps else without_pull(self._layout, statistic))
+        return super().statistics(self.plain(statistic))
 
     def parts(self, n: int) -> list[ParameterProblem]:
         """The same sequences in n parts."""
@@ -198,7 +201,7 @@ class ChainProblem(ParameterProblem):
     @cached_property
     def conventions(self) -> Conventions:
         """Hidden numbers of sequences are measured like the columns below them."""
-        return Conventions.none()
+        return NO_CONVENTIONS
 
     def base(self, name: str) -> str:
         return _base(name)

@@ -131,13 +131,6 @@ def given_cpds(first: Given, task: ChainTask) -> dict[str, Cpd]:
     return result
 
 
-def of_sequences(graph: Any, data: Any) -> bool:
-    """Whether a learner is asked about sequences: by a template, or by the data; text with lags is a template where statistics
-    tell first steps apart."""
-    steps = isinstance(data, Statistics) and any(n.endswith("[0]") for n in data.variables)
-    return isinstance(graph, (Template, Chain)) or isinstance(data, Sequences) or (steps and "[-" in str(graph))
-
-
 def refuse_shared(shared: Any) -> None:
     if shared:
         raise FitError(

@@ -21,12 +21,12 @@ import numpy as np
 from suffice.engines.data import Data
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import Remedy
+from suffice.exponential.normals.lines import independent
 from suffice.families.design import ParameterLayout, are_numbers, design_terms, predict_rows
 from suffice.families.protocol.family import Array, Columns
-from suffice.families.regression import independent
-from suffice.families.regressions.distinct_rows import DistinctRows as DistinctRows
-from suffice.families.regressions.distinct_rows import Pass as Pass
-from suffice.families.regressions.glm_sums import Maximum, Regressors, Summary, Sums
+from suffice.families.regressions.fitted import DistinctRows as DistinctRows
+from suffice.families.regressions.fitted import Maximum, Regressors, Summary, Sums
+from suffice.families.regressions.fitted import Pass as Pass
 from suffice.statistics import Request
 from suffice.variables import Finite, Variable
 

@@ -22,8 +22,8 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listing, nearest
 from suffice.families.design import are_numbers, fill_design, read_only
 from suffice.families.protocol.family import Array, Cpd
+from suffice.families.regressions.fitted import Regressors
 from suffice.families.regressions.glm import Glm
-from suffice.families.regressions.glm_sums import Regressors
 from suffice.families.regressions.logistic import Logistic
 from suffice.families.regressions.responses import Linear, PoissonLog
 from suffice.iteration import Iteration, Run

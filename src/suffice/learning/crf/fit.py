@@ -15,8 +15,8 @@ from suffice.errors.remedies import Remedy
 from suffice.iteration import ProgressLike, checked_seconds
 from suffice.learning.crf.conditional import Climbing, climb
 from suffice.learning.crf.margin import descend
-from suffice.learning.crf.perceptron import walk
 from suffice.learning.crf.problem import LabelProblem
+from suffice.learning.crf.updates import walk
 from suffice.learning.gradient import LBFGS
 from suffice.limits import COPIES, Budget, check_room
 from suffice.models.crf import Crf

@@ -55,11 +55,6 @@ class Conventions:
     """The hidden variables that are no numbers."""
 
     @staticmethod
-    def none() -> Conventions:
-        """Of problems without hidden numbers, or with conventions of their own."""
-        return Conventions({}, {}, (), (), (), (), frozenset())
-
-    @staticmethod
     def of(problem: ReducedTask, names: tuple[str, ...]) -> Conventions:
         """Those of a problem; `names` are its hidden numbers."""
         dag, children = problem.dag, {n: _children(problem, n) for n in names}
@@ -199,6 +194,10 @@ class Conventions:
         hidden numbers, and with hidden states, where the likelihood has no limit."""
         open_ended = any(v.name in self.states for v in node.finite)
         return FLOOR if any(r in self.names for r in node.reals) and not open_ended else 0.0
+
+
+NO_CONVENTIONS = Conventions({}, {}, (), (), (), (), frozenset())
+"""Those of problems without hidden numbers, or with conventions of their own."""
 
 
 def _children(problem: ReducedTask, name: str) -> tuple[str, ...]:

@@ -21,9 +21,9 @@ import numpy.typing as npt
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import NORMAL_PRIOR
+from suffice.exponential.normals.lines import NO_RESIDUAL, LeastSquares, regress, too_large
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.protocol.family import Estimate
-from suffice.families.regression import NO_RESIDUAL, LeastSquares, regress, too_large
 from suffice.families.regressions.linear_moments import common_line
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.numbers.mixed import scaled_moments

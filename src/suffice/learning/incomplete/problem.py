@@ -24,6 +24,7 @@ from suffice.engines.gather import Groups
 from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import BY_MEAN, PARTIAL, POOLED, SEPARATE, argument, ridge_of
 from suffice.families.categorical import Table
+from suffice.families.charts.regression import line_of
 from suffice.families.protocol.family import Cpd, Mode
 from suffice.families.regressions.glm_steps import between
 from suffice.incomplete.components import (
@@ -41,12 +42,11 @@ from suffice.incomplete.folded import finite_components
 from suffice.incomplete.gauss_hermite import error_of
 from suffice.incomplete.numbers.hidden_units import with_hidden
 from suffice.incomplete.numbers.mixed import MixedComponents, scaled_moments
-from suffice.incomplete.numbers.units import Units, moments_by_column, no_groups, observed_cells, observed_sums
+from suffice.incomplete.numbers.units import NO_UNITS, Units, moments_by_column, no_groups, observed_cells, observed_sums
 from suffice.learning.incomplete.held import ratios
-from suffice.learning.incomplete.hidden_numbers import Conventions, refuse_unlinked, standard_moments
+from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions, refuse_unlinked, standard_moments
 from suffice.learning.incomplete.objective import VANISHED, common_line_of, normal_of
-from suffice.learning.incomplete.reduced_task import ReducedTask
-from suffice.learning.incomplete.said import imagined_by, refuse_constants, with_known
+from suffice.learning.incomplete.reduced_task import ReducedTask, imagined_by, refuse_constants, with_known
 from suffice.learning.incomplete.starts import Starts
 from suffice.learning.incomplete.task import Task, task_of
 from suffice.limits import check_room
@@ -55,7 +55,7 @@ from suffice.models.parts.hidden_numbers import hidden_numbers
 from suffice.models.parts.sharing import linked_names
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
-from suffice.variables import Finite
+from suffice.variables import Finite, Real
 
 
 class ExpectedStatistic(NamedTuple):
@@ -89,17 +89,21 @@ class ParameterProblem(ReducedTask):
     @classmethod
     def of(cls, task: Task) -> ParameterProblem:
         """The rows of a task, reduced; with numbers they are passed over twice, first for the units of the columns."""
-        numbers = hidden_numbers(task.dag, task.variables, task.hidden)
-        refuse_unlinked(task.dag, task.variables, numbers)
         nodes = nodes_of(task.dag, task.variables, task.families)
         check_room(task.room, bytes_of_parameters(nodes.values()), "EM", "take fewer parents, or fewer states")
         finite = [v for v in task.variables.values() if isinstance(v, Finite)]
         tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
         seen = {n: v for n, v in task.variables.items() if n not in task.hidden}
-        reals = tuple(n for n, v in seen.items() if not isinstance(v, Finite))
-        spread = observed_cells(task.rows, reals, task.threads)
-        observed = Units.of(spread, seen).alike(linked_names(task.ties))
-        units = with_hidden(observed, dict.fromkeys(numbers))
+        with_numbers = len(finite) < len(task.variables)
+        numbers = hidden_numbers(task.dag, task.variables, task.hidden) if with_numbers else ()
+        units, moments = NO_UNITS, list[Moments]()
+        if with_numbers:
+            refuse_unlinked(task.dag, task.variables, numbers)
+            reals = tuple(n for n, v in seen.items() if not isinstance(v, Finite))
+            spread = observed_cells(task.rows, reals, task.threads)
+            observed = Units.of(spread, seen).alike(linked_names(task.ties))
+            units = with_hidden(observed, dict.fromkeys(numbers))
+            moments = [*_moments(task, spread, seen), *standard_moments(numbers)]
         components: Components
         if len(tables.families) == len(nodes):
             components = finite_components(task.rows, tables, task.threads, task.room)
@@ -108,10 +112,11 @@ class ParameterProblem(ReducedTask):
             components = MixedComponents.of(task.rows, nodes, tables, units, task.threads, task.room)
         shown = components.shown
         counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
-        known = Statistics([*counts, *_moments(task, spread, seen), *standard_moments(numbers)], shown.weight, seen.values())
+        known = Statistics([*counts, *moments], shown.weight, seen.values())
         prior = None if task.prior is None else task.prior.bind(task.variables, known)
         said = imagined_by(nodes, prior, task.estimate)
-        refuse_constants(nodes, observed, spread, said, task.ties)
+        if with_numbers:
+            refuse_constants(nodes, observed, spread, said, task.ties)
         if shown.n_empty:
             note(f"{shown.n_empty:,} rows have no observed cell: they say nothing, and are kept")
         own = {"nodes": nodes, "tables": tables, "units": units, "components": components, "said": said, "shown": units}
@@ -162,6 +167,8 @@ class ParameterProblem(ReducedTask):
     @cached_property
     def conventions(self) -> Conventions:
         """What is fixed of hidden numbers."""
+        if all(isinstance(v, Finite) for v in self.variables.values()):
+            return NO_CONVENTIONS
         return Conventions.of(self, hidden_numbers(self.dag, self.variables, self.hidden))
 
     @property
@@ -254,8 +261,9 @@ class ParameterProblem(ReducedTask):
     @cached_property
     def _integration(self) -> float:
         """By how much ln p of a row may be off where missing numbers are integrated over points; 0 where none are."""
-        by_rows = (v for node in self.others if node.by_rows for v in node.parents if not isinstance(v, Finite))
-        return error_of(len({v.name for v in by_rows if self.rows.missing.get(v.name)}))
+        by_rows = (v for node in self.others if node.by_rows for v in node.parents if isinstance(v, Real))
+        lacking = {v.name for v in by_rows if self.rows.missing.get(v.name)}
+        return error_of(len(lacking)) if lacking else 0.0
 
     def vector(self, theta: Theta) -> Array:
         """Coordinates to extrapolate in: of tables roots, since logarithms of vanishing probabilities run away."""
@@ -288,7 +296,7 @@ class ParameterProblem(ReducedTask):
 
         def scale(node: NodeFamily, cpd: Any) -> Cpd:
             if node.normal and node.regression:
-                cpd = node.family.opened(cpd).closed()
+                cpd = line_of(node.family.opened(cpd), self.known_of(node.name))
             return self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
 
         theta = with_known(self.nodes, self.imagined, Theta.of(self.nodes, self.tables, cpds, scale))
@@ -305,9 +313,12 @@ class ParameterProblem(ReducedTask):
                 cells[self.tables.cells(name)] = other.cells[self.tables.cells(name)]
         return Theta(self.tables, cells, others)
 
-    def imagined_of(self, name: str) -> Any:
-        """What the prior imagines of a node; None if it says nothing."""
-        return self.said[name] if self.shown is self.units else self.imagined[name]
+    def known_of(self, name: str) -> Any:
+        """What the prior imagines of a node, None if it says nothing; of a linear regression the slope of its offset."""
+        node, as_columns = self.nodes[name], self.shown is self.units
+        if node.normal and node.regression:
+            return dict.fromkeys(self.offset_slopes(node), 1.0) if as_columns else self.offset_slopes(node)
+        return self.said[name] if as_columns else self.imagined[name]
 
     @cached_property
     def imagined(self) -> dict[str, Any]:
@@ -317,7 +328,10 @@ class ParameterProblem(ReducedTask):
 
     def outward_map(self, cpd: Cpd) -> Array | None:
         """∂ parameters of the columns / ∂ parameters as shown, where they differ."""
-        return self.units.outward_map(cpd) if cpd.is_line and self.shown is not self.units else None
+        if self.shown is self.units or not self.nodes[cpd.child.name].normal:
+            return None
+        along = self.units.outward_map(cpd)
+        return along if cpd.is_line else cpd.family.outward_map(cpd, along)
 
     def statistics(self, statistic: ExpectedStatistic) -> Statistics:
         """EStep counts and moments by name; of regressions the counts of the child."""
@@ -325,9 +339,19 @@ class ParameterProblem(ReducedTask):
         steps = {self.nodes[n].child: s for n, s in statistic.steps.items()}
         return Statistics([*plain, *(Counts((v,), s.counts) for v, s in steps.items() if isinstance(v, Finite))], self.weight)
 
-    def scored(self, statistic: ExpectedStatistic) -> Statistics:
-        """The statistics from which the gradient of the objective follows."""
-        return self.statistics(statistic)
+    def plain(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
+        """The statistic in which nodes that share parameters have that of all of them."""
+        return self._pooled(statistic)
+
+    def scored(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
+        """The same, with what else the gradient of the objective follows from."""
+        return self._pooled(statistic)
+
+    def of_node(self, name: str, statistic: ExpectedStatistic) -> Any:
+        """What is expected of a node: counts or moments; of a regression what completed rows say, and the parameters they say it
+        at."""
+        node = self.nodes[name]
+        return (statistic.theta.others[name], statistic.steps.get(name)) if node.iterative else self._named(node, statistic)
 
     def network(self, theta: Theta, statistic: ExpectedStatistic, info: str) -> BayesNet:
         """The network of these parameters, which were estimated from this expected statistic."""

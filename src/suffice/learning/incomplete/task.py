@@ -9,14 +9,17 @@ from typing import Any
 
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
+from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, ModelError, listing, nearest
-from suffice.errors.remedies import FAMILY, argument, as_regression, hidden_variable, hidden_with_states
+from suffice.errors.remedies import FAMILY, argument, as_regression, hidden_variable, hidden_with_states, without_column
 from suffice.families.named_families import as_families, check_family, variables_with_distributions, with_types_of
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate, regressions_among
 from suffice.graphs import Dag
+from suffice.graphs.template import Template
+from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
-from suffice.models.parts.sharing import Tie, alike, check_families, graph_and_ties, tied_prior
+from suffice.models.parts.sharing import Tie, alike, check_families, shared_in, tied_prior
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real, Variable
 
@@ -58,7 +61,10 @@ def task_of(
         raise DataError("statistics are of complete rows: fit(dag, statistics) needs no iterations; em needs the rows")
     known = dict(dag.variables) if isinstance(dag, BayesNet) else {}
     graph, ties = graph_and_ties(dag, shared)
-    rows = scan(data).with_numbers(numbers_of(families, graph))
+    families = as_families(families) if families else {}
+    rows = scan(data)
+    if families:
+        rows = rows.with_numbers(numbers_of(families, graph))
     if start is not None and not isinstance(start, BayesNet):
         raise ModelError(f"a start is a network, not {type(start).__name__}")
     if start is not None:
@@ -66,11 +72,12 @@ def task_of(
     if start is not None and hidden == ():
         others = (v for n, v in start.variables.items() if n in graph and n not in rows.columns)
         hidden = [v for v in others if isinstance(v, (Finite, Real))]
-    unseen: dict[str, Any] = declared_hidden(hidden, numbers=True)
-    for name in unseen:
+    unseen: dict[str, Any] = {} if hidden == () else declared_hidden(hidden, numbers=True)
+    for name, v in unseen.items():
         if name not in graph:
             raise FitError(f"the hidden variable {name!r} is not in the graph{nearest(name, graph.nodes)}")
-    rows = rows.with_numbers(c for n, v in unseen.items() if isinstance(v, Real) for c in graph.children(n))
+        if isinstance(v, Real):
+            rows = rows.with_numbers(graph.children(name))
     if known:
         rows = rows.with_variables({n: v for n, v in known.items() if n in rows.columns and n not in unseen})
     lacking = [n for n in graph.nodes if n not in rows.columns and n not in unseen]
@@ -79,7 +86,8 @@ def task_of(
             f"the graph names {lacking[0]!r}, which is not a column of the data{nearest(lacking[0], rows.columns)}; "
             f"if no row shows it, declare it: {hidden_variable(lacking[0])}"
         )
-    _refuse_values(unseen, rows)
+    if unseen:
+        _refuse_values(unseen, rows)
     rows = rows.select([n for n in graph.nodes if n not in unseen])
     if not rows.columns:
         raise DataError("every node of the graph is hidden: there is nothing to learn from")
@@ -87,17 +95,38 @@ def task_of(
     for v in unseen.values():
         if isinstance(v, Finite) and v.n_states > rows.n_rows:
             raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} rows")
-    families = as_families(families)
-    rows = with_types_of(rows, families if isinstance(families, Mapping) else {})
+    if families:
+        rows = with_types_of(rows, families if isinstance(families, Mapping) else {})
     schema = rows.schema
     variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
-    wider = alike((*ties, *getattr(dag, "alike", ())), variables)
-    rows, variables = rows.with_variables({n: v for n, v in wider.items() if n not in unseen}), {**variables, **wider}
-    checked_families(families, graph, variables)
-    check_families(ties, families)
-    asked = as_prior(prior)
+    if linked := (*ties, *getattr(dag, "alike", ())):
+        wider = alike(linked, variables)
+        rows, variables = rows.with_variables({n: v for n, v in wider.items() if n not in unseen}), {**variables, **wider}
+    if families:
+        checked_families(families, graph, variables)
+    if families and ties:
+        check_families(ties, families)
+    asked = None if prior is None else as_prior(prior)
     own = None if asked is None else tied_prior(asked, ties)
-    return Task(graph, rows, variables, tuple(unseen), own, how, dict(families or {}), threads, ties, room)
+    return Task(graph, rows, variables, tuple(unseen), own, how, dict(families), threads, ties, room)
+
+
+def graph_and_ties(dag: Any, shared: Any) -> tuple[Dag, tuple[Tie, ...]]:
+    """A graph, or that of a network, and the ties that are asked for, or that the network brings."""
+    groups = shared_of(dag, shared)
+    return shared_in(Dag(dag), groups) if groups else (Dag(dag), ())
+
+
+def shared_of(dag: Any, shared: Any) -> Any:
+    """The groups that are asked for; where none are spoken of, those that a network brings."""
+    return getattr(dag, "shared", ()) if shared is None else shared
+
+
+def of_sequences(graph: Any, data: Any) -> bool:
+    """Whether a learner is asked about sequences: by a template, or by the data; text with lags is a template where statistics
+    tell first steps apart."""
+    steps = isinstance(data, Statistics) and any(n.endswith("[0]") for n in data.variables)
+    return isinstance(graph, (Template, Chain)) or isinstance(data, Sequences) or (steps and "[-" in str(graph))
 
 
 def numbers_of(families: Any, graph: Any) -> list[str]:
@@ -158,5 +187,5 @@ def _refuse_empty(rows: Data) -> None:
     if empty:
         raise DataError(
             f"every cell of {listing(empty)} is missing; if it is never observed, declare its states: "
-            f"{hidden_with_states(empty[0])}, or leave it out of the graph"
+            f"{hidden_with_states(empty[0])}, or leave it out{without_column(empty[0])}"
         )

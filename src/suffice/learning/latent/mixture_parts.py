@@ -33,14 +33,13 @@ import numpy as np
 from suffice.errors import FitError, Sentence, listing
 from suffice.errors.remedies import BY_MEAN
 from suffice.exponential.dirichlet import shares_of
-from suffice.exponential.normals.lines import log_line_prior
+from suffice.exponential.normals.lines import ROUNDING, log_line_prior, prior_lost, regress
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors.prior import imagined_rows
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Array, Cpd, Estimate
-from suffice.families.regression import ROUNDING, prior_lost, regress
 from suffice.incomplete.classes import ClassNormals, ClassRates, ClassTables, JointNormals, SeparateNormals, inverses
 from suffice.statistics import Counts, Moments
 from suffice.variables import Finite, Variable

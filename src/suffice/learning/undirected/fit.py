@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,13 @@ from suffice.families.priors.priors import as_prior
 from suffice.graphs import Graph
 from suffice.iteration import OutOfTime, ProgressLike, checked_seconds
 from suffice.learning.principles import FEATURES, NUMBERS, TABLES, prior_of
-from suffice.learning.undirected.solvable import SolvableProblem
+from suffice.learning.undirected.problem import UndirectedProblem
 from suffice.limits import COPIES, Budget, check_room
 from suffice.models.gaussian_markov_net import GaussianMarkovNet, fit_gaussian
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.features import Features, UndirectedModel, is_undirected, undirected_model
 from suffice.models.undirected.log_linear import LogLinear
-from suffice.objectives import Bayes, Likelihood, MaxEntropy, as_penalties
+from suffice.objectives import Bayes, Conditional, ContrastiveDivergence, Likelihood, MaxEntropy, as_penalties
 from suffice.scores import Evidence
 from suffice.statistics import Moments, Statistics
 from suffice.statistics.configurations import n_configurations
@@ -157,3 +158,38 @@ def refuse_undirected(**given: Any) -> None:
             raise FitError(
                 f"{name}= is for undirected models, such as Graph('a -- b') and LogLinear([...]), and this one is directed"
             )
+
+
+@dataclass(frozen=True, eq=False)
+class SolvableProblem(UndirectedProblem):
+    """A problem as `Objective.fit` takes it."""
+
+    def by_likelihood(self) -> MarkovNet:
+        """The maximum of the likelihood, exact: in closed form where there is one, else by the method, or what suits best."""
+        from suffice.learning.undirected.likelihood import maximum_likelihood
+
+        return maximum_likelihood(self)
+
+    def by_entropy(self, slack: float) -> MarkovNet:
+        """The flattest distribution with these moments."""
+        from suffice.learning.undirected.max_entropy import flattest
+
+        return flattest(self, slack)
+
+    def by_pseudo_likelihood(self) -> MarkovNet:
+        """The maximum of the pseudo-likelihood, each node given the others."""
+        from suffice.learning.undirected.pseudo_likelihood import maximum_pseudo_likelihood
+
+        return maximum_pseudo_likelihood(self)
+
+    def by_conditional(self, goal: Conditional) -> MarkovNet:
+        """The maximum of the likelihood of one node given the others."""
+        from suffice.learning.undirected.conditional import maximum_conditional_likelihood
+
+        return maximum_conditional_likelihood(self, goal.target)
+
+    def by_contrastive_divergence(self, goal: ContrastiveDivergence) -> MarkovNet:
+        """Where what chains draw agrees with what is seen."""
+        from suffice.learning.undirected.contrastive import contrastive_divergence
+
+        return contrastive_divergence(self, goal)

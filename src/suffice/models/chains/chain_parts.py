@@ -19,9 +19,9 @@ from suffice.errors.remedies import FIRST_DIFFUSE
 from suffice.families.by_hand import ByHand
 from suffice.families.protocol.family import Cpd
 from suffice.graphs.lagged import relative_name, unrolled_name
-from suffice.graphs.template import Template
+from suffice.graphs.template import Template, TemplateLike
 from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Stationary, checked_first
-from suffice.models.parts.nodes import NodeDistributions, check_nodes, declared_variables
+from suffice.models.parts.network_parts import NodeDistributions, check_nodes, declared_variables
 from suffice.models.parts.provenance import ASKED_OF_ROWS
 from suffice.models.parts.written import written_cpd
 from suffice.output.display import Rows, and_more
@@ -38,10 +38,10 @@ class ChainParts(NodeDistributions):
 
     def __init__(
         self,
-        template: Any,
-        cpds: Mapping[str, Any],
+        template: TemplateLike,
+        cpds: Mapping[str, object],
         variables: Mapping[str, Variable] | Iterable[Variable] = (),
-        first: Any = None,
+        first: First | None = None,
     ) -> None:
         graph, how = Template(template), checked_first(first)
         known = declared_variables(cpds, variables)

@@ -17,9 +17,9 @@ from suffice.incomplete.chains.chain_children import child_numbers, child_states
 from suffice.incomplete.chains.chain_found import ShownPart
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading, missing_in
-from suffice.models.questions.answers import Distribution
-from suffice.models.questions.densities import NormalParts, PoissonParts
-from suffice.models.questions.mixture import Mixture
+from suffice.models.questions.answers.answers import Distribution
+from suffice.models.questions.answers.densities import NormalParts, PoissonParts
+from suffice.models.questions.answers.mixture import Mixture
 from suffice.statistics.configurations import freeze
 from suffice.variables import Count, Finite, Real, Variable
 

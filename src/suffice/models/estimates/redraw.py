@@ -52,7 +52,7 @@ def drawn_together(bn: NetworkParts, names: Iterable[str]) -> ParameterCovarianc
     >>> drawn_together(BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])]), ["x"]) is None
     True
     """
-    lacking = [n for n in names if n not in bn.intervened and not bn[n].has_posterior and not bn[n].is_regression]
+    lacking = [n for n in names if n not in bn.intervened and not bn[n].has_posterior and not _fitted_alone(bn[n])]
     known = bn.parameter_covariance if lacking else None
     if lacking and known is None and bn.incomplete:
         raise ModelError(
@@ -65,6 +65,11 @@ def drawn_together(bn: NetworkParts, names: Iterable[str]) -> ParameterCovarianc
     return known.only(together)
 
 
+def _fitted_alone(cpd: Any) -> bool:
+    """Whether it is a regression with a covariance of its own."""
+    return bool(cpd.is_regression) and cpd.fitted is not None
+
+
 def _without_posterior(bn: NetworkParts) -> tuple[list[str], str]:
     """The nodes whose parameters have no posterior, and why."""
     why = f"they have no posterior; fit them with a prior, for instance {BDEU}"
@@ -74,7 +79,7 @@ def _without_posterior(bn: NetworkParts) -> tuple[list[str], str]:
         known, why = None, error.said
     joint = () if known is None else known.charts.keys() - known.unidentified
     lacking = [n for n in bn if n not in bn.intervened and n not in joint and not bn[n].has_posterior]
-    held = [n for n in lacking if not bn[n].is_regression or not bn[n].has_covariance]
+    held = [n for n in lacking if not (bn[n].is_regression and bn[n].has_covariance)]
     if bn.incomplete and known is None and held:
         why = f"{why}; after EM they are drawn by the observed information, which this network does not have"
     return held, why

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from suffice.errors import ModelError, listing, note
 from suffice.families.gathering.gathering import gather
 from suffice.families.protocol.family import Cpd
-from suffice.families.regressions.distinct_rows import DistinctRows
 from suffice.families.regressions.fitted import needs_rows
 from suffice.families.regressions.laplace_update import after_more_rows, refit
-from suffice.families.regressions.linear_moments import fitted_line
 from suffice.models.estimates.estimated import estimate_network
 from suffice.models.parts.network_parts import SomeNetwork
+from suffice.models.parts.sharing import Tie
+from suffice.models.parts.stacked_rows import StackedRows, from_pooled, with_shares
 from suffice.statistics import Statistics
 from suffice.variables import Finite
 
@@ -40,23 +42,23 @@ def update_network(bn: SomeNetwork, more: Any, decay: float = 1.0) -> SomeNetwor
 
 def _with_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNetwork:
     """A network with regressions after more rows. Those of states on states, and linear ones, are fitted again to what all rows
-    counted; for the others the Laplace posterior of the old rows is the prior of the new ones, and a note says so."""
-    names = bn.regressions
-    for group in bn.shared:
-        if shared := [n for n in names if n in group]:
-            raise ModelError(
-                f"{listing(shared)} share the parameters of a regression, which needs all rows at once: call fit(bn, all_rows), "
-                "with the old rows and the new"
-            )
+    counted; for the others the Laplace posterior of the old rows is the prior of the new ones, and a note says so. Nodes that
+    share a regression have one posterior, and the new rows of all of them are its rows."""
     rows = None if isinstance(more, Statistics) else bn.rows(more)
     if rows is not None:
         rows.require_complete(list(bn))
     all_of_them = seen + bn.summary(more if rows is None else rows)
-    approximate = [n for n in names if not exact(bn[n])]
-    if approximate and rows is None:
-        raise needs_rows(bn[approximate[0]].child)
-    ready: dict[str, Cpd] = {n: _again(bn[n], all_of_them) for n in names if n not in approximate}
-    ready |= {n: after_more_rows(bn[n], rows.take([*bn[n].parents, n])) for n in approximate}  # type: ignore[union-attr]
+    ready: dict[str, Cpd] = {}
+    approximate: list[str] = []
+    for tie in _regressions(bn):
+        if exact(first := bn[tie.nodes[0]]):
+            nodes = {n: (bn[n].child, bn[n].parent_variables) for n in tie.nodes}
+            ready |= from_pooled(tie, nodes, first.family, all_of_them, partial(refit, first))
+        elif rows is None:
+            raise needs_rows(first.child)
+        else:
+            ready |= _after_more_rows(bn, tie, rows)
+            approximate += tie.nodes
     if approximate:
         note(
             f"the rows that {listing(approximate)} were fitted to are known by their normal approximation only (Laplace): it is "
@@ -65,14 +67,25 @@ def _with_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNetwo
     return estimate_network(type(bn), bn.dag, all_of_them, bn.prior, bn.estimate, bound=True, ready=ready, shared=bn.shared)
 
 
+def _regressions(bn: SomeNetwork) -> list[Tie]:
+    """The regressions of a network, those that nodes share together; one by itself is a tie of one."""
+    tied = {n: tie for tie in bn.ties for n in tie.nodes}
+    return list(dict.fromkeys(tied.get(n) or Tie(((n, *bn.dag.parents(n)),)) for n in bn.regressions))
+
+
+def _after_more_rows(bn: SomeNetwork, tie: Tie, rows: Any) -> dict[str, Cpd]:
+    """The regression of a tie after the new rows of all its nodes. What the quadratic loses of the log-likelihood of the old
+    rows is shared out evenly."""
+    old, first, stacked = {n: bn[n].fitted for n in tie.nodes}, bn[tie.nodes[0]], StackedRows.of(rows, tie)
+    if first.fitted is not None:  # each node has the log-likelihood of its own rows
+        first = replace(first, fitted=replace(first.fitted, log_likelihood=sum(f.log_likelihood for f in old.values())))
+    done = after_more_rows(first, stacked)
+    own = {n: done.renamed(bn[n].child, bn[n].parent_variables) for n in tie.nodes}
+    shares = {n: old[n].log_likelihood + new for n, new in stacked.log_likelihoods(own).items()}
+    rest = (done.fitted.log_likelihood - sum(shares.values())) / len(shares)
+    return with_shares(own, {n: share + rest for n, share in shares.items()})
+
+
 def exact(cpd: Cpd) -> bool:
     """Whether a statistic says all about a regression: a linear one, or one of states on states."""
     return bool(cpd.family.normal) or all(isinstance(v, Finite) for v in (cpd.child, *cpd.parent_variables))
-
-
-def _again(cpd: Any, seen: Statistics) -> Cpd:
-    if cpd.family.normal:
-        line: Cpd = fitted_line(cpd.family, cpd.child, cpd.parent_variables, seen.answer(cpd.needs))
-        return line
-    table: Cpd = refit(cpd, DistinctRows(seen.counts([*cpd.parents, cpd.child.name])))
-    return table

@@ -1,11 +1,12 @@
-"""What a Bayesian network is: a graph, its variables, a distribution for each node, and where these come from.
+"""What a Bayesian network is: a graph, its variables, a distribution for each node, and where these come from;
+and its distributions as numbered factors, made once and kept with it.
 
 Questions take this; `BayesNet`, which adds them as methods, is made of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, TypeVar
@@ -16,18 +17,128 @@ from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.graphs.directed import DagLike
 from suffice.graphs.text import Edge
+from suffice.inference.finite.junction_tree import JunctionTree
+from suffice.inference.finite.network import GaussianNode, Network
+from suffice.inference.numbers.hybrid import Hybrid
+from suffice.models.parts.closed_forms import as_closed_form, stand_in
 from suffice.models.parts.hidden_numbers import n_conventions
-from suffice.models.parts.nodes import NodeDistributions, check_nodes, declared_variables
-from suffice.models.parts.provenance import ASKED_OF_STEPS
+from suffice.models.parts.provenance import ASKED_OF_STEPS, Provenance
 from suffice.models.parts.sharing import Tie
 from suffice.models.parts.written import written_cpd
-from suffice.output.display import Rows, and_more
+from suffice.output.display import Rows, Tabular, and_more
 from suffice.statistics import Statistics
-from suffice.variables import Declaration, Finite, Variable
+from suffice.variables import Declaration, Finite, NotNormal, Variable, by_name
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
-    from suffice.models.parts.compiled import Compiled
+
+
+class Compiled:
+    """The finite part of a network as a `Network` whose factor i is p(variable i | its parents), the rest as Gaussian nodes.
+
+    `finite` and `reals` have the names in the order of their numbers (real nodes in topological order, counts among them).
+    `open` are the regressions that have no place among these: inference goes through `regressions` and `rows`.
+    """
+
+    def __init__(self, dag: Dag, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd]) -> None:
+        self.variables = {n: v for n, v in variables.items() if isinstance(v, Finite)}
+        self.finite = tuple(self.variables)
+        self.reals = tuple(n for n in dag.topological_order if n not in self.variables)
+        self.index = {n: i for i, n in enumerate(self.finite)}
+        self.real_index = {n: i for i, n in enumerate(self.reals)}
+        self.counts = frozenset(n for n, v in variables.items() if isinstance(v, NotNormal))
+        self._cpds = dict(cpds)
+        self.open = tuple(n for n in dag.topological_order if cpds[n].is_open)
+
+    @cached_property
+    def network(self) -> Network:
+        return self._network(self._cpds)
+
+    @cached_property
+    def gaussians(self) -> tuple[GaussianNode, ...]:
+        return self._nodes(self._cpds)
+
+    @cached_property
+    def tree(self) -> JunctionTree:
+        return JunctionTree.of(self.network)
+
+    @cached_property
+    def hybrid(self) -> Hybrid:
+        return Hybrid(self.network, self.gaussians)
+
+    @cached_property
+    def finite_part(self) -> Hybrid:
+        """The finite nodes alone."""
+        return Hybrid(self.network, ())
+
+    @cached_property
+    def around_regressions(self) -> Hybrid:
+        """The same with something in the place of each open regression: a finite node is uniform, a number has the density 1."""
+        if not self.open:
+            return self.hybrid
+        cpds = {n: stand_in(cpd) if n in self.open else cpd for n, cpd in self._cpds.items()}
+        return Hybrid(self._network(cpds), self._nodes(cpds))
+
+    def _network(self, cpds: Mapping[str, Any]) -> Network:
+        tables = [as_closed_form(cpds[name]) for name in self.finite]
+        factors = [((*(self.index[p] for p in cpd.parents), i), i, cpd.probs) for i, cpd in enumerate(tables)]
+        return Network.of([v.n_states for v in self.variables.values()], factors)
+
+    def _nodes(self, cpds: Mapping[str, Any]) -> tuple[GaussianNode, ...]:
+        return tuple(as_closed_form(cpds[name]).node(self.index, self.real_index) for name in self.reals)
+
+
+class NodeDistributions(Provenance, Tabular):
+    """A model of distributions by node, each looked up by the node's name."""
+
+    _word: ClassVar[str]
+    """What the model is called in refusals."""
+    _variables: dict[str, Variable]
+    _cpds: dict[str, Cpd]
+    _lines, _indent = 40, "  "
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        """The variables by name, in the order in which they were declared or stand in the file; of a chain those of a slice."""
+        return MappingProxyType(self._variables)
+
+    def __getitem__(self, name: str) -> Cpd:
+        if name not in self._cpds:
+            raise ModelError(f"the {self._word} has no node {name!r}{nearest(str(name), self._cpds)}")
+        return self._cpds[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cpds)
+
+    def __len__(self) -> int:
+        return len(self._cpds)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._cpds
+
+    def _same_distributions(self, other: NodeDistributions) -> bool:
+        return all(type(self[n]) is type(other[n]) and self[n].same(other[n]) for n in self)
+
+
+def declared_variables(
+    cpds: Mapping[str, object], variables: Mapping[str, Declaration] | Iterable[Variable]
+) -> dict[str, Variable]:
+    """The variables that a user declares beside distributions by node, {name: [states]} among them, as `scan` takes them, too."""
+    if not isinstance(cpds, Mapping):
+        raise ModelError(f"the distributions are given by node: {{'x': [0.5, 0.5], ...}}, not as {type(cpds).__name__}")
+    declared: Any = variables
+    if isinstance(variables, Mapping):
+        declared = {n: Finite(n, v) if isinstance(v, (list, tuple)) else v for n, v in variables.items()}
+    return by_name(declared)
+
+
+def check_nodes(cpds: Mapping[str, object], known: Iterable[str], wanted: Collection[str], word: str) -> None:
+    """Refuse what is no node of a graph, and a node without a distribution."""
+    for name in [*cpds, *known]:
+        if name not in wanted:
+            raise ModelError(f"the {word} has no node {name!r}{nearest(name, wanted)}")
+    if lacking := [n for n in wanted if n not in cpds]:
+        raise ModelError(f"there is no distribution for the node {lacking[0]!r}")
 
 
 class NetworkParts(NodeDistributions):
@@ -154,8 +265,6 @@ class NetworkParts(NodeDistributions):
     @cached_property
     def compiled(self) -> Compiled:
         """The network as numbered factors, for inference; made when it is first needed."""
-        from suffice.models.parts.compiled import Compiled
-
         return Compiled(self._dag, self._variables, self._cpds)
 
     @property

@@ -2,15 +2,17 @@
 
     η ~ N(η̂, C)      C the inverse of the observed information at the estimates (`suffice.learning.ascent.information`)
 
-The coordinates are those of `families.charts`: log-odds of tables, level, slopes and ln v of Gaussians. With a prior C is the
-inverse of the curvature of the log posterior, Laplace's approximation. Parameters of families that share no missing cell are
-independent, so C is kept in blocks, 8 n² bytes for one of n parameters.
+The coordinates are those of `families.charts`: log-odds of tables, level, slopes and ln v of Gaussians, coefficients and ln d of
+regressions. Nodes that share their parameters have the same ones, and are drawn alike. With a prior C is the inverse of the
+curvature of the log posterior, Laplace's approximation, and rows of tables are drawn as Dirichlet distributions of that curvature
+(`TableChart.posterior_lines`). Parameters of families that share no missing cell are independent, so C is kept in blocks, 8 n²
+bytes for one of n parameters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +20,8 @@ import numpy as np
 from suffice.basis.blas import one_blas_thread
 from suffice.errors import FitError, bytes_in_words, listing, quantity
 from suffice.errors.remedies import argument
-from suffice.families.charts import Array, Chart
+from suffice.families.charts.kinds import Chart
+from suffice.families.charts.plain import Array
 from suffice.families.parameter_draws import semidefinite_root
 from suffice.inference.finite.network import Ints
 
@@ -27,9 +30,9 @@ from suffice.inference.finite.network import Ints
 class ParameterCovariance:
     """The covariance of the coordinates of a network's parameters, by node.
 
-    `charts` has the coordinates of each node, one after another; `places` the coordinates of each block of dependent ones, and
-    `blocks` its covariance. `unidentified` names nodes with parameters that the data does not identify; `posterior` says whether
-    a prior is part of it.
+    `charts` has the coordinates of each node, one after another; nodes in `copies` have those of another. `places` has the
+    coordinates of each block of dependent ones, and `blocks` its covariance. `unidentified` names nodes with parameters that the
+    data does not identify; `posterior` says whether a prior is part of it.
 
     >>> from suffice import em
     >>> bn = em("x", {"x": ["a"] * 20 + ["b"] * 80 + [None] * 100}, tol=1e-12).model
@@ -44,15 +47,21 @@ class ParameterCovariance:
     blocks: tuple[Array, ...]
     unidentified: frozenset[str] = frozenset()
     posterior: bool = False
+    copies: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, charts: Mapping[str, Chart], covariance: Array, unidentified: Iterable[str], posterior: bool
+        cls,
+        charts: Mapping[str, Chart],
+        covariance: Array,
+        unidentified: Iterable[str],
+        posterior: bool,
+        copies: Mapping[str, str],
     ) -> ParameterCovariance:
         """From one matrix for all coordinates."""
         places = _apart(covariance)
         blocks = tuple(covariance[np.ix_(own, own)] for own in places)
-        return cls(dict(charts), places, blocks, frozenset(unidentified), posterior)
+        return cls(dict(charts), places, blocks, frozenset(unidentified), posterior, dict(copies))
 
     @property
     def n_parameters(self) -> int:
@@ -67,22 +76,29 @@ class ParameterCovariance:
     @property
     def n_held(self) -> int:
         """The parameters that no coordinate moves: on the boundary, of configurations that no row speaks for, or fixed."""
-        return sum(int((~chart.moving).sum()) for chart in self.charts.values())
+        return sum(int((~chart.moving).sum()) for chart in self._own.values())
 
     @property
     def how(self) -> str:
         """Where it comes from, in words."""
         return "inverse of the curvature of the posterior" if self.posterior else "inverse of the observed information"
 
+    @property
+    def kind(self) -> str:
+        """What is drawn, in words."""
+        return "Dirichlet and normal parameters" if self.posterior else "normal parameters"
+
     def only(self, names: Collection[str]) -> ParameterCovariance:
         """That of some nodes."""
-        kept = {n: chart for n, chart in self.charts.items() if n in names}
-        where, wanted = self._where(), np.full(sum(c.size for c in self.charts.values()), -1)
-        wanted[np.concatenate([np.zeros(0, np.int64), *(where[n] for n in kept)])] = np.arange(sum(c.size for c in kept.values()))
+        kept, firsts = {n: chart for n, chart in self.charts.items() if n in names}, {}
+        copies = {n: firsts[of] for n in kept if firsts.setdefault(of := self.copies.get(n, n), n) != n}
+        where, wanted = self._where(), np.full(sum(c.size for c in self._own.values()), -1)
+        old = np.concatenate([np.zeros(0, np.int64), *(where[n] for n in kept if n not in copies)])
+        wanted[old] = np.arange(len(old))
         inside = [(wanted[own] >= 0, wanted[own], block) for own, block in zip(self.places, self.blocks, strict=True)]
         places = tuple(own[some] for some, own, _ in inside if some.any())
         blocks = tuple(block[np.ix_(some, some)] for some, _, block in inside if some.any())
-        return ParameterCovariance(kept, places, blocks, self.unidentified & set(kept), self.posterior)
+        return ParameterCovariance(kept, places, blocks, self.unidentified & set(kept), self.posterior, copies)
 
     def check(self, names: Collection[str]) -> None:
         """Refuse draws of parameters that the data does not identify."""
@@ -95,20 +111,40 @@ class ParameterCovariance:
     @one_blas_thread
     def drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
         """n draws of the parameters of each node: [n, configurations, parameters of one]."""
-        here = np.concatenate([np.zeros(0), *(chart.vector(chart.cpd) for chart in self.charts.values())])  # type: ignore[arg-type]
+        here = np.concatenate([np.zeros(0), *(chart.vector(chart.cpd) for chart in self._own.values())])  # type: ignore[arg-type]
         vectors = np.repeat(here[None], n, axis=0)
         for own, root in zip(self.places, self._roots, strict=True):
             vectors[:, own] += rng.standard_normal((n, len(own))) @ root.T
-        return {name: self.charts[name].lines_at(vectors[:, own]) for name, own in self._where().items()}
+        own, where = self._own, self._where()
+        if self.posterior:
+            lines = {n: chart.posterior_lines(vectors[:, where[n]], self._of(where[n]), rng) for n, chart in own.items()}
+        else:
+            lines = {n: chart.lines_at(vectors[:, where[n]]) for n, chart in own.items()}
+        return {n: lines[self.copies.get(n, n)] for n in self.charts}
+
+    def _of(self, own: Ints) -> Array:
+        """The covariance of some coordinates."""
+        result, place = np.zeros((len(own), len(own))), {int(i): k for k, i in enumerate(own)}
+        for places, block in zip(self.places, self.blocks, strict=True):
+            inside = np.array([i for i, j in enumerate(places) if int(j) in place], np.int64)
+            at = [place[int(j)] for j in places[inside]]
+            result[np.ix_(at, at)] = block[np.ix_(inside, inside)]
+        return result
 
     @cached_property
     def _roots(self) -> list[Array]:
         return [semidefinite_root(block) for block in self.blocks]
 
+    @property
+    def _own(self) -> dict[str, Chart]:
+        """The charts of nodes with coordinates of their own."""
+        return {name: chart for name, chart in self.charts.items() if name not in self.copies}
+
     def _where(self) -> dict[str, Ints]:
         """The coordinates of each node."""
-        ends = np.cumsum([0, *(chart.size for chart in self.charts.values())])
-        return {name: np.arange(a, b) for name, a, b in zip(self.charts, ends[:-1], ends[1:], strict=True)}
+        ends = np.cumsum([0, *(chart.size for chart in self._own.values())])
+        own = {name: np.arange(a, b) for name, a, b in zip(self._own, ends[:-1], ends[1:], strict=True)}
+        return {name: own[self.copies.get(name, name)] for name in self.charts}
 
     def __repr__(self) -> str:
         sizes = f"{quantity(self.n_parameters, 'parameter')} in {quantity(len(self.blocks), 'block')}"

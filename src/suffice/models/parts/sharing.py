@@ -87,17 +87,6 @@ def shared_in(dag: Dag, shared: Any) -> tuple[Dag, tuple[Tie, ...]]:
     return dag, tuple(sorted(ties, key=lambda tie: tie.nodes))
 
 
-def graph_and_ties(dag: Any, shared: Any) -> tuple[Dag, tuple[Tie, ...]]:
-    """A graph, or that of a network, and the ties that are asked for, or that the network brings."""
-    groups = shared_of(dag, shared)
-    return shared_in(Dag(dag), groups) if groups else (Dag(dag), ())
-
-
-def shared_of(dag: Any, shared: Any) -> Any:
-    """The groups that are asked for; where none are spoken of, those that a network brings."""
-    return getattr(dag, "shared", ()) if shared is None else shared
-
-
 def _groups(shared: Any) -> Iterable[Any]:
     if shared is None:
         return ()

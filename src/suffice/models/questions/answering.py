@@ -8,7 +8,7 @@ both checked. What else may be special about a question is in `question`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from suffice.basis.blas import one_blas_thread
 from suffice.errors import listing
@@ -21,10 +21,10 @@ from suffice.models.questions.evidence import evidence_codes, one_of_interval_an
 if TYPE_CHECKING:
     from suffice.inference.finite.junction_tree import JunctionTree
     from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
-    from suffice.models.questions.answers import Distribution, Marginals, MostProbable
+    from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable
+    from suffice.models.questions.answers.mixture import Mixture
     from suffice.models.questions.evidence import Given
     from suffice.models.questions.influence import Influence, Tornado
-    from suffice.models.questions.mixture import Mixture
 
 
 class Answering(NetworkParts):
@@ -58,12 +58,12 @@ class Answering(NetworkParts):
         if method is not None:
             if interval is not None:
                 raise one_of_interval_and_method()
-            from suffice.models.questions.approximate import drawn_answer
+            from suffice.models.questions.sampling.approximate import drawn_answer
 
             return drawn_answer(self, names, evidence, method, seed)
         if interval is None:
             return question.exact_answer(self, names, evidence)
-        from suffice.models.questions.intervals import answer_with_interval
+        from suffice.models.questions.intervals.intervals import answer_with_interval
 
         answer: Distribution | Mixture = answer_with_interval(self, names, evidence, interval, draws, seed)
         return answer
@@ -72,34 +72,41 @@ class Answering(NetworkParts):
         self,
         given: Given = None,
         *,
+        targets: str | Sequence[str] | None = None,
         method: LikelihoodWeighting | None = None,
         interval: float | None = None,
         draws: int = 1000,
         seed: int = 0,
+        time_limit: float | None = None,
     ) -> Marginals:
-        """p(x | given) of every node x, all at once through the junction tree.
+        """p(x | given) of every node x, or of the targets, all at once through the junction tree.
 
         `interval=0.95` adds to each node the credible interval that `query` gives it, from `draws` draws of the parameters; nodes
-        that can have none are told without one, with a note. `method=LikelihoodWeighting(10_000)` draws all nodes instead, each
-        with its standard error, where the tree is too large; `seed` is for both.
+        that can have none are told without one, with a note. So are those for which a `time_limit`, in seconds, leaves no time:
+        the cheapest come first. `method=LikelihoodWeighting(10_000)` draws all nodes instead, each with its standard error,
+        where the tree is too large; `seed` is for both.
 
         >>> import suffice as sf
         >>> round(sf.load("asia").marginals({"xray": "yes"})["tub"]["yes"], 6)
         0.092411
+        >>> list(sf.load("asia").marginals(targets=["lung", "tub"]))
+        ['lung', 'tub']
         """
+        evidence, names = evidence_codes(self, given), question.checked_names(self, targets)
         if method is not None:
             if interval is not None:
                 raise one_of_interval_and_method()
-            from suffice.models.questions.drawn_marginals import drawn_marginals
+            from suffice.models.questions.sampling.drawn_marginals import drawn_marginals
 
-            return drawn_marginals(self, evidence_codes(self, given), method, seed)
+            return drawn_marginals(self, evidence, method, seed).of_some(names)
         if interval is not None:
-            from suffice.models.questions.intervals import marginals_with_intervals
+            from suffice.models.questions.intervals.all_nodes import marginals_with_intervals
 
-            return marginals_with_intervals(self, evidence_codes(self, given), interval, draws, seed)
+            limits: dict[str, Any] = {"targets": names, "time_limit": time_limit}
+            return marginals_with_intervals(self, evidence, interval, draws, seed, **limits)
         drawn = f"draw one node at a time with {query_by_draws('node')}"
         with advising(lambda refused: f"observe {listing(refused.lacking)}, too, or {drawn}"):
-            return question.marginals(self, evidence_codes(self, given))
+            return question.marginals(self, evidence).of_some(names)
 
     def log_prob_of(self, given: Given) -> float:
         """ln p(given), a density where it gives reals; −inf for what cannot be.

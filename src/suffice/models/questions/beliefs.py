@@ -12,12 +12,16 @@ from dataclasses import replace
 from numbers import Real
 from typing import Any
 
-from suffice.errors import FitError, ModelError, SufficeError, TooLarge, listing, notes_kept
+from suffice.errors import FitError, ModelError, TooLarge, listing, notes_kept
 from suffice.graphs import Dag
+from suffice.inference.sampling.sampling import Gibbs
 from suffice.pictures import Focus, Picture, PictureEdge, PictureNode
 
-MANY = 500
-"""Nodes beyond which a picture has no intervals."""
+DRAWS = 10_000
+"""Of beliefs where the tree of a network without arrows is too large."""
+
+PATIENCE = 10.0
+"""Seconds that the intervals of a picture may take; nodes that are left then are shown without."""
 
 MOST_CELLS = 1_000_000
 """Cells of the junction tree up to which a notebook shows the beliefs of a network."""
@@ -43,7 +47,23 @@ def belief_picture(
 
 def undirected_picture(net: Any, given: Values | None, focus: Focus, steps: int) -> Picture:
     """The same of a network without arrows."""
-    return _with_beliefs(net._scene().near(focus, steps), net, net if given else None, given or {}, {}, None)
+    scene = net._scene().near(focus, steps)
+    try:
+        net.directed  # noqa: B018
+    except TooLarge:
+        return _with_drawn_beliefs(scene, net, given or {})
+    return _with_beliefs(scene, net, net if given else None, given or {}, {}, None)
+
+
+def _with_drawn_beliefs(scene: Picture, net: Any, given: Values) -> Picture:
+    """Beliefs by draws, where a network without arrows is too large for exact ones."""
+    try:
+        answers = net.marginals(given, method=Gibbs(DRAWS))
+    except (ModelError, TooLarge) as error:
+        return scene.noting(f"no beliefs: {str(error).partition(': ')[0]}")
+    worst = max((float(a.error.max()) for a in answers.values() if a.error is not None), default=0.0)
+    scene = scene.noting(f"by Gibbs sampling, {DRAWS:,} draws: standard errors up to {worst:.2g}")
+    return replace(scene, nodes=tuple(_node(node, answers, {}, given, {}) for node in scene.nodes))
 
 
 def notebook_picture(bn: Any) -> Picture:
@@ -87,37 +107,19 @@ def _with_intervals(bn: Any, given: Values, answers: dict[str, Any], level: floa
     """The answers with intervals, those that can have one, and what is to be said of them."""
     if level is None or not answers:
         return answers, ""
-    if len(answers) > MANY:
-        return answers, f"no intervals of more than {MANY} nodes: take a focus"
     try:
-        result = _whole(bn, given, answers, level) if 4 * len(answers) > len(bn) else _one_by_one(bn, given, answers, level)
+        with notes_kept() as notes:
+            found = bn.marginals(given, targets=list(answers), interval=level, time_limit=PATIENCE)
     except (FitError, ModelError) as error:
         return answers, f"no intervals: {str(error).partition(': ')[0]}"
+    result = {name: found[name] if found[name].has_interval else answer for name, answer in answers.items()}
     lacking = [name for name, answer in result.items() if answer is answers[name]]
+    if len(lacking) == len(answers):
+        return answers, f"no intervals: {notes[-1]}"
     return (
         result,
         f"with {100 * level:.10g} % credible intervals{', but for ' + listing(lacking, style='str') if lacking else ''}",
     )
-
-
-def _whole(bn: Any, given: Values, answers: dict[str, Any], level: float) -> dict[str, Any]:
-    """All nodes at once."""
-    with notes_kept():
-        found = bn.marginals(given, interval=level)
-    return {name: found[name] if found[name].has_interval else answer for name, answer in answers.items()}
-
-
-def _one_by_one(bn: Any, given: Values, answers: dict[str, Any], level: float) -> dict[str, Any]:
-    """A few nodes of a large network; a refusal only if no interval can be found."""
-    result, refused = dict(answers), list[SufficeError]()
-    for name, answer in answers.items():
-        try:
-            result[name] = answer.certain() if name in given else bn.query(name, given, interval=level)
-        except (FitError, ModelError) as error:
-            refused.append(error)
-    if refused and len(refused) == len(answers.keys() - given.keys()):
-        raise refused[0]
-    return result
 
 
 def _node(node: PictureNode, answers: Values, before: Values, given: Values, done: Values) -> PictureNode:

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.errors import ModelError, listing
+from suffice.exponential.normals.lines import ROUNDING
 from suffice.families.conditional_gaussian import normal_entropy
 from suffice.families.protocol.family import Array
-from suffice.families.regression import ROUNDING
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.expected import closed_form, marginal, normals
 from suffice.variables import Finite, Real

@@ -22,10 +22,10 @@ from suffice.inference.numbers.gaussian import COLLINEAR, OVERFLOW, HiddenCount
 from suffice.inference.numbers.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureMode, Trouble, evidence_factors
 from suffice.models.parts.closed_forms import NoFormula, no_formula
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.answers import Distribution, Marginals, MostProbable
-from suffice.models.questions.densities import MixtureParts, NormalParts, PoissonParts
+from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable
+from suffice.models.questions.answers.densities import MixtureParts, NormalParts, PoissonParts
+from suffice.models.questions.answers.mixture import DistributionParts, Mixture
 from suffice.models.questions.evidence import Observed, impossible
-from suffice.models.questions.mixture import DistributionParts, Mixture
 from suffice.statistics.configurations import checked_cells
 from suffice.variables import Distributed
 
@@ -51,7 +51,8 @@ def closed_answer(bn: NetworkParts, targets: Sequence[str], evidence: Observed) 
         )
     with _part(bn, reals, evidence) as part:
         if not reals:
-            probs = posterior(part.network, finite, evidence.codes, evidence_factors(part, evidence), everywhere=False).probs
+            said = evidence_factors(part, evidence) if evidence.reals or evidence.soft else ()
+            probs = posterior(part.network, finite, evidence.codes, said, everywhere=False).probs
             if np.isnan(probs).any():
                 raise impossible(evidence)
             return Distribution(variables, probs, given=evidence.given)

@@ -21,10 +21,10 @@ from suffice.inference.finite.network import Array
 from suffice.models.parts.closed_forms import NoFormula, no_formula, words
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.questions import hybrid
-from suffice.models.questions.answers import Distribution, Marginals
-from suffice.models.questions.densities import ResponseParts
+from suffice.models.questions.answers.answers import Distribution, Marginals
+from suffice.models.questions.answers.densities import ResponseParts
+from suffice.models.questions.answers.mixture import Mixture
 from suffice.models.questions.evidence import Given, Observed, evidence_codes, impossible, unknown_node
-from suffice.models.questions.mixture import Mixture
 from suffice.models.questions.regressions import answerable, reduce_network
 from suffice.variables import Finite, Variable
 
@@ -102,12 +102,9 @@ def checked_question(bn: NetworkParts, targets: str | Sequence[str], given: Give
     """Targets, at least one, each once, all known, and evidence of others, as a user wrote them."""
     if isinstance(targets, (set, frozenset)) or not isinstance(targets, Iterable):
         raise ModelError(f"targets are a name or a list of names, whose order is that of the axes; not {targets!r}")
-    names = (targets,) if isinstance(targets, str) else tuple(targets)
+    names = checked_names(bn, targets) or ()
     if not names:
         raise ModelError("there is no target: name at least one variable")
-    for name in names:
-        if not isinstance(name, str) or name not in bn:
-            raise unknown_node(bn, name)
     if len(set(names)) < len(names):
         twice = next(n for n in names if names.count(n) > 1)
         raise ModelError(f"the target {twice!r} is named twice")
@@ -115,6 +112,17 @@ def checked_question(bn: NetworkParts, targets: str | Sequence[str], given: Give
     if known := [n for n in names if is_observed(bn, n, evidence)]:
         raise ModelError(f"{listing(known)} is asked for and given at once; ask for what is not observed")
     return names, evidence
+
+
+def checked_names(bn: NetworkParts, targets: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    """Nodes by name, all known; None where none are named."""
+    if targets is None:
+        return None
+    names = (targets,) if isinstance(targets, str) else tuple(targets)
+    for name in names:
+        if not isinstance(name, str) or name not in bn:
+            raise unknown_node(bn, name)
+    return names
 
 
 def exact_answer(bn: NetworkParts, names: Sequence[str], evidence: Observed) -> Distribution | Mixture:

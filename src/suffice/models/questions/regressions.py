@@ -17,23 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from suffice.families.named_families import as_families
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.graphs import Dag
 from suffice.models.parts.closed_forms import as_closed_form, density, no_formula, stand_in
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
-
-
-def families_of(bn: Any, families: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The families of a network's regressions, if it is a network, and those that are named beside them."""
-    families = as_families(families)
-    own = {n: bn[n].family for n in bn if _has_own(bn[n])} if hasattr(bn, "compiled") else {}
-    return {**own, **families} if isinstance(families, Mapping) and own else families or own or None
-
-
-def _has_own(cpd: Any) -> bool:
-    """Whether its family was chosen, and does not follow from its variables."""
-    return bool(cpd.is_regression) or cpd.child.family is not None
 
 
 def reduce_network(

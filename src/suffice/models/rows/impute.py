@@ -31,7 +31,16 @@ from suffice.models.parts.closed_forms import NoFormula, advising
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.regressions import reduce_network
 from suffice.models.rows.frames import Fill, checked_size, fill_frame, is_held
-from suffice.models.rows.posteriors import Places, cells, is_seen, present, row_evidence, row_posterior, tell_impossible
+from suffice.models.rows.posteriors import (
+    Places,
+    cells,
+    is_seen,
+    posterior_or_integral,
+    present,
+    row_evidence,
+    row_posterior,
+    tell_impossible,
+)
 from suffice.models.rows.spark_frames import in_place
 from suffice.statistics.configurations import keys_of
 from suffice.variables import Finite, Variable
@@ -283,7 +292,7 @@ def most_probable_each(bn: NetworkParts, rows: RowEvidence, gaps: RowEvidence) -
     for name in bn:
         some = np.flatnonzero(cells(bn, name, gaps))
         if len(some):
-            answer = row_posterior(bn, name, seen.take(some))
+            answer = posterior_or_integral(bn, name, seen.take(some))
             impossible[some[np.isnan(answer[:, 0])]] = True
             cells(bn, name, rows)[some] = best(answer) if name in compiled.index else answer[:, 0]
     return impossible

@@ -17,7 +17,8 @@ show,
     ln p(y | parents)          at the numbers of the row,
 
 to a network in which it has a stand-in: of a finite y a uniform one, whose ln n states are added back. Where y is barren there is
-no factor, and the stand-in sums to 1. Rows that leave an integral over a number without a formula are refused.
+no factor, and the stand-in sums to 1. Rows that leave an integral over a number without a formula are integrated over points
+(`integrals`).
 """
 
 from __future__ import annotations
@@ -43,10 +44,11 @@ from suffice.incomplete.rows import CELLS, Densities, NotFinite, RowEvidence, Ro
 from suffice.inference.finite.logs import shares
 from suffice.inference.finite.network import NONE, Array, Ints
 from suffice.inference.numbers.hybrid import checked_shape
-from suffice.models.parts.closed_forms import advising, no_formula, words
+from suffice.models.parts.closed_forms import NoFormula, advising, no_formula, words
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.hybrid import refuse_by_name
 from suffice.models.questions.question import requisite
+from suffice.models.rows.integrals import integrated_log_probs, integrated_posterior
 from suffice.models.rows.spark_frames import beside
 from suffice.statistics.configurations import alike
 from suffice.variables import Finite, Variable
@@ -129,6 +131,14 @@ def row_posterior(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
     return _either(seen, direct_rows(bn, target, seen), partial(direct_posterior, bn, target), inferred)
 
 
+def posterior_or_integral(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
+    """The same, over points where there is no formula."""
+    try:
+        return row_posterior(bn, target, seen)
+    except NoFormula as refused:
+        return integrated_posterior(bn, target, seen, refused)
+
+
 def _infer_rows(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
     """By inference, in rows that leave other nodes to be summed out."""
     if bn.compiled.open or target not in bn.compiled.index:
@@ -175,11 +185,13 @@ def log_probs(bn: NetworkParts, seen: RowEvidence) -> Array:
 
 
 def _log_densities(bn: NetworkParts, seen: RowEvidence) -> Array:
-    with (
-        advising(lambda refused: f"fill in {listing(refused.lacking)} in rows that lack it, or leave such rows out"),
-        refuse_by_name(bn),
-    ):
-        return in_parts(bn.compiled.around_regressions, seen, partial(factors, bn), Densities.log_probs, 1, in_rows.PART)[:, 0]
+    with advising(lambda refused: f"fill in {listing(refused.lacking)} in rows that lack it, or leave such rows out"):
+        try:
+            with refuse_by_name(bn):
+                each = partial(factors, bn)
+                return in_parts(bn.compiled.around_regressions, seen, each, Densities.log_probs, 1, in_rows.PART)[:, 0]
+        except NoFormula as refused:
+            return integrated_log_probs(bn, seen, refused)
 
 
 def _with_numbers(seen: RowEvidence) -> Flags:

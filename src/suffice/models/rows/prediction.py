@@ -26,9 +26,10 @@ from suffice.inference.finite.network import NONE, Array
 from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.parts.closed_forms import NoFormula
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.approximate import BLOCK, drawn_forward, is_possible
 from suffice.models.questions.evidence import Observed
 from suffice.models.questions.question import Question
+from suffice.models.questions.sampling.approximate import BLOCK, drawn_forward, is_possible
+from suffice.models.rows.integrals import integrated_posterior
 from suffice.models.rows.posteriors import MOMENTS, Places, row_evidence, row_posterior
 from suffice.statistics.configurations import alike
 from suffice.variables import Finite, Variable
@@ -116,10 +117,13 @@ class Predict:
             except (NoFormula, TooLarge) as error:
                 if self.n is not None:
                     result[same], worth[same] = self._drawn(seen.take(same), self.n)
-                elif isinstance(error, NoFormula):
-                    worth[same], refused[int(same[0])] = np.nan, error
-                else:
+                elif isinstance(error, TooLarge):
                     raise
+                else:
+                    try:
+                        result[same] = integrated_posterior(self.bn, self.target, seen.take(same), error)
+                    except NoFormula:
+                        worth[same], refused[int(same[0])] = np.nan, error
         return Prediction(result, worth, refused[min(refused)] if refused else None)
 
     def tell(self, data: Data, lost: Places, poor: Places) -> None:

@@ -94,10 +94,11 @@ class RowAnswering(Answering):
 
         `rows` is anything that `scan` takes: a pandas frame gives one with its index, polars gives polars, a dict of columns a
         dict of arrays, a frame of Spark one with columns beside its own, and the rest an Arrow table. Any cells may be missing.
-        A row that is impossible under the network has NaN, with a note. Rows without a formula, as where a regression lacks a
-        number, are refused; `method=LikelihoodWeighting(n)` draws for them, with a standard error of about 1/(2√n) at most, and
-        leaves others exact; equal rows have equal answers, which depend on `seed` alone. States that the network does not know
-        are refused, too; `unknown=Missing()` takes their cells for missing, with a note.
+        A row that is impossible under the network has NaN, with a note. In rows without a formula, numbers that a regression
+        lacks are integrated over points, and counts that have children summed, as in `em`, which a note says; what is neither
+        normal nor a count is refused. `method=LikelihoodWeighting(n)` draws for such rows, with a standard error of about 1/(2√n)
+        at most, and leaves others exact; equal rows have equal answers, which depend on `seed` alone. States that the network
+        does not know are refused, too; `unknown=Missing()` takes their cells for missing, with a note.
 
         `interval=0.95` adds two columns for each probability, or for the mean, `yes_lower` and `yes_upper`: the ends of the
         credible interval that `query` would give it in this row, from `draws` draws of the parameters.

@@ -10,7 +10,7 @@ import numpy as np
 from suffice.engines.data import Data
 from suffice.errors import DataError, FitError, listing
 from suffice.errors.remedies import Remedy
-from suffice.families.regression import too_large
+from suffice.exponential.normals.lines import too_large
 from suffice.inference.finite.network import Array
 from suffice.statistics import Moments, Request, Statistics
 from suffice.variables import Finite, Real, Variable

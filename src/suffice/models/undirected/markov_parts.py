@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -28,7 +28,15 @@ from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, by_name
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from suffice.basis.argument_types import RowsLike
+
+FactorsLike: TypeAlias = (
+    "Mapping[str | tuple[str, ...], npt.ArrayLike] | Mapping[str, npt.ArrayLike] | Mapping[tuple[str, ...], npt.ArrayLike] "
+    "| Iterable[Factor | tuple[str | tuple[str, ...], npt.ArrayLike]]"
+)
+"""What `MarkovNet` takes: tables of ln φ by the names of their axes, pairs of both, or factors."""
 
 
 class MarkovParts(Provenance, Tabular):
@@ -41,7 +49,7 @@ class MarkovParts(Provenance, Tabular):
 
     file_kind: ClassVar[str] = "markov_net"
 
-    def __init__(self, factors: Any, variables: Mapping[str, Finite] | Iterable[Finite]) -> None:
+    def __init__(self, factors: FactorsLike, variables: Mapping[str, Finite] | Iterable[Finite]) -> None:
         known = by_name(variables)
         for v in known.values():
             if not isinstance(v, Finite):

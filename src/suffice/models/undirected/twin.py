@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Unpack
 
 from suffice.errors import ModelError
 from suffice.graphs import Graph
+from suffice.models.undirected.options import ImputeOptions, PredictOptions, ProbabilityOptions, QueryOptions, refuse_others
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.variables import Variable
 
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
 
     from suffice.basis.argument_types import RowsLike
     from suffice.inference.finite.junction_tree import JunctionTree
-    from suffice.models.questions.answers import Marginals, MostProbable
+    from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable
+    from suffice.models.questions.answers.mixture import Mixture
     from suffice.models.questions.evidence import Given
     from suffice.models.rows.row_answering import RowAnswering
+    from suffice.statistics import Statistics
 
     Array = npt.NDArray[np.float64]
 
@@ -98,8 +101,9 @@ class Undirected(PicturedTable, Generic[Twin]):
         """Whether the graph says that a and b, names or sets of names, are independent given others."""
         return self.graph.separated(a, b, given)
 
-    def query(self, targets: str | Sequence[str], given: Given = None, **how: Any) -> Any:
+    def query(self, targets: str | Sequence[str], given: Given = None, **how: Unpack[QueryOptions]) -> Distribution | Mixture:
         """p(targets | given), as `BayesNet.query`."""
+        refuse_others("query", how, QueryOptions)
         return self.directed.query(targets, given, **how)
 
     def marginals(self, given: Given = None) -> Marginals:
@@ -118,23 +122,26 @@ class Undirected(PicturedTable, Generic[Twin]):
         """The most probable states of all that is not observed, or of the targets with the rest summed out."""
         return self.directed.most_probable(given, targets)
 
-    def predict_proba(self, rows: RowsLike, target: str, **how: Any) -> Any:
+    def predict_proba(self, rows: RowsLike, target: str, **how: Unpack[ProbabilityOptions]) -> Any:
         """p(target | the other cells of a row), for each row, as `BayesNet.predict_proba`."""
+        refuse_others("predict_proba", how, ProbabilityOptions)
         return self.directed.predict_proba(rows, target, **how)
 
-    def predict(self, rows: RowsLike, target: str, **how: Any) -> Any:
+    def predict(self, rows: RowsLike, target: str, **how: Unpack[PredictOptions]) -> Any:
         """The most probable state of the target in each row given its other cells (a real target: its mean), as one column."""
+        refuse_others("predict", how, PredictOptions)
         return self.directed.predict(rows, target, **how)
 
-    def impute(self, rows: RowsLike, **how: Any) -> Any:
+    def impute(self, rows: RowsLike, **how: Unpack[ImputeOptions]) -> Any:
         """The rows with each missing cell filled, as `BayesNet.impute`."""
+        refuse_others("impute", how, ImputeOptions)
         return self.directed.impute(rows, **how)
 
     def log_prob(self, rows: RowsLike) -> Array:
         """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there)."""
         return self.directed.log_prob(rows)
 
-    def log_likelihood(self, data: Any) -> float:
+    def log_likelihood(self, data: RowsLike | Statistics | None = None) -> float:
         """Σ ln p(row) over the data."""
         return self.directed.log_likelihood(data)
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from suffice.basis.libraries import pa
 from suffice.engines.scan import scan
-from suffice.errors import ModelError, listing, note
+from suffice.errors import ModelError, listing, nearest, note
 from suffice.inference.sampling.gibbs import GibbsState, Walker
-from suffice.inference.sampling.sampling import checked_seed, whole_number
+from suffice.inference.sampling.sampling import Chained, Gibbs, checked_seed, whole_number
+from suffice.models.questions.answers.answers import Distribution, Marginals
 from suffice.models.rows.sampling import arrow_columns
 from suffice.models.undirected.factor import Factor, network_of
 from suffice.models.undirected.markov_parts import MarkovParts, SomeMarkov
@@ -80,16 +81,55 @@ def blanket_net(net: SomeMarkov, target: str, rows: Any) -> SomeMarkov | None:
     return net.of({n: net.variables[n] for n in names}, own)
 
 
-def gibbs_rows(net: MarkovParts, n: int, seed: int | None) -> pa.Table:
-    """Rows that one chain comes by: nearly independent where it moves fast, and a note says that they need not be."""
-    whole_number("the number of rows to draw must be", n, 0)
-    rng = np.random.default_rng(None if seed is None else checked_seed(seed))
-    zeros = [f.names for f in net.factors if not np.isfinite(f.log).all()]
+def gibbs_marginals(net: MarkovParts, given: Mapping[str, object], method: Gibbs, seed: int = 0) -> Marginals:
+    """p(x | given) of every variable by Gibbs sampling, each with its standard error; ln p(given) is not known so.
+
+    >>> from suffice import Finite, MarkovNet
+    >>> v = {n: Finite(n, ["no", "yes"]) for n in "ab"}
+    >>> net = MarkovNet({("a", "b"): np.log([[4.0, 1.0], [1.0, 4.0]])}, v)
+    >>> found = gibbs_marginals(net, {"b": "yes"}, Gibbs(20_000))
+    >>> round(found["a"]["yes"], 1), bool(found["a"].error.max() < 0.02), found["b"]["yes"]
+    (0.8, True, 1.0)
+    """
+    for name, value in given.items():
+        if name not in net.variables:
+            raise ModelError(f"the network has no node {name!r}{nearest(name, net.variables)}")
+        if not _is_state(value):
+            raise ModelError(f"the evidence of {name!r} are likelihoods, which Gibbs sampling does not take here; give a state")
+    free = [n for n in net.variables if n not in given]
+    near, _ = near_net(net, free, given)
+    _refuse_zeros(near.factors)
+    network = network_of(near.factors, near.variables)
+    walker = Walker(network, free=range(network.n_variables), targets=())
+    rngs = [np.random.default_rng(s) for s in np.random.SeedSequence(checked_seed(seed)).spawn(method.chains)]
+    starts = [GibbsState(rng.integers(0, network.sizes), np.zeros(0)) for rng in rngs]
+    walks = [walker.rows(at, method.length, rng, burn_in=method.burn_in, spacing=1) for at, rng in zip(starts, rngs, strict=True)]
+    codes, drawn = np.concatenate(walks), Chained(method.chains, method.length)
+    how = f"Gibbs sampling, {method.chains} chains of {method.length:,} sweeps after {method.burn_in:,}"
+    answers: dict[str, Distribution] = {}
+    for name, v in net.variables.items():
+        if name in given:
+            answers[name] = Distribution((v,), np.eye(v.n_states)[v.code(given[name])], given=given)
+        else:
+            found = drawn.shares(codes[:, list(near.variables).index(name)], v.n_states)
+            answers[name] = Distribution((v,), found.mean, None, found.error, found.effective_sample_size, how, given)
+    return Marginals({}, np.zeros(0), np.zeros(1, np.int64), float("nan"), given, answers)
+
+
+def _refuse_zeros(factors: Iterable[Factor]) -> None:
+    zeros = [f.names for f in factors if not np.isfinite(f.log).all()]
     if zeros:
         raise ModelError(
             "rows cannot be drawn: the tree is too large, and a chain of single moves may not get around what the factor of "
             f"{listing(zeros[0])} rules out"
         )
+
+
+def gibbs_rows(net: MarkovParts, n: int, seed: int | None) -> pa.Table:
+    """Rows that one chain comes by: nearly independent where it moves fast, and a note says that they need not be."""
+    whole_number("the number of rows to draw must be", n, 0)
+    rng = np.random.default_rng(None if seed is None else checked_seed(seed))
+    _refuse_zeros(net.factors)
     network = network_of(net.factors, net.variables)
     note(
         f"the tree is too large for independent rows: they are drawn by Gibbs sampling, one chain, {BURN_IN:,} sweeps before the "

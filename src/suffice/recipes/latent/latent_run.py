@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from suffice.errors import note
+from suffice.errors import note, quantity
 from suffice.errors.remedies import in_python
 from suffice.families.protocol.family import Array
 from suffice.iteration import Run
@@ -59,7 +59,7 @@ class LatentRun(OneTable, Run[M]):
         same = sum(o.collapsed is None and self.objective - o.objective <= 1e-3 for o in self.optima)
         starts = f"; best of {good} starts, {same} of which reached it" if len(self.optima) > 1 else ""
         fallen = f", {len(self.optima) - good} more collapsed" if len(self.optima) > good else ""
-        return f"{'' if self.converged else 'not '}converged in {self.n_iterations} iterations{starts}{fallen}"
+        return f"{'' if self.converged else 'not '}converged in {quantity(self.n_iterations, 'iteration')}{starts}{fallen}"
 
     def _below(self) -> str:
         return f"\n\n{self.choices!r}" if self.choices else ""

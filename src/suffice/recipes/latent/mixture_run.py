@@ -14,7 +14,7 @@ import numpy.typing as npt
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, nearest
+from suffice.errors import DataError, nearest, quantity
 from suffice.families.protocol.family import Array
 from suffice.incomplete.classes import (
     ClassLogLikelihood,
@@ -162,8 +162,9 @@ class MixtureRun(LatentRun[BayesNet]):
         return self.n_rows
 
     def _headline(self) -> str:
+        classes = f"{self.k} class{'' if self.k == 1 else 'es'}"
         return (
-            f"mixture of {self.k} classes, {self.n_parameters:,} parameters, {self.n_rows:,.10g} rows; log-likelihood "
+            f"mixture of {classes}, {quantity(self.n_parameters, 'parameter')}, {self.n_rows:,.10g} rows; log-likelihood "
             f"{self.log_likelihood:.10g}, BIC {self.bic:.10g}, ICL {self.icl:.10g}; {self._end()}"
         )
 

@@ -38,16 +38,15 @@ from suffice.limits import Limits, check_room, options_of
 from suffice.models.networks import BayesNet
 from suffice.output.display import html_table, text_table
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
-from suffice.recipes.structural.structural_regressions import refuse_lost_numbers, with_families
+from suffice.recipes.structural.structural_regressions import lost_numbers, note_points, with_families
 from suffice.recipes.structural.structural_search import Round, SearchOptions, StructuralSearch
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.moments import nothing
 from suffice.structure.constraints.constraints import Constraints, Forbid
 from suffice.structure.methods.ges import GES
 from suffice.structure.methods.hill_climb import HillClimb, check_number
-from suffice.structure.methods.method import Method
 from suffice.structure.methods.pc import MMHC, PC
-from suffice.structure.problem import Problem
+from suffice.structure.problem import Method, Problem
 from suffice.structure.results.directions import directions
 from suffice.structure.results.explanations import Explanation, spell
 from suffice.structure.results.found import N_SHOWN, Found, roots_of
@@ -228,8 +227,9 @@ def structural_em(
     `TAN`, give graphs of that shape, as in `search`, also where the score would rather have fewer edges.
 
     `families={"y": Logistic(), "n": PoissonLog()}` makes nodes regressions on whatever parents they get, as in `search`: they are
-    scored on the completed rows, each weighed by its probability. Cells of states may be missing anywhere; numbers that a
-    regression is of, or may get as parents, must be complete, since there is no closed form to complete them.
+    scored on the completed rows, each weighed by its probability. Cells of states and numbers may be missing anywhere: points
+    stand for missing numbers that regressions may have as parents, as in `em`, and a note says how many rows these make, and how
+    long a regression of them takes.
 
     A family whose variance falls to zero in EM (a number that is constant, or a combination of others, once the missing cells are
     filled in), or a regression whose coefficients grow without end, has no estimate: it is left out, with all that add parents to
@@ -275,16 +275,17 @@ def structural_em(
     problem = search_problem(
         _blank(task),
         score,
-        _without_lost_counts(task, constraints),
+        _without_lost_parents(task, constraints),
         budget,
         seed=seed,
         what="structural EM",
         regressions=regressions,
     )
-    refuse_lost_numbers(problem, task.rows.missing)
+    integrated = lost_numbers(problem, task.rows.missing)
     if isinstance(chosen, GES):  # else it would be said after the first graph, which is none of its own
         chosen.refuse_regressions(problem)
-    rows = IncompleteRows(task.rows, dict(sorted(task.variables.items())), problem.seed, whole=bool(regressions))
+    by_name = dict(sorted(task.variables.items()))
+    rows = IncompleteRows(task.rows, by_name, problem.seed, whole=bool(regressions), integrated=integrated)
     how = SearchOptions(
         chosen, rounds, tol, max_iter, as_prior(prior), start, starts or (STARTS if task.hidden and start is None else 1)
     )
@@ -292,6 +293,7 @@ def structural_em(
     asked: dict[str, Any] = {"hidden": hidden, "score": problem.score, "constraints": constraints, "families": families}
     asked |= {**how._asdict(), "seed": seed, "start": start if known is None else {n: known[n] for n in known}}
     with said_once(), checkpoint_of(budget.checkpoint, "structural_em", task.rows, asked) as problem.progress.memory:
+        note_points(rows, integrated, any_regressions=bool(regressions))
         run = _result(search, search.run())
         if run.finished:
             problem.progress.memory.finish()
@@ -347,14 +349,15 @@ def said_once() -> Iterator[None]:
         yield
 
 
-def _without_lost_counts(task: Task, constraints: Constraints | None) -> Constraints | None:
-    """The constraints, and that counts of which cells are missing have no children: there is no closed form to sum them out."""
-    lost = [n for n, v in task.variables.items() if isinstance(v, NotNormal) and task.rows.missing.get(n)]
-    below = [n for n, v in task.variables.items() if isinstance(v, Real)]
+def _without_lost_parents(task: Task, constraints: Constraints | None) -> Constraints | None:
+    """The constraints, and that numbers which are neither normal nor counts, and of which cells are missing, have no children."""
+    chosen = [n for n, v in task.variables.items() if isinstance(v, NotNormal) and not v.whole]
+    lost = [n for n in chosen if task.rows.missing.get(n)]
+    below = [n for n, v in task.variables.items() if isinstance(v, Real) or n in task.families]
     if not lost or not below:
         return constraints
-    note(f"counts of which cells are missing have no children: {listing(lost)}")
-    own = Forbid(*((count, number) for count in lost for number in below))
+    note(f"numbers of which cells are missing, and that are neither normal nor counts, have no children: {listing(lost)}")
+    own = Forbid(*((number, child) for number in lost for child in below if child != number))
     return own if constraints is None else constraints + own
 
 

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import product
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from suffice.engines.scan import scan
-from suffice.errors import FitError, listing
-from suffice.errors.remedies import BY_EM, forbidden_edge
-from suffice.families.named_families import for_search
-from suffice.families.regressions.distinct_rows import Pass
+from suffice.errors import FitError, listing, note
+from suffice.errors.remedies import BY_EM
+from suffice.families.named_families import families_of, for_search
+from suffice.families.regressions.fitted import Pass
 from suffice.graphs import Dag
+from suffice.incomplete.expected.expectations import IncompleteRows
+from suffice.incomplete.gauss_hermite import integrated_in_words, summed_in_words
 from suffice.learning.complete.irls import maximise
-from suffice.learning.complete.tied_regressions import log_likelihood
 from suffice.learning.incomplete.objective import NoEstimate
 from suffice.learning.incomplete.task import Task
 from suffice.models.networks import BayesNet
-from suffice.models.questions.regressions import families_of
+from suffice.models.parts.stacked_rows import log_likelihood
 from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
+from suffice.structure.scoring.regression_scores import seconds_each
 from suffice.structure.search import refuse_left_out
-from suffice.variables import Finite
+from suffice.variables import Finite, NotNormal
 
 
 def with_families(data: Any, families: Any, start: BayesNet | None) -> tuple[Any, dict[str, Any]]:
@@ -35,24 +38,33 @@ def with_families(data: Any, families: Any, start: BayesNet | None) -> tuple[Any
     return rows, regressions
 
 
-def refuse_lost_numbers(problem: Problem, missing: Mapping[str, int]) -> None:
-    """Refuse missing numbers that a regression is of, or may get as parents: their means do not say all of them."""
-    lost = [i for i, v in enumerate(problem.variables) if not isinstance(v, Finite) and missing.get(v.name)]
-    names, rules = problem.names, problem.rules
-    what = {child: f"the regression of {names[child]!r} ({type(f).__name__})" for child, f in problem.regressions.items()}
-    for child, i in product(what, lost):
-        if i == child or rules.required[child, i]:
+def lost_numbers(problem: Problem, missing: Mapping[str, int]) -> list[str]:
+    """The numbers with missing cells of which means and variances do not say all: those that a regression is of, or may get as
+    parents, and counts that may have children. A regression of numbers that are neither normal nor counts is refused."""
+    lost = {i: v for i, v in enumerate(problem.variables) if not isinstance(v, Finite) and missing.get(v.name)}
+    for child, family in problem.regressions.items():
+        if child in lost and not family.normal and not isinstance(lost[child], NotNormal):
             raise FitError(
-                f"cells of {names[i]!r} are missing, a number that {what[child]} needs, and structural EM completes only states "
-                f"there: leave the column out; {BY_EM} integrates numbers, for a graph that is given"
+                f"cells of {problem.names[child]!r} are missing, a number that is {type(family).__name__} here, and structural "
+                f"EM cannot complete it: leave the column out; {BY_EM} can, for a graph that is given"
             )
-    for child in what:
-        if own := [names[i] for i in lost if rules.allowed[child, i]]:
-            raise FitError(
-                f"cells of {listing(own)} are missing, numbers that {what[child]} may get as parents, and structural EM "
-                f"completes only states there: leave them out, or forbid these edges, {forbidden_edge(own[0], names[child])}; "
-                f"{BY_EM} integrates numbers, for a graph that is given"
-            )
+    possible = problem.rules.allowed | problem.rules.required
+    children = {i: np.flatnonzero(possible[:, i]).tolist() for i in lost}
+    curved = {i for i in lost if i in problem.regressions or not problem.regressions.keys().isdisjoint(children[i])}
+    return [problem.names[i] for i, v in lost.items() if i in curved or (isinstance(v, NotNormal) and v.whole and children[i])]
+
+
+def note_points(rows: IncompleteRows, names: Sequence[str], *, any_regressions: bool) -> None:
+    """Say what stands for missing numbers, how many rows that makes, and how long a regression of these takes."""
+    counts = [n for n in names if isinstance(rows.variables[n], NotNormal)]
+    numbers, n = [n for n in names if n not in counts], rows.n_completed
+    room = f"the rows become about {n:,.0f} completed ones"
+    if any_regressions:
+        room += f", of which a regression takes some {seconds_each(n):.2g} s"
+    if counts:
+        note(f"{summed_in_words()}: {listing(counts)} may have children, and {room}")
+    if numbers:
+        note(f"{integrated_in_words()}: {listing(numbers)} may be parents there, and {room}")
 
 
 def regressions_of(dag: Dag, task: Task, completed: Any) -> dict[str, Any]:

@@ -27,12 +27,11 @@ from suffice.scores import Evidence, score_of_data
 from suffice.statistics import Statistics
 from suffice.structure.methods.chow_liu import TAN, ChowLiu
 from suffice.structure.methods.hill_climb import HillClimb
-from suffice.structure.methods.method import Method
-from suffice.structure.problem import Problem
+from suffice.structure.problem import Method, Problem
 from suffice.structure.results.found import Found
-from suffice.structure.scoring.barring import Barring
 from suffice.structure.scoring.local_scores import FamilyScores
 from suffice.structure.scoring.parent_sets import TIE
+from suffice.structure.scoring.prior_scores import Barring
 from suffice.structure.search import outcome_of
 from suffice.variables import Finite
 

@@ -125,8 +125,9 @@ class Constraints(ConstraintParts):
         self.refuse_unknown(number)
         required = np.zeros((n, n), bool)
         required[_cells(self._needed({v.name: v for v in variables}, regressions), number)] = True
-        limits = (self.most_parents(v.name) for v in variables)
-        most = np.array([max(n - 1, 0) if k is None else min(k, n - 1) for k in limits], np.int64)
+        most = np.full(n, max(n - 1, 0), np.int64)
+        if self.max_parents is not None or self.max_parents_of:
+            most[:] = [n - 1 if (k := self.most_parents(v.name)) is None else min(k, n - 1) for v in variables]
         above = ancestors([np.flatnonzero(row).tolist() for row in required])
         allowed = self._allowed_by_themselves(variables, number, regressions) & ~above.T
         above |= np.eye(n, dtype=bool)

@@ -16,8 +16,7 @@ from suffice.errors import FitError
 from suffice.graphs.paths import find_cycle, shortest_path
 from suffice.iteration import OutOfTime, Progress
 from suffice.structure.constraints.rules import Parents, Rules
-from suffice.structure.methods.method import Method
-from suffice.structure.problem import Outcome, Problem
+from suffice.structure.problem import Method, Outcome, Problem
 
 Pair = tuple[int, int]
 

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from suffice.errors import FitError, nearest
 from suffice.scores import LogLikelihood
 from suffice.structure.constraints.rules import Parents, Rules
-from suffice.structure.methods.method import Method
-from suffice.structure.problem import Outcome, Problem
+from suffice.structure.problem import Method, Outcome, Problem
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]

@@ -16,9 +16,8 @@ from suffice.iteration import OutOfTime, Progress
 from suffice.structure.constraints.rules import Parents
 from suffice.structure.methods.branch_and_cut import BranchAndCut
 from suffice.structure.methods.hill_climb import check_number, climb_from
-from suffice.structure.methods.method import Method
 from suffice.structure.methods.orders import AT_ONCE, MOST, Orders, best_of_all
-from suffice.structure.problem import Outcome, Problem
+from suffice.structure.problem import Method, Outcome, Problem
 from suffice.structure.scoring.parent_sets import ParentSets
 
 FEW = 8

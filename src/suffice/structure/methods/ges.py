@@ -18,8 +18,7 @@ from suffice.errors.remedies import BY_BIC, score_by
 from suffice.graphs.paths import compelled_parents, extension, meek
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods.hill_climb import check_number
-from suffice.structure.methods.method import Method
-from suffice.structure.problem import Outcome, Problem
+from suffice.structure.problem import Method, Outcome, Problem
 
 Array = npt.NDArray[np.float64]
 Edge = tuple[int, int]

@@ -9,8 +9,7 @@ from suffice.errors import FitError, listing
 from suffice.graphs import Dag
 from suffice.graphs.directed import DagLike
 from suffice.structure.constraints.rules import Rules
-from suffice.structure.methods.method import Method
-from suffice.structure.problem import Problem
+from suffice.structure.problem import Method, Problem
 from suffice.structure.results.found import Found
 from suffice.structure.results.plan import Work
 

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from suffice.errors import FitError
 from suffice.graphs import Dag
 from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
-from suffice.structure.methods.method import Method
-from suffice.structure.problem import Outcome, Problem
+from suffice.structure.problem import Method, Outcome, Problem
 
 ADD, DELETE, REVERSE = 0, 1, 2
 KINDS = ("add", "delete", "reverse")

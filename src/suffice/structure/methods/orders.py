@@ -20,8 +20,7 @@ from suffice.errors import FitError
 from suffice.iteration import Packed
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods.hill_climb import check_number, climb_from
-from suffice.structure.methods.method import Method
-from suffice.structure.problem import Outcome, Problem
+from suffice.structure.problem import Method, Outcome, Problem
 from suffice.structure.scoring.local_scores import ScoreSource
 from suffice.structure.scoring.parent_sets import TIE, ParentSets
 

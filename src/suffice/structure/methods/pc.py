@@ -15,11 +15,10 @@ from suffice.errors import FitError, GraphError, note
 from suffice.graphs import Cpdag, Dag
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods.hill_climb import HillClimb, check_number
-from suffice.structure.methods.method import Method
 from suffice.structure.methods.orientation import Majority, Orientation, Verdict, orient_edges, possible, triples
-from suffice.structure.problem import Outcome, Problem
+from suffice.structure.problem import Method, Outcome, Problem
 from suffice.structure.tests.independence import IndependenceTest, suitable_test
-from suffice.structure.tests.judges import judge_of
+from suffice.structure.tests.mixed_judge import judge_of
 from suffice.structure.tests.separation import Census, Judge, Questions, census, find_separators
 
 Matrix = npt.NDArray[np.bool_]

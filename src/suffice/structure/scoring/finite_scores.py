@@ -24,7 +24,7 @@ from suffice.engines.data import Data
 from suffice.engines.steps.bits import BitBlock, BitLayout, Counts
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource, families_in, form_of
-from suffice.structure.scoring.parent_sets import Ints, Level, Sets, lattice
+from suffice.structure.scoring.parent_sets import Ints, Level, Sets, lattice, pieces
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
@@ -138,7 +138,8 @@ class FiniteScores(ScoreSource):
 
     def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """The lattice and the score of each member of each set given the others, −inf where it needs no score."""
-        levels = self._worthwhile(lattice(rules), rules) if prune and self.kind == 0 and self.price > 0 else lattice(rules)
+        levels = lattice(rules, self.watch)
+        levels = self._worthwhile(levels, rules) if prune and self.kind == 0 and self.price > 0 else levels
         terms: Ints = np.zeros(1, np.int64)
         tables = offsets = None
         scores: list[Array] = []
@@ -177,18 +178,21 @@ class FiniteScores(ScoreSource):
         alone = self._of_sets(levels[0].sets, np.zeros(len(levels[0]), np.int64))
         need: list[Bools] = [np.ones(len(levels[0]), bool)]
         for level in levels[1:]:
-            hope = np.less(self._penalty(level.sets), -alone[level.sets])
-            if rules.required.any():
-                hope |= np.asarray(rules.required.any(1))[level.sets]
-            need.append(np.asarray((hope & level.families(rules)).any(1)))
+            need.append(np.empty(len(level), bool))
+            for part in pieces(len(level), self.watch):
+                some = level.part(part)
+                hope = np.less(self._penalty(some.sets), -alone[some.sets])
+                if rules.required.any():
+                    hope |= np.asarray(rules.required.any(1))[some.sets]
+                need[-1][part] = (hope & some.families(rules)).any(1)
         for k in range(len(levels) - 1, 0, -1):
-            need[k - 1][levels[k].sub[need[k]]] = True
+            for part in pieces(len(levels[k]), self.watch):
+                need[k - 1][levels[k].sub[part][need[k][part]]] = True
         result = [levels[0]]
         for k in range(1, len(levels)):
             if not need[k].any():
                 break
-            place = np.cumsum(need[k - 1]) - 1
-            result.append(Level(levels[k].sets[need[k]], place[levels[k].sub[need[k]]]))
+            result.append(levels[k].kept(np.flatnonzero(need[k]), np.cumsum(need[k - 1]) - 1, self.watch))
         return result
 
     def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:

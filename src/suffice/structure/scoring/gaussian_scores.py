@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, note
+from suffice.exponential.normals.lines import COLLINEAR, NO_RESIDUAL, ROUNDING, too_large
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.families.regression import COLLINEAR, NO_RESIDUAL, ROUNDING, too_large
 from suffice.scores import Evidence
 from suffice.statistics import Request
 from suffice.structure.scoring.local_scores import Array, ScoreSource

@@ -21,11 +21,11 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
-from suffice.families.regression import COLLINEAR, NO_RESIDUAL, too_large
+from suffice.exponential.normals.lines import COLLINEAR, NO_RESIDUAL, too_large
 from suffice.scores import Penalised
 from suffice.statistics import Moments, Request, Statistics
 from suffice.structure.constraints.rules import Parents, Rules
-from suffice.structure.scoring.gathered_scores import fastest_of_tables
+from suffice.structure.scoring.distant_scores import fastest_of_tables
 from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource, families_in, in_memory
 from suffice.structure.scoring.parent_sets import Ints, Level, Sets, lattice
 from suffice.variables import Finite, NotNormal
@@ -199,7 +199,7 @@ class HybridScores(ScoreSource):
 
     def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """Families of all sizes are asked for at once: what counts is how often the rows are read."""
-        levels = lattice(rules)
+        levels = lattice(rules, self.watch)
         scores = [np.full(level.sets.shape, -np.inf) for level in levels]
         places = [np.nonzero(level.families(rules).T) for level in levels]
         answers = self._of_many([(level.sets[which], axis) for level, (axis, which) in zip(levels, places, strict=True)])

@@ -171,14 +171,14 @@ class ScoreSource:
         def make() -> ParentSets:
             levels, scores = self._scored(rules.without_parents(self.given), prune=prune)
             scores[0][self.given] = 0.0
-            return choose(rules, levels, scores, prune=prune)
+            return choose(rules, levels, scores, self.watch, prune=prune)
 
         asked = ["parent sets", prune, rules.n_families, *rules.digests]
         return self.memory.answer(asked, make, ParentSets.packed, ParentSets.unpacked)
 
     def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """The lattice and the score of each member of each set given the others, −inf where it needs no score."""
-        levels, scores = lattice(rules), []
+        levels, scores = lattice(rules, self.watch), []
         for level in levels:
             self.watch()
             axis, which = np.nonzero(level.families(rules).T)
@@ -243,7 +243,7 @@ class FamilyScores(ScoreSource):
     def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """Families of all sizes are asked for at once: what counts is how often the rows are read."""
         asked: list[Family] = []
-        for level in lattice(rules):
+        for level in lattice(rules, self.watch):
             which, axis = np.nonzero(level.families(rules))
             asked += families_in(level.sets[which], axis)
         self.families(asked)

@@ -8,7 +8,7 @@ parents are the set without the child, so that the terms of all sets give the sc
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,6 +25,9 @@ Ints = npt.NDArray[np.int64]
 
 TIE = 1e-9
 """Scores within TIE · (1 + |score|) are equal."""
+
+PIECE = 2**18
+"""Sets between two looks at the clock: a fraction of a second."""
 
 MOST = 40_000_000
 """Sets of one size that are worked on at once; more would take many gigabytes."""
@@ -43,6 +46,17 @@ class Level:
     @property
     def size(self) -> int:
         return int(self.sets.shape[1])
+
+    def part(self, which: slice) -> Level:
+        """Some of the sets."""
+        return Level(self.sets[which], self.sub[which])
+
+    def kept(self, which: Ints, place: Ints, watch: Callable[[], object]) -> Level:
+        """The sets at these places, where those one level below have moved to new ones."""
+        result = Level(np.empty((len(which), self.size), np.int32), np.empty((len(which), self.size), np.int64))
+        for part in pieces(len(which), watch):
+            result.sets[part], result.sub[part] = self.sets[which[part]], place[self.sub[which[part]]]
+        return result
 
     def families(self, rules: Rules) -> npt.NDArray[np.bool_]:
         """Which members of which sets may be the child of all the others."""
@@ -75,7 +89,18 @@ def by_size(families: Sequence[tuple[int, Parents]]) -> list[tuple[Ints, Sets, I
     return result
 
 
-def lattice(rules: Rules) -> list[Level]:
+def pieces(n: int, watch: Callable[[], object]) -> Iterator[slice]:
+    """Ranges of n sets, so short that whoever may stop the work, `watch`, is heard between them.
+
+    >>> list(pieces(3, list))
+    [slice(0, 3, None)]
+    """
+    for first in range(0, n, PIECE):
+        watch()
+        yield slice(first, min(first + PIECE, n))
+
+
+def lattice(rules: Rules, watch: Callable[[], object] = lambda: None) -> list[Level]:
     """The sets of every family that the rules allow (whatever they require), and all subsets of these; level m at place m − 1."""
     n = rules.n
     top = min(int(rules.max_parents.max(initial=0)) + 1, n)
@@ -83,30 +108,35 @@ def lattice(rules: Rules) -> list[Level]:
     levels = [Level(np.arange(n, dtype=np.int32)[:, None], np.zeros((n, 1), np.int64))]
     below = np.arange(n, dtype=np.int64)
     for size in range(2, top + 1):
-        sets = _longer(levels[-1].sets, n) if everything else _needed_sets(rules, size)
+        sets = _longer(levels[-1].sets, n, watch) if everything else _needed_sets(rules, size, watch)
         if not len(sets):
             break
-        keys = _keys(sets, n)
-        sub = np.empty(sets.shape, np.int64)
-        for j in range(size):
-            sub[:, j] = np.searchsorted(below, _keys(np.delete(sets, j, axis=1), n))
+        keys, sub = np.empty(len(sets), np.int64), np.empty(sets.shape, np.int64)
+        for part in pieces(len(sets), watch):
+            keys[part] = _keys(sets[part], n)
+            for j in range(size):
+                sub[part, j] = np.searchsorted(below, _keys(np.delete(sets[part], j, axis=1), n))
         levels.append(Level(sets, sub))
         below = keys
     return levels
 
 
-def _longer(sets: Sets, n: int) -> Sets:
+def _longer(sets: Sets, n: int, watch: Callable[[], object]) -> Sets:
     """All sets of one member more, in order."""
-    more = n - 1 - sets[:, -1].astype(np.int64)
-    total = int(more.sum())
+    ends = np.cumsum(n - 1 - sets[:, -1].astype(np.int64))
+    total, size = int(ends[-1]) if len(ends) else 0, sets.shape[1]
     if total > MOST:
-        raise _too_many(total, sets.shape[1] + 1)
-    which = np.repeat(np.arange(len(sets)), more)
-    new = np.arange(total) - np.repeat(np.cumsum(more) - more, more) + sets[which, -1] + 1
-    return np.column_stack([sets[which], new]).astype(np.int32)
+        raise _too_many(total, size + 1)
+    result = np.empty((total, size + 1), np.int32)
+    for part in pieces(total, watch):
+        place = np.arange(part.start, part.stop)
+        which = np.searchsorted(ends, place, side="right")
+        result[part, :size] = sets[which]
+        result[part, size] = n + place - ends[which]  # the last of those that continue a set ends in n − 1
+    return result
 
 
-def _needed_sets(rules: Rules, size: int) -> Sets:
+def _needed_sets(rules: Rules, size: int, watch: Callable[[], object]) -> Sets:
     """The sets of this size that are a family's, or a family's parents."""
     n, keys = rules.n, []
     total = 0
@@ -114,11 +144,11 @@ def _needed_sets(rules: Rules, size: int) -> Sets:
         candidates = np.flatnonzero(rules.allowed[child]).astype(np.int32)
         most = min(int(rules.max_parents[child]), len(candidates))
         if size - 1 <= most:
-            parents = _subsets(candidates, size - 1)
+            parents = _subsets(candidates, size - 1, watch)
             family = np.sort(np.column_stack([parents, np.full(len(parents), child, np.int32)]), axis=1)
             keys.append(_keys(family, n))
         if size <= most:
-            keys.append(_keys(_subsets(candidates, size), n))
+            keys.append(_keys(_subsets(candidates, size, watch), n))
         total += sum(len(k) for k in keys[-2:])
         if total > 4 * MOST:
             raise _too_many(total, size)
@@ -129,13 +159,13 @@ def _needed_sets(rules: Rules, size: int) -> Sets:
     return sets
 
 
-def _subsets(candidates: Sets, size: int) -> Sets:
+def _subsets(candidates: Sets, size: int, watch: Callable[[], object]) -> Sets:
     """All subsets of so many candidates, each in order."""
     if size > len(candidates):
         return np.zeros((0, size), np.int32)
     sets = np.arange(len(candidates), dtype=np.int32)[:, None]
     for _ in range(size - 1):
-        sets = _longer(sets, len(candidates))
+        sets = _longer(sets, len(candidates), watch)
     return candidates[sets]
 
 
@@ -237,18 +267,26 @@ class ParentSets:
         return [(self.parents[r], float(self.score[r])) for r in rows]
 
 
-def choose(rules: Rules, levels: Sequence[Level], scores: Sequence[npt.NDArray[np.float64]], *, prune: bool = True) -> ParentSets:
+def choose(
+    rules: Rules,
+    levels: Sequence[Level],
+    scores: Sequence[npt.NDArray[np.float64]],
+    watch: Callable[[], object] = lambda: None,
+    *,
+    prune: bool = True,
+) -> ParentSets:
     """Those of a whole lattice: scores[m][g, j] is that of the j-th member of the g-th set given the others."""
     from suffice.kernels.counting.local_scores import prune as beats
 
     best: npt.NDArray[np.float64] = np.zeros((1, 1))
     parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int32]]] = []
     for level, score in zip(levels, scores, strict=True):
-        allowed = np.ascontiguousarray(level.families(rules))
-        keep = allowed & (score > -np.inf)
-        reached = np.where(allowed, score, -np.inf)
-        if prune and level.size > 1:
-            beats(level.sets, level.sub, reached, allowed, best, keep)
+        keep, reached = np.empty(score.shape, bool), np.empty(score.shape)
+        for part in pieces(len(level), watch):
+            allowed = np.ascontiguousarray(level.part(part).families(rules))
+            keep[part], reached[part] = allowed & (score[part] > -np.inf), np.where(allowed, score[part], -np.inf)
+            if prune and level.size > 1:
+                beats(level.sets[part], level.sub[part], reached[part], allowed, best, keep[part])
         best = reached
         for j in range(level.size):
             g = np.flatnonzero(keep[:, j])

@@ -35,7 +35,7 @@ class LocalScores(ScoreSource):
 
 
 def _fastest(data: Any, variables: Sequence[Variable], score: Any) -> type[ScoreSource]:
-    from suffice.structure.scoring.gathered_scores import fastest_of_tables
+    from suffice.structure.scoring.distant_scores import fastest_of_tables
 
     if kind := fastest_of_tables(data, variables, score):
         return kind

@@ -20,7 +20,7 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import FitError, listing, nearest
 from suffice.errors.remedies import Remedy
-from suffice.families.regression import COLLINEAR, too_large
+from suffice.exponential.normals.lines import COLLINEAR, too_large
 from suffice.registry import Named
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.variables import Finite, Variable

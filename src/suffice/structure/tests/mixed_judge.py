@@ -1,4 +1,7 @@
-"""Tests of finite and real variables together, many at a time: one table of moments serves all with the same finite ones."""
+"""Tests of finite and real variables together, many at a time: one table of moments serves all with the same finite ones.
+
+And which judge of independence is the fastest for some data and a test.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.scores import BIC
+from suffice.statistics import Request
 from suffice.structure.constraints.rules import Parents
 from suffice.structure.problem import Problem
 from suffice.structure.scoring.hybrid_scores import NUMBERS, ConfigurationMoments, HybridScores
 from suffice.structure.scoring.local_scores import in_memory
-from suffice.structure.tests.independence import GSquared
-from suffice.structure.tests.separation import Judge, judge_of_tables
+from suffice.structure.tests.independence import FisherZ, GSquared, IndependenceTest, LikelihoodRatio, correlations
+from suffice.structure.tests.separation import CorrelationJudge, Judge, judge_of_tables
 from suffice.structure.tests.strata import Strata
 from suffice.variables import Finite
 
@@ -83,3 +87,14 @@ class MixedJudge(Judge):
     def _tables(self, wanted: Sequence[Parents]) -> dict[Parents, ConfigurationMoments]:
         """Moments of all numbers by configurations of each set; again about their own means where digits were lost."""
         return self._moments.about(wanted)
+
+
+def judge_of(problem: Problem, test: IndependenceTest) -> Judge:
+    """The fastest judge for this data."""
+    data, names = problem.data, problem.names
+    if type(test) is FisherZ:
+        moments = data.gather([Request((), names)], threads=problem.threads).moments((), names)
+        return CorrelationJudge(correlations(moments), moments.total, problem.threads)
+    if isinstance(test, LikelihoodRatio):
+        return MixedJudge(problem)
+    return judge_of_tables(problem, test)

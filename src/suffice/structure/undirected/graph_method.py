@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from suffice.errors import FitError, GraphError
 from suffice.errors.remedies import Remedy
 from suffice.structure.constraints.constraints import Constraints
 from suffice.structure.constraints.rules import Rules
-from suffice.structure.methods.method import Method
+from suffice.structure.problem import Method
 from suffice.variables import Variable
 
 if TYPE_CHECKING:
@@ -80,8 +80,3 @@ class GraphMethod(Method):
 
         n = float(problem.n)
         return Work(0.0, {1: n, 2: n * (n - 1) / 2})
-
-
-def is_directed(method: Any) -> bool:
-    """Whether the graphs that a method finds have directions."""
-    return bool(getattr(method, "directed", True))

@@ -14,8 +14,7 @@ import numpy as np
 
 from suffice.inference.chains.linear.flat import flat_start
 from suffice.inference.chains.linear.kalman import Innovations, Wanted, filter_room, no_innovations, smooth_some
-from suffice.inference.chains.linear.linear_steps import Array, Ints, LinearSteps
-from suffice.inference.chains.linear.patterns import StepPattern
+from suffice.inference.chains.linear.linear_steps import Array, Ints, LinearSteps, StepPattern
 
 SETTLED = 1e-13
 """The relative change, until it stops, at which a covariance is taken to stay."""

@@ -1,0 +1,374 @@
+"""The parameters of one table or Gaussian as coordinates that no bounds hold, and derivatives by them from statistics alone.
+
+    tables       η = ln θ[u, x] − ln θ[u, x₀]     x₀ the largest entry of its row; cells on the boundary stay where they are
+    Gaussians    a + b·c, b, ln v                 for each configuration u; c the mean of the real parents there
+
+The intercept is taken at the mean c, so that a parent with mean 1e9 does not make intercept and coefficient one parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.basis.libraries import sc
+from suffice.errors import FitError
+from suffice.families.categorical import Table
+from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.parameter_draws import dirichlet_shares
+from suffice.families.protocol.family import Estimate
+from suffice.statistics import Counts, Moments
+from suffice.statistics.configurations import describe
+
+Array = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Natural = Array | dict[str, Array]
+"""One number for each parameter of a node: an array of the shape of its table, or intercept, coefficients and variance."""
+
+
+ROWS = 1e4
+"""A cell with so many times the boundary of expected rows is on it: 1e-4 rows for 1e-8."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableChart:
+    """The coordinates of a table around `cpd`: log-odds against the reference state of each row; those in `free` move."""
+
+    cpd: Table
+    log_odds: Array
+    free: Flags
+    reference: npt.NDArray[np.intp]
+    imagined: Array | float
+    belief: Any = None
+    """What a prior holds of the rows that imagines no counts."""
+    normal: bool = False
+    """Whether log-odds are drawn as they are, since a prior is normal in them: not as those of Dirichlet distributions."""
+
+    on_simplex: ClassVar[bool] = True
+    """Whether parameters are rows of probabilities."""
+
+    @classmethod
+    def of(cls, cpd: Table, seen: Counts, imagined: Any, how: Estimate, boundary: float) -> TableChart:
+        """`boundary`: cells of at most this probability are fixed; so are rows that no weight speaks for, if it is above 0."""
+        theta = _rows(cpd)
+        reference = theta.argmax(axis=1)
+        free = theta > boundary
+        free[np.arange(len(theta)), reference] = False
+        counts = isinstance(imagined, Counts)
+        extra = imagined.dense().reshape(theta.shape) - how.less if counts else 0.0
+        belief = None if counts else imagined
+        chart = cls(cpd, _log_odds(theta, reference), free, reference, extra, belief, belief is not None)
+        if boundary > 0.0:
+            weighed = chart.weighed(seen)
+            free[weighed.sum(axis=1) <= boundary] = False
+            free[weighed <= ROWS * boundary] = False  # a cell on its way to 0 that EM has not followed to the end
+        return chart
+
+    @classmethod
+    def around(cls, cpd: Table, free: Any, normal: Any = False) -> TableChart:
+        """The chart of a finished table; `free` has a number for each cell, 0 where it stays what it is."""
+        theta = _rows(cpd)
+        reference = theta.argmax(axis=1)
+        own = np.asarray(free, bool).reshape(theta.shape)
+        return cls(cpd, _log_odds(theta, reference), own, reference, 0.0, normal=bool(np.all(normal)))
+
+    @property
+    def parts(self) -> dict[str, npt.NDArray[Any]]:
+        """What `around` makes it of again."""
+        return {"free": self.free} | ({"normal": np.ones(1)} if self.normal else {})
+
+    @property
+    def size(self) -> int:
+        return int(self.free.sum())
+
+    @property
+    def sizes(self) -> npt.NDArray[np.intp]:
+        """The number of coordinates of each configuration of the parents: they follow one another in the vector."""
+        return np.asarray(self.free.sum(axis=1))
+
+    @property
+    def unit(self) -> Array:
+        """What is neither a small nor a large step of each coordinate."""
+        return np.ones(self.size)
+
+    def vector(self, cpd: Table) -> Array:
+        return _log_odds(_rows(cpd), self.reference)[self.free]
+
+    def at(self, vector: Array) -> Table:
+        return self.with_lines(self.lines_at(vector[None]))[0]
+
+    def with_lines(self, lines: Array) -> list[Table]:
+        """The table at each of many settings of the parameters, as `lines_at` has them."""
+        own, shape = (self.cpd.child, self.cpd.parent_variables), self.cpd.probs.shape
+        return [Table(*own, theta.reshape(shape)) for theta in lines]
+
+    def lines_at(self, vectors: Array) -> Array:
+        """The parameters at many vectors, a line for each configuration: [vectors, configurations, parameters]."""
+        eta = np.repeat(self.log_odds[None], len(vectors), axis=0)
+        eta[:, self.free] = vectors
+        theta = np.exp(eta - eta.max(axis=2, keepdims=True))
+        return np.asarray(theta / theta.sum(axis=2, keepdims=True))
+
+    def posterior_lines(self, vectors: Array, covariance: Array, rng: np.random.Generator) -> Array:
+        """`lines_at` of normal draws with this covariance; with a prior of counts as rows of Dirichlet distributions."""
+        lines = self.lines_at(vectors)
+        rows, moving = self.free.any(axis=1), self.moving
+        if self.normal or not rows.any():
+            return lines
+        eta, C = np.zeros(lines.shape), np.zeros((*self.free.shape, self.free.shape[1]))
+        eta[:, self.free] = vectors - self.log_odds[self.free]
+        u, x = np.nonzero(self.free)
+        i, j = np.nonzero(u[:, None] == u)
+        C[u[i], x[i], x[j]] = covariance[i, j]
+        theta = np.where(moving, _rows(self.cpd), 0.0)[rows]
+        whole = theta.sum(axis=1, keepdims=True)
+        drawn = whole * dirichlet_shares(theta / whole, eta[:, rows], C[rows], rng)
+        lines[:, rows] = np.where(moving[rows], drawn, _rows(self.cpd)[rows])
+        return lines
+
+    def outward(self, cpd: Table, along: Array | None) -> tuple[TableChart, Array]:
+        """The chart around `cpd`, the same distribution in other units, and by what its coordinates are larger: nothing."""
+        return TableChart.around(cpd, self.free, self.normal), np.ones(self.size)
+
+    def weighed(self, seen: Counts) -> Array:
+        return np.asarray(seen.dense().reshape(self.free.shape) + self.imagined)
+
+    def score(self, cpd: Table, N: Array) -> Array:
+        """N[u, x] − N[u] θ[u, x]."""
+        pull = 0.0 if self.belief is None else self.belief.slope(cpd.probs)
+        return np.asarray((N - N.sum(axis=1, keepdims=True) * _rows(cpd) + pull)[self.free])
+
+    def curvature(self, cpd: Table, N: Array) -> Array:
+        """The diagonal of the complete rows' information: N[u] θ (1 − θ)."""
+        theta = _rows(cpd)
+        held = 0.0 if self.belief is None else np.diag(self.belief.curvature)
+        return np.asarray((N.sum(axis=1, keepdims=True) * theta * (1.0 - theta) + held)[self.free])
+
+    def information(self, cpd: Table, N: Array) -> Iterator[Array]:
+        """For each configuration that has coordinates: N[u] (diag θ − θ θᵀ)."""
+        for theta, free, total in zip(_rows(cpd), self.free, N.sum(axis=1), strict=True):
+            if free.any():
+                held = 0.0 if self.belief is None else self.belief.curvature[np.ix_(free, free)]
+                yield total * (np.diag(theta[free]) - np.outer(theta[free], theta[free])) + held
+
+    def derivatives(self, cpd: Table) -> Iterator[Array]:
+        """For each configuration: ∂ parameters / ∂ its coordinates; NaN for a cell that is fixed."""
+        for theta, free, known in zip(_rows(cpd), self.free, self.moving, strict=True):
+            J = np.diag(theta)[:, free] - np.outer(theta, theta[free])
+            J[~known] = np.nan
+            yield J
+
+    @property
+    def moving(self) -> Flags:
+        """The cells that the coordinates move: the free ones, and the reference state of a row that has some."""
+        moving = self.free.copy()
+        moving[np.arange(len(moving)), self.reference] = self.free.any(axis=1)
+        return moving
+
+    def lines(self, cpd: Table) -> Array:
+        """The parameters, one line for each configuration."""
+        return _rows(cpd)
+
+    def shaped(self, values: Array) -> Natural:
+        """One number for each configuration and parameter, in the shape of the parameters."""
+        return values.reshape(self.cpd.probs.shape)
+
+    def limits(self, origin: Array, farthest: float) -> tuple[Array, Array]:
+        """How far coordinates may go down and up: log-odds stay within `farthest`, or where they start if that is farther."""
+        return np.minimum(-farthest - origin, 0.0), np.maximum(farthest - origin, 0.0)
+
+    def ends(self, point: Array, error: Array, z: float) -> tuple[Array, Array]:
+        """z standard errors below and above parameters, as lines: on the scale of log-odds."""
+        middle, half = np.log(point) - np.log1p(-point), z * error / (point * (1.0 - point))
+        return sc.expit(middle - half), sc.expit(middle + half)
+
+    def label(self, u: int, i: int) -> str:
+        """A parameter in words."""
+        cpd = self.cpd
+        given = f" | {describe(int(u), cpd.parent_variables)}" if cpd.parents else ""
+        return f"p({cpd.child.name}={cpd.child.states[int(i)]!r}{given})"
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianChart:
+    """The coordinates of a Gaussian around `cpd`: one row for each configuration in `known`, its intercept at `centre`."""
+
+    cpd: ConditionalGaussian
+    known: Flags
+    centre: Array
+    spread: Array
+    imagined: Moments | None
+    extra: float
+
+    on_simplex: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, cpd: ConditionalGaussian, seen: Moments, imagined: Any, how: Estimate, boundary: float) -> GaussianChart:
+        """The rows behind a posterior mean of v are ν − 2, behind a mode ν + 2 + d: see `families.conditional_gaussian`."""
+        if imagined is not None and not isinstance(imagined, Moments):
+            raise FitError(f"the variance of {cpd.child.name!r} is known, and gradients and information move it: use em alone")
+        Q, k = cpd.variance.size, cpd.coefficients.shape[-1]
+        extra = 0.0 if imagined is None else float(how.rows_behind(0.0, k + 1))
+        moments = (seen if imagined is None else seen + imagined).at(np.arange(Q))
+        diagonal = np.einsum("gii->gi", moments.scatter)[:, :-1]
+        spread = np.sqrt(diagonal / np.where(moments.count > 0, moments.count, 1.0)[:, None])
+        centre = moments.mean[:, :-1]
+        known = ~np.isnan(cpd.variance.reshape(-1)) & (moments.count > boundary)
+        return cls(cpd, known, centre, np.where(spread > 0, spread, np.maximum(np.abs(centre), 1.0)), imagined, extra)
+
+    @classmethod
+    def around(cls, cpd: ConditionalGaussian, known: Any, centre: Any) -> GaussianChart:
+        """The chart of a finished Gaussian; `known` has a number for each configuration, 0 where it stays what it is."""
+        flags = np.asarray(known, bool).reshape(-1)
+        middle = np.asarray(centre, np.float64).reshape(len(flags), -1)
+        return cls(cpd, flags, middle, np.ones_like(middle), None, 0.0)
+
+    @property
+    def parts(self) -> dict[str, npt.NDArray[Any]]:
+        """What `around` makes it of again."""
+        return {"known": self.known, "centre": self.centre}
+
+    @property
+    def size(self) -> int:
+        return int(self.sizes.sum())
+
+    @property
+    def sizes(self) -> npt.NDArray[np.intp]:
+        return np.asarray(self.known * (2 + self.centre.shape[1]))
+
+    @property
+    def unit(self) -> Array:
+        """One standard deviation of the child; a factor of e of its variance."""
+        sigma = np.sqrt(self.cpd.variance.reshape(-1, 1)[self.known])
+        return np.hstack([sigma, sigma / self.spread[self.known], np.ones_like(sigma)]).reshape(-1)
+
+    def vector(self, cpd: ConditionalGaussian) -> Array:
+        a, b, v = self._parts(cpd)
+        centred = a + np.einsum("gi,gi->g", b, self.centre[self.known])
+        return np.column_stack([centred, b, np.log(v)]).reshape(-1)
+
+    def at(self, vector: Array) -> ConditionalGaussian:
+        return self.with_lines(self.lines_at(vector[None]))[0]
+
+    def with_lines(self, lines: Array) -> list[ConditionalGaussian]:
+        """The Gaussian at each of many settings of the parameters, as `lines_at` has them."""
+        return [replace(self.cpd, seen=None, imagined=None, **self.shaped(own)) for own in lines]  # type: ignore[arg-type]
+
+    def lines_at(self, vectors: Array) -> Array:
+        """The parameters at many vectors, a line for each configuration: [vectors, configurations, parameters]."""
+        new = vectors.reshape(len(vectors), -1, 2 + self.centre.shape[1])
+        own = np.repeat(self.lines(self.cpd)[None], len(vectors), axis=0)
+        centred = new[:, :, :1] - np.einsum("ngi,gi->ng", new[:, :, 1:-1], self.centre[self.known])[:, :, None]
+        own[:, self.known] = np.concatenate([centred, new[:, :, 1:-1], np.exp(new[:, :, -1:])], axis=2)
+        return own
+
+    def posterior_lines(self, vectors: Array, covariance: Array, rng: np.random.Generator) -> Array:
+        """`lines_at`: of normal draws."""
+        return self.lines_at(vectors)
+
+    def outward(self, cpd: ConditionalGaussian, along: Array | None) -> tuple[GaussianChart, Array]:
+        """The chart around `cpd`, the same distribution in other units, and by what its coordinates are larger there.
+
+        `along` is ∂ (a, b, v) there / ∂ those here: a column x = m + s z has the coefficient b/s, and s m more of the intercept.
+        """
+        if along is None:
+            return GaussianChart.around(cpd, self.known, self.centre), np.ones(self.size)
+        slopes = np.diag(along)[1:-1]
+        centre = (along[0, 0] * self.centre - along[0, 1:-1]) / slopes
+        larger = np.array([along[0, 0], *slopes, 1.0])
+        return GaussianChart.around(cpd, self.known, centre), np.tile(larger, int(self.known.sum()))
+
+    def weighed(self, seen: Moments) -> Moments:
+        """Moments at every configuration; the rows behind its variances are seen and imagined ones."""
+        moments = (seen if self.imagined is None else seen + self.imagined).at(np.flatnonzero(self.known))
+        return replace(moments, df=moments.df + self.extra)
+
+    def score(self, cpd: ConditionalGaussian, s: Moments) -> Array:
+        """Σ r z / v for the coefficients, −N/2 + Σ r² / 2v for ln v: r the residuals, z = (1, x − c)."""
+        _, _, v = self._parts(cpd)
+        rz, rr, _ = self._sums(cpd, s)
+        return np.column_stack([rz / v[:, None], 0.5 * (rr / v - s.df)]).reshape(-1)
+
+    def curvature(self, cpd: ConditionalGaussian, s: Moments) -> Array:
+        """The diagonal of `information`."""
+        return np.concatenate([np.zeros(0), *(np.diag(block) for block in self.information(cpd, s))])
+
+    def information(self, cpd: ConditionalGaussian, s: Moments) -> Iterator[Array]:
+        """For each configuration that has coordinates: [[Σ z zᵀ, Σ r z], [Σ r zᵀ, Σ r² / 2]] / v."""
+        rz, rr, zz = self._sums(cpd, s)
+        for g, v in enumerate(self._parts(cpd)[2]):
+            yield np.block([[zz[g], rz[g][:, None]], [rz[g][None], np.array([[0.5 * rr[g]]])]]) / v
+
+    def derivatives(self, cpd: ConditionalGaussian) -> Iterator[Array]:
+        """∂ (a, b, v) / ∂ (a + b·c, b, ln v)."""
+        k = self.centre.shape[1]
+        for centre, v, known in zip(self.centre, cpd.variance.reshape(-1), self.known, strict=True):
+            J = np.diag([1.0] * (1 + k) + [v])
+            J[0, 1 : 1 + k] = -centre
+            yield J if known else np.full((2 + k, 0), np.nan)
+
+    @property
+    def moving(self) -> Flags:
+        return np.repeat(self.known[:, None], 2 + self.centre.shape[1], axis=1)
+
+    def lines(self, cpd: ConditionalGaussian) -> Array:
+        b = cpd.coefficients.reshape(len(self.known), -1)
+        return np.column_stack([cpd.intercept.reshape(-1), b, cpd.variance.reshape(-1)])
+
+    def shaped(self, values: Array) -> dict[str, Array]:
+        cpd = self.cpd
+        return {
+            "intercept": values[:, 0].reshape(cpd.intercept.shape),
+            "coefficients": values[:, 1:-1].reshape(cpd.coefficients.shape),
+            "variance": values[:, -1].reshape(cpd.variance.shape),
+        }
+
+    def limits(self, origin: Array, farthest: float) -> tuple[Array, Array]:
+        """Log variances stay within `farthest` of their start."""
+        low, last = np.full(len(origin), -np.inf), self.centre.shape[1] + 1
+        low[last :: last + 1] = -farthest
+        return low, -low
+
+    def ends(self, point: Array, error: Array, z: float) -> tuple[Array, Array]:
+        """z standard errors below and above, of variances on the scale of logarithms."""
+        factor = np.exp(z * error[:, -1:] / point[:, -1:])
+        lower, upper = point - z * error, point + z * error
+        return np.hstack([lower[:, :-1], point[:, -1:] / factor]), np.hstack([upper[:, :-1], point[:, -1:] * factor])
+
+    def label(self, u: int, i: int) -> str:
+        cpd = self.cpd
+        kinds = ["intercept", *(f"coefficient of {p!r}" for p in cpd.real_parents), "variance"]
+        where = f" at {describe(int(u), cpd.finite_parents)}" if cpd.finite_parents else ""
+        return f"{kinds[int(i)]} of {cpd.child.name!r}{where}"
+
+    def _parts(self, cpd: ConditionalGaussian) -> tuple[Array, Array, Array]:
+        own = self.lines(cpd)[self.known]
+        return own[:, 0], own[:, 1:-1], own[:, -1]
+
+    def _sums(self, cpd: ConditionalGaussian, s: Moments) -> tuple[Array, Array, Array]:
+        """Σ r z, Σ r² and Σ z zᵀ of each configuration, from centred moments."""
+        own = self.vector(cpd).reshape(-1, 2 + self.centre.shape[1])
+        x = s.mean[:, :-1] - self.centre[self.known]
+        c = np.column_stack([-own[:, 1:-1], np.ones(len(own))])
+        off = s.mean[:, -1] - own[:, 0] - np.einsum("gi,gi->g", own[:, 1:-1], x)
+        Sc = np.einsum("gij,gj->gi", s.scatter, c)
+        z = np.column_stack([np.ones(len(own)), x])
+        zz = s.count[:, None, None] * np.einsum("gi,gj->gij", z, z)
+        zz[:, 1:, 1:] += s.scatter[:, :-1, :-1]
+        rz = (s.count * off)[:, None] * z
+        rz[:, 1:] += Sc[:, :-1]
+        return rz, np.einsum("gi,gi->g", c, Sc) + s.count * off**2, zz
+
+
+def _rows(cpd: Table) -> Array:
+    return np.asarray(cpd.probs.reshape(-1, cpd.child.n_states))
+
+
+def _log_odds(theta: Array, reference: npt.NDArray[np.intp]) -> Array:
+    with np.errstate(divide="ignore"):
+        logs = np.log(theta)
+    return np.asarray(logs - np.take_along_axis(logs, reference[:, None], axis=1))

@@ -1,0 +1,281 @@
+"""The parameters of one regression as coordinates that no bounds hold, and derivatives by them from what completed rows say.
+
+    levels, slopes    of predictors whose columns are centred; of ordered states the first cut point, ln of the steps to others
+    ln d              of a dispersion: 1/shape, or the variance of a linear regression
+
+Completed rows say the gradient g and the curvature H at the parameters η′ of the E-step, not at others. At η near them the
+gradient is g − H (η − η′), whose error is of the second order and even in η − η′, so that central differences do not see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.exponential.normals.lines import independent
+from suffice.families.charts.plain import Array, Flags, GaussianChart
+from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.protocol.family import Estimate
+from suffice.families.regressions.regression_cpd import RegressionCpd
+from suffice.statistics import Moments
+
+
+class Slopes(NamedTuple):
+    """The gradient and the curvature (minus the second derivatives) of an objective by all coordinates, where they are of, and
+    the weight of the rows."""
+
+    here: Array
+    gradient: Array
+    curvature: Array
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionChart:
+    """The coordinates of a regression around `cpd`, whose columns are taken from `centre`; those in `free` move.
+
+    >>> from suffice import Finite
+    >>> from suffice.regressions import ProportionalOdds
+    >>> cpd = ProportionalOdds().cpd(Finite("y", ["a", "b", "c"]), (), np.array([-1.0, 1.0]))
+    >>> chart = RegressionChart.around(cpd, [1, 1], [])
+    >>> chart.vector(cpd).round(4), chart.at(np.array([0.0, 0.0])).cut_points
+    (array([-1.    ,  0.6931]), array([0., 1.]))
+    """
+
+    cpd: RegressionCpd
+    free: Flags
+    centre: Array
+    units: Array
+
+    on_simplex: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, cpd: RegressionCpd, seen: Any, imagined: Any, how: Estimate, boundary: float) -> RegressionChart:
+        """A column that the rows cannot tell from those before it stays what it is."""
+        every = np.ones(cpd.n_parameters, bool)
+        chart = cls(cpd, every, cpd.centre, np.ones(len(every)))
+        s = chart.weighed(seen)
+        return chart._told_apart(s.curvature, s.weight)
+
+    @staticmethod
+    def around(cpd: RegressionCpd, free: Any, centre: Any) -> RegressionChart:
+        """The chart of a finished regression; `free` has a number for each parameter, 0 where it stays what it is."""
+        flags = np.asarray(free, bool).reshape(-1)
+        return RegressionChart(cpd, flags, np.asarray(centre, np.float64).reshape(-1), np.ones(len(flags)))
+
+    @property
+    def parts(self) -> dict[str, npt.NDArray[Any]]:
+        """What `around` makes it of again."""
+        return {"free": self.free, "centre": self.centre}
+
+    @property
+    def size(self) -> int:
+        return int(self.free.sum())
+
+    @property
+    def sizes(self) -> npt.NDArray[np.intp]:
+        return np.array([self.size])
+
+    @property
+    def unit(self) -> Array:
+        """What changes ln p of a row by about one half."""
+        return self.units[self.free]
+
+    def vector(self, cpd: RegressionCpd) -> Array:
+        return self._coordinates(cpd)[self.free]
+
+    def at(self, vector: Array) -> RegressionCpd:
+        return self.with_lines(self.lines_at(vector[None]))[0]
+
+    def with_lines(self, lines: Array) -> list[RegressionCpd]:
+        """The regression at each of many settings of the parameters, as `lines_at` has them."""
+        m, own, family = self.cpd.layout.size, (self.cpd.child, self.cpd.parent_variables), self.cpd.family
+        spread = [float(line[0, m]) if self._spread else self.cpd.dispersion for line in lines]
+        return [family.cpd(*own, line[0, :m], d, centre=self.centre) for line, d in zip(lines, spread, strict=True)]
+
+    def lines_at(self, vectors: Array) -> Array:
+        """The parameters at many vectors: [vectors, 1, parameters]."""
+        own = np.repeat(self._coordinates(self.cpd)[None], len(vectors), axis=0)
+        own[:, self.free] = vectors
+        layout = self.cpd.layout
+        theta, spread = own[:, : layout.size].copy(), np.exp(own[:, layout.size :])
+        if self.cpd.family.ordered:
+            theta[:, layout.levels[1:]] = np.exp(theta[:, layout.levels[1:]])
+            theta[:, layout.levels] = np.cumsum(theta[:, layout.levels], axis=1)
+        return np.concatenate([layout.shifted(theta, -self.centre), spread], axis=1)[:, None]
+
+    def posterior_lines(self, vectors: Array, covariance: Array, rng: np.random.Generator) -> Array:
+        """`lines_at`: of normal draws."""
+        return self.lines_at(vectors)
+
+    def outward(self, cpd: RegressionCpd, along: Array | None) -> tuple[RegressionChart, Array]:
+        """The chart around `cpd`, and by what its coordinates are larger. `along` is ∂ its parameters / ∂ those here, where
+        columns have other units: a level is then taken at the middle of the numbers."""
+        if along is None:
+            return RegressionChart.around(cpd, self.free, self.centre), np.ones(self.size)
+        slopes = slice(1, 1 + len(self.centre))
+        larger = np.append(np.diag(along)[:-1], 1.0)
+        centre = (along[0, 0] * self.centre - along[0, slopes]) / larger[slopes]
+        return RegressionChart.around(cpd, self.free, centre), larger[self.free]
+
+    def weighed(self, seen: Any) -> Slopes:
+        """`seen` is the regression at which completed rows were looked at, and what they said; None if no row has weight."""
+        cpd, statistic = seen
+        here, m = self._coordinates(cpd), len(self.free)
+        if statistic is None:
+            return Slopes(here, np.zeros(m), np.zeros((m, m)), 0.0)
+        g, H, weight = cpd.family.slopes(cpd, statistic)
+        if not cpd.family.ordered:
+            return Slopes(here, g, H, weight)
+        J, steps = self._by_coordinates(cpd), self.cpd.layout.levels[1:]
+        gradient = J.T @ g
+        bent = np.zeros(m)
+        bent[steps] = gradient[steps]  # ∂² cut point / ∂ (ln step)² is the step
+        return Slopes(here, gradient, J.T @ H @ J - np.diag(bent), weight)
+
+    def score(self, cpd: RegressionCpd, s: Slopes) -> Array:
+        """g − H (η − η′)."""
+        return np.asarray((s.gradient - s.curvature @ (self._coordinates(cpd) - s.here))[self.free])
+
+    def curvature(self, cpd: RegressionCpd, s: Any) -> Array:
+        """The diagonal of `information`."""
+        return np.concatenate([np.zeros(0), *(np.diag(block) for block in self.information(cpd, s))])
+
+    def information(self, cpd: RegressionCpd, s: Slopes) -> Iterator[Array]:
+        """H, one block."""
+        if self.size:
+            yield s.curvature[np.ix_(self.free, self.free)]
+
+    def derivatives(self, cpd: RegressionCpd) -> Iterator[Array]:
+        """∂ parameters / ∂ coordinates: centres are taken out; NaN for what is fixed."""
+        layout, J = cpd.layout, self._by_coordinates(cpd)
+        m = layout.size
+        J[:m] = layout.shifted(np.eye(m), -self.centre).T @ J[:m]
+        J[m:, m:] *= cpd.dispersion
+        J = J[:, self.free]
+        J[~self.free] = np.nan
+        yield J
+
+    @property
+    def moving(self) -> Flags:
+        return self.free[None]
+
+    def lines(self, cpd: RegressionCpd) -> Array:
+        return np.concatenate([cpd.theta, [cpd.dispersion] if self._spread else []])[None]
+
+    def shaped(self, values: Array) -> dict[str, Array]:
+        family, layout = self.cpd.family, self.cpd.layout
+        levels, slopes = family.shapes(self.cpd.child, len(self.cpd.terms))
+        shaped = {family.level_field: values[0, layout.levels].reshape(levels)}
+        shaped["coefficients"] = values[0, layout.slopes].reshape(slopes)
+        return shaped | ({"dispersion": values[0, -1].reshape(())} if self._spread else {})
+
+    def limits(self, origin: Array, farthest: float) -> tuple[Array, Array]:
+        """A log dispersion stays within `farthest` of its start."""
+        low = np.full(len(self.free), -np.inf)
+        low[self.cpd.layout.size :] = -farthest
+        return low[self.free], -low[self.free]
+
+    def ends(self, point: Array, error: Array, z: float) -> tuple[Array, Array]:
+        """z standard errors below and above, of a dispersion on the scale of logarithms."""
+        m = self.cpd.layout.size
+        lower, upper = point - z * error, point + z * error
+        factor = np.exp(z * error[:, m:] / point[:, m:])
+        return np.hstack([lower[:, :m], point[:, m:] / factor]), np.hstack([upper[:, :m], point[:, m:] * factor])
+
+    def label(self, u: int, i: int) -> str:
+        return (*self.cpd.parameter_names, f"dispersion of {self.cpd.child.name!r}")[int(i)]
+
+    def _told_apart(self, curvature: Array, weight: float) -> Any:
+        """The same chart, of the coordinates that have a curvature of their own, with steps that are as large as it says."""
+        free = np.zeros(len(self.free), bool)
+        free[independent(curvature, self.cpd.child.name)] = True
+        return replace(self, free=free, units=np.sqrt(max(weight, 1e-300) / np.where(free, np.diag(curvature), weight or 1.0)))
+
+    @property
+    def _spread(self) -> bool:
+        """Whether a dispersion is one of the parameters."""
+        return len(self.free) > self.cpd.layout.size
+
+    def _coordinates(self, cpd: RegressionCpd) -> Array:
+        layout = cpd.layout
+        theta = layout.shifted(cpd.theta, self.centre)
+        if cpd.family.ordered:
+            theta[layout.levels[1:]] = np.log(np.diff(theta[layout.levels]))
+        return np.append(theta, [np.log(cpd.dispersion)] if self._spread else [])
+
+    def _by_coordinates(self, cpd: RegressionCpd) -> Array:
+        """∂ (levels and slopes of centred columns, ln d) / ∂ coordinates: 1, but for cut points."""
+        J, levels = np.eye(len(self.free)), cpd.layout.levels
+        if cpd.family.ordered:
+            steps = np.append(1.0, np.diff(cpd.cut_points))
+            J[np.ix_(levels, levels)] = np.tril(np.ones((len(levels), len(levels)))) * steps
+        return J
+
+
+@dataclass(frozen=True, eq=False)
+class LinearChart(RegressionChart):
+    """The coordinates ξ of a linear regression, about which moments say all: those of a Gaussian are A ξ + b.
+
+    `offset` has the slope of a parent that is not estimated, by its place among the numbers.
+    """
+
+    inner: GaussianChart
+    offset: Mapping[int, float]
+
+    @classmethod
+    def of(cls, cpd: RegressionCpd, seen: Moments, imagined: Any, how: Estimate, boundary: float) -> LinearChart:
+        """`imagined` is the slope of the offset."""
+        line, m = line_of(cpd, imagined), cpd.n_parameters
+        inner = GaussianChart.of(line, seen, None, how, boundary)
+        chart = cls(cpd, np.ones(m, bool), np.zeros(m - 2), np.ones(m), inner, imagined)
+        (block,) = chart.information(cpd, chart.weighed(seen))
+        found: LinearChart = chart._told_apart(block, float(seen.count.sum()))
+        return found
+
+    def weighed(self, seen: Moments) -> Any:
+        return self.inner.weighed(seen)
+
+    def score(self, cpd: RegressionCpd, s: Any) -> Array:
+        return np.asarray((self._map.T @ self.inner.score(line_of(cpd, self.offset), s))[self.free])
+
+    def information(self, cpd: RegressionCpd, s: Any) -> Iterator[Array]:
+        blocks = np.array(list(self.inner.information(line_of(cpd, self.offset), s)))
+        A = self._map.reshape(*blocks.shape[:2], len(self.free))[:, :, self.free]
+        yield np.einsum("uij,uik,ukl->jl", A, blocks, A)
+
+    @cached_property
+    def _map(self) -> Array:
+        """A: what each coordinate adds to those of the Gaussian."""
+        m, family, own = len(self.free), self.cpd.family, (self.cpd.child, self.cpd.parent_variables)
+
+        def gaussian(xi: Array) -> Array:
+            line = line_of(family.cpd(*own, xi[:-1], float(np.exp(xi[-1]))), self.offset)
+            vector: Array = self.inner.vector(line)
+            return vector
+
+        origin = gaussian(np.zeros(m))
+        return np.array([gaussian(step) - origin for step in np.eye(m)]).T
+
+
+def line_of(cpd: RegressionCpd, offset: Mapping[int, float]) -> ConditionalGaussian:
+    """A linear regression as a Gaussian whose offset has this slope, by its place: 1, but that columns may be scaled.
+
+    >>> from suffice import Real
+    >>> from suffice.regressions import Linear
+    >>> cpd = Linear(offset="t").cpd(Real("y"), (Real("x"), Real("t")), np.array([0.0, 2.0]))
+    >>> line_of(cpd, {1: 0.5}).coefficients
+    array([2. , 0.5])
+    """
+    line: ConditionalGaussian = cpd.closed()
+    if not offset:
+        return line
+    slopes = line.coefficients.copy()
+    for place, slope in offset.items():
+        slopes[..., place] = slope
+    return replace(line, coefficients=slopes)
