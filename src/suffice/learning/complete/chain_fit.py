@@ -13,9 +13,12 @@ from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Cpd, Estimate, checked_estimate, regressions_among
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
+from suffice.incomplete.chains.chain_states import parameter_nodes
+from suffice.incomplete.components import bytes_of_parameters
 from suffice.incomplete.first_slices import Diffuse, Given, Stationary, checked_first
 from suffice.learning.chains.chain_task import chain_task_of, checked_sequences, given_cpds
 from suffice.learning.complete.irls import fit_regression
+from suffice.limits import Budget, check_room
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_estimated import estimated_chain
 from suffice.scores import Evidence
@@ -58,6 +61,8 @@ def fit_chain(
         return _by_em(template, rows, **asked)
     begin = Given(given_cpds(begin, task)) if isinstance(begin, Given) else begin
     regressions = _regressions(task)
+    room, nodes = Budget(memory_limit=climbing.get("memory_limit")).room, parameter_nodes(task.phases).values()
+    check_room(room, bytes_of_parameters(nodes), "the chain", "take fewer parents, or fewer states")
     try:
         statistics = gather_steps(task.sequences, graph, without=regressions)
     except MissingCells:
