@@ -52,7 +52,7 @@ class NodeAt(NamedTuple):
     """Whether the second derivatives are wanted."""
 
 
-class Slopes(NamedTuple):
+class LossSlopes(NamedTuple):
     """Of some nodes, at their θ: −log-likelihoods, their gradients [code of the node, column], and second derivatives between the
     columns of each, as blocks [column, code, column, code]; a matrix without cells where they are not wanted."""
 
@@ -62,13 +62,13 @@ class Slopes(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class NodeSlopes(Step[Slopes]):
+class NodeSlopes(Step[LossSlopes]):
     """The slopes of the log-likelihoods of some finite nodes, summed over rows. Nodes of two states are first."""
 
     columns: NodeColumns
     nodes: tuple[NodeAt, ...]
 
-    def of(self, block: Block) -> Slopes:
+    def of(self, block: Block) -> LossSlopes:
         codes = np.cumsum([0, *(at.theta.shape[1] for at in self.nodes)])
         loss, gradient = np.zeros(len(self.nodes)), np.zeros((int(codes[-1]), int(self.columns.first[-1])))
         hessian = tuple(np.zeros((at.theta.size * at.curved,) * 2) for at in self.nodes)
@@ -88,7 +88,7 @@ class NodeSlopes(Step[Slopes]):
                     state = block.columns[self.columns.names[at.node]][rows]
                     loss[i] += self._many_states(own, weight, state, eta, at, hessian[i])
             gradient += residual @ X.T
-        return Slopes(loss, gradient, hessian)
+        return LossSlopes(loss, gradient, hessian)
 
     @staticmethod
     def _two_states(own: Array, weight: Array, z: Array, eta: Array, loss: Array, hessian: Array) -> None:
