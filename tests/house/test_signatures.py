@@ -180,7 +180,9 @@ def test_limits_are_the_same_in_all_long_calls(name: str) -> None:
 
 
 def test_every_function_that_has_limits_is_listed() -> None:
-    having = {n.split(".")[-1] for n, f in calls().items() if "Unpack[" in str(inspect.signature(f))}
+    passed_on = ("Unpack[QueryOptions]", "Unpack[PredictOptions]", "Unpack[ProbabilityOptions]", "Unpack[ImputeOptions]")
+    signatures = {n: str(inspect.signature(f)) for n, f in calls().items()}
+    having = {n.split(".")[-1] for n, s in signatures.items() if "Unpack[" in s and not any(kind in s for kind in passed_on)}
     named = {n for n, f in calls().items() if "time_limit" in inspect.signature(f).parameters and "__init__" not in n}
     assert having == set(LONG_CALLS)
     assert not named
