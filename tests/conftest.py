@@ -16,7 +16,7 @@ os.environ.setdefault("SUFFICE_COMPILE", "now")  # what is tested is what large 
 from suffice.cli.app import main
 from tests.spark import lacking
 
-gc.set_threshold(100_000, 20, 50)  # what tests make dies young or stays: to look for it as often as usual is a sixth of the time
+gc.set_threshold(100_000, 20, 50)  # what tests make dies young or stays: to look for it as often as usual is a tenth of the time
 
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")  # a busy machine is no fault of what is tested

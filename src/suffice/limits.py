@@ -6,11 +6,14 @@ adds to these. They are read here, once, and passed on as one value, a `Budget`.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from suffice.errors import ArgumentError, listing, nearest, whole
+from suffice.errors import ArgumentError, DataError, TooLarge, bytes_in_words, listing, nearest, whole
+from suffice.errors.remedies import name_of
 from suffice.iteration import Progress, ProgressLike, checked_seconds
 
 if TYPE_CHECKING:
@@ -29,7 +32,8 @@ class Limits(TypedDict, total=False):
     time_limit: float | None
     """Seconds; when they are over, or on Ctrl-C, the best so far is returned."""
     memory_limit: int | str | None
-    """Bytes, or a text such as "4 GiB", that the call may take beside the data."""
+    """Bytes, or a text such as "4 GiB", that the call may take beside the data. What it can do without is left out (rows are then
+    passed over again, or kept in a file); what needs more is refused with its size, before it is taken."""
     threads: int | None
     """Threads, which change no result; by default as many as there are processors."""
     progress: ProgressLike
@@ -58,6 +62,12 @@ class Budget:
             checked_seconds(self.time_limit)
         if self.threads is not None:
             whole(self.threads, "threads", 1)
+        _ = self.room
+
+    @property
+    def room(self) -> float:
+        """The bytes that may be taken beside the data; ∞ where nothing is said."""
+        return math.inf if self.memory_limit is None else float(bytes_of(self.memory_limit))
 
     @property
     def keywords(self) -> Limits:
@@ -78,6 +88,38 @@ class Budget:
 
 
 NO_LIMITS = Budget()
+
+
+def bytes_of(limit: int | str) -> int:
+    """A number of bytes from a number, or a text such as "2 GiB".
+
+    >>> bytes_of("2KiB"), bytes_of(100)
+    (2048, 100)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", str(limit), re.IGNORECASE)
+    if match is None:
+        raise DataError(f"a memory limit is a number of bytes or a text such as '2GiB', not {str(limit)!r}")
+    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
+
+
+COPIES = 6
+"""Parameters are held about so many times at once: old and new ones, what they are estimated from, and what threads add to it."""
+
+
+def check_room(room: float, need: float, what: str, fewer: str) -> None:
+    """Refuse what needs more bytes than it may take, before it takes them.
+
+    >>> check_room(100.0, 4096.0, "this", "take fewer columns")
+    Traceback (most recent call last):
+    suffice.errors.TooLarge: this would take about 4 KiB of memory, and may take 100 B; take fewer columns, or more memory \
+(memory_limit)
+    """
+    if need > room:
+        raise TooLarge(
+            f"{what} would take about {bytes_in_words(need)} of memory, and may take {bytes_in_words(room)}; {fewer}, or more "
+            f"memory ({name_of('memory_limit')})"
+        )
+
 
 LIMITS = tuple(field.name for field in fields(Budget))
 

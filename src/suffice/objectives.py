@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,8 @@ class Objective(Named):
     """
 
     listed_in = "objectives"
+    models: ClassVar[tuple[str, ...]] = ()
+    """The kinds of models that one of your own is for: `network`, `log-linear`, `features` or `labels`."""
 
     def fit(self, problem: Any) -> Any:
         """The model that is best for a problem's data."""
@@ -44,6 +46,7 @@ class Likelihood(Objective):
     """
 
     word = "likelihood"
+    types = ("Likelihood",)
 
     def fit(self, problem: Any) -> Any:
         return problem.by_likelihood()
@@ -82,6 +85,7 @@ class MaxEntropy(Objective):
     """
 
     word = "max-entropy"
+    types = ("MaxEntropy",)
 
     slack: float = 0.0
 
@@ -104,6 +108,7 @@ class PseudoLikelihood(Objective):
     """
 
     word = "pseudo"
+    types = ("PseudoLikelihood",)
 
     def fit(self, problem: Any) -> Any:
         return problem.by_pseudo_likelihood()
@@ -121,6 +126,7 @@ class ContrastiveDivergence(Objective):
     """
 
     word = "cd pcd"
+    types = ("ContrastiveDivergence",)
     after_colon = ("steps", int)
 
     steps: int = 1
@@ -326,6 +332,7 @@ class Conditional(Objective):
     """
 
     word = "conditional"
+    types = ("Conditional",)
     after_colon = ("target", str)
 
     target: str

@@ -1,4 +1,4 @@
-"""One registry of all that has a word: distributions, regressions, priors, scores, methods of search, tests, formats, commands.
+"""One registry of all that has a word: families, priors, scores, searches, tests, objectives, engines, formats, commands.
 
 A class that is made from `Named` and says its `word`, or its `types` in files, is found by them once its module is loaded.
 Modules of the package are loaded when something of theirs is first asked for, by the table below. Those of others are entry
@@ -31,6 +31,7 @@ PLACES: dict[str, dict[str, str]] = {
         "families.regressions.regression_cpd": "",
     },
     "distributions": {"families.chosen.node_kinds": "poisson-rate exponential geometric binomial negative-binomial gamma beta"},
+    "families": {"families.chosen.finite_family": ""},
     "regressions": {
         "families.regressions.responses": "linear probit binomial poisson negative-binomial gamma-log gamma-inverse",
         "families.regressions.logistic": "logistic",
@@ -64,6 +65,7 @@ PLACES: dict[str, dict[str, str]] = {
     "objectives": {"objectives": "likelihood max-entropy pseudo cd pcd conditional perceptron margin"},
     "penalties": {"objectives": "l1 l2"},
     "samplers": {"inference.sampling.sampling": "lw gibbs"},
+    "engines": {"engines.spark": "spark"},
     "formats": {
         "formats.bif": "bif",
         "formats.xmlbif": "xmlbif bifxml xml xdsl",
@@ -220,8 +222,9 @@ def type_of(piece: Named) -> str:
     """What files call something; refused if they could not find it again."""
     name = next(iter(piece.types), "")
     if find_type(piece.listed_in, name) is not type(piece):
-        what = piece.listed_in.removesuffix("s")
-        raise FormatError(f"a {what} of the type {type(piece).__name__} cannot be written to a file")
+        article = "an" if piece.listed_in[0] in "aeio" else "a"
+        what = f"{article} {piece.listed_in.removesuffix('s')}"
+        raise FormatError(f"{what} of the type {type(piece).__name__} cannot be written to a file")
     return name
 
 

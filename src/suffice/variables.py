@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -34,7 +34,8 @@ class Finite:
     """A variable with named states, in their order.
 
     `inferred` says that the states were read off the data, so that other data may widen them; `cuts` are the cut points of
-    a binned real variable: state k holds cuts[k-1] <= x < cuts[k].
+    a binned real variable: state k holds cuts[k-1] <= x < cuts[k]. `family` is what was chosen for its node, in place of a table
+    with a parameter for each cell; it is no part of what the variable is.
 
     >>> Finite("smoke", ["no", "yes"])
     Finite('smoke', ['no', 'yes'])
@@ -46,6 +47,7 @@ class Finite:
     states: tuple[str, ...]
     cuts: tuple[float, ...] | None = None
     inferred: bool = field(default=False, compare=False)
+    family: Any = field(default=None, compare=False)
 
     def __init__(
         self,
@@ -54,6 +56,7 @@ class Finite:
         *,
         cuts: Iterable[float] | None = None,
         inferred: bool = False,
+        family: Any = None,
     ) -> None:
         if isinstance(states, str) or not isinstance(states, Iterable):
             raise SchemaError(f"variable {name!r}: states must be a list of states, not {states!r}")
@@ -61,6 +64,7 @@ class Finite:
         object.__setattr__(self, "states", tuple(s if type(s) is str else state_text(s) for s in states))
         object.__setattr__(self, "cuts", None if cuts is None else checked_cuts(cuts, name))
         object.__setattr__(self, "inferred", inferred)
+        object.__setattr__(self, "family", family)
         codes = {state: code for code, state in enumerate(self.states)}
         if "" in codes:
             raise SchemaError(f"variable {name!r} has a state without a name")
@@ -104,6 +108,7 @@ class Real:
     """
 
     name: str
+    family: ClassVar[Any] = None
 
     def __post_init__(self) -> None:
         _name(self.name)
@@ -135,6 +140,7 @@ class Count(NotNormal):
     """
 
     name: str
+    family: ClassVar[Any] = None
 
     def __post_init__(self) -> None:
         _name(self.name)

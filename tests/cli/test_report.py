@@ -101,3 +101,10 @@ def test_labels_and_machines_are_refused_with_what_answers_instead(tmp_path: Pat
     run(*words)
     assert "suffice predict labels sequences" in refused("report", tmp_path / "t.json", "-o", tmp_path / "r.html")
     assert not (tmp_path / "r.html").exists()
+
+
+def test_a_fit_of_sequences_by_em_shows_its_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("steps.csv").write_text("y\n" + "\n".join("aabbabbbaaabbbbaaaab"))
+    run("fit", "s[-1] -> s -> y", "steps.csv", "--hidden", "s=u,v", "-o", "m.json", "--report", "r.html", "--seed", "1")
+    assert "How it was found" in Path("r.html").read_text()

@@ -23,7 +23,6 @@ EXCEPTIONS = {
     ("exponential/protocol/statistic.py", "getattr names"): "a distribution without a node, a statistic or a number",
     ("exponential/protocol/tables.py", "getattr names"): "the same",
     ("learning/chains/chain_problem.py", "getattr numbers"): "a layout of chains, which has unknown numbers or not",
-    ("learning/complete/irls.py", "DistinctRows"): "rows, not a family: rows that are counted already are not sampled",
     ("learning/incomplete/problem.py", "getattr pools"): "a graph, which may be a plate",
     ("models/questions/evidence.py", "hasattr to_dict"): "evidence given as a series of a data frame",
     ("models/parts/sharing.py", "TiedPrior"): "the file in which this prior lives",

@@ -76,6 +76,109 @@ PIECES = {
                 return sf.statistics.Counts((*parents, child), counts)
         """,
     ),
+    "families": (
+        "noisy-or",
+        """
+        from dataclasses import dataclass
+        import numpy as np
+        from suffice.families.chosen.finite_family import FiniteFamily
+
+        @dataclass(frozen=True)
+        class NoisyOr(FiniteFamily):
+            "p(no | u) = Π (1 − p_i) over the parents i that are there, and a leak: each causes its child by itself."
+
+            word = "noisy-or"
+            after_colon = ("rounds", int)
+
+            rounds: int = 200
+
+            def n_parameters(self, child, parents):
+                return 1 + len(parents)
+
+            def probs(self, child, parents, counts):
+                there = np.stack([np.ones(counts.shape[:-1]), *np.indices(counts.shape[:-1])]).reshape(1 + len(parents), -1)
+                no, yes = counts.reshape(-1, 2).T
+                p = np.full(len(there), 0.3)
+                for _ in range(self.rounds):  # EM over which cause it was
+                    none = np.exp(there.T @ np.log1p(-p))
+                    blamed = there * p[:, None] / np.maximum(1.0 - none, 1e-300)
+                    p = np.clip((blamed @ yes) / (there @ (no + yes)), 1e-12, 1.0 - 1e-12)
+                none = np.exp(there.T @ np.log1p(-p))
+                return np.stack([none, 1.0 - none], axis=-1).reshape(counts.shape)
+        """,
+    ),
+    "objectives": (
+        "shy",
+        """
+        from dataclasses import dataclass, replace
+        from suffice.objectives import L2, Objective
+
+        @dataclass(frozen=True)
+        class Shy(Objective):
+            "The pseudo-likelihood, with a price of its own on weights."
+
+            word = "shy"
+            types = ("Shy",)
+            after_colon = ("strength", float)
+            models = ("log-linear",)
+
+            strength: float = 1.0
+
+            def fit(self, problem):
+                return replace(problem, penalties=problem.penalties + L2(self.strength)).by_pseudo_likelihood()
+        """,
+    ),
+    "engines": (
+        "buckets",
+        """
+        from dataclasses import dataclass, replace
+        from functools import partial
+        from suffice.engines.backend import Backend
+        from suffice.engines.partitions.partitions import Partitions, Raw
+        from suffice.engines.partitions.pieces import deal_out, tables, text_files
+
+        @dataclass(frozen=True)
+        class Heap:
+            "Rows of a kind that nobody else knows."
+
+            table: object
+
+        class BucketRows(Partitions):
+            def __init__(self, parts, names, options):
+                super().__init__(names, options)
+                self.parts, self.all = parts, names
+
+            def again(self, options):
+                return BucketRows(self.parts, self.all, options)
+
+            def run(self, work):
+                return (work(part(work.reader.columns)) for part in self.parts)
+
+        def slice_of(table, i, size, columns):
+            return [Raw(i, table.slice(i * size, size).select(columns).combine_chunks())]
+
+        @dataclass(frozen=True)
+        class Buckets(Backend):
+            "Rows in so many buckets, one after the other."
+
+            word = "buckets"
+            after_colon = ("n", int)
+
+            n: int = 3
+
+            @classmethod
+            def takes(cls, x):
+                return isinstance(x, Heap)
+
+            def of_frame(self, x, options):
+                size = -(-len(x.table) // self.n)
+                return BucketRows([partial(slice_of, x.table, i, size) for i in range(self.n)], x.table.column_names, options)
+
+            def of_files(self, source, options):
+                parts = [partial(tables, pieces) for pieces in deal_out(text_files(source), self.n)]
+                return BucketRows(parts, source.names, replace(options, decimal=source.decimal))
+        """,
+    ),
     "scores": (
         "hannan-quinn",
         """
@@ -155,14 +258,21 @@ PIECES = {
     ),
 }
 
-ROWS = "a,b,x\n" + "\n".join(f"{'nyy'[i % 3]},{'nny'[i % 3 if i % 7 else 0]},{1.1 + 0.25 * (i % 11)}" for i in range(120)) + "\n"
+ROWS = "a,b,c,x\n" + "".join(
+    f"{'nyy'[i % 3]},{'nny'[i % 3 if i % 7 else 0]},{'ny'[(i % 3 > 0) * (i % 4 > 0)]},{1.1 + 0.25 * (i % 11)}\n"
+    for i in range(120)
+)
 
 IN_PYTHON = """
 import math
 import numpy as np
 import suffice as sf
+import pyarrow.csv
 from toy_distributions import Pareto
+from toy_engines import BucketRows, Buckets, Heap
+from toy_families import NoisyOr
 from toy_methods import Alphabet
+from toy_objectives import Shy
 from toy_priors import Optimist
 from toy_scores import HannanQuinn
 
@@ -177,6 +287,47 @@ found = sf.search(rows.select(["a", "b"]), HannanQuinn(), Alphabet())
 assert found.dag.edges == (("a", "b"),)
 of_likelihood = sf.score("a; b", rows, sf.LogLikelihood())
 assert math.isclose(sf.score("a; b", rows, HannanQuinn(1.0)) + 2 * math.log(math.log(120)), of_likelihood)
+
+elsewhere = sf.scan("rows.csv", engine=Buckets(2))
+heap = sf.scan(Heap(pyarrow.csv.read_csv("rows.csv")))
+for data in (elsewhere, heap):
+    assert type(data.engine) is BucketRows and sf.fit("a -> b", data, prior=Optimist(3.0))["b"].same(bn["b"])
+assert list(bn.predict(heap, "b")) == list(bn.predict(rows, "b"))
+
+either = sf.fit("a -> c; b -> c", rows, families={"c": NoisyOr()}, prior=sf.BDeu(1))
+sf.write(either, "either.json")
+no = either["c"].probs[..., 0]
+assert math.isclose(no[0, 0] * no[1, 1], no[0, 1] * no[1, 0]) and either.n_parameters == 1 + 1 + 3
+assert either["c"].family == NoisyOr() and either.update(rows)["c"].family == NoisyOr()
+by_table = sf.score("a -> c; b -> c", rows, by_node=True)["c"]
+price = 0.5 * math.log(120)
+by_causes = sf.score("a -> c; b -> c", rows, families={"c": NoisyOr()}, by_node=True)["c"]
+assert by_causes - price < by_table < by_causes + 4 * price
+assert sf.score("a -> c; b -> c", sf.gather(rows, "a -> c; b -> c"), families={"c": NoisyOr()}, by_node=True)["c"] == by_causes
+found = sf.search(rows.select(["a", "b", "c"]), families={"c": NoisyOr()}, constraints=sf.Require(("a", "c"), ("b", "c")))
+assert found.score == sf.score(found.dag, rows, families={"c": NoisyOr()})
+gaps = {n: [None if i % 13 == k else x for i, x in enumerate(column)] for k, (n, column) in enumerate(
+    pyarrow.csv.read_csv("rows.csv").select(["a", "b", "c"]).to_pydict().items())}
+run = sf.em("a -> c; b -> c", gaps, families={"c": NoisyOr()}, prior=sf.BDeu(1))
+no, climb = run.model["c"].probs[..., 0], [record.objective for record in run.trace]
+assert math.isclose(no[0, 0] * no[1, 1], no[0, 1] * no[1, 0]) and all(b >= a - 1e-9 for a, b in zip(climb, climb[1:]))
+evidence = sf.Evidence(sf.BDeu(1))
+for refused in (either["c"].interval, run.information, lambda: sf.score(either, rows, evidence)):
+    try:
+        refused()
+        raise AssertionError("it has no posterior")
+    except sf.SufficeError as error:
+        assert "'c' is NoisyOr(rounds=200)" in str(error), error
+
+net = sf.fit("a -- b", rows, objective=Shy(2.0))
+strict = sf.fit("a -- b", rows, objective=sf.objectives.PseudoLikelihood(), penalty=sf.objectives.L2(2.0))
+assert net.objective == Shy(2.0) and np.array_equal(net.flat_weights, strict.flat_weights)
+try:
+    sf.fit("a -> b", rows, objective=Shy(2.0))
+    raise AssertionError("it is for undirected models")
+except sf.SufficeError as error:
+    assert "Shy(strength=2.0) is not for a Bayesian network; the nearest is Likelihood()" in str(error)
+    assert "Shy is for a log-linear model" in str(error)
 """
 
 IN_A_FRESH_PROCESS = """
@@ -192,7 +343,14 @@ assert learned.dag.edges == (("a", "b"),) and learned == sf.read("learned.json")
 sf.write(sf.read("learned.lines"), "again.lines")
 assert open("again.lines").read() == open("learned.lines").read() and "toy_formats" in sys.modules
 assert python.update(sf.scan("rows.csv")).prior == python.prior
-for kind, word in dict(distributions="pareto", priors="optimist", scores="hannan-quinn", methods="alphabet").items():
+either, caused, net = (sf.read(f"{name}.json") for name in ("either", "caused", "net"))
+assert type(either["c"].family).__name__ == "NoisyOr" and either["c"].family.rounds == 200 and caused["c"].family.rounds == 150
+assert either.n_parameters == 5 and either == sf.read("either.json")
+assert 0.9 < either.query("c", given={"a": "y", "b": "y"})["y"] + either.query("c", given={"a": "y", "b": "y"})["n"] < 1.1
+assert either.update(sf.scan("rows.csv"))["c"].family == either["c"].family
+assert type(net.objective).__name__ == "Shy" and net.objective.strength == 2.0
+own = dict(distributions="pareto", priors="optimist", scores="hannan-quinn", methods="alphabet", families="noisy-or")
+for kind, word in (own | dict(engines="buckets", objectives="shy")).items():
     assert registry.words(kind)[-1] == word, registry.words(kind)
 """
 
@@ -245,18 +403,22 @@ def suffice(folder: Path, *commands: tuple[str, ...]) -> list[tuple[int, str, st
 
 def test_a_piece_of_each_kind_from_outside(outside: Path) -> None:
     python(outside, IN_PYTHON)
-    own = ("--score", "hannan-quinn", "--method", "alphabet", "--prior", "optimist:2", "--without", "x")
+    own = ("--score", "hannan-quinn", "--method", "alphabet", "--prior", "optimist:2", "--without", "x,c")
     told = suffice(
         outside,
         ("fit", "a -> b; a -> x", "rows.csv", "-o", "fitted.json", "--prior", "optimist:3", "--family", "x=pareto"),
         ("learn", "rows.csv", "-o", "learned.json", *own),
+        ("fit", "a -> c; b -> c", "rows.csv", "-o", "caused.json", "--family", "c=noisy-or:150", "--engine", "buckets:2"),
+        ("fit", "a -- b", "rows.csv", "-o", "net.json", "--objective", "shy:2"),
+        ("fit", "--help"),
         ("convert", "learned.json", "learned.lines"),
         ("count", "learned.json"),
         ("learn", "--help"),
         ("--help",),
     )
-    assert [code for code, *_ in told] == [0] * 6, told
-    *_, counted, of_learn, of_all = (out for _, out, _ in told)
+    assert [code for code, *_ in told] == [0] * 9, told
+    *_, of_fit, _, counted, of_learn, of_all = (out for _, out, _ in told)
+    assert all(word in of_fit for word in ("noisy-or", "buckets", "shy"))
     assert "2 nodes" in counted
     assert all(word in of_learn for word in ("alphabet", "hannan-quinn", "pareto"))
     assert "count" in of_all

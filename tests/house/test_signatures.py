@@ -76,14 +76,14 @@ LONG_CALLS: dict[str, tuple[Callable[..., Any], type, set[str]]] = {
     "bootstrap": (sf.bootstrap, Limits, set()),
     "cross_validate": (sf.cross_validate, FoldOptions, set()),
     "order_mcmc": (sf.methods.order_mcmc, OrderOptions, set()),
-    "structural_em": (sf.structural_em, RoundOptions, {"memory_limit"}),
-    "em": (sf.em, EmOptions, {"memory_limit"}),
-    "fit": (sf.fit, FitOptions, {"memory_limit"}),
-    "mixture": (sf.mixture, MixtureOptions, {"memory_limit"}),
-    "gradient": (sf.gradient, AscentOptions, {"memory_limit", "checkpoint"}),
-    "hmm": (sf.hmm, HmmOptions, {"memory_limit", "checkpoint"}),
-    "factors": (sf.factors, FactorOptions, {"memory_limit", "checkpoint"}),
-    "rbm": (sf.undirected.rbm, Limits, {"memory_limit", "threads", "checkpoint"}),
+    "structural_em": (sf.structural_em, RoundOptions, set()),
+    "em": (sf.em, EmOptions, set()),
+    "fit": (sf.fit, FitOptions, set()),
+    "mixture": (sf.mixture, MixtureOptions, set()),
+    "gradient": (sf.gradient, AscentOptions, {"checkpoint"}),
+    "hmm": (sf.hmm, HmmOptions, {"checkpoint"}),
+    "factors": (sf.factors, FactorOptions, {"checkpoint"}),
+    "rbm": (sf.undirected.rbm, Limits, {"threads", "checkpoint"}),
 }
 """Long calls, what their keywords are, and which limits they have no use for."""
 

@@ -171,7 +171,7 @@ def test_chains_that_disagree_are_noted() -> None:
         ({"burn_in": 1.5}, "burn_in must be"),
         ({"seed": -1}, "seed must be"),
         ({"score": sf.AIC()}, "a posterior needs a score"),
-        ({"memory_limit": 100}, r"32 parent sets takes"),
+        ({"memory_limit": 100}, r"32 parent sets would take"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:

@@ -21,6 +21,9 @@ from suffice.kernels import announce
 from suffice.output.terminal import PlainOutput, nobody_reads, say
 from suffice.registry import PLACES, every, find, words
 
+KINDS = re.compile(f"<((?:{'|'.join(PLACES)})(?:[|](?:{'|'.join(PLACES)}))*)>")
+"""Where help lists the words of a kind, or of several."""
+
 
 class Command(typer.core.TyperCommand):
     """A command whose help lists words as they are registered: `<methods>` stands for those of all methods."""
@@ -28,7 +31,7 @@ class Command(typer.core.TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for parameter in self.params:
             said = getattr(parameter, "help", None) or ""
-            listed = re.sub(f"<({'|'.join(PLACES)})>", lambda kind: ", ".join(words(kind[1])), said)
+            listed = KINDS.sub(lambda kinds: ", ".join(w for kind in kinds[1].split("|") for w in words(kind)), said)
             parameter.help = listed  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)
 

@@ -31,9 +31,9 @@ def refuse(given: Options, names: str, why: str, instead: str = ": leave it out"
 
 def note_unheard(given: dict[str, Any], why: str) -> None:
     """Say which options of EM nothing listened to."""
-    if given:
-        names = listing([option_of(name) for name in given], style="str")
-        say(f"note: {names} {'is' if len(given) == 1 else 'are'} for EM: {why}")
+    unheard = [option_of(name) for name in given if name != "memory_limit"]
+    if unheard:
+        say(f"note: {listing(unheard, style='str')} {'is' if len(unheard) == 1 else 'are'} for EM: {why}")
 
 
 def option_of(name: str) -> str:
@@ -56,7 +56,7 @@ EngineWord = Annotated[
     typer.Option(
         "--engine",
         metavar="WORD",
-        help="where rows are worked on: memory, files (a spill on disk), spark or spark:MASTER; by default by their size",
+        help="where rows are worked on: memory, files (a spill on disk), <engines> or spark:MASTER; by default by their size",
     ),
 ]
 Separator = Annotated[
@@ -83,8 +83,11 @@ FamilyWords = Annotated[
         metavar="NAME=WORD",
         help="make a node a regression on its parents, y=logistic, one of <regressions>; with a ridge y=logistic:1; "
         "n=poisson,offset=t; ill=binomial,trials=n; or give it a distribution by its finite parents, wait=gamma, one of "
-        "<distributions>; k=binomial,n=12; k=negative-binomial,size=3 (may be repeated)",
+        "<distributions|families>; k=binomial,n=12; k=negative-binomial,size=3 (may be repeated)",
     ),
+]
+MemoryLimit = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="what may be taken beside the data: 2GB; what needs more is refused")
 ]
 SharedWords = Annotated[
     list[str] | None,

@@ -20,6 +20,8 @@ from suffice.formats.rows import checked_rows_path
 from suffice.graphs import Dag
 from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
+from suffice.registry import find
+from suffice.registry import words as words_of
 from suffice.statistics import Statistics
 from suffice.variables import Bins, Count, Finite, Real, Variable
 
@@ -265,14 +267,12 @@ def engine_of(word: str) -> dict[str, Any]:
     >>> engine_of("files")
     {'memory_limit': 0}
     """
-    name, _, master = word.partition(":")
-    if name == "spark":
-        from suffice.engines.spark import Spark, start_session
-
-        return {"engine": Spark(start_session(master or "local[*]"))}
-    if word not in ENGINES:
-        raise SufficeError(f"--engine is memory, files, spark or spark:MASTER, not {word!r}")
-    return {"memory_limit": ENGINES[word]}
+    if word in ENGINES:
+        return {"memory_limit": ENGINES[word]}
+    engine = find("engines", word.partition(":")[0])
+    if engine is None:
+        raise SufficeError(f"--engine is {', '.join((*ENGINES, *words_of('engines')))} or spark:MASTER, not {word!r}")
+    return {"engine": engine.of_word(word, {})}
 
 
 def sequences_of(rows: Any, by: str | None, order: str | None, gaps: str = "refuse") -> Sequences:

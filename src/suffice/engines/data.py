@@ -167,7 +167,7 @@ class Data:
     def _are(self, variables: Mapping[str, Any]) -> bool:
         """Whether columns are known to be these variables, without reading them for it."""
         seen = self.engine.seen
-        return all(n in seen and seen[n].variable == v for n, v in variables.items())
+        return all(n in seen and (own := seen[n].variable) == v and own.family == v.family for n, v in variables.items())
 
     @one_blas_thread
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:

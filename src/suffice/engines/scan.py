@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.basis.libraries import nw, pa
+from suffice.engines.backend import Backend, backend_of
 from suffice.engines.data import Data
 from suffice.engines.encoding.dialect import Dialect, TextPath
 from suffice.engines.encoding.sources import Options, Source, checked_limit, checked_variables, checked_words
@@ -27,7 +28,6 @@ from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike, VariablesLike, WeightsLike
-    from suffice.engines.spark import Spark
 
 
 def scan(
@@ -41,7 +41,7 @@ def scan(
     separator: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
-    engine: Spark | None = None,
+    engine: Backend | None = None,
 ) -> Data:
     """Rows, wherever they are: a pandas, polars or Arrow frame, a dict of columns, a structured array, a path, a list or glob
     of paths of CSV, Parquet or CoNLL files, a DuckDB relation, a Spark frame.
@@ -60,6 +60,7 @@ def scan(
     noted. `decimal=","` is for numbers such as 1,5; thousands marks are refused. `encoding` is for text that is not UTF-8.
 
     `engine=Spark(session)` has Parquet and text files read by the workers of Spark; rows of a Spark frame are never collected.
+    Engines of others are a `Backend` (docs/own_pieces.md).
 
     >>> from suffice import Bins
     >>> scan({"age": [17, 64], "ill": ["no", "yes"]}, {"age": Bins([18, 65])}).schema
@@ -79,9 +80,10 @@ def scan(
         return x if variables is None else x.with_variables(variables)
     if integers not in (None, Real, Finite):
         raise SchemaError(f"integers are Real or Finite, not {integers!r}")
-    if engine is not None or is_spark_frame(x):
+    where = backend_of(x) if engine is None else engine
+    if where is not None:
         said = Options({}, None, checked_words(missing), integers, checked_limit(memory_limit))
-        return on_spark(x, engine, said, variables, weights, dialect)
+        return on_backend(x, where, said, variables, weights, dialect)
     source = source_of(x, dialect)
     column = _weights_column(weights, source)
     options = Options(checked_variables(variables, source), column, checked_words(missing), integers, checked_limit(memory_limit))
@@ -93,21 +95,13 @@ def scan(
     return Data(rows, rows.names)
 
 
-def is_spark_frame(x: Any) -> bool:
-    """Whether rows are a frame of Spark."""
-    return type(x).__module__.startswith("pyspark.sql") and type(x).__name__ == "DataFrame"
-
-
-def on_spark(x: Any, engine: Any, options: Options, variables: Any, weights: Any, dialect: Dialect) -> Data:
-    """Rows that Spark works on: a frame of its own, or files that its workers read."""
-    from suffice.engines.spark import Spark
-
-    where = Spark(x.sparkSession) if engine is None else engine
-    if not isinstance(where, Spark):
+def on_backend(x: Any, where: Any, options: Options, variables: Any, weights: Any, dialect: Dialect) -> Data:
+    """Rows that are worked on elsewhere: of a kind of its own, or in files."""
+    if not isinstance(where, Backend):
         raise DataError(f"an engine is Spark(session), not {where!r}; without one, rows are read here")
     if weights is not None and not isinstance(weights, str):
-        raise DataError("rows on Spark have their weights in a column: give its name")
-    rows = where.of_frame(x, options) if is_spark_frame(x) else where.of_files(source_of(x, dialect), options)
+        raise DataError(f"rows on {type(where).__name__} have their weights in a column: give its name")
+    rows: Any = where.of_frame(x, options) if where.takes(x) else where.of_files(source_of(x, dialect), options)
     column = _weights_column(weights, rows)
     made = rows.again(replace(rows.options, weights=column, declared=checked_variables(variables, rows)))
     return Data(made, made.names)
@@ -121,7 +115,7 @@ def rows_of(x: Any, missing: Iterable[object] = ()) -> Data:
     """
     if isinstance(x, Data):
         return x
-    if is_spark_frame(x):
+    if backend_of(x) is not None:
         return scan(x, missing=missing)
     source = source_of(x)
     return Data(Local(source, Options(missing=checked_words(missing))), source.names)

@@ -21,10 +21,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import pa
+from suffice.engines.backend import Backend
 from suffice.engines.encoding.sources import Options, Source
 from suffice.engines.engine import ROWS, Engine, Sum, View
 from suffice.engines.partitions.held_blocks import HeldBlocks, remove_here
@@ -48,7 +49,7 @@ WATCH = 0.2
 
 
 @dataclass(frozen=True)
-class Spark:
+class Spark(Backend):
     """Where rows are worked on: by the workers of a Spark session, `scan(paths, engine=Spark(session))`.
 
     `scratch` is a directory that the driver and all workers reach under the same path: the rows of frames are written there, and
@@ -59,6 +60,10 @@ class Spark:
     >>> data = scan("visits/*.parquet", engine=Spark(SparkSession.builder.getOrCreate()))  # doctest: +SKIP
     """
 
+    word = "spark"
+    after_colon = ("master", str)
+    maps_frames = True
+
     session: Any
     scratch: str | os.PathLike[str] | None = None
     partitions: int | None = None
@@ -67,6 +72,26 @@ class Spark:
         if self.partitions is not None:
             whole(self.partitions, "the number of partitions", 1)
         self.context  # noqa: B018 - a session that was stopped is refused
+
+    @classmethod
+    def of_word(cls, text: str, given: dict[str, Any]) -> Self:
+        """`spark`, or `spark:MASTER`: in a session of its own."""
+        return cls(start_session(text.partition(":")[2] or "local[*]"), **given)
+
+    @classmethod
+    def takes(cls, x: Any) -> bool:
+        return type(x).__module__.startswith("pyspark.sql") and type(x).__name__ == "DataFrame"
+
+    @classmethod
+    def around(cls, x: Any) -> Spark:
+        return cls(x.sparkSession)
+
+    def map_frame(self, x: Any, function: Callable[[Any], Any]) -> Any:
+        """A frame of what a function makes of tables of rows; it is called once here, with no rows, and by workers later."""
+        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+        empty = function(to_arrow_schema(x.schema).empty_table())
+        return x.mapInArrow(InBatches(function), from_arrow_schema(empty.schema))
 
     @property
     def context(self) -> Any:
@@ -323,11 +348,3 @@ class InBatches:
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
             yield from self.function(pa.Table.from_batches([batch])).to_batches()
-
-
-def map_frame(frame: Any, function: Callable[[Any], Any]) -> Any:
-    """A frame of what a function makes of tables of rows; it is called once here, with no rows, and by workers later."""
-    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-
-    empty = function(to_arrow_schema(frame.schema).empty_table())
-    return frame.mapInArrow(InBatches(function), from_arrow_schema(empty.schema))

@@ -306,8 +306,13 @@ class Means:
 def _family(estimator: Any, default: Any, taken: Any) -> Any:
     """The family of an estimator, of a kind it can take, with the ridge that it or the estimator was given."""
     family: Any = default if estimator.family is None else estimator.family
-    if not isinstance(family, Glm) or (family.kind is Finite) != (taken is CLASSES):
-        raise _refusal(type(estimator).__name__, family, taken)
+    name = type(estimator).__name__
+    if not isinstance(family, Glm):
+        what = f"the class {family.__name__}" if isinstance(family, type) else repr(family)
+        raise FitError(f"the family of {name} is an object, one of {taken}; not {what}")
+    if (family.kind is Finite) != (taken is CLASSES):
+        what, other = ("numbers", "classes: use GLMRegressor") if taken is CLASSES else ("classes", "numbers: use GLMClassifier")
+        raise FitError(f"{type(family).__name__} is a family of {what}, and {name} predicts {other}")
     ridge = float(estimator.ridge) if isinstance(estimator.ridge, Number) else estimator.ridge
     if ridge is None:
         return family
@@ -315,16 +320,6 @@ def _family(estimator: Any, default: Any, taken: Any) -> Any:
     if family is not default and family.ridge not in (0, ridge):
         raise FitError(f"the ridge of {type(family).__name__} is {family.ridge!r} and ridge={ridge!r}: give one of the two")
     return replace(family, ridge=ridge)  # type: ignore[type-var]
-
-
-def _refusal(name: str, family: Any, taken: str) -> FitError:
-    if isinstance(family, Glm):
-        what, instead = (
-            ("numbers", "classes: use GLMRegressor") if taken is CLASSES else ("classes", "numbers: use GLMClassifier")
-        )
-        return FitError(f"{type(family).__name__} is a family of {what}, and {name} predicts {instead}")
-    what = f"the class {family.__name__}" if isinstance(family, type) else repr(family)
-    return FitError(f"the family of {name} is an object, one of {taken}; not {what}")
 
 
 def _regression(estimator: Any, data: Data, names: list[str], family: Any) -> BayesNet:

@@ -29,6 +29,8 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
     numbers = [p.name for p in parents if not isinstance(p, Finite)]
     if isinstance(child, Distributed):
         return _choice(child, numbers)
+    if child.family is not None and not numbers:
+        return child.family  # type: ignore[no-any-return]
     if numbers and not isinstance(child, Real):
         name, number, finite = child.name, numbers[0], isinstance(child, Finite)
         of_states = f"the finite node {name!r} has the real parent {number!r}, which needs a GLM"

@@ -28,6 +28,10 @@ class ByHand:
     def kind(self) -> type | None:
         raise NotImplementedError
 
+    def declare(self, name: str) -> Any:
+        """The variable of a node that only this declares; None if its states must be known."""
+        return None if self.kind is None else self.kind(name)
+
     def bound(self, child: Variable, parents: Sequence[Variable]) -> Cpd:
         """The CPD that these numbers make of a node and its parents; shapes and signs are checked."""
         raise NotImplementedError

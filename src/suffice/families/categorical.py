@@ -14,18 +14,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, ModelError, note
+from suffice.errors import FitError, FormatError, ModelError, note
 from suffice.errors.remedies import BY_MEAN
 from suffice.exponential.arithmetic.special import log_gamma_step
 from suffice.exponential.dirichlet import beta_interval, shares_of
 from suffice.families.parameter_draws import DrawnTable
 from suffice.families.protocol.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, flat_index
+from suffice.registry import find
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import Keys, checked_cells, describe, freeze, n_configurations, sizes
 from suffice.variables import Finite, Variable
@@ -131,10 +132,12 @@ class Table(Cpd):
             raise ModelError(f"the table of {self.child.name!r} needs the shape {shape} (axes {names}), not {probs.shape}")
         object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
         object.__setattr__(self, "probs", freeze(normalise(probs, self.child, self.parent_variables)))
+        if self.child.family is not None:  # what is imagined makes a posterior of cells, not of its parameters
+            object.__setattr__(self, "imagined", None)
 
     @property
     def family(self) -> TableNode:
-        return TableNode()
+        return self.child.family or TableNode()
 
     @property
     def support(self) -> Array | None:
@@ -196,6 +199,20 @@ class Table(Cpd):
     def _drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
         number = {name: i for i, name in enumerate((*self.parents, self.child.name))}
         return {"probs": DrawnTable(self, number, {}).draw(n, rng).reshape(n, *self.probs.shape)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The table, and the family that was chosen for it."""
+        chosen = self.child.family
+        return super().to_dict() | ({} if chosen is None else {"family": chosen.to_dict()})
+
+    @classmethod
+    def variable_of(cls, d: Mapping[str, Any], variable: Variable) -> Variable:
+        if "family" not in d or not isinstance(variable, Finite):
+            return variable
+        kind = find("families", d["family"]["type"])
+        if kind is None:
+            raise FormatError(f"{variable.name!r} is of the family {d['family']['type']!r}, which is not known here")
+        return replace(variable, family=kind(**{k: x for k, x in d["family"].items() if k != "type"}))
 
     def to_frame(self) -> Any:
         """One row per cell: the parents' states, the child's, the probability, its 95 % interval where there is one."""

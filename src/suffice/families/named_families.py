@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from suffice.engines.data import Data
@@ -12,8 +13,10 @@ from suffice.errors.remedies import DECLARED, FAMILY, Remedy, as_regression, dec
 from suffice.exponential import Gamma
 from suffice.families import family_of
 from suffice.families.chosen.exponential_node import ExponentialNode
+from suffice.families.chosen.finite_family import FiniteFamily
 from suffice.families.chosen.node_kinds import kind_of
 from suffice.families.priors.number_priors import GammaPrior
+from suffice.statistics import Statistics
 from suffice.variables import Count, Distributed, Finite, Real, Variable
 
 STATES = 20
@@ -21,6 +24,7 @@ STATES = 20
 
 
 R = TypeVar("R", Data, Sequences)
+C = TypeVar("C", Data, Sequences, Statistics)
 
 
 def as_families(families: Any) -> Any:
@@ -54,7 +58,7 @@ def families_of(bn: Any, families: Mapping[str, Any] | None) -> Mapping[str, Any
 
 def _has_own(cpd: Any) -> bool:
     """Whether its family was chosen, and does not follow from its variables."""
-    return bool(cpd.is_regression) or isinstance(cpd.child, Distributed)
+    return bool(cpd.is_regression) or cpd.child.family is not None
 
 
 def variables_with_distributions(families: Any) -> dict[str, Distributed]:
@@ -63,10 +67,42 @@ def variables_with_distributions(families: Any) -> dict[str, Distributed]:
     return {n: f.variable(n) for n, f in named.items() if isinstance(f, ExponentialNode)}
 
 
+def families_of_states(families: Any) -> dict[str, FiniteFamily]:
+    """Those of some families that were chosen for nodes of states, in place of tables."""
+    named = families if isinstance(families, Mapping) else {}
+    return {n: f for n, f in named.items() if isinstance(f, FiniteFamily)}
+
+
+def with_chosen(data: C, families: Any) -> C:
+    """Rows, or statistics, whose columns are of the families that were chosen for them.
+
+    >>> from suffice import scan
+    >>> with_chosen(scan({"x": [0.5, 1.5]}), {"x": Gamma()}).schema["x"]
+    Distributed('x', Gamma())
+    """
+    numbers, states = variables_with_distributions(families), families_of_states(families)
+    if isinstance(data, Statistics):
+        known = {**data.variables, **numbers}
+        return data.with_variables(v if v.name not in states else _of_family(v, states[v.name]) for v in known.values())
+    numbers = {n: v for n, v in numbers.items() if n in data.columns}
+    data = data.with_variables(numbers) if numbers else data
+    schema = data.schema if states else {}
+    own = {n: _of_family(schema[n], f) for n, f in states.items() if n in data.columns}
+    return data.with_variables(own) if own else data
+
+
+def _of_family(variable: Variable, family: FiniteFamily) -> Variable:
+    return replace(variable, family=family) if isinstance(variable, Finite) else variable
+
+
 def with_types_of(rows: R, families: Mapping[str, Any]) -> R:
-    """The rows, with numbers that are the child of a family of states or of counts taken for such, which is said."""
-    chosen = {n: v for n, v in variables_with_distributions(families).items() if n in rows.columns}
-    rows = rows.with_variables(chosen) if chosen else rows
+    """The rows, with columns of the families that were chosen, and numbers that are the child of a family of states or of counts
+    taken for such, which is said."""
+    return with_chosen(_with_kinds(with_chosen(rows, variables_with_distributions(families)), families), families)
+
+
+def _with_kinds(rows: R, families: Mapping[str, Any]) -> R:
+    chosen = variables_with_distributions(families)
     families = {n: f for n, f in families.items() if n not in chosen}
     schema = rows.schema
     numbers = {n: getattr(f, "kind", Real) for n, f in families.items() if n in rows.columns and isinstance(schema[n], Real)}
@@ -132,7 +168,7 @@ def check_family(name: str, family: Any, child: Variable, parents: Sequence[Vari
     elif family != family_of(child, parents):
         raise FitError(
             f"{name!r} cannot have the family {family!r}; regressions such as Logistic() and distributions such as "
-            "exponential.Gamma() may be chosen"
+            "exponential.Gamma() may be chosen, and of states with finite parents a FiniteFamily"
         )
 
 

@@ -7,7 +7,7 @@ Another kind, such as chains, is a class that has what `Components` says, made f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -25,7 +25,8 @@ from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGau
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.incomplete.gauss_hermite import integrated_in_words, summed_in_words
-from suffice.statistics.configurations import checked_cells, describe, sizes
+from suffice.limits import COPIES
+from suffice.statistics.configurations import checked_cells, describe, n_configurations, sizes
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite, NotNormal, Variable
 
@@ -221,6 +222,11 @@ def node_family(child: Variable, parents: tuple[Variable, ...], family: Any) -> 
     members = {v.name: v for v in (*parents, child)}
     finite = tuple(members[n] for n in request.finite)
     return NodeFamily(child, parents, family, finite, request.real, request.derived)  # type: ignore[arg-type]
+
+
+def bytes_of_parameters(nodes: Iterable[NodeFamily]) -> float:
+    """What the parameters of nodes, and the statistics that they are estimated from, take in a learner."""
+    return 8.0 * COPIES * sum(float(n_configurations(node.finite)) * (len(node.reals) + 1) ** 2 for node in nodes)
 
 
 def nodes_of(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str, Any]) -> dict[str, NodeFamily]:

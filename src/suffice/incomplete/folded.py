@@ -1,7 +1,8 @@
 """Components of finite rows that are elsewhere: summed in one place if they are few, and else left where the rows are.
 
 A reduction is summed once, and iterations run over it here. Where rows are in other processes and differ so much that their
-components would take more than `MOST` bytes, an E-step is a fold: each block is reduced, and what it is expected to count adds.
+components would take more than `MOST` bytes, or more than there is room for, an E-step is a fold: each block is reduced, and what
+it is expected to count adds.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ MOST = 2**30
 """Bytes of components of rows in other processes that are summed in one place."""
 
 
-def finite_components(rows: Data, tables: FlatTables, threads: int | None) -> Components:
+def finite_components(rows: Data, tables: FlatTables, threads: int | None, room: float = np.inf) -> Components:
     """The components of rows, which are passed over once; once more for each E-step if they are too many to be here."""
-    most = np.inf if rows.engine.near else MOST
+    most = room if rows.engine.near else min(room, MOST)
     step = Reduce(tables, not rows.weighted or rows.whole_weights, most)
     total = rows.fold(step, threads=threads, what="reducing rows")
     here = FiniteComponents(total.reduction(), threads)
@@ -71,5 +72,5 @@ class FoldedComponents:
         if n == 1:
             return [replace(self)]
         raise FitError(
-            "Incremental(batches) cannot be used here: the rows are elsewhere, and too different to be here; leave it out"
+            "Incremental(batches) cannot be used here: the rows are elsewhere, or too different to be here; leave it out"
         )

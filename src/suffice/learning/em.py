@@ -163,16 +163,17 @@ def em(
     from the reduced rows, which the network keeps in memory until then. `information=True` finds it now, so that files and
     pickles have it; `False` keeps neither rows nor information.
 
-    `dry_run=True` reduces the rows, takes one step and says what the run would cost: an `EmPlan`. Limits are those of long calls,
-    without `memory_limit`: `checkpoint` is a directory in which the run keeps where it is, every ten seconds at most: killed,
-    stopped or interrupted, the same call goes on from there and ends in the same bits (docs/scaling.md).
+    `dry_run=True` reduces the rows, takes one step and says what the run would cost: an `EmPlan`. Limits are those of long calls:
+    where reduced rows would take more than `memory_limit`, each iteration passes over the rows. `checkpoint` is a directory in
+    which the run keeps where it is, every ten seconds at most: killed, stopped or interrupted, the same call goes on from there
+    and ends in the same bits (docs/scaling.md).
 
     >>> rows = {"a": ["x", "x", "y", None] * 5, "b": ["u", "u", "v", "v"] * 5}
     >>> run = em("a -> b", rows)
     >>> run.converged, run.model["a"].probs.round(3)
     (True, array([0.5, 0.5]))
     """
-    given, budget = options_of("em", options, EmOptions, without=["memory_limit"], old=OLD, fixed=())
+    given, budget = options_of("em", options, EmOptions, old=OLD, fixed=())
     method = em_method_of(given)
     families, shared, first, fixed = given["families"], given["shared"], given["first"], given["fixed"]
     missing_depends_on, information = given["missing_depends_on"], given["information"]
@@ -184,6 +185,7 @@ def em(
         shared = shared_of(dag, shared)
         dag, data, families = told.dag, told.rows, told.families
     how: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "start": start, "threads": budget.threads}
+    how["room"] = budget.room
     if of_sequences(dag, data):
         refuse_shared(shared)
         if missing_depends_on is not None:

@@ -11,7 +11,7 @@ from suffice.errors import ArgumentError, FitError, MissingCells, listing, note
 from suffice.errors.remedies import Remedy, argument
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather
-from suffice.families.named_families import families_of, variables_with_distributions
+from suffice.families.named_families import families_of, with_chosen
 from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate
 from suffice.graphs import Dag
@@ -26,7 +26,7 @@ from suffice.learning.graph_score import agreed_statistics
 from suffice.learning.incomplete.task import Task, checked_families, graph_and_ties, of_sequences, task_of
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, ModelKind, prior_of
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
-from suffice.limits import LIMITS, Limits, options_of
+from suffice.limits import COPIES, LIMITS, Budget, Limits, check_room, options_of
 from suffice.models.estimates.estimated import estimate_network, replace_cpds
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.networks import BayesNet
@@ -34,6 +34,8 @@ from suffice.models.parts.sharing import Tie, agreeing, check_families
 from suffice.models.undirected.features import is_undirected
 from suffice.objectives import Bayes, Likelihood, as_penalties
 from suffice.statistics import Statistics
+from suffice.statistics.configurations import n_configurations
+from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, SharedLike
@@ -215,7 +217,7 @@ def fit(
     to be at random; `missing_depends_on={"income": ["income", "age"]}` makes what they depend on part of the model, as in `em`.
 
     The limits of long calls, `time_limit`, `threads`, `progress` and, where there are missing cells, `checkpoint`, are for fits
-    that iterate; what is counted in one scan has no use for them.
+    that iterate; what is counted in one scan has no use for them. What takes more than `memory_limit` is refused.
 
     >>> from suffice import BDeu
     >>> bn = fit("rain -> wet", {"rain": ["no", "yes", "yes"], "wet": ["no", "yes", "yes"]}, prior=BDeu(1))
@@ -223,7 +225,7 @@ def fit(
     array([[0.833, 0.167],
            [0.1  , 0.9  ]])
     """
-    own, budget = options_of("fit", options, FitOptions, without=["memory_limit"])
+    own, _ = options_of("fit", options, FitOptions)
     first, base, missing_depends_on = own["first"], own["base"], own["missing_depends_on"]
     limits: dict[str, Any] = {name: options[name] for name in LIMITS if options.get(name) is not None}  # type: ignore[literal-required]
     climbing = {name: own[name] for name in ("start", "tol", "max_iter") if own[name] is not None}
@@ -232,15 +234,15 @@ def fit(
         refuse_directed(**about_gaps)
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first, prior=prior, base=base)
         _check_objective(CHAIN, objective, dag.label)
-        _refuse_limits(limits, "a LinearChain", ("time_limit", "progress", "threads"))
+        _refuse_limits(limits, "a LinearChain", ("time_limit", "memory_limit", "progress", "threads"))
         return fit_linear_chain(dag, data, objective=objective, penalty=penalty, method=method, **climbing, **limits)
     if not isinstance(dag, (Dag, BayesNet)) and is_undirected(dag):
         refuse_directed(**about_gaps)
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
         _refuse_climbing(climbing, "an undirected model")
-        _refuse_limits(limits, "an undirected model", ("time_limit", "progress"))
+        _refuse_limits(limits, "an undirected model", ("time_limit", "memory_limit", "progress"))
         chosen: dict[str, Any] = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
-        return fit_undirected(dag, data, **chosen, time_limit=budget.time_limit, progress=budget.progress)
+        return fit_undirected(dag, data, **chosen, **limits)
     _refuse_climbing(climbing, "this model")
     model: Any = dag  # what is left has to make a Template or a Dag, or is refused by it
     source: Any = data
@@ -300,6 +302,8 @@ def fit_network(
         return _from_incomplete(dag, rows, watch, **asked)
     if isinstance(dag, Plate):
         dag.check_families(families)
+    if "memory_limit" in climbing:
+        _check_size(graph_and_ties(dag, shared)[0], rows, climbing["memory_limit"])
     if families:
         return _with_regressions(dag, rows, prior, how, families, shared, **climbing)
     graph, ties = graph_and_ties(dag, shared)
@@ -309,6 +313,18 @@ def fit_network(
         return _from_incomplete(dag, rows, watch, **asked)
     seen = agreeing(seen, dag.alike) if isinstance(dag, Plate) else seen
     return estimate_network(BayesNet, graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
+
+
+def _check_size(graph: Dag, rows: Any, limit: int | str | None) -> None:
+    """Refuse tables of all nodes that would take more than the limit."""
+    known = rows.variables if isinstance(rows, Statistics) else rows.schema
+    families = [[known[n] for n in (*graph.parents(node), node) if n in known] for node in graph.nodes]
+    numbers = (n_configurations(v for v in own if isinstance(v, Finite)) * (_width(own) + 1) ** 2 for own in families)
+    check_room(Budget(memory_limit=limit).room, 8.0 * COPIES * float(sum(numbers)), "the network", "take fewer parents")
+
+
+def _width(variables: Sequence[Variable]) -> int:
+    return sum(not isinstance(v, Finite) for v in variables)
 
 
 def _check_objective(kind: ModelKind, objective: Any, target: str | None = None) -> None:
@@ -378,7 +394,7 @@ def _tabled_regressions(
 ) -> BayesNet:
     """The same from statistics, which know all about regressions of finite variables on finite variables."""
     graph, ties = graph_and_ties(dag, shared)
-    seen = agreed_statistics(dag, graph, seen.with_variables(variables_with_distributions(families).values()), ties)
+    seen = agreed_statistics(dag, graph, with_chosen(seen, families), ties)
     variables = seen.variables
     checked_families(families, graph, variables)
     check_families(ties, families)

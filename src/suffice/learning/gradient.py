@@ -262,16 +262,17 @@ def gradient(
 
     Arguments are those of `em`, also of templates and sequences (`first`); `method` is `LBFGS()` or, for study, `Projected()`. An
     iteration may need more than one E-step. After Ctrl-C or `time_limit` seconds the best so far is returned, with `converged`
-    False; the other limits are `threads` and `progress`.
+    False; the other limits are `memory_limit`, `threads` and `progress`.
 
     >>> run = gradient("x -> y", {"x": ["a", "a", "b", None], "y": ["u", "u", "v", "v"]})
     >>> run.converged, run.model["x"].probs.round(3)
     (True, array([0.5, 0.5]))
     """
-    given, budget = options_of("gradient", options, AscentOptions, without=["memory_limit", "checkpoint"])
+    given, budget = options_of("gradient", options, AscentOptions, without=["checkpoint"])
     chosen, first = _checked_method(given["method"]), given["first"]
     tol, max_iter, seed, starts = checked_numbers(tol, max_iter, seed, starts)
     how: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "start": start, "threads": budget.threads}
+    how["room"] = budget.room
     if of_sequences(dag, data):
         problem: ParameterProblem = chain_problem_of(dag, data, first=first, **how)
     else:

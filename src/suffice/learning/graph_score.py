@@ -11,7 +11,7 @@ from suffice.errors import DataError, FitError, listing, nearest, note
 from suffice.errors.remedies import BY_BIC
 from suffice.families import family_of
 from suffice.families.gathering.gathering import gather
-from suffice.families.named_families import families_of, variables_with_distributions
+from suffice.families.named_families import families_of, with_chosen
 from suffice.families.priors.empirical_bayes import EmpiricalBayes
 from suffice.families.priors.priors import Several, as_prior
 from suffice.families.protocol.family import regressions_among
@@ -93,7 +93,7 @@ def score(
     if any(f.iterative for f in own.values()):
         parts = _beside_regressions(dag, graph, data, chosen, own, ties)
         return parts if by_node else float(sum(parts.values()))
-    statistics = agreed_statistics(dag, graph, gather(_with_types(data, own), graph), ties)
+    statistics = agreed_statistics(dag, graph, gather(_as_chosen(data, own), graph), ties)
     variables = statistics.variables
     if statistics.suppression is not None:
         if ties:
@@ -110,15 +110,11 @@ def score(
     return parts if by_node else float(sum(parts.values()))
 
 
-def _with_types(data: Any, families: Mapping[str, Any] | None) -> Any:
-    """Rows, or statistics, in which numbers whose distribution is named are of it."""
-    chosen = variables_with_distributions(families)
-    if not chosen:
+def _as_chosen(data: Any, families: Mapping[str, Any] | None) -> Any:
+    """Rows, or statistics, whose columns are of the families that were chosen for them."""
+    if not families:
         return data
-    if isinstance(data, Statistics):
-        return data.with_variables(chosen.values())
-    rows = scan(data)
-    return rows.with_variables({n: v for n, v in chosen.items() if n in rows.columns})
+    return with_chosen(data, families) if isinstance(data, Statistics) else with_chosen(scan(data), families)
 
 
 def _beside_regressions(
@@ -132,7 +128,7 @@ def _beside_regressions(
     rows = (
         dag.rows(data)
         if isinstance(dag, BayesNet)
-        else _with_types(scan(data).with_numbers(numbers_of(families, graph)), families)
+        else with_chosen(scan(data).with_numbers(numbers_of(families, graph)), families)
     )
     for node in graph.nodes:
         if node not in rows.columns:
@@ -212,7 +208,7 @@ def by_evidence(
     if isinstance(dag, BayesNet):
         statistics = dag.summary(data) if isinstance(data, Statistics) else gather(dag.rows(data), graph)
     else:
-        statistics = gather(_with_types(data, families), graph)
+        statistics = gather(_as_chosen(data, families), graph)
     statistics = agreed_statistics(dag, graph, statistics, ties)
     if not statistics.weight > 0:
         raise DataError("there are no rows to choose by")

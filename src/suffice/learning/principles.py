@@ -17,6 +17,7 @@ from suffice.objectives import (
     Likelihood,
     Margin,
     MaxEntropy,
+    Objective,
     Perceptron,
     PseudoLikelihood,
 )
@@ -53,22 +54,25 @@ class ModelKind:
     given: str
     takes: Mapping[type, str]
     why: Mapping[type, str] = field(default_factory=dict)
+    word: str = ""
+    """What `Objective.models` calls these models, if objectives of others can be for them."""
 
     def check(self, objective: Any, target: str | None = None) -> None:
         """Refuse what is no objective, and one that these models do not take. `target` is the column that others are about."""
-        if type(objective) not in OBJECTIVES:
+        if not isinstance(objective, (Objective, Bayes)):
             raise FitError(f"an objective is a value: {self._hint(objective, target)}, not {objective!r}")
-        if type(objective) not in self.takes:
+        if type(objective) not in self.takes and self.word not in getattr(objective, "models", ()):
             raise self.refusal(objective, target)
 
     def refusal(self, objective: Any, target: str | None = None) -> FitError:
         """Why there is no such combination, what is nearest to it, and who takes this objective."""
-        near = next(o for o in INSTEAD[type(objective)] if o in self.takes)
-        others = [kind.name for kind in KINDS if type(objective) in kind.takes]
+        near = next(o for o in INSTEAD.get(type(objective), OBJECTIVES) if o in self.takes)
+        own = getattr(objective, "models", ())
+        others = [kind.name for kind in KINDS if type(objective) in kind.takes or kind.word in own]
         why = self.why.get(type(objective), "")
         return FitError(
             f"{objective!r} is not for {self.name}{why}; the nearest is {_remedy(near, getattr(objective, 'target', target))}; "
-            f"{type(objective).__name__} is for {_in_words(others)}"
+            f"{type(objective).__name__} is for {_in_words(others) or 'no model: it says for which by its models'}"
         )
 
     def _hint(self, objective: Any, target: str | None) -> str:
@@ -114,6 +118,7 @@ NETWORK = ModelKind(
         Margin: "quadratic program (finite)",
     },
     {Perceptron: ", since it depends on the order of the rows"},
+    word="network",
 )
 TEMPLATE = ModelKind(
     "a chain of slices", "`Template`", {Likelihood: "closed form; EM with gaps", Bayes: "closed form; EM with gaps"}
@@ -129,6 +134,7 @@ TABLES = ModelKind(
         PseudoLikelihood: "L-BFGS",
         ContrastiveDivergence: "Robbins–Monro",
     },
+    word="log-linear",
 )
 FEATURES = ModelKind(
     "a model of features",
@@ -141,6 +147,7 @@ FEATURES = ModelKind(
         ContrastiveDivergence: "Robbins–Monro",
     },
     {Bayes: ", which has no tables that a prior could imagine"},
+    word="features",
 )
 NUMBERS = ModelKind(
     "graphs of real columns",
@@ -153,6 +160,7 @@ CHAIN = ModelKind(
     "`LinearChain`",
     {Conditional: "L-BFGS, OWL-QN", Margin: "Frank–Wolfe", Perceptron: "mistakes"},
     dict.fromkeys(OBJECTIVES, ", which says nothing of what is given"),
+    word="labels",
 )
 MACHINE = ModelKind("an RBM", "`rbm(data, …)`", {ContrastiveDivergence: "gradient steps"})
 

@@ -257,8 +257,6 @@ def _of_incomplete(train: Data, score: Any, method: Any, constraints: Any, budge
     """The graph that structural EM finds, and whether it came to its end."""
     from suffice.recipes.structural.structural_em import structural_em
 
-    if budget.memory_limit is not None:
-        raise FitError("memory_limit= is for searches of complete rows, and there are missing cells; leave it out")
     with _quiet(True):
         run = structural_em(train, score, method, constraints=constraints, **asked, **budget.keywords)
     if not run.finished and budget.time_limit is None:

@@ -159,8 +159,6 @@ def learn(
     if hidden and not is_directed(method):
         raise FitError(f"{type(method).__name__} finds undirected graphs, and hidden variables of those are not attempted")
     if not isinstance(rows, Statistics) and is_directed(method) and (hidden or any(rows.missing.values())):
-        if budget.memory_limit is not None:
-            raise FitError("memory_limit= is for searches of complete rows; leave it out")
         asked |= {"starts": own["starts"], "families": families}
         return _from_incomplete(rows, hidden, score, method, prior, estimate=estimate, **asked)
     found = search(rows, score, method, families=families, **asked)

@@ -135,10 +135,6 @@ def bootstrap(
     asked = (score, method, constraints)
     rows: Data | Sequences
     if not isinstance(given, StepWindow) and is_directed(method) and any((gappy := scan(data)).missing.values()):
-        if budget.memory_limit is not None:
-            raise FitError(
-                f"{argument('memory_limit')} is for searches of complete rows, and there are missing cells; leave it out"
-            )
         if dry_run:
             raise FitError(
                 f"{argument('dry_run')} is for complete rows: with missing cells a note after the first replicate says its time"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -60,13 +60,14 @@ def common_variable(a: Finite, b: Finite, sides: tuple[str, str] = ("one side", 
     """
     if a.cuts != b.cuts:
         raise StatisticsError(f"variable {a.name!r} is {_cut(a)} in {sides[0]} and {_cut(b)} in {sides[1]}")
+    family = a.family if b.family is None else b.family
     if a.states == b.states:
-        return b if a.inferred else a
+        return replace(b if a.inferred else a, family=family)
     if a.inferred and b.inferred:
-        return Finite(a.name, sorted_states([*a.states, *b.states]), cuts=a.cuts, inferred=True)
+        return Finite(a.name, sorted_states([*a.states, *b.states]), cuts=a.cuts, inferred=True, family=family)
     fixed, other = (b, a) if a.inferred else (a, b)
     if set(other.states) <= set(fixed.states) and (other.inferred or len(other.states) == len(fixed.states)):
-        return fixed
+        return replace(fixed, family=family)
     only = [f"only {side} has {listing(sorted(own))}" for side, own in zip(sides, _apart(a, b), strict=True) if own]
     raise StatisticsError(f"the declared states of variable {a.name!r} differ: {' and '.join(only)}")
 

@@ -48,7 +48,8 @@ class Statistics:
         variables: Iterable[Variable] = (),
         suppression: Suppression | None = None,
     ) -> None:
-        """`variables` has those among the numbers that are not normal: entries do not tell them from others."""
+        """`variables` has those among the numbers that are not normal, and those of states whose families were chosen: entries do
+        not tell them from others."""
         self._entries: dict[tuple[frozenset[str], frozenset[str]], Entry] = {}
         self._variables: dict[str, Variable] = {}
         self._weight = float(weight)
@@ -69,11 +70,15 @@ class Statistics:
                     if r in counts and not isinstance(self._variables.get(r), Finite):
                         self._variables[r] = Count(r)
                     self._variables.setdefault(r, Real(r))
+        variables = tuple(variables)
         chosen = {v.name: v for v in variables if isinstance(v, NotNormal)}
         self._variables |= {n: chosen[n] for n, v in self._variables.items() if n in chosen and not isinstance(v, Finite)}
+        families = {v.name: v.family for v in variables if isinstance(v, Finite) and v.family is not None}
+        finite = {n: v for n, v in self._variables.items() if n in families and isinstance(v, Finite)}
+        self._variables |= {n: replace(v, family=families[n]) for n, v in finite.items()}
 
     def with_variables(self, variables: Iterable[Variable]) -> Statistics:
-        """The same statistics, of numbers whose families were chosen."""
+        """The same statistics, of variables whose families were chosen."""
         return Statistics(self, self._weight, (*self._variables.values(), *variables), self._suppression)
 
     @property

@@ -22,9 +22,9 @@ from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
 from suffice.engines.encoding.sources import checked_limit
 from suffice.engines.steps.parallel import available_memory, in_order
-from suffice.errors import FitError, TooLarge, bytes_in_words, note
+from suffice.errors import FitError, note
 from suffice.iteration import OutOfTime, Packed
-from suffice.limits import Limits, options_of
+from suffice.limits import Limits, check_room, options_of
 from suffice.scores import AIC, LogLikelihood
 from suffice.structure.constraints.constraints import Constraints
 from suffice.structure.constraints.rules import Rules
@@ -164,8 +164,8 @@ def order_mcmc(
         except OutOfTime:
             raise _too_early() from None
         need = sampling.memory(problem.n)
-        if need > (available_memory() / 2 if budget.memory_limit is None else checked_limit(budget.memory_limit)):
-            raise TooLarge(f"{samples:,} samples of {chains} chains would take {bytes_in_words(need)}: ask for fewer samples")
+        room = available_memory() / 2 if budget.memory_limit is None else budget.room
+        check_room(room, need, f"{samples:,} samples of {chains} chains", "ask for fewer samples")
         walks = [_OrderWalk(table, rules, thin, np.random.default_rng([seed, c])) for c in range(chains)]
         finished = _walk(walks, problem, samples, burn_in)
         posterior = _posterior(problem, table, walks, correct, finished)
@@ -382,8 +382,4 @@ def _edge_weights(table: _Table, drawn: Integers, weights: Floats) -> Floats:
 def _refuse_too_large(rules: Rules, limit: int) -> None:
     n_sets = rules.n_families
     size = n_sets * (32 + 8 * -(-rules.n // 64) + 16 * int(rules.max_parents.max(initial=0)))
-    if size > limit:
-        raise TooLarge(
-            f"the table of {n_sets:,} parent sets takes {bytes_in_words(size)}, and the limit is {bytes_in_words(limit)}; "
-            "lower max_parents, restrict the candidate parents by constraints, or raise memory_limit"
-        )
+    check_room(limit, size, f"the table of {n_sets:,} parent sets", "lower max_parents, restrict the parents by constraints")

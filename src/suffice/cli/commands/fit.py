@@ -63,7 +63,7 @@ def fit(
         typer.Option(
             help="the principle: likelihood (if not given) or bayes:PRIOR; of a network conditional:NAME or margin:NAME; of "
             "undirected models conditional:NAME, max-entropy, pseudo, cd:1 or pcd:1; of labels conditional (if not given), "
-            "perceptron or margin"
+            "perceptron or margin; the words are <objectives>"
         ),
     ] = None,
     penalty: Annotated[
@@ -118,6 +118,7 @@ def fit(
     time_limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="of EM, --rbm, cd and pcd: stop, take the best so far")
     ] = None,
+    memory_limit: arguments.MemoryLimit = None,
     checkpoint: arguments.CheckpointDir = None,
     information: Annotated[
         bool | None,
@@ -188,7 +189,9 @@ def _way(given: Options) -> Callable[[Options], Any]:
     if given.group is not None and (given.family or given.hidden):
         raise SufficeError("--group has no part beside --family or --hidden: leave one of them out")
     given.families = words.families_of(given.family or [])
-    climbing = {name: getattr(given, name) for name in ("starts", "seed", "max_iter", "tol", "time_limit", "checkpoint")}
+    climbing = {
+        name: getattr(given, name) for name in ("starts", "seed", "max_iter", "tol", "time_limit", "memory_limit", "checkpoint")
+    }
     given.climbing = {name: value for name, value in climbing.items() if value is not None}
     if given.start or given.fixed:
         given.climbing |= _beginning(given.start, words.fixed_of(given.fixed), given.known)

@@ -90,9 +90,7 @@ def learn(
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="say of each edge why it is there")] = False,
     time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="stop the search, take the best so far")] = None,
-    memory_limit: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="what the search may take beside the data: 2GB")
-    ] = None,
+    memory_limit: arguments.MemoryLimit = None,
     checkpoint: arguments.CheckpointDir = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same graph", min=0)] = 0,
     threads: Annotated[int | None, typer.Option(help="how many threads; all that there are if not given", min=1)] = None,
@@ -255,11 +253,11 @@ def _learn_from_incomplete(given: Options) -> None:
     from suffice.recipes.resampling import bootstrap
     from suffice.recipes.structural.structural_em import structural_em
 
-    refuse(given, "dry_run memory_limit" + " bootstrap" * bool(given.unseen), "needs complete rows without hidden variables", "")
+    refuse(given, "dry_run" + " bootstrap" * bool(given.unseen), "needs complete rows without hidden variables", "")
     if given.out is not None:
         holds(given.out, given.rows.schema.values())
     start = time.perf_counter()
-    again = given.asked | {"families": given.families, "time_limit": given.time_limit, "threads": given.threads}
+    again = given.asked | {"families": given.families, **given.limits}
     prior = suitable(given.fitting, [*given.rows.schema.values(), *given.unseen], PRIOR)
     own = again | {"hidden": given.unseen, "starts": given.starts, "checkpoint": given.places.search}
     run = structural_em(given.rows, method=given.how, prior=prior, **own)

@@ -24,7 +24,6 @@ def show(
 ) -> None:
     """Print a network: its nodes, with the coefficients of regressions, or the distributions of some; of a chain its tables."""
     from suffice.cli import inputs
-    from suffice.families.protocol.cpd import Cpd
     from suffice.formats.registry import json_of
     from suffice.models.chain import Chain
 
@@ -47,6 +46,6 @@ def show(
     else:
         nodes = bn if hasattr(bn, "__getitem__") else ()
         every = isinstance(bn, Chain) and len(bn) <= FEW
-        told = [n for n in nodes if every or (isinstance(bn[n], Cpd) and bn[n].is_regression)]
+        told = [n for n in nodes if every or bn[n].is_regression]
         print(repr(bn), *(f"\n{bn[name]!r}" for name in told), sep="\n")
     return None

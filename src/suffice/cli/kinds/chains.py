@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,7 +58,8 @@ def fit_template(given: Options) -> Chain:
         unseen = unseen or [known.variables[n] for n in known.hidden]
     if given.statistics:
         _save_steps(template, steps, unseen, climbing, given.statistics)
-    chain = fit_chain(template if known is None else known, steps, hidden=tuple(unseen), **asked, **climbing)
+    more = asked | climbing | {"watch": partial(setattr, given, "run")}
+    chain = fit_chain(template if known is None else known, steps, hidden=tuple(unseen), **more)
     if not chain.incomplete:
         note_unheard(climbing, "complete sequences need none")
     return chain

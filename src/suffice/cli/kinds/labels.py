@@ -142,7 +142,7 @@ def fit_labels(given: Options) -> Any:
     objective = _objective(given)
     table, by = with_sentences(given.data, given.by, (chain.label, *chain.columns))
     steps = inputs.sequences_of(inputs.data_of(table, **given.read.reading), by, given.order)
-    limits: dict[str, Any] = {"max_iter": given.max_iter, "time_limit": given.time_limit}
+    limits: dict[str, Any] = {"max_iter": given.max_iter, "time_limit": given.time_limit, "memory_limit": given.memory_limit}
     return fit(chain, steps, objective=objective, penalty=penalty_of(given.penalty), **limits)
 
 

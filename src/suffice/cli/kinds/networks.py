@@ -64,7 +64,7 @@ def _fit_to_target(given: Options, rows: Any, asked: dict[str, Any]) -> Any:
     why = f"has no part in --objective {given.objective}"
     refuse(given, f"family hidden statistics starts seed max_iter tol time_limit start fixed checkpoint {OF_GAPS}", why)
     asked.pop("families", None)  # tables, also of a model that has regressions: `fit` says what it cannot
-    return fit(given.dag, rows, penalty=penalty_of(given.penalty), **asked)
+    return fit(given.dag, rows, penalty=penalty_of(given.penalty), memory_limit=given.memory_limit, **asked)
 
 
 def _known_rows(given: Options, dag: Any) -> Any:

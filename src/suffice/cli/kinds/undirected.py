@@ -68,6 +68,7 @@ def fit_undirected(given: Options) -> Any:
     _check_options(given, "markov_net")
     told, prior = prior_words(given.objective, given.prior)
     more: dict[str, Any] = {"prior": words.prior_of(prior), "time_limit": given.time_limit}
+    more["memory_limit"] = given.memory_limit
     if given.epochs is not None:
         raise SufficeError("--epochs is for --rbm: leave it out")
     rows = inputs.data_of(given.data, given.declared, **given.read.reading)
@@ -135,7 +136,8 @@ def fit_machine(given: Options) -> Any:
     more: dict[str, Any] = {"objective": objective_of(given.objective), "penalty": penalty_of(given.penalty)}
     more |= {} if given.epochs is None else {"epochs": given.epochs}
     rows = inputs.data_of(given.data, given.declared, **given.read.reading)
-    run = rbm(rows, given.rbm, seed=given.seed or 0, time_limit=given.time_limit, **more)
+    limits = {"time_limit": given.time_limit, "memory_limit": given.memory_limit}
+    run = rbm(rows, given.rbm, seed=given.seed or 0, **limits, **more)
     if not run.converged:
         say("note: learning was stopped before its end; this is the machine so far")
     return run.model

@@ -161,13 +161,15 @@ def _no_family(text: str) -> SufficeError:
     return SufficeError(
         f"--family takes a node and a regression or distribution, as in 'y=logistic', 'n=poisson:1,offset=t' or 'wait=gamma'; "
         f"not {text!r}; regressions are {', '.join(words_of('regressions'))}; distributions are "
-        f"{', '.join(words_of('distributions'))}"
+        f"{', '.join((*words_of('distributions'), *words_of('families')))}"
     )
 
 
 def _family(text: str, kind: str, given: dict[str, str]) -> Any:
     """A regression, or a distribution with its known number: of a word that is both, the options tell which."""
     word = kind.partition(":")[0]
+    if (of_states := find("families", word)) is not None:
+        return of_states.of_word(kind, given)
     regression: Any = find("regressions", word)
     roles = [r for r in ("offset", "trials") if regression is not None and r in regression.__dataclass_fields__]
     if (regression is None or not given.keys() <= set(roles)) and find("distributions", word) is not None:

@@ -8,7 +8,6 @@ error can name the file and the line.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -26,6 +25,7 @@ from suffice.engines.encoding.encode import Encoder, Wrong, is_list_of_texts
 from suffice.engines.steps.blocks import ROWS, Array
 from suffice.engines.steps.parallel import ahead, n_threads, with_count
 from suffice.errors import DataError, SchemaError, nearest
+from suffice.limits import bytes_of
 from suffice.variables import Bins, Finite, NumbersStay, Real, Variable, declaration, state_text
 
 FEW_CELLS = 2**19
@@ -230,11 +230,7 @@ def checked_limit(limit: int | str | None) -> int:
     >>> checked_limit("2KiB")
     2048
     """
-    text = str(limit if limit is not None else os.environ.get("SUFFICE_MEMORY_LIMIT", "1GiB"))
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", text, re.IGNORECASE)
-    if match is None:
-        raise DataError(f"a memory limit is a number of bytes or a text such as '2GiB', not {text!r}")
-    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
+    return bytes_of(os.environ.get("SUFFICE_MEMORY_LIMIT", "1GiB") if limit is None else limit)
 
 
 def _by_name(variables: Iterable[Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from suffice.engines.sequences.arranged import Arranged
 from suffice.engines.steps.bits import BitLayout
 from suffice.engines.views.views import Ints, Tally, Then, Through, Viewed, tell_sizes
 from suffice.errors import DataError
-from suffice.variables import Finite, Variable
+from suffice.variables import Variable
 
 Columns = Mapping[str, tuple[str, int]]
 """A column and a lag, 0, 1, 2, …, by a new name."""
@@ -77,8 +77,6 @@ def rename(variable: Variable, name: str) -> Variable:
     >>> rename(Finite("x", ["a", "b"]), "x[-1]")
     Finite('x[-1]', ['a', 'b'])
     """
-    if isinstance(variable, Finite):
-        return Finite(name, variable.states, cuts=variable.cuts, inferred=variable.inferred)
     return replace(variable, name=name)
 
 

@@ -184,7 +184,7 @@ def as_declared(variable: Variable) -> Variable:
     """A variable whose states are no longer to be inferred."""
     if not isinstance(variable, Finite) or not variable.inferred:
         return variable
-    return Finite(variable.name, variable.states, cuts=variable.cuts)
+    return replace(variable, inferred=False)
 
 
 class Viewed(Engine):

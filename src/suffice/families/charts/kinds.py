@@ -28,6 +28,11 @@ def chart_of(cpd: Cpd) -> Any:
     'TableChart'
     """
     if isinstance(cpd, Table):
+        if cpd.child.family is not None:
+            raise FitError(
+                f"{cpd.child.name!r} is {cpd.child.family!r}, whose parameters are fewer than the cells of its table; gradients "
+                "and information know none of those: use em, and no interval"
+            )
         return TableChart
     if isinstance(cpd, ConditionalGaussian):
         return GaussianChart

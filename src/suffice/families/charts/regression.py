@@ -25,7 +25,7 @@ from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.statistics import Moments
 
 
-class Slopes(NamedTuple):
+class LocalSlopes(NamedTuple):
     """The gradient and the curvature (minus the second derivatives) of an objective by all coordinates, where they are of, and
     the weight of the rows."""
 
@@ -123,22 +123,22 @@ class RegressionChart:
         centre = (along[0, 0] * self.centre - along[0, slopes]) / larger[slopes]
         return RegressionChart.around(cpd, self.free, centre), larger[self.free]
 
-    def weighed(self, seen: Any) -> Slopes:
+    def weighed(self, seen: Any) -> LocalSlopes:
         """`seen` is the regression at which completed rows were looked at, and what they said; None if no row has weight."""
         cpd, statistic = seen
         here, m = self._coordinates(cpd), len(self.free)
         if statistic is None:
-            return Slopes(here, np.zeros(m), np.zeros((m, m)), 0.0)
+            return LocalSlopes(here, np.zeros(m), np.zeros((m, m)), 0.0)
         g, H, weight = cpd.family.slopes(cpd, statistic)
         if not cpd.family.ordered:
-            return Slopes(here, g, H, weight)
+            return LocalSlopes(here, g, H, weight)
         J, steps = self._by_coordinates(cpd), self.cpd.layout.levels[1:]
         gradient = J.T @ g
         bent = np.zeros(m)
         bent[steps] = gradient[steps]  # ∂² cut point / ∂ (ln step)² is the step
-        return Slopes(here, gradient, J.T @ H @ J - np.diag(bent), weight)
+        return LocalSlopes(here, gradient, J.T @ H @ J - np.diag(bent), weight)
 
-    def score(self, cpd: RegressionCpd, s: Slopes) -> Array:
+    def score(self, cpd: RegressionCpd, s: LocalSlopes) -> Array:
         """g − H (η − η′)."""
         return np.asarray((s.gradient - s.curvature @ (self._coordinates(cpd) - s.here))[self.free])
 
@@ -146,7 +146,7 @@ class RegressionChart:
         """The diagonal of `information`."""
         return np.concatenate([np.zeros(0), *(np.diag(block) for block in self.information(cpd, s))])
 
-    def information(self, cpd: RegressionCpd, s: Slopes) -> Iterator[Array]:
+    def information(self, cpd: RegressionCpd, s: LocalSlopes) -> Iterator[Array]:
         """H, one block."""
         if self.size:
             yield s.curvature[np.ix_(self.free, self.free)]

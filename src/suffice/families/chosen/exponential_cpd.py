@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import ModelError
+from suffice.errors import FormatError, ModelError
 from suffice.families.chosen.node_kinds import ParameterBelief
 from suffice.families.protocol.cpd import Array, Columns, Cpd, flat_index, frame, split
 from suffice.families.protocol.family import Estimate, Interval, Mode, checked_level
 from suffice.inference.finite.network import CountNode, DistributionNode
+from suffice.registry import find
 from suffice.statistics import Moments
 from suffice.statistics.configurations import checked_cells, describe, freeze, sizes
 from suffice.statistics.derived import RowFormula
@@ -251,6 +252,15 @@ class ExponentialCpd(MemberCpd):
         kind = self.family.kind
         constants = {kind.constant: kind.known(self.family.distribution)} if kind.constant else {}
         return {"type": self.types[0], "family": kind.word, "constants": constants, "parameters": flat(self.parameters)}
+
+    @classmethod
+    def variable_of(cls, d: Mapping[str, Any], variable: Variable) -> Variable:
+        from suffice.families.chosen.exponential_node import ExponentialNode
+        from suffice.families.chosen.node_kinds import distribution_of
+
+        if find("distributions", d["family"]) is None or isinstance(variable, Finite):
+            raise FormatError(f"the distribution {d['family']!r} of {variable.name!r} is not known, or is not of numbers")
+        return ExponentialNode(distribution_of(d["family"], d["constants"])).variable(variable.name)
 
     @classmethod
     def _arrays_of(cls, d: Mapping[str, Any], child: Any, parents: Sequence[Variable]) -> dict[str, Array]:

@@ -313,6 +313,15 @@ class Cpd(Named, Tabular):
         last = {"probs": sizes(states), "coefficients": (len(reals),)}
         return {k: array_of(d[k]).reshape(sizes(finite) + last.get(k, ())) for k in cls.arrays}
 
+    def declare(self, name: str) -> Any:
+        """The variable of a node that only this declares."""
+        return replace(self.child, name=name)
+
+    @classmethod
+    def variable_of(cls, d: Mapping[str, Any], variable: Variable) -> Variable:
+        """The variable of a node of which `to_dict` wrote this, with the family that was chosen for it."""
+        return variable
+
     def to_frame(self) -> Any:
         """One row for each line of numbers."""
         header, rows = self._rows(self._n_rows())
@@ -408,6 +417,10 @@ AFTER_EM = "; after EM, em(...).information() has intervals of parameters, and q
 
 
 def no_posterior(child: Variable) -> FitError:
+    if isinstance(child, Finite) and child.family is not None:
+        return FitError(
+            f"{child.name!r} is {child.family!r}, of which no posterior is kept: it has no interval and no predictive"
+        )
     return FitError(
         f"{child.name!r} has no posterior, and so no interval and no predictive: it was fitted without a prior, read from a "
         f"file that holds none, or has a parent that do(...) set to a number; fit it with one, for instance {BDEU} or "

@@ -88,6 +88,10 @@ class DistinctRows:
         self.block = Block(columns, np.asarray(weight, dtype=np.float64))
         self.n_rows = self.block.n_rows
 
+    def stretches(self, n: int) -> Block:
+        """Some of the rows, from which iterations could start: none, as they are counted already."""
+        return Block({}, np.zeros(0))
+
     def fold(self, step: Step[Any], *, threads: int | None = None, what: str | None = None) -> Any:
         return step.of(self.block)
 

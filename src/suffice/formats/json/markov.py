@@ -40,11 +40,11 @@ from suffice.models.networks import MarkovNet
 from suffice.models.undirected.factor import Factor
 from suffice.models.undirected.features import Features
 from suffice.models.undirected.log_linear import Ising, LogLinear, Pairwise
+from suffice.registry import find_type, type_of
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.statistics.file import variable_from_dict, variable_to_dict
 from suffice.variables import Finite, by_name
 
-OBJECTIVES = ("Likelihood", "Conditional", "MaxEntropy", "PseudoLikelihood", "ContrastiveDivergence")
 PENALTIES: dict[str, Any] = {"L1": objectives.L1, "L2": objectives.L2}
 GRAPHS: dict[str, Any] = {"Pairwise": Pairwise, "Ising": Ising}
 
@@ -136,15 +136,14 @@ def _interactions_of(d: dict[str, Any], variables: Mapping[str, Finite]) -> Any:
 
 
 def _objective(objective: Any) -> dict[str, Any]:
-    if type(objective).__name__ not in OBJECTIVES:
-        raise FormatError(f"an objective of the type {type(objective).__name__} cannot be written to a file")
-    return {"type": type(objective).__name__, **dataclasses.asdict(objective)}
+    return {"type": type_of(objective), **dataclasses.asdict(objective)}
 
 
 def _objective_of(d: dict[str, Any]) -> Any:
-    if d["type"] not in OBJECTIVES:
+    kind = find_type("objectives", d["type"])
+    if kind is None:
         raise FormatError(f"an objective of the type {d['type']!r} is not known")
-    return getattr(objectives, d["type"])(**{k: v for k, v in d.items() if k != "type"})
+    return kind(**{k: v for k, v in d.items() if k != "type"})
 
 
 def _penalties(penalty: Any) -> list[dict[str, Any]]:

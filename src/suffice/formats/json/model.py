@@ -41,8 +41,6 @@ import suffice.formats.repository_json as repository_json
 from suffice.errors import FormatError, SufficeError
 from suffice.families import family_of
 from suffice.families.charts.kinds import chart_of
-from suffice.families.chosen.exponential_node import ExponentialNode
-from suffice.families.chosen.node_kinds import distribution_of
 from suffice.families.priors.prior import prior_of
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Cpd, Mean, Mode
@@ -51,7 +49,7 @@ from suffice.graphs import Dag
 from suffice.models.networks import BayesNet
 from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.models.parts.sharing import alike, seen_together, shared_in
-from suffice.registry import find, find_type
+from suffice.registry import find_type
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.statistics.file import array_of as array_of
@@ -103,14 +101,9 @@ def unicode_only(text: str, content: object) -> None:
 
 
 def with_distributions(variables: Mapping[str, Variable], cpds: Mapping[str, Any]) -> dict[str, Variable]:
-    """The variables, those whose CPD is of a chosen distribution as such."""
-    result = dict(variables)
-    for name, d in cpds.items():
-        if name in result and d["type"] == "distribution":
-            if find("distributions", d["family"]) is None or isinstance(result[name], Finite):
-                raise FormatError(f"the distribution {d['family']!r} of {name!r} is not known, or is not of numbers")
-            result[name] = ExponentialNode(distribution_of(d["family"], d["constants"])).variable(name)
-    return result
+    """The variables, with the families that were chosen for their nodes."""
+    kinds = {n: find_type("cpds", d["type"]) for n, d in cpds.items()}
+    return {n: v if kinds.get(n) is None else kinds[n].variable_of(cpds[n], v) for n, v in variables.items()}
 
 
 def cpd_from_dict(

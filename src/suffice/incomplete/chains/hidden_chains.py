@@ -90,12 +90,12 @@ class ChainComponents:
     threads: int | None
 
     @classmethod
-    def of(cls, sequences: Sequences, layout: ChainLayout, threads: int | None) -> ChainComponents:
+    def of(cls, sequences: Sequences, layout: ChainLayout, threads: int | None, room: float = np.inf) -> ChainComponents:
         """The sequences, passed over once."""
         data = sequences.data
         _ = layout.plan  # joint states over budget are refused before rows are read
         n_numbers = len(layout.units.scale) + len(layout.names) // 2 + 2
-        step = ReduceChains(layout, data.engine.near and 8.0 * data.n_rows * n_numbers <= HELD)
+        step = ReduceChains(layout, data.engine.near and 8.0 * data.n_rows * n_numbers <= min(HELD, room))
         reduced = data.fold(step, threads=threads)
         return cls(sequences, step, reduced, constant_of(layout), threads)
 

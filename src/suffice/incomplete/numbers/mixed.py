@@ -181,10 +181,16 @@ class MixedComponents:
 
     @classmethod
     def of(
-        cls, data: Data, nodes: Mapping[str, NodeFamily], tables: FlatTables, units: Units, threads: int | None
+        cls,
+        data: Data,
+        nodes: Mapping[str, NodeFamily],
+        tables: FlatTables,
+        units: Units,
+        threads: int | None,
+        room: float = np.inf,
     ) -> MixedComponents:
         """The rows, passed over once."""
-        held = data.engine.near and 16.0 * data.n_rows * (len(units.scale) + 2) <= HELD
+        held = data.engine.near and 16.0 * data.n_rows * (len(units.scale) + 2) <= min(HELD, room)
         step = ReduceMixed(PatternFinder(nodes, data.columns), tables, units, held)
         constant = -units.of_cells([n for n, node in nodes.items() if node.normal])
         return cls(data, step, data.fold(step, threads=threads), constant, threads)

@@ -23,13 +23,14 @@ BLOCKS = 64
 WHOLE = 2**27
 """Bytes that a sequence may take that cannot be cut, for the chain does not forget: it is a lane by itself."""
 
-SHORTEST, LONGEST = 520, 1032
-"""Steps of a block, unless the chain remembers for long;"""
+SHORTEST, LONGEST = 520, 1016
+"""Steps of a block, unless the chain remembers for long: sixteen blocks of the longest go side by side, which are few enough for
+the cache;"""
 
 MOST = 8184
 """then up to so many."""
 
-AWAY, SAMPLE = 64, 8
+AWAY, SAMPLE = 48, 8
 """Guesses start at least so many steps away; how many, is tried at so many cuts."""
 
 FORGOTTEN = 2e-14

@@ -33,7 +33,7 @@ PATIENCE = 0.5
 """Seconds of interpreting after which it is worth while to load compiled kernels: loading takes as long."""
 LONG = 1.0
 """Seconds of compiling from which on it is said."""
-SECONDS = 0.0005
+SECONDS = 0.0004
 """Seconds that a byte of Python takes to compile, measured on an idle machine."""
 
 TOGETHER = (

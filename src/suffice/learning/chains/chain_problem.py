@@ -23,7 +23,7 @@ from suffice.incomplete.chains.chain_states import Phase, StateSpace, parameter_
 from suffice.incomplete.chains.hidden_chains import ChainComponents
 from suffice.incomplete.chains.linear_rows import FIRST_NUMBERS, LinearLayout
 from suffice.incomplete.chains.linear_states import linear_space
-from suffice.incomplete.components import Components, FlatTables, NodeFamily, Theta
+from suffice.incomplete.components import Components, FlatTables, NodeFamily, Theta, bytes_of_parameters
 from suffice.incomplete.first_slices import Diffuse, First, Given, Stationary
 from suffice.incomplete.numbers.hidden_units import columns_below, with_hidden
 from suffice.incomplete.numbers.units import Units, moments_by_column, observed_cells
@@ -36,6 +36,7 @@ from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventio
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import EStep, ExpectedStatistic, ParameterProblem
 from suffice.learning.incomplete.reduced_task import imagined_by, refuse_beliefs, refuse_constants
+from suffice.limits import check_room
 from suffice.models.chain import Chain
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.chan import Spread
@@ -72,6 +73,7 @@ class ChainProblem(ParameterProblem):
             )
         elif settles:
             unknown = with_carriers(task, phases, unknown)
+        check_room(task.room, bytes_of_parameters(nodes.values()), "EM", "take fewer parents, or fewer states")
         aliases = _aliases(phases, nodes, task.variables)
         seen = {n: v for n, v in aliases.items() if _base(n) in task.sequences.columns}
         spread, units = _units(task, seen)
@@ -82,7 +84,7 @@ class ChainProblem(ParameterProblem):
         space = StateSpace.of(phases, unknown)
         kept = space, tables, units, tuple(task.sequences.columns), _fully_shown(task, phases, unknown, numbers), settles
         layout = ChainLayout(*kept) if linear is None else LinearLayout(*kept, numbers=linear)
-        components: Components = ChainComponents.of(task.sequences, layout, task.threads)
+        components: Components = ChainComponents.of(task.sequences, layout, task.threads, task.room)
         shown = components.shown
         counts = [Counts((v,), shown.states[_base(v.name)]) for v in finite if _base(v.name) in shown.states]
         known = Statistics([*counts, *moments_by_column(spread, seen)], shown.weight)

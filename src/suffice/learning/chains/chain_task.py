@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -47,6 +48,8 @@ class ChainTask:
     families: Mapping[str, Any]
     first: First
     threads: int | None = None
+    room: float = math.inf
+    """Bytes that may be taken beside the sequences."""
 
     @property
     def phases(self) -> tuple[Phase, ...]:
@@ -63,6 +66,7 @@ def chain_task_of(
     families: Mapping[str, Any] | None = None,
     first: Any = None,
     threads: int | None = None,
+    room: float = math.inf,
     start: Chain | None = None,
 ) -> ChainTask:
     """Template, sequences, hidden variables and prior, checked. Where nothing is declared hidden, the variables of a start are
@@ -110,9 +114,8 @@ def chain_task_of(
         if isinstance(v, Finite) and v.n_states > rows.n_rows:
             raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} steps")
     own = dict(families or {})
-    return ChainTask(
-        graph, rows, variables, tuple(unseen), as_prior(prior), checked_estimate(estimate), own, checked_first(first), threads
-    )
+    how = checked_estimate(estimate), own, checked_first(first)
+    return ChainTask(graph, rows, variables, tuple(unseen), as_prior(prior), *how, threads, room)
 
 
 def given_cpds(first: Given, task: ChainTask) -> dict[str, Cpd]:

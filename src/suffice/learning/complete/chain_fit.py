@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from suffice.errors import FitError, MissingCells, note
@@ -13,9 +13,12 @@ from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Cpd, Estimate, checked_estimate, regressions_among
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
+from suffice.incomplete.chains.chain_states import parameter_nodes
+from suffice.incomplete.components import bytes_of_parameters
 from suffice.incomplete.first_slices import Diffuse, Given, Stationary, checked_first
 from suffice.learning.chains.chain_task import chain_task_of, checked_sequences, given_cpds
 from suffice.learning.complete.irls import fit_regression
+from suffice.limits import Budget, check_room
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_estimated import estimated_chain
 from suffice.scores import Evidence
@@ -33,13 +36,15 @@ def fit_chain(
     families: Mapping[str, Any] | None = None,
     first: Any = None,
     hidden: Any = (),
+    watch: Callable[[Any], object] | None = None,
     **climbing: Any,
 ) -> Chain:
     """The chain of this template that sequences, or statistics of their steps, give: at once if they are complete, by `em`, with
-    what else it takes, where cells are missing, variables hidden, or distributions held as they are."""
+    what else it takes, where cells are missing, variables hidden, or distributions held as they are; then `watch` is called with
+    the run."""
     how, begin = checked_estimate(estimate), checked_first(first)
     graph = template.template if isinstance(template, Chain) else Template(template)
-    asked: dict[str, Any] = {"prior": prior, "estimate": how, "families": families, "first": begin, **climbing}
+    asked: dict[str, Any] = {"prior": prior, "estimate": how, "families": families, "first": begin, "watch": watch, **climbing}
     if hidden or climbing.get("fixed"):
         return _by_em(template, data, hidden=hidden, **asked)
     if isinstance(begin, Diffuse) and not any(getattr(data, "missing", {}).get(n, 0) for n in graph.nodes):
@@ -56,6 +61,8 @@ def fit_chain(
         return _by_em(template, rows, **asked)
     begin = Given(given_cpds(begin, task)) if isinstance(begin, Given) else begin
     regressions = _regressions(task)
+    room, nodes = Budget(memory_limit=climbing.get("memory_limit")).room, parameter_nodes(task.phases).values()
+    check_room(room, bytes_of_parameters(nodes), "the chain", "take fewer parents, or fewer states")
     try:
         statistics = gather_steps(task.sequences, graph, without=regressions)
     except MissingCells:
@@ -63,13 +70,15 @@ def fit_chain(
     return estimated_chain(Chain, graph, statistics, task.prior, how, ready=regressions, first=begin)
 
 
-def _by_em(template: Any, rows: Any, **asked: Any) -> Chain:
+def _by_em(template: Any, rows: Any, watch: Callable[[Any], object] | None = None, **asked: Any) -> Chain:
     """The chain that EM finds; how far apart the optima of several starts are is noted."""
     from suffice.learning.em import em, spread
 
     run = em(template, rows, **asked)
     if len(run.optima) > 1:
         note(spread(run.optima))
+    if watch is not None:
+        watch(run)
     chain: Chain = run.model
     return chain
 

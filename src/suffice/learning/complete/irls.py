@@ -321,7 +321,7 @@ def _better_shape(ascent: Ascent, theta: Array, shape: float) -> float:
 def _start_from_sample(ascent: Ascent, theta: Array) -> Array:
     """A start near the end, from some of many rows; where they alone have no estimate, the start that was given."""
     rows = ascent.rows
-    if isinstance(rows, DistinctRows) or rows.n_rows < MANY or 50 * theta.size > SAMPLE:
+    if rows.n_rows < MANY or 50 * theta.size > SAMPLE:
         return theta
     some = rows.stretches(min(max(SAMPLE, rows.n_rows // 16), 4 * SAMPLE))
     if not some.weights.sum() > 0:

@@ -18,6 +18,7 @@ from suffice.learning.crf.margin import descend
 from suffice.learning.crf.problem import LabelProblem
 from suffice.learning.crf.updates import walk
 from suffice.learning.gradient import LBFGS
+from suffice.limits import COPIES, Budget, check_room
 from suffice.models.crf import Crf
 from suffice.models.linear_chain.reading import as_kinds, checked_sequences
 from suffice.models.linear_chain.windows import LinearChain, Plain
@@ -95,6 +96,7 @@ def fit_linear_chain(
     tol: float | None = None,
     max_iter: int = 1000,
     time_limit: float | None = None,
+    memory_limit: int | str | None = None,
     progress: ProgressLike = None,
     threads: int | None = None,
 ) -> Crf:
@@ -111,7 +113,9 @@ def fit_linear_chain(
     most = whole(max_iter, "max_iter", 1)
     if start is not None and not isinstance(start, Crf):
         raise FitError(f"the start of a linear chain is a Crf, not {type(start).__name__}")
-    problem = LabelProblem.of(chain, open_columns(chain, data), threads=threads)
+    room = Budget(memory_limit=memory_limit).room
+    problem = LabelProblem.of(chain, open_columns(chain, data), threads=threads, room=room)
+    check_room(room, 8.0 * (2 * memory + COPIES) * problem.features.n, f"{problem.features.n:,} weights", "keep fewer features")
     _say_unlabelled(problem)
     begin = np.zeros(problem.features.n) if start is None else carry_weights(start, problem)
     how = Climbing(c1, c2, begin, memory, float(tol), most, limit, progress)

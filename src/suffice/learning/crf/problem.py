@@ -76,21 +76,21 @@ class LabelProblem:
     costs: Array | None = None
 
     @classmethod
-    def of(cls, chain: LinearChain, sequences: Sequences, *, threads: int | None = None) -> LabelProblem:
+    def of(cls, chain: LinearChain, sequences: Sequences, *, threads: int | None = None, room: float = np.inf) -> LabelProblem:
         """Sequences passed over once."""
         schema = sequences.schema
         texts = texts_by_column(chain, schema)
         every = Vocabulary.of(chain, schema, texts)
         tables = Tables.of(every, schema, texts)
         engine = sequences.data.engine
-        step = FindPairs(tables, ValueStore(engine.memory_limit) if engine.near else None)
+        step = FindPairs(tables, ValueStore(min(room, engine.memory_limit)) if engine.near else None)
         findings = sequences.data.fold(step, threads=threads, what="encoding sequences")
         keys = choose_pairs(chain, findings.counts, every)
         if chain.is_plain:
-            return cls._reduced(chain, sequences, every, findings, keys, threads)
+            return cls._reduced(chain, sequences, every, findings, keys, threads, room)
         wider = WiderKeys.of(chain, every, tables, sequences, threads)
         keys = wider.permitted(keys, of_pairs(every), len(every.labels))
-        return cls._reduced(chain, sequences, every, findings, keys, threads, wider)
+        return cls._reduced(chain, sequences, every, findings, keys, threads, room, wider)
 
     @classmethod
     def _reduced(
@@ -101,6 +101,7 @@ class LabelProblem:
         findings: Findings,
         keys: Ints,
         threads: int | None,
+        room: float,
         wider: WiderKeys | None = None,
     ) -> LabelProblem:
         """Without the attributes that have no weight."""
@@ -124,7 +125,7 @@ class LabelProblem:
             seen[k] = findings.sums[row, own.labels[k]]
         if wider is not None:
             features, seen = wider.added(features, number), np.concatenate([seen, wider.seen])
-        blocks, store = dict(findings.blocks), ValueStore(sequences.data.engine.memory_limit)
+        blocks, store = dict(findings.blocks), ValueStore(min(room, sequences.data.engine.memory_limit))
         for n in blocks:  # one at a time, and what is replaced is let go
             whole, partly = findings.blocks.pop(n).read()
             blocks[n] = keep(store, (whole.renumbered(number), None if partly is None else partly.renumbered(number)))

@@ -33,6 +33,7 @@ from suffice.incomplete.components import (
     FlatTables,
     NodeFamily,
     Theta,
+    bytes_of_parameters,
     log_likelihood,
     nodes_of,
     refuse_unanswerable,
@@ -48,6 +49,7 @@ from suffice.learning.incomplete.objective import VANISHED, common_line_of, norm
 from suffice.learning.incomplete.reduced_task import ReducedTask, imagined_by, refuse_constants, with_known
 from suffice.learning.incomplete.starts import Starts
 from suffice.learning.incomplete.task import Task, task_of
+from suffice.limits import check_room
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import hidden_numbers
 from suffice.models.parts.sharing import linked_names
@@ -87,15 +89,16 @@ class ParameterProblem(ReducedTask):
     @classmethod
     def of(cls, task: Task) -> ParameterProblem:
         """The rows of a task, reduced; with numbers they are passed over twice, first for the units of the columns."""
-        nodes = nodes_of(task.dag, task.variables, task.families)
         finite = [v for v in task.variables.values() if isinstance(v, Finite)]
-        tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
-        seen = {n: v for n, v in task.variables.items() if n not in task.hidden}
         with_numbers = len(finite) < len(task.variables)
         numbers = hidden_numbers(task.dag, task.variables, task.hidden) if with_numbers else ()
+        refuse_unlinked(task.dag, task.variables, numbers)
+        nodes = nodes_of(task.dag, task.variables, task.families)
+        check_room(task.room, bytes_of_parameters(nodes.values()), "EM", "take fewer parents, or fewer states")
+        tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
+        seen = {n: v for n, v in task.variables.items() if n not in task.hidden}
         units, moments = NO_UNITS, list[Moments]()
         if with_numbers:
-            refuse_unlinked(task.dag, task.variables, numbers)
             reals = tuple(n for n, v in seen.items() if not isinstance(v, Finite))
             spread = observed_cells(task.rows, reals, task.threads)
             observed = Units.of(spread, seen).alike(linked_names(task.ties))
@@ -103,10 +106,10 @@ class ParameterProblem(ReducedTask):
             moments = [*_moments(task, spread, seen), *standard_moments(numbers)]
         components: Components
         if len(tables.families) == len(nodes):
-            components = finite_components(task.rows, tables, task.threads)
+            components = finite_components(task.rows, tables, task.threads, task.room)
         else:
             refuse_unanswerable({**task.rows.missing, **dict.fromkeys(numbers, 1)}, task.dag, nodes)
-            components = MixedComponents.of(task.rows, nodes, tables, units, task.threads)
+            components = MixedComponents.of(task.rows, nodes, tables, units, task.threads, task.room)
         shown = components.shown
         counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
         known = Statistics([*counts, *moments], shown.weight, seen.values())
@@ -158,7 +161,7 @@ class ParameterProblem(ReducedTask):
         cells = self.tables.normalised(weights)
         for name, belief in self._beliefs.items():
             cells[self.tables.cells(name)] = belief.probs(self._named(self.nodes[name], s), Mode()).reshape(-1)
-        theta = Theta(self.tables, cells, others)
+        theta = Theta(self.tables, self._in_families(cells, weights), others)
         return self._held(self.conventions.standardise(theta, s.moments) if self.conventions.loose else theta)
 
     @cached_property
@@ -210,11 +213,11 @@ class ParameterProblem(ReducedTask):
 
     def first(self) -> Theta:
         """Where to start without hidden variables: what the cells that are there say, smoothed."""
-        return self._held(self._tied(self._starts.first()))
+        return self._held(self._tied(self._projected(self._starts.first())))
 
     def random(self, rng: np.random.Generator) -> Theta:
         """A random start: families with hidden variables, or cells that are often missing, are drawn."""
-        return self._held(self._tied(self._starts.random(rng)))
+        return self._held(self._tied(self._projected(self._starts.random(rng))))
 
     @cached_property
     def _starts(self) -> Starts:
@@ -274,7 +277,7 @@ class ParameterProblem(ReducedTask):
             shapes = [part.shape for part in cpd.free_parts()]
             *parts, vector = np.split(vector, np.cumsum([math.prod(shape) for shape in shapes]))
             others[name] = cpd.with_parts([p.reshape(shape) for p, shape in zip(parts, shapes, strict=True)])
-        return self._held(Theta(self.tables, self.tables.normalised(cells**2), others))
+        return self._held(self._projected(Theta(self.tables, self.tables.normalised(cells**2), others)))
 
     @cached_property
     def _shapes(self) -> Mapping[str, Cpd]:
@@ -297,7 +300,7 @@ class ParameterProblem(ReducedTask):
             return self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
 
         theta = with_known(self.nodes, self.imagined, Theta.of(self.nodes, self.tables, cpds, scale))
-        theta = self.conventions.standardise_roots(theta)
+        theta = self._projected(self.conventions.standardise_roots(theta))
         return theta if self._shares(theta) else self._tied(theta)
 
     def with_nodes(self, theta: Theta, other: Theta, names: Iterable[str]) -> Theta:
@@ -328,7 +331,7 @@ class ParameterProblem(ReducedTask):
         if self.shown is self.units or not self.nodes[cpd.child.name].normal:
             return None
         along = self.units.outward_map(cpd)
-        return along if cpd.is_line else cpd.family.outward_map(cpd, along)
+        return along if cpd.is_line else np.asarray(cpd.family.outward_map(cpd, along))
 
     def statistics(self, statistic: ExpectedStatistic) -> Statistics:
         """EStep counts and moments by name; of regressions the counts of the child."""
@@ -413,6 +416,22 @@ class ParameterProblem(ReducedTask):
         for node in (node for tie in self.ties for node in tie.nodes[1:] if self.nodes[node].by_table):
             more[self.tables.cells(node)] = 0.0
         return more, np.flatnonzero(more)
+
+    @cached_property
+    def _chosen(self) -> list[NodeFamily]:
+        """The nodes of states whose family was chosen: their tables are what it makes of counts."""
+        return [node for node in self.nodes.values() if node.by_table and node.child.family is not None]
+
+    def _in_families(self, cells: Array, weights: Array) -> Array:
+        """Tables, of which those of chosen families are what they make of these weights of cells."""
+        for node in self._chosen:
+            own = self.tables.cells(node.name)
+            cells[own] = node.family.fitted(node.child, node.parents, weights[own].reshape(sizes(node.finite))).reshape(-1)
+        return cells
+
+    def _projected(self, theta: Theta) -> Theta:
+        """Parameters whose tables are of the families that were chosen: any table is taken for weights of its cells."""
+        return replace(theta, cells=self._in_families(theta.cells.copy(), theta.cells)) if self._chosen else theta
 
     def _estimate(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:
         old: Any = s.theta.others[node.name]

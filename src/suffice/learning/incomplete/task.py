@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,8 @@ class Task:
     families: Mapping[str, Any]
     threads: int | None = None
     ties: tuple[Tie, ...] = ()
+    room: float = math.inf
+    """Bytes that may be taken beside the rows."""
 
 
 def task_of(
@@ -47,6 +50,7 @@ def task_of(
     estimate: Estimate | None = None,
     families: Mapping[str, Any] | None = None,
     threads: int | None = None,
+    room: float = math.inf,
     shared: Any = (),
     start: BayesNet | None = None,
 ) -> Task:
@@ -104,7 +108,7 @@ def task_of(
         check_families(ties, families)
     asked = None if prior is None else as_prior(prior)
     own = None if asked is None else tied_prior(asked, ties)
-    return Task(graph, rows, variables, tuple(unseen), own, how, dict(families), threads, ties)
+    return Task(graph, rows, variables, tuple(unseen), own, how, dict(families), threads, ties, room)
 
 
 def graph_and_ties(dag: Any, shared: Any) -> tuple[Dag, tuple[Tie, ...]]:

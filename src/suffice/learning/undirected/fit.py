@@ -17,6 +17,7 @@ from suffice.graphs import Graph
 from suffice.iteration import OutOfTime, ProgressLike, checked_seconds
 from suffice.learning.principles import FEATURES, NUMBERS, TABLES, prior_of
 from suffice.learning.undirected.problem import UndirectedProblem
+from suffice.limits import COPIES, Budget, check_room
 from suffice.models.gaussian_markov_net import GaussianMarkovNet, fit_gaussian
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.features import Features, UndirectedModel, is_undirected, undirected_model
@@ -24,6 +25,7 @@ from suffice.models.undirected.log_linear import LogLinear
 from suffice.objectives import Bayes, Conditional, ContrastiveDivergence, Likelihood, MaxEntropy, as_penalties
 from suffice.scores import Evidence
 from suffice.statistics import Moments, Statistics
+from suffice.statistics.configurations import n_configurations
 from suffice.variables import Real, Variable
 
 
@@ -37,6 +39,7 @@ def fit_undirected(
     prior: Any = None,
     base: MarkovNet | None = None,
     time_limit: float | None = None,
+    memory_limit: int | str | None = None,
     progress: ProgressLike = None,
 ) -> MarkovNet | GaussianMarkovNet:
     """The `MarkovNet` of a `Graph`, a `LogLinear`, `Pairwise` or `Ising` model, or `Features`, that the data gives; of a `Graph`
@@ -77,7 +80,11 @@ def fit_undirected(
     rows = data if isinstance(data, Statistics) else complete_rows(data, wanted.nodes, known)
     variables = rows.variables if isinstance(rows, Statistics) else rows.schema
     _check_names(wanted, variables)
-    return _estimate(SolvableProblem(wanted, wanted.checked(variables), rows, **options))
+    known = wanted.checked(variables)
+    room = Budget(memory_limit=memory_limit).room
+    need = 8.0 * COPIES * sum(float(n_configurations([known[n] for n in scope])) for scope in wanted.scopes)
+    check_room(room, need, "the tables of the model", "take smaller cliques, or a pairwise model")
+    return _estimate(SolvableProblem(wanted, known, rows, **options, room=room))
 
 
 def _estimate(problem: SolvableProblem) -> MarkovNet:

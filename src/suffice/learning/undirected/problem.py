@@ -94,6 +94,8 @@ class UndirectedProblem:
     moments: Mapping[str, float] | None = None
     time_limit: float | None = None
     progress: ProgressLike = None
+    room: float = np.inf
+    """Bytes that may be taken beside the rows."""
 
     def watch(self, what: str) -> Progress[Any]:
         """What iterations report to: it raises `OutOfTime` at the time limit."""
@@ -108,7 +110,7 @@ class UndirectedProblem:
     def statistics(self) -> Statistics:
         """The tables of the model's scopes, in one scan; and that of all variables together, where it is small."""
         wanted = [Request(scope) for scope in self.model.scopes]
-        if n_configurations(self.variables.values()) <= MAX_JOINT:
+        if n_configurations(self.variables.values()) <= min(MAX_JOINT, self.room / 8.0):
             wanted.append(Request(tuple(self.variables)))
         found: Statistics = self.rows.gather(list(dict.fromkeys(wanted)))
         if not found.weight > 0:

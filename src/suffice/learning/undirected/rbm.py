@@ -17,11 +17,12 @@ from suffice.inference.sampling.boltzmann import Array
 from suffice.iteration import Iteration, OutOfTime, Progress, Run
 from suffice.learning.principles import MACHINE
 from suffice.learning.undirected.descent import Descent, Learned, PseudoSums
-from suffice.limits import Limits, options_of
+from suffice.limits import COPIES, Limits, check_room, options_of
 from suffice.models.rbm import RBM
 from suffice.models.undirected.visible import VisibleColumns, refuse_missing_cells
 from suffice.objectives import L1, L2, ContrastiveDivergence, as_penalties
 from suffice.statistics import Request
+from suffice.variables import Finite
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
@@ -91,7 +92,7 @@ def rbm(
     >>> machine.n_parameters, run.trace[0].objective < run.objective
     (20, True)
     """
-    own, budget = options_of("rbm", limits, Limits, without=["memory_limit", "threads", "checkpoint"], old=["hidden"])
+    own, budget = options_of("rbm", limits, Limits, without=["threads", "checkpoint"], old=["hidden"])
     if "hidden" in own:
         tell_of_argument("hidden= of rbm", "k=")
         k = own["hidden"]
@@ -103,6 +104,10 @@ def rbm(
     columns, means = _summary(rows)
     by = _checked_rate(rate, columns)
     l1, l2 = (x / rows.weight for x in _amounts(penalty))
+    units = sum(v.n_states if isinstance(v, Finite) else 1 for v in columns.variables.values())
+    chains = goal.chains if goal.persistent else 0
+    need = 8.0 * (COPIES * units * n_hidden + 4.0 * (batch + chains) * (units + n_hidden))
+    check_room(budget.room, need, f"a machine of {units:,} by {n_hidden:,} units", "take fewer hidden units or a smaller batch")
     watch = budget.watch("rbm")
     deadline = watch.start + (watch.time_limit or np.inf)
     momentum = _checked_share(momentum)

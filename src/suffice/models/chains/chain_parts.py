@@ -215,10 +215,7 @@ def nodes_given(first: Given, template: Template) -> dict[str, Any]:
 
 def _declare(name: str, given: Any, known: dict[str, Variable]) -> None:
     """What a variable is that only its distribution declares."""
-    if isinstance(given, Cpd):
-        known[name] = rename(given.child, name)
-        return
-    kind = given.kind if isinstance(given, ByHand) else None
-    if kind is None:
+    own = given.declare(name) if isinstance(given, (Cpd, ByHand)) else None
+    if own is None:
         raise ModelError(f"the states of {name!r} are not known: variables=[Finite({name!r}, [...])]")
-    known[name] = kind(name)
+    known[name] = own

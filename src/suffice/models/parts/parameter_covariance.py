@@ -90,7 +90,8 @@ class ParameterCovariance:
 
     def only(self, names: Collection[str]) -> ParameterCovariance:
         """That of some nodes."""
-        kept, firsts = {n: chart for n, chart in self.charts.items() if n in names}, {}
+        kept = {n: chart for n, chart in self.charts.items() if n in names}
+        firsts: dict[str, str] = {}
         copies = {n: firsts[of] for n in kept if firsts.setdefault(of := self.copies.get(n, n), n) != n}
         where, wanted = self._where(), np.full(sum(c.size for c in self._own.values()), -1)
         old = np.concatenate([np.zeros(0, np.int64), *(where[n] for n in kept if n not in copies)])

@@ -254,9 +254,7 @@ def _kind(variable: Variable) -> str:
 
 
 def _rename_variable(variable: Any, name: str) -> Any:
-    if not isinstance(variable, Finite):
-        return replace(variable, name=name)
-    return Finite(name, variable.states, cuts=variable.cuts, inferred=variable.inferred)
+    return replace(variable, name=name)
 
 
 def _rename_statistic(statistic: Any, names: Mapping[str, str]) -> Any:

@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import pa, pc, sc
 from suffice.engines import is_missing
+from suffice.engines.backend import maps_frames
 from suffice.engines.engine import Block
-from suffice.engines.scan import is_spark_frame, rows_of
+from suffice.engines.scan import rows_of
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import DataError, ModelError, listing, note
 from suffice.errors.remedies import Remedy, argument, name_of
@@ -82,7 +83,7 @@ def impute(
     '0.35 ± 0.046'
     """
     rows = rows.collect() if type(rows).__name__ == "LazyFrame" else rows
-    if is_spark_frame(rows):
+    if maps_frames(rows):
         if draws is not None:
             raise DataError("draws= gives several tables, and rows of Spark are filled in once: leave it out")
         return in_place(rows, partial(_filled_in, bn, {"joint": joint, "seed": seed, "unknown": unknown}))

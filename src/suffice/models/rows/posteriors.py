@@ -33,9 +33,10 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
+from suffice.engines.backend import maps_frames
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.engines.scan import is_spark_frame, scan
+from suffice.engines.scan import scan
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import DataError, MissingCells, ModelError, TooLarge, listing, nearest, note
 from suffice.incomplete import rows as in_rows
@@ -243,7 +244,7 @@ def log_prob_in_rows(bn: NetworkParts, data: Data) -> Array:
 def log_prob(bn: NetworkParts, rows: Any, unknown: Refuse | Missing = REFUSE) -> Array:
     """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there); of a frame of
     Spark, the frame with a column for it."""
-    if is_spark_frame(rows):
+    if maps_frames(rows):
         return beside(rows, partial(_log_prob_beside, bn, unknown))  # type: ignore[no-any-return]
     if checked_unknown(unknown) == Missing() or bn.hides_columns(rows):
         return observed_log_prob(bn, rows, unknown)

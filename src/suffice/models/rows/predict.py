@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from suffice.engines.backend import maps_frames
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
-from suffice.engines.scan import is_spark_frame, rows_of
+from suffice.engines.scan import rows_of
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import listing
 from suffice.errors.remedies import DRAWN_ROWS
@@ -137,7 +138,7 @@ def predict_proba(
     array([0.8  , 0.275])
     """
     names = measures(bn, target)
-    if is_spark_frame(rows):
+    if maps_frames(rows):
         how = {"method": method, "seed": seed, "unknown": unknown}
         return spark_frames.beside(rows, partial(_probabilities_beside, bn, target, how))
     data = rows_of(rows)
@@ -181,7 +182,7 @@ def predict(
     """
     measures(bn, target)
     variable = bn.variables[target]
-    if is_spark_frame(rows):
+    if maps_frames(rows):
         how = {"method": method, "seed": seed, "unknown": unknown}
         return spark_frames.beside(rows, partial(_prediction_beside, bn, target, how))
     data = rows_of(rows)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from suffice.basis.libraries import pa
-from suffice.engines.spark import map_frame
+from suffice.engines.backend import backend_of
 from suffice.errors import DataError
 
 
@@ -40,12 +40,18 @@ class InPlace:
 
 def beside(frame: Any, answers: Callable[[Any], Mapping[str, Any]]) -> Any:
     """A frame of Spark with columns for the answers of its rows; they are computed when it is asked for."""
-    return map_frame(frame, Beside(answers))
+    return _map(frame, Beside(answers))
 
 
 def in_place(frame: Any, change: Callable[[Any], Any]) -> Any:
     """A frame of Spark whose rows are changed when it is asked for."""
-    return map_frame(frame, InPlace(change))
+    return _map(frame, InPlace(change))
+
+
+def _map(frame: Any, function: Callable[[Any], Any]) -> Any:
+    where = backend_of(frame)
+    assert where is not None  # who calls has asked `maps_frames`
+    return where.map_frame(frame, function)
 
 
 def plain(table: Any) -> Any:

@@ -30,7 +30,7 @@ from suffice.learning.incomplete.problem import ExpectedStatistic, ParameterProb
 from suffice.learning.incomplete.task import task_of
 from suffice.learning.latent.factor_analysis import FactorMoments, FactorWay
 from suffice.learning.latent.mixture_setup import Diagonal, Spherical
-from suffice.limits import Limits, options_of
+from suffice.limits import COPIES, Limits, check_room, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words, rotations
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
@@ -61,6 +61,7 @@ class _Asked:
     max_iter: int
     threads: int | None
     watch: Progress[Any]
+    room: float
 
     def names(self, k: int) -> tuple[str, ...]:
         """The factors."""
@@ -101,8 +102,8 @@ def factors(
 
     The climb begins at `starts` places, and the best end is kept; or at `start`, the noise of each column, {column: variance} or
     in the order of the columns. Noise that falls to zero (a Heywood case) stops at a millionth of the column's variance, and is
-    reported. `name` is what factors are called; `tol`, `max_iter` and the limits `time_limit`, `threads` and `progress` are as in
-    `em`. Other graphs, priors, finite columns beside: `em(dag, data, hidden=[Real("ability")])`.
+    reported. `name` is what factors are called; `tol`, `max_iter` and the limits `time_limit`, `memory_limit`, `threads` and
+    `progress` are as in `em`. Other graphs, priors, finite columns beside: `em(dag, data, hidden=[Real("ability")])`.
 
     >>> rows = {"a": [1.0, 2.5, 3.0, 5.0, 3.0, 2.5], "b": [1.1, 3.0, 2.0, 4.0, 3.5, 2.5], "c": [2.0, 2.5, 2.0, 4.0, 3.5, 3.5]}
     >>> run = factors(rows)
@@ -111,9 +112,7 @@ def factors(
     >>> run.model.dag
     Dag('factor -> a; factor -> b; factor -> c')
     """
-    own, budget = options_of(
-        "factors", options, FactorOptions, without=["memory_limit", "checkpoint"], name="factor", tol=1e-6, max_iter=500
-    )
+    own, budget = options_of("factors", options, FactorOptions, without=["checkpoint"], name="factor", tol=1e-6, max_iter=500)
     name = own["name"]
     spherical = isinstance(_checked_noise(noise), Spherical)
     rows = data if isinstance(data, Statistics) else _numbers(scan(data))
@@ -124,7 +123,9 @@ def factors(
     if isinstance(judge, HeldOut) and isinstance(rows, Statistics):
         raise DataError("HeldOut() needs rows, and statistics have none: choose by BIC() or AIC()")
     watch = budget.watch("factors")
-    asked = _Asked(spherical, name, tuple(variables), starts, start, seed, tol, max_iter, budget.threads, watch)
+    asked = _Asked(spherical, name, tuple(variables), starts, start, seed, tol, max_iter, budget.threads, watch, budget.room)
+    d = len(variables)
+    check_room(budget.room, 8.0 * COPIES * d * (d + max(sizes)), "the covariance of all columns", "take fewer columns")
     try:
         given = _covariances(rows, asked)
         if isinstance(k, (int, np.integer)):
@@ -261,7 +262,7 @@ def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
         raise FitError("start= is of complete rows; where cells are missing, em(dag, data, hidden=..., start=bn) takes a network")
     names = asked.names(k)
     dag = Dag({**{n: [] for n in names}, **{c: list(names) for c in asked.columns}})
-    task = task_of(dag, rows, hidden=[Real(n) for n in names], threads=asked.threads)
+    task = task_of(dag, rows, hidden=[Real(n) for n in names], threads=asked.threads, room=asked.room)
     task = replace(task, variables={n: task.variables[n] for n in (*names, *asked.columns)})
     problem: FactorProblem = FactorProblem.of(task)  # type: ignore[assignment]
     problem = replace(problem, spherical=asked.columns if asked.spherical else ())

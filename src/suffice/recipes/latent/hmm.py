@@ -111,7 +111,7 @@ def hmm(
     EM climbs from `starts` starts, drawn by `seed`, and keeps the best; `run.optima` has the end of each. Or `start` is one:
     a `Chain` or another run. A climb ends when an iteration gains no more than `tol`. Without a prior a state may
     collapse onto a point: that start is given up, and reported. States are numbered by falling weight, whatever the start.
-    `method`, `tol`, `max_iter` and the limits `time_limit`, `threads` and `progress` are as in `em`.
+    `method`, `tol`, `max_iter` and the limits `time_limit`, `memory_limit`, `threads` and `progress` are as in `em`.
 
     >>> from suffice import sequences
     >>> x = [0.1, -0.2, 0.0, 0.2, 5.1, 4.9, 5.2, 5.0, 4.8, 0.1, -0.1, 0.0, 0.2, 0.1]
@@ -125,7 +125,7 @@ def hmm(
         "hmm",
         options,
         HmmOptions,
-        without=["memory_limit", "checkpoint"],
+        without=["checkpoint"],
         old=["accelerate"],
         name="state",
         sticky=0.0,
@@ -141,6 +141,7 @@ def hmm(
         raise FitError("a start has a number of states of its own: give k as that number")
     kinds, others = _kinds(covariance, families, rows, name)
     how = {"prior": prior, "estimate": estimate, "first": checked_first(own["first"]), "threads": budget.threads}
+    how["room"] = budget.room
     watch, sure = budget.watch("hmm"), _checked_sticky(own["sticky"])
     task = _HmmTask(kinds, others, name, sure, how, starts, start, seed, tol, max_iter, method, watch)
     try:

@@ -25,7 +25,7 @@ from suffice.learning.em import checked_numbers
 from suffice.learning.latent.mixture_parts import CollapsedClass
 from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
 from suffice.learning.latent.mixture_start import MixtureStarts, given_start, start_at
-from suffice.limits import Limits, options_of
+from suffice.limits import COPIES, Limits, check_room, options_of
 from suffice.models.networks import BayesNet
 from suffice.recipes.latent.choices import ICL, best_of, checked_judge, checked_sizes
 from suffice.recipes.latent.latent_run import optima_of, tell_of_ends
@@ -106,9 +106,7 @@ def mixture(
     >>> run.model.dag
     Dag('class -> x')
     """
-    own, budget = options_of(
-        "mixture", options, MixtureOptions, without=["memory_limit"], old=["families"], name="class", tol=1e-6, max_iter=500
-    )
+    own, budget = options_of("mixture", options, MixtureOptions, old=["families"], name="class", tol=1e-6, max_iter=500)
     if "families" in own:
         tell_of_argument("families= of a mixture", "covariance=")
         covariance = own["families"]
@@ -120,6 +118,10 @@ def mixture(
     judge = checked_judge(choose, "classes")
     if len(sizes) > 1 and start is not None:
         raise FitError("a start has a number of classes of its own: give k as that number")
+    n_numbers = sum(not isinstance(v, Finite) for v in rows.schema.values())
+    states = sum(v.n_states for v in rows.schema.values() if isinstance(v, Finite))
+    need = 8.0 * COPIES * max(sizes) * (states + (n_numbers + 1) ** 2)
+    check_room(budget.room, need, f"a mixture of {max(sizes):,} classes", "take fewer classes or columns")
     watch = budget.watch("mixture")
     task = _MixtureTask(covariance, name, as_prior(prior), how, starts, start, seed, tol, max_iter, budget.threads, watch)
     asked = {"k": sizes, "covariance": covariance, "prior": prior, "estimate": estimate, "starts": starts, "start": start}
@@ -127,7 +129,7 @@ def mixture(
     try:
         with checkpoint_of(budget.checkpoint, "mixture", rows, asked) as watch.memory:
             if isinstance(k, (int, np.integer)):
-                run, _ = _learn(_table(rows, start), sizes[0], task)
+                run, _ = _learn(_table(rows, start, budget.room), sizes[0], task)
             else:
                 run = _choose_classes(rows, sizes, judge, task)
             watch.memory.finish()
@@ -145,9 +147,10 @@ def _rows(data: Any, name: str) -> Data:
     return rows
 
 
-def _table(rows: Data, start: Any = None) -> MixtureRows:
-    """The rows, equal ones merged where there are no real numbers; responsibilities are of the rows as they are."""
-    numbers = any(isinstance(v, Real) for v in rows.schema.values())
+def _table(rows: Data, start: Any = None, room: float = np.inf) -> MixtureRows:
+    """The rows, equal ones merged where there are no real numbers, and room for them; responsibilities are of the rows as they
+    are."""
+    numbers = any(isinstance(v, Real) for v in rows.schema.values()) or 8.0 * rows.n_rows * (len(rows.columns) + 1) > room
     return MixtureRows.of(rows, merge=not numbers and (start is None or isinstance(start, MixtureRun)))
 
 

@@ -34,7 +34,7 @@ from suffice.graphs.text import Edge
 from suffice.incomplete.expected.expectations import IncompleteRows
 from suffice.iteration import Iteration, Run
 from suffice.learning.incomplete.task import Task, task_of
-from suffice.limits import Limits, options_of
+from suffice.limits import Limits, check_room, options_of
 from suffice.models.networks import BayesNet
 from suffice.output.display import html_table, text_table
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
@@ -245,7 +245,7 @@ def structural_em(
     both of a pair (of numbers: the search on the moments that EM finds with all variables joined). With hidden variables there
     are `starts` starts (5) with random links from the hidden to the observed variables, and parameters drawn with `seed`; the
     best is kept. Between rounds parameters are of maximum likelihood, with `Evidence(prior)` posterior means; `prior` is that of
-    the final network. Limits are those of long calls, without `memory_limit`: when `time_limit`, in seconds, is reached, or on
+    the final network. Limits are those of long calls: when `time_limit`, in seconds, is reached, or on
     Ctrl-C, the best network so far is returned; `checkpoint` is a directory in which the run keeps what it has found: killed or
     stopped, the same call goes on from there, as in `em`.
 
@@ -259,7 +259,7 @@ def structural_em(
             "structure with hidden variables or missing cells of sequences is not attempted: search(sequences, lags=1) is for "
             "complete ones, and em(template, sequences) learns the parameters of a template"
         )
-    own, budget = options_of("structural_em", options, RoundOptions, without=["memory_limit"], rounds=20, tol=1e-6, max_iter=100)
+    own, budget = options_of("structural_em", options, RoundOptions, rounds=20, tol=1e-6, max_iter=100)
     rounds, tol, max_iter = own["rounds"], own["tol"], own["max_iter"]
     chosen = _check_method(method)
     for name, value, least in (("rounds", rounds, 1), ("max_iter", max_iter, 1), ("starts", 1 if starts is None else starts, 1)):
@@ -269,7 +269,9 @@ def structural_em(
     start = start.model if isinstance(start, StructuralRun) else start
     known = start if isinstance(start, BayesNet) else None
     data, regressions = with_families(data, families, known)
-    task = replace(_task(data, hidden, known, budget.threads), families=regressions)
+    task = replace(_task(data, hidden, known, budget.threads), families=regressions, room=budget.room)
+    width = sum(4.0 if isinstance(v, Finite) else 8.0 for v in task.variables.values()) + 8.0
+    check_room(budget.room, width * task.rows.n_rows, "the rows of structural EM", "take fewer columns or rows")
     problem = search_problem(
         _blank(task),
         score,

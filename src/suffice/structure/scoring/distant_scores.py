@@ -200,6 +200,8 @@ def fastest_of_tables(data: Any, variables: Sequence[Variable], score: Any) -> t
     """The fastest kind for variables that are all finite, or whose tables are expected; None where there are others."""
     if isinstance(data, Statistics) and data.suppression is not None:
         return FamilyScores  # tables that have lost different rows have no arithmetic in common
+    if all(isinstance(v, Finite) for v in variables) and any(v.family is not None for v in variables):
+        return FamilyScores  # kernels know tables with a parameter for each cell
     if form_of(score, data.weight) is not None:
         few = all(isinstance(v, Finite) and v.n_states < 2**16 for v in variables)
         if few and isinstance(data, Data) and (not data.weighted or data.whole_weights):
