@@ -27,7 +27,7 @@ PLACES: dict[str, dict[str, str]] = {
         "families.categorical": "",
         "families.conditional_gaussian": "",
         "families.poisson": "",
-        "families.chosen.exponential_cpd": "",
+        "families.chosen.exponential_node": "",
         "families.regressions.regression_cpd": "",
     },
     "distributions": {"families.chosen.node_kinds": "poisson-rate exponential geometric binomial negative-binomial gamma beta"},

@@ -10,8 +10,7 @@ import pytest
 
 import suffice as sf
 from suffice.families.categorical import Table
-from suffice.families.chosen.exponential_cpd import ExponentialCpd
-from suffice.families.chosen.exponential_node import ExponentialNode
+from suffice.families.chosen.exponential_node import ExponentialCpd, ExponentialNode
 from suffice.families.chosen.node_kinds import distribution_of
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.protocol.cpd import Cpd

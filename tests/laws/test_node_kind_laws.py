@@ -15,8 +15,7 @@ from scipy import integrate, optimize, special, stats
 import suffice as sf
 import suffice.exponential as ef
 from suffice.errors import FitError, SufficeError
-from suffice.families.chosen.exponential_cpd import ExponentialCpd
-from suffice.families.chosen.exponential_node import ExponentialNode
+from suffice.families.chosen.exponential_node import ExponentialCpd, ExponentialNode
 from suffice.families.chosen.node_kinds import distribution_of
 from suffice.registry import every as registered
 

@@ -18,9 +18,9 @@ from starlette.routing import Route
 
 from suffice.errors import SufficeError
 from suffice.explorer.answers import beliefs, comparing, exports, held, learning, network, reasons, tables
+from suffice.explorer.refusals import STATUS, NotHeld, TooMuch
 from suffice.explorer.requests import uploads
 from suffice.explorer.requests.calls import Answering, Call, FileAnswer
-from suffice.explorer.requests.refusals import STATUS, NotHeld, TooMuch
 from suffice.explorer.requests.security import Application, Guard
 from suffice.explorer.shelf import Shelf
 

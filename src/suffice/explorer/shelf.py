@@ -13,7 +13,7 @@ from typing import Any
 
 from suffice.errors import ModelError, SufficeError, notes_kept
 from suffice.explorer.code import Origin
-from suffice.explorer.requests.refusals import NotHeld
+from suffice.explorer.refusals import NotHeld
 
 KINDS = {"bayes_net": "bayes_net", "markov_net": "markov_net", "gaussian_markov_net": "markov_net"}
 """What is opened, and what the page calls it."""

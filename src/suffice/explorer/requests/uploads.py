@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from suffice.errors import SufficeError
-from suffice.explorer.requests.refusals import TooMuch
+from suffice.explorer.refusals import TooMuch
 from suffice.explorer.shelf import Shelf, read_model, read_table
 
 _SUFFIX = re.compile(r"(\.[A-Za-z0-9]{1,10}){1,2}$")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -191,7 +191,7 @@ class RegressionChart:
     def label(self, u: int, i: int) -> str:
         return (*self.cpd.parameter_names, f"dispersion of {self.cpd.child.name!r}")[int(i)]
 
-    def _told_apart(self, curvature: Array, weight: float) -> Any:
+    def _told_apart(self, curvature: Array, weight: float) -> Self:
         """The same chart, of the coordinates that have a curvature of their own, with steps that are as large as it says."""
         free = np.zeros(len(self.free), bool)
         free[independent(curvature, self.cpd.child.name)] = True
@@ -235,8 +235,7 @@ class LinearChart(RegressionChart):
         inner = GaussianChart.of(line, seen, None, how, boundary)
         chart = cls(cpd, np.ones(m, bool), np.zeros(m - 2), np.ones(m), inner, imagined)
         (block,) = chart.information(cpd, chart.weighed(seen))
-        found: LinearChart = chart._told_apart(block, float(seen.count.sum()))
-        return found
+        return chart._told_apart(block, float(seen.count.sum()))
 
     def weighed(self, seen: Moments) -> Any:
         return self.inner.weighed(seen)

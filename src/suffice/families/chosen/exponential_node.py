@@ -13,24 +13,109 @@ What differs between distributions, `node_kinds` says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, StatisticsError, SufficeError
+from suffice.errors import FitError, FormatError, ModelError, StatisticsError, SufficeError
 from suffice.errors.remedies import BY_MEAN, CONJUGATE, as_family, of_python
-from suffice.families.chosen.exponential_cpd import ExponentialCpd, MemberCpd
-from suffice.families.chosen.node_kinds import NodeKind, ParameterBelief, kind_of
+from suffice.families.chosen.exponential_cpd import MemberCpd
+from suffice.families.chosen.node_kinds import NodeKind, ParameterBelief, distribution_of, kind_of
+from suffice.families.protocol.cpd import frame
 from suffice.families.protocol.family import Array, Estimate, Mode, split
+from suffice.registry import find
 from suffice.statistics import Moments, Request
-from suffice.statistics.configurations import checked_cells, describe, n_configurations, sizes
+from suffice.statistics.configurations import checked_cells, describe, freeze, n_configurations, sizes
 from suffice.statistics.derived import RowFormula
+from suffice.statistics.file import array_of, flat
 from suffice.variables import Distributed, Finite, Variable
 
 Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExponentialCpd(MemberCpd):
+    """p(child | parents), of the child's distribution: `parameters` has an axis per parent and one for the parameters, which are
+    also there by their names. `seen` and `imagined` are the moments it was fitted from.
+
+    The parameters of a configuration that no row had are NaN, without a prior.
+
+    >>> from suffice.exponential import Gamma
+    >>> cpd = ExponentialCpd(ExponentialNode(Gamma()).variable("wait"), (Finite("ill", ["no", "yes"]),), [[2.0, 1.0], [3.0, 0.5]])
+    >>> cpd
+    p(wait | ill), Gamma
+    ill  shape  rate
+    ───  ─────  ────
+    no   2      1
+    yes  3      0.5
+    >>> cpd.rate, cpd.means
+    (array([1. , 0.5]), array([2., 6.]))
+    """
+
+    child: Any
+    parent_variables: tuple[Finite, ...]
+    parameters: Array
+    seen: Moments | None = None
+    imagined: Moments | None = None
+
+    types: ClassVar[tuple[str, ...]] = ("distribution",)
+    children: ClassVar[Any] = Distributed
+    arrays: ClassVar[tuple[str, ...]] = ("parameters",)
+    positive: ClassVar[tuple[str, ...]] = ("parameters",)
+
+    def __post_init__(self) -> None:
+        parameters = np.array(self.parameters, dtype=np.float64, order="C")
+        object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
+        shape = (*sizes(self.parent_variables), len(self.family.names))
+        if parameters.shape != shape:
+            raise ModelError(f"the parameters of {self.child.name!r} need the shape {shape}, not {parameters.shape}")
+        lines = parameters.reshape(-1, shape[-1])
+        self.family.member(lines[~np.isnan(lines).any(axis=1)])  # what is out of bounds is refused there
+        object.__setattr__(self, "parameters", freeze(parameters))
+
+    def __getattr__(self, name: str) -> Any:
+        """A parameter by its name."""
+        names = self.__dict__["child"].family.names if "child" in self.__dict__ else ()
+        if name not in names:
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        return self.parameters[..., names.index(name)]
+
+    @property
+    def family(self) -> Any:
+        return self.child.family
+
+    def to_frame(self) -> Any:
+        """One row per configuration of the parents: its states, the parameters, their 95 % intervals where there are some."""
+        header, rows = self._rows(self._n_rows())
+        columns = {h: [row[i] for row in rows] for i, h in enumerate(header)}
+        if self.imagined is not None and self.seen is not None:
+            for name, (lower, upper) in self.interval().items():
+                columns |= {f"{name} lower": lower.reshape(-1).tolist(), f"{name} upper": upper.reshape(-1).tolist()}
+        return frame(columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The family by its word and its known number, and the parameters."""
+        kind = self.family.kind
+        constants = {kind.constant: kind.known(self.family.distribution)} if kind.constant else {}
+        return {"type": self.types[0], "family": kind.word, "constants": constants, "parameters": flat(self.parameters)}
+
+    @classmethod
+    def variable_of(cls, d: Mapping[str, Any], variable: Variable) -> Variable:
+        if find("distributions", d["family"]) is None or isinstance(variable, Finite):
+            raise FormatError(f"the distribution {d['family']!r} of {variable.name!r} is not known, or is not of numbers")
+        return ExponentialNode(distribution_of(d["family"], d["constants"])).variable(variable.name)
+
+    @classmethod
+    def _arrays_of(cls, d: Mapping[str, Any], child: Any, parents: Sequence[Variable]) -> dict[str, Array]:
+        finite = split(parents)[0]
+        checked_cells(finite, f"the parameters of {child.name!r}")
+        return {"parameters": array_of(d["parameters"]).reshape(*sizes(finite), len(child.family.names))}
+
+    def _kind(self) -> str:
+        return repr(self.family).removesuffix("()")
 
 
 @dataclass(frozen=True, repr=False)

@@ -114,7 +114,7 @@ class Linear(OnePredictor):
         for i, term in enumerate(cpd.terms, 1):
             if term in place:
                 L[i, i], L[0, i] = along[place[term], place[term]], along[0, place[term]]
-        return L
+        return np.asarray(L)
 
     def closed(self, cpd: RegressionCpd) -> ConditionalGaussian:
         """A conditional Gaussian: its intercepts are η in each configuration of the finite parents, the numbers being 0."""

@@ -76,7 +76,8 @@ def _regressions(bn: SomeNetwork) -> list[Tie]:
 def _after_more_rows(bn: SomeNetwork, tie: Tie, rows: Any) -> dict[str, Cpd]:
     """The regression of a tie after the new rows of all its nodes. What the quadratic loses of the log-likelihood of the old
     rows is shared out evenly."""
-    old, first, stacked = {n: bn[n].fitted for n in tie.nodes}, bn[tie.nodes[0]], StackedRows.of(rows, tie)
+    old, stacked = {n: bn[n].fitted for n in tie.nodes}, StackedRows.of(rows, tie)
+    first: Any = bn[tie.nodes[0]]
     if first.fitted is not None:  # each node has the log-likelihood of its own rows
         first = replace(first, fitted=replace(first.fitted, log_likelihood=sum(f.log_likelihood for f in old.values())))
     done = after_more_rows(first, stacked)

@@ -116,11 +116,11 @@ class ParameterCovariance:
         vectors = np.repeat(here[None], n, axis=0)
         for own, root in zip(self.places, self._roots, strict=True):
             vectors[:, own] += rng.standard_normal((n, len(own))) @ root.T
-        own, where = self._own, self._where()
+        charts, where = self._own, self._where()
         if self.posterior:
-            lines = {n: chart.posterior_lines(vectors[:, where[n]], self._of(where[n]), rng) for n, chart in own.items()}
+            lines = {n: chart.posterior_lines(vectors[:, where[n]], self._of(where[n]), rng) for n, chart in charts.items()}
         else:
-            lines = {n: chart.lines_at(vectors[:, where[n]]) for n, chart in own.items()}
+            lines = {n: chart.lines_at(vectors[:, where[n]]) for n, chart in charts.items()}
         return {n: lines[self.copies.get(n, n)] for n in self.charts}
 
     def _of(self, own: Ints) -> Array:

@@ -90,8 +90,8 @@ def from_pooled(tie: Tie, nodes: Nodes, family: Any, seen: Statistics, ascend: C
     array([1.818])
     """
     first = tie.nodes[0]
-    own = {n: seen.answer(family.needs(*nodes[n])) for n in tie.nodes}
-    together = reduce(add, [tie.renamed(s, n, first) for n, s in own.items()])
+    own: dict[str, Any] = {n: seen.answer(family.needs(*nodes[n])) for n in tie.nodes}
+    together: Any = reduce(add, [tie.renamed(s, n, first) for n, s in own.items()])
     cpd = fitted_line(family, *nodes[first], together) if family.normal else ascend(DistinctRows(together))
     each = {n: cpd.renamed(*nodes[n]) for n in tie.nodes}
     if family.normal:

@@ -15,6 +15,7 @@ import numpy as np
 
 from suffice.errors import FitError, ModelError, SufficeError, TooLarge, listing, note
 from suffice.errors.remedies import name_of
+from suffice.exponential.arithmetic.values import checked_level
 from suffice.inference.sampling.sampling import checked_seed
 from suffice.iteration import OutOfTime, Progress, checked_seconds
 from suffice.models.parts.network_parts import NetworkParts
@@ -26,7 +27,6 @@ from suffice.models.questions.intervals.intervals import (
     answer_with_interval,
     at_means,
     check_draws,
-    checked_level,
     how_found,
     quantiles,
 )

@@ -166,7 +166,9 @@ class Redrawn:
     @cached_property
     def n_numbers(self) -> int:
         """Numbers that a draw takes."""
-        numbers = self._network.tables.size + sum(t.n_spare for t in self._tables) + sum(g.n_numbers for g in self._gaussians)
+        numbers: int = (
+            self._network.tables.size + sum(t.n_spare for t in self._tables) + sum(g.n_numbers for g in self._gaussians)
+        )
         return numbers + sum(g.n_configurations * len(g.members) for g in self._groups)
 
     @cached_property
