@@ -111,7 +111,7 @@ def check_room(room: float, need: float, what: str, fewer: str) -> None:
 
     >>> check_room(100.0, 4096.0, "this", "take fewer columns")
     Traceback (most recent call last):
-    suffice.errors.TooLarge: this would take about 4 KiB of memory, and may take 100 B; take fewer columns, or more memory \
+    suffice.errors.TooLarge: this would take about 4.0 KiB of memory, and may take 100 B; take fewer columns, or more memory \
 (memory_limit)
     """
     if need > room:

@@ -133,7 +133,7 @@ def arguments() -> set[str]:
     return {p for thing in public for p in _arguments(thing)} | keywords | {"accelerate", "batches", "m_step"}  # these of 0.1
 
 
-FORMATS: set[str] = {"n_samples", "space", "total", "rx", "width", "height", "xmlns", "token", "filename"}
+FORMATS: set[str] = {"n_samples", "space", "total", "rx", "width", "height", "xmlns", "token", "filename", "rounding_size"}
 """What stands before = in texts and is no advice: words of scikit-learn, of XML, SVG, addresses and files of counts."""
 
 FORMULAS = {"P", "Var", "N", "KL", "NAME", "Traceback"}

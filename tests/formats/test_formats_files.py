@@ -104,7 +104,8 @@ class TestEncodings:
 
 class TestRefusals:
     def test_unknown_suffix(self, tmp_path: Path) -> None:
-        for name in ("a.txt", "a", "a.gz", ".bif", "a.bif.bz2"):
+        for name in ("a.tex", "a", "a.gz", ".bif", "a.bif.bz2"):
+            (tmp_path / name).write_text("")
             with pytest.raises(FormatError, match=r"the suffix .* is not known; known are \.bif .* \.json"):
                 read(tmp_path / name)
 

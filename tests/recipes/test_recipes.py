@@ -291,8 +291,8 @@ def test_bootstrap_refuses() -> None:
         bootstrap(gather(sprinkler(20), "rain"))
     with pytest.raises(FitError, match="a method is an object"):
         bootstrap(sprinkler(20), method=HillClimb)
-    with pytest.raises(TooLarge, match=r"the rows of structural EM would take about 32 B of memory, and may take 8 B"):
-        bootstrap({"x": ["a", None], "y": ["u", "v"]}, memory_limit=8)
+    with pytest.raises(TooLarge, match=r"the rows of structural EM would take about .* of memory, and may take 8 B"):
+        bootstrap({"x": ["a", None] * 20, "y": ["u", "v"] * 20}, memory_limit=8)
     sure = bootstrap(sprinkler(30), n=1)
     with pytest.raises(GraphError, match="did you mean 'rain'"):
         sure.strength("rainy", "wet")

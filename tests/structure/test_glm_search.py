@@ -362,11 +362,6 @@ def test_other_refusals() -> None:
         sf.search(sf.gather(rows(), "sex -> age"), families={"sex": sf.Logistic()})
     with pytest.raises(DataError, match="sequences are not attempted"):
         sf.search(sf.sequences(drawn()), families=FAMILIES)
-    gappy = drawn() | {"dose": [None, *drawn()["dose"][1:]]}
-    with pytest.raises(FitError, match="cells of 'dose' are missing, numbers that the regression of"):
-        sf.learn(gappy, families=FAMILIES)
-    with pytest.raises(FitError, match="cells of 'dose' are missing, numbers that the regression of"):
-        sf.bootstrap(gappy, n=2, families=FAMILIES)
 
 
 def test_the_plan_counts_regressions() -> None:

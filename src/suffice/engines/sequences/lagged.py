@@ -74,6 +74,7 @@ def lag_cells(cells: Array, places: Ints, lag: int) -> Array:
 def rename(variable: Variable, name: str) -> Variable:
     """The same variable under another name.
 
+    >>> from suffice import Finite
     >>> rename(Finite("x", ["a", "b"]), "x[-1]")
     Finite('x[-1]', ['a', 'b'])
     """

@@ -79,7 +79,7 @@ class Predict:
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")
     >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": RegressionCpd(y, (x,), Logistic(), [0.0], [[1.0]])}, [x, y])
     >>> Predict.of(bn, "y").answer(RowEvidence(np.array([[-1], [-1]]), np.array([[0.0], [np.nan]]))).worth
-    array([inf, nan])
+    array([inf, inf])
     """
 
     bn: NetworkParts
