@@ -451,7 +451,6 @@ def test_steps_are_frozen_values_of_modules() -> None:
 ROWS = re.compile(r"\.(batches|pick|written_out|_store)\(|\b(block|batch)\.start\b|\.(fold|map)\(lambda")
 PRIVATE = re.compile(r"from suffice\.engines\.(\w+) import")
 PUBLIC = {
-    "backend",
     "data",
     "engine",
     "scan",

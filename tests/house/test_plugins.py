@@ -133,7 +133,7 @@ PIECES = {
         """
         from dataclasses import dataclass, replace
         from functools import partial
-        from suffice.engines.backend import Backend
+        from suffice.engines.scan import Backend
         from suffice.engines.partitions.partitions import Partitions, Raw
         from suffice.engines.partitions.pieces import deal_out, tables, text_files
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from suffice.basis.libraries import nw, pa
-from suffice.engines.backend import Backend, backend_of
 from suffice.engines.data import Data
 from suffice.engines.encoding.dialect import Dialect, TextPath
 from suffice.engines.encoding.sources import Options, Source, checked_limit, checked_variables, checked_words
@@ -24,10 +23,64 @@ from suffice.engines.reading.conll import Conll
 from suffice.engines.reading.files import SUFFIXES, Delimited, Parquet
 from suffice.errors import DataError, SchemaError, listing, nearest
 from suffice.errors.remedies import TEXT_OPTIONS
+from suffice.registry import Named, every
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike, VariablesLike, WeightsLike
+
+
+class Backend(Named):
+    """Where rows are worked on, as `scan(x, engine=…)` takes it: Spark, or a place of somebody else's. It makes an `Engine` of
+    files, or of rows that only it can read, and is found by its word (`--engine WORD`) or by the type of such rows."""
+
+    listed_in = "engines"
+
+    maps_frames: ClassVar[bool] = False
+    """Whether answers about its rows are such rows again (`map_frame`); elsewhere they are an Arrow table."""
+
+    @classmethod
+    def takes(cls, x: Any) -> bool:
+        """Whether these rows are of a kind of its own."""
+        return False
+
+    @classmethod
+    def around(cls, x: Any) -> Backend:
+        """The backend where such rows are."""
+        return cls()
+
+    def of_frame(self, x: Any, options: Options) -> Engine:
+        """The engine of rows that it takes."""
+        raise DataError(f"{type(self).__name__} reads files, and no rows of the type {type(x).__name__}")
+
+    def of_files(self, source: Source, options: Options) -> Engine:
+        """The engine of rows of Parquet or text files."""
+        raise DataError(f"{type(self).__name__} reads no files: give it rows of its own kind")
+
+    def map_frame(self, x: Any, function: Callable[[Any], Any]) -> Any:
+        """Rows of its own kind, of what a function makes of tables of those that it is given."""
+        raise NotImplementedError
+
+
+LOCAL = frozenset({"builtins", "collections", "duckdb", "narwhals", "numpy", "pandas", "pathlib", "polars", "pyarrow", "suffice"})
+"""Packages whose types are read here: for them nobody else is asked."""
+
+
+def backend_of(x: Any) -> Backend | None:
+    """The backend that rows are of by their type; None where they are read here.
+
+    >>> backend_of({"x": [1, 2]}) is None
+    True
+    """
+    if type(x).__module__.partition(".")[0] in LOCAL:
+        return None
+    return next((kind.around(x) for kind in every("engines").values() if kind.takes(x)), None)
+
+
+def maps_frames(x: Any) -> bool:
+    """Whether answers about these rows are rows of the same kind, beside their columns: of a frame of Spark they are."""
+    where = backend_of(x)
+    return where is not None and where.maps_frames
 
 
 def scan(

@@ -18,9 +18,8 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import pa, pc, sc
 from suffice.engines import is_missing
-from suffice.engines.backend import maps_frames
 from suffice.engines.engine import Block
-from suffice.engines.scan import rows_of
+from suffice.engines.scan import maps_frames, rows_of
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import DataError, ModelError, listing, note
 from suffice.errors.remedies import Remedy, argument, name_of

@@ -33,10 +33,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
-from suffice.engines.backend import maps_frames
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.engines.scan import scan
+from suffice.engines.scan import maps_frames, scan
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import DataError, MissingCells, ModelError, TooLarge, listing, nearest, note
 from suffice.incomplete import rows as in_rows

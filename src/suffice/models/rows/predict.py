@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from suffice.engines.backend import maps_frames
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
-from suffice.engines.scan import rows_of
+from suffice.engines.scan import maps_frames, rows_of
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import listing
 from suffice.errors.remedies import DRAWN_ROWS

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from suffice.basis.libraries import pa
-from suffice.engines.backend import backend_of
+from suffice.engines.scan import backend_of
 from suffice.errors import DataError
 
 
