@@ -21,7 +21,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-TIMES = re.compile(r"\d[\d.,e+-]*\s?(?:ns|µs|ms|s|min|seconds)\b|127\.0\.0\.1:\d+\S*|0x[0-9a-f]+")
+TIMES = re.compile(
+    r"\d[\d.,e+-]*\s?(?:ns|µs|ms|s|min|seconds)\b|127\.0\.0\.1:\d+\S*|0x[0-9a-f]+|^seconds .*$|^process .*$", re.MULTILINE
+)
+SECONDS = re.compile(r"^(.* seconds\n.*\n)((?:.*\S.*\n?)+)", re.MULTILINE)
+"""A table whose last column has seconds."""
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
 
 
@@ -66,11 +70,14 @@ def alike(one: str, other: str) -> bool:
 
     >>> alike("(1,\\n 2)", "(1, 2)"), alike("in 0.3 s", "in 0.25 s"), alike("0.3", "0.25")
     (True, True, False)
+    >>> alike("a  seconds\\n─  ───────\\nx  0.1\\n", "a  seconds\\n─  ───────\\nx  0.2\\n")
+    True
     """
     return _plain(one) == _plain(other)
 
 
 def _plain(text: str) -> str:
+    text = SECONDS.sub(lambda table: table[1] + re.sub(r" \S+$", "", table[2], flags=re.MULTILINE), text)
     return re.sub(r"\s+|─+|,(?=\s*[)\]}])", "", TIMES.sub("…", COLOURS.sub("", text)))
 
 
@@ -91,6 +98,10 @@ def main() -> None:
     place, *words = sys.argv[1:]
     if place == "--paste":
         warnings.simplefilter("ignore")
+        with contextlib.suppress(ImportError):
+            import pandas as pd
+
+            pd.set_option("display.max_columns", 20)  # as in a notebook; a terminal shows as many as fit
         cells = json.loads(Path(words[0]).read_text("utf-8"))["cells"]
         told = list(pasted([cell for cell in cells if cell["cell_type"] == "code"]))
         print(json.dumps(told))
