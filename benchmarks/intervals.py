@@ -34,7 +34,7 @@ def main() -> None:
             line(f"{what}: {draws:,} draws (one exact answer: {1000 * plain:.2g} ms)", took)
         answers = [bn.query(target, given, interval=0.95, seed=s) for s in range(50)]
         ends = np.array([a.interval for a in answers])
-        stated = np.mean([float(a.how.rpartition("± ")[2]) for a in answers])
+        stated = np.mean([float(a.how.rpartition("ends ")[2].rstrip(")")) for a in answers])
         width = (ends[:, 1] - ends[:, 0]).mean(axis=0)
         print(f"  1,000 draws: width {width.max():.4f}, error of the ends {ends.std(axis=0).max():.5f}, stated {stated:.5f}")
         sampled(bn, target, given)
