@@ -8,7 +8,7 @@ The intercept is taken at the mean c, so that a parent with mean 1e9 does not ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -26,6 +26,8 @@ from suffice.statistics.configurations import describe
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+Covariances = Callable[[npt.NDArray[np.intp], npt.NDArray[np.intp]], Array]
+"""Those of pairs of coordinates, by their numbers: all at once would be a matrix, of which only blocks are needed."""
 Natural = Array | dict[str, Array]
 """One number for each parameter of a node: an array of the shape of its table, or intercept, coefficients and variance."""
 
@@ -113,17 +115,17 @@ class TableChart:
         theta = np.exp(eta - eta.max(axis=2, keepdims=True))
         return np.asarray(theta / theta.sum(axis=2, keepdims=True))
 
-    def posterior_lines(self, vectors: Array, covariance: Array, rng: np.random.Generator) -> Array:
-        """`lines_at` of normal draws with this covariance; with a prior of counts as rows of Dirichlet distributions."""
+    def posterior_lines(self, vectors: Array, covariance: Covariances, rng: np.random.Generator) -> Array:
+        """`lines_at` of normal draws with these covariances; with a prior of counts as rows of Dirichlet distributions."""
         lines = self.lines_at(vectors)
         rows, moving = self.free.any(axis=1), self.moving
         if self.normal or not rows.any():
             return lines
         eta, C = np.zeros(lines.shape), np.zeros((*self.free.shape, self.free.shape[1]))
         eta[:, self.free] = vectors - self.log_odds[self.free]
-        u, x = np.nonzero(self.free)
-        i, j = np.nonzero(u[:, None] == u)
-        C[u[i], x[i], x[j]] = covariance[i, j]
+        u, x, y = np.nonzero(self.free[:, :, None] & self.free[:, None, :])
+        number = np.cumsum(self.free).reshape(self.free.shape) - 1
+        C[u, x, y] = covariance(number[u, x], number[u, y])
         theta = np.where(moving, _rows(self.cpd), 0.0)[rows]
         whole = theta.sum(axis=1, keepdims=True)
         drawn = whole * dirichlet_shares(theta / whole, eta[:, rows], C[rows], rng)
@@ -266,7 +268,7 @@ class GaussianChart:
         own[:, self.known] = np.concatenate([centred, new[:, :, 1:-1], np.exp(new[:, :, -1:])], axis=2)
         return own
 
-    def posterior_lines(self, vectors: Array, covariance: Array, rng: np.random.Generator) -> Array:
+    def posterior_lines(self, vectors: Array, covariance: Covariances, rng: np.random.Generator) -> Array:
         """`lines_at`: of normal draws."""
         return self.lines_at(vectors)
 

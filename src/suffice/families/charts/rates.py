@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.families.charts.plain import Array, Flags
+from suffice.families.charts.plain import Array, Covariances, Flags
 from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.family import Estimate
 from suffice.statistics import Moments
@@ -89,7 +89,7 @@ class RatesChart:
         own[:, self.known, 0] = np.exp(vectors)
         return own
 
-    def posterior_lines(self, vectors: Array, covariance: Array, rng: np.random.Generator) -> Array:
+    def posterior_lines(self, vectors: Array, covariance: Covariances, rng: np.random.Generator) -> Array:
         """`lines_at`: of normal draws."""
         return self.lines_at(vectors)
 

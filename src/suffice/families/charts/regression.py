@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.exponential.normals.lines import independent
-from suffice.families.charts.plain import Array, Flags, GaussianChart
+from suffice.families.charts.plain import Array, Covariances, Flags, GaussianChart
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.protocol.family import Estimate
 from suffice.families.regressions.regression_cpd import RegressionCpd
@@ -109,7 +109,7 @@ class RegressionChart:
             theta[:, layout.levels] = np.cumsum(theta[:, layout.levels], axis=1)
         return np.concatenate([layout.shifted(theta, -self.centre), spread], axis=1)[:, None]
 
-    def posterior_lines(self, vectors: Array, covariance: Array, rng: np.random.Generator) -> Array:
+    def posterior_lines(self, vectors: Array, covariance: Covariances, rng: np.random.Generator) -> Array:
         """`lines_at`: of normal draws."""
         return self.lines_at(vectors)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -118,18 +118,30 @@ class ParameterCovariance:
             vectors[:, own] += rng.standard_normal((n, len(own))) @ root.T
         charts, where = self._own, self._where()
         if self.posterior:
-            lines = {n: chart.posterior_lines(vectors[:, where[n]], self._of(where[n]), rng) for n, chart in charts.items()}
+            lines = {
+                n: chart.posterior_lines(vectors[:, where[n]], partial(self._between, where[n]), rng)
+                for n, chart in charts.items()
+            }
         else:
             lines = {n: chart.lines_at(vectors[:, where[n]]) for n, chart in charts.items()}
         return {n: lines[self.copies.get(n, n)] for n in self.charts}
 
-    def _of(self, own: Ints) -> Array:
-        """The covariance of some coordinates."""
-        result, place = np.zeros((len(own), len(own))), {int(i): k for k, i in enumerate(own)}
-        for places, block in zip(self.places, self.blocks, strict=True):
-            inside = np.array([i for i, j in enumerate(places) if int(j) in place], np.int64)
-            at = [place[int(j)] for j in places[inside]]
-            result[np.ix_(at, at)] = block[np.ix_(inside, inside)]
+    def _between(self, own: Ints, i: Ints, j: Ints) -> Array:
+        """The covariances of the i-th and the j-th of some coordinates."""
+        block, place = self._lies[:, own[i]]
+        other, at = self._lies[:, own[j]]
+        result = np.zeros(len(i))
+        for k in np.unique(block):
+            both = (block == k) & (other == k)
+            result[both] = self.blocks[k][place[both], at[both]]
+        return result
+
+    @cached_property
+    def _lies(self) -> Ints:
+        """The block of each coordinate, and its place there."""
+        result = np.zeros((2, self.n_parameters), np.int64)
+        for k, own in enumerate(self.places):
+            result[:, own] = np.full(len(own), k), np.arange(len(own))
         return result
 
     @cached_property
