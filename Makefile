@@ -4,7 +4,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PACKAGE := $(VENV)/.package
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+# A test that hangs ends, with what all of its threads were doing; the longest takes a minute here.
+STUCK := --timeout 900 --timeout-method thread
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal $(STUCK)
 CHECKED := SUFFICE_COMPILE=now NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds
 
 SPARK := .venv-spark
@@ -53,20 +55,20 @@ test-bounds: $(READY)   ## run the tests with every index of every kernel checke
 
 # Spark's pandas is older than that of the other tests, so it has an environment of its own.
 test-spark: java $(SPARK)/.ready ## run every learner on Spark; needs Java 17
-	$(SPARK)/bin/python -m pytest -o 'norecursedirs=shared .*' tests/spark
+	$(SPARK)/bin/python -m pytest $(STUCK) -o 'norecursedirs=shared .*' tests/spark
 
 java:
 	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' || { echo "test-spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless"; exit 1; }
 
 $(SPARK)/.ready: pyproject.toml
 	test -x $(SPARK)/bin/python || $(PYTHON) -m venv $(SPARK)
-	$(SPARK)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[spark]" "hypothesis>=6.100" "pytest>=8.2"
+	$(SPARK)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[spark]" "hypothesis>=6.100" "pytest>=8.2" "pytest-timeout>=2.3"
 	touch $@
 
 # The browser is the system's own, never one that is fetched from elsewhere; axe-core, which looks for barriers, is among web/'s tools.
 test-browser: chromium $(BROWSER) $(NODE) docs-pasted ## use the explorer, reports and the site as a person does, in the system's Chromium; keeps screenshots
 	$(BIN)/suffice warm
-	$(BIN)/pytest tests/browser
+	$(PYTEST) tests/browser
 
 chromium:
 	@command -v chromium > /dev/null || { echo "test-browser needs Chromium: it is installed now, by apt-get"; apt-get update --quiet && apt-get install --yes --quiet chromium; } \

@@ -12,12 +12,15 @@ import ast
 import contextlib
 import io
 import json
+import os
 import re
 import subprocess
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,8 @@ TIMES = re.compile(
 )
 SECONDS = re.compile(r"^(.* seconds\n.*\n)((?:.*\S.*\n?)+)", re.MULTILINE)
 """A table whose last column has seconds."""
+STUCK = 900
+"""Seconds after which a page hangs; the longest takes some twenty."""
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
 
 
@@ -85,7 +90,11 @@ def differences(notebook: Path) -> Iterator[str]:
     """The cells of a notebook that give something else when they are pasted."""
     with tempfile.TemporaryDirectory() as place:
         command = [sys.executable, str(Path(__file__)), "--paste", str(notebook.resolve())]
-        run = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+        try:
+            run = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, timeout=STUCK)
+        except subprocess.TimeoutExpired:
+            yield f"{notebook}: did not end within {STUCK} s"
+            return
     if run.returncode:
         yield f"{notebook}: {run.stderr.strip().splitlines()[-1]}"
         return
@@ -111,8 +120,8 @@ def main() -> None:
     kept = sorted(Path(place, fingerprint()).rglob("*.ipynb"))
     notebooks = [path for path in kept if all(word in path.read_text("utf-8") for word in words)]
     found = []
-    for notebook in notebooks:
-        for told in differences(notebook):
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # each page has a process of its own
+        for told in chain.from_iterable(pool.map(lambda notebook: list(differences(notebook)), notebooks)):
             print(told, end="\n\n", flush=True)
             found.append(told)
     print(f"{len(notebooks)} pages pasted, {len(found)} cells give something else than the site")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from html import escape
 
-LEFT, WIDTH, ROW, TOP = 104, 500, 24, 8
+WIDTH, ROW, TOP, LETTER = 500, 24, 8, 6
 
 
 def ratio_plot(ratios: list[tuple[str, float, str]]) -> Iterator[str]:
@@ -16,10 +16,10 @@ def ratio_plot(ratios: list[tuple[str, float, str]]) -> Iterator[str]:
     names = sorted({name for name, _, _ in ratios}, key=str.casefold)
     least = min(0, math.floor(min(math.log10(r) for _, r, _ in ratios)))
     most = max(1, math.ceil(max(math.log10(r) for _, r, _ in ratios)))
-    bottom = TOP + ROW * len(names)
+    bottom, left = TOP + ROW * len(names), 16 + LETTER * max(map(len, names))
 
     def across(ratio: float) -> float:
-        return LEFT + (WIDTH - LEFT - 24) * (math.log10(ratio) - least) / (most - least)
+        return left + (WIDTH - left - 24) * (math.log10(ratio) - least) / (most - least)
 
     words = "How many times as long as Suffice other programs take, a dot for each piece of work; the tables have the numbers"
     yield f'<svg class="ratios" viewBox="0 0 {WIDTH} {bottom + 40}" role="img" aria-label="{words}">'
@@ -29,10 +29,10 @@ def ratio_plot(ratios: list[tuple[str, float, str]]) -> Iterator[str]:
         yield f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{10.0**power:,g}×</text>'
     for row, name in enumerate(names):
         y = TOP + ROW * (row + 0.5)
-        yield f'<text x="{LEFT - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>'
+        yield f'<text x="{left - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>'
         for peer, ratio, work in ratios:
             if peer == name:
                 told = escape(f"{work}: {ratio:,.4g}×")
                 yield f'<circle cx="{across(ratio):.1f}" cy="{y:.1f}" r="5"><title>{told}</title></circle>'
-    yield f'<text x="{LEFT}" y="{bottom + 34}">times as long as Suffice; left of the bold line they are faster</text>'
+    yield f'<text x="{left}" y="{bottom + 34}">times as long as Suffice; left of the bold line they are faster</text>'
     yield "</svg>"
