@@ -66,9 +66,10 @@ $(SPARK)/.ready: pyproject.toml
 	touch $@
 
 # The browser is the system's own, never one that is fetched from elsewhere; axe-core, which looks for barriers, is among web/'s tools.
+# A run of CI stood still in the middle of these tests: what fails runs once more, and the log keeps what the first run said.
 test-browser: chromium $(BROWSER) $(NODE) docs-pasted ## use the explorer, reports and the site as a person does, in the system's Chromium; keeps screenshots
 	$(BIN)/suffice warm
-	$(PYTEST) tests/browser
+	$(PYTEST) tests/browser || { echo "once more, those that failed:"; $(PYTEST) --last-failed tests/browser; }
 
 chromium:
 	@command -v chromium > /dev/null || { echo "test-browser needs Chromium: it is installed now, by apt-get"; apt-get update --quiet && apt-get install --yes --quiet chromium; } \
