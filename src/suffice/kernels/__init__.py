@@ -1,8 +1,8 @@
 """Kernels: compiled loops over arrays and whole numbers. They know no names, no classes, and check nothing.
 
-A kernel declares its one signature, so that nothing compiles twice and `warm` can compile everything ahead. Compiled code is
-cached on disk. Where a call is little work a kernel may run uncompiled (`compiling.py`); the compiler itself is loaded when
-something is compiled. Kernels use each other only: a room for each kind. Start with
+A kernel declares its one signature, which says the types of its arguments: so nothing compiles twice, and `warm` can compile
+everything ahead. Compiled code is cached on disk. Where a call is little work a kernel may run uncompiled (`compiling.py`); the
+compiler itself is loaded when something is compiled. Kernels use each other only: a room for each kind. Start with
 `counting/count`; `compiler/compiling` says what a kernel is.
 """
 

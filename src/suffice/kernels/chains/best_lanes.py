@@ -9,8 +9,6 @@ On the way back the best state before is found again along the one path, which t
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.kernels import kernel
@@ -21,7 +19,7 @@ from suffice.kernels.compiler import signatures as nb
 
 
 @kernel(nb.void(_floats, nb.int64, *_at, nb.int64, _floats, *_where, nb.int64), apart=True)
-def most(M: Any, K: int, x: Any, x_at: int, y_at: int, f: Any, places: Any, at: int, lanes: int) -> None:
+def most(M, K, x, x_at, y_at, f, places, at, lanes):
     """y_j = f_j + maxᵢ (M[i, j] + x_i), where y is x further on, four lanes at a time; the last four may be some of those before
     again."""
     P, one = M.shape[0] // K, eight(1.0)
@@ -50,20 +48,7 @@ def most(M: Any, K: int, x: Any, x_at: int, y_at: int, f: Any, places: Any, at: 
 
 
 @kernel(nb.void(nb.int64, nb.int64, _ints, _ints, _floats, _floats, nb.int64, nb.int64, nb.int64, _floats, _floats, _floats))
-def rise(
-    g: int,
-    n: int,
-    length: Any,
-    places: Any,
-    f: Any,
-    M: Any,
-    K: int,
-    W: int,
-    L: int,
-    enter: Any,
-    log_p: Any,
-    x: Any,
-) -> None:
+def rise(g, n, length, places, f, M, K, W, L, enter, log_p, x):
     """x of n lanes from lane g on, and log_p, the largest ln p(path, y): M, `enter` of the first step, and factors f."""
     P = enter.shape[0]
     row = L * P
@@ -87,9 +72,7 @@ def rise(
 
 
 @kernel(nb.void(*_group, _floats, nb.int64, nb.int64, nb.int64, _floats, _floats, _ints, _codes))
-def descend(
-    g: int, n: int, begin: Any, length: Any, T: Any, P: int, W: int, L: int, log_p: Any, x: Any, states: Any, paths: Any
-) -> None:
+def descend(g, n, begin, length, T, P, W, L, log_p, x, states, paths):
     """The best paths of n lanes from lane g on, by x; −1 for a lane whose log_p is −inf. T is the logarithm M transposed, flat,
     with zeros as its last row: what is after a lane's end."""
     for v in range(n):

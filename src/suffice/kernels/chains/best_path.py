@@ -5,8 +5,6 @@ Values closer than 1e-9 of their size are equal, and then the smaller state wins
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.kernels import kernel
@@ -18,7 +16,7 @@ CLOSE = 1e-9
 
 
 @kernel(nb.void(_floats, nb.int32[::1], nb.int64, nb.float64, nb.int64))
-def insert(best: Any, origin: Any, size: int, value: float, source: int) -> None:
+def insert(best, origin, size, value, source):
     """Put a value and where it is from in its place in a falling list, behind those that are equal."""
     r = size
     while r > 0 and (best[r - 1] == -np.inf or value > best[r - 1] + CLOSE * (1.0 + abs(best[r - 1]))):
@@ -32,9 +30,7 @@ def insert(best: Any, origin: Any, size: int, value: float, source: int) -> None
 
 
 @kernel(nb.float64(_codes, _cube, _codes, _rows, _rows, nb.int64, nb.int64, _rows, nb.int32[:, :, ::1]))
-def run_best(
-    codes: Any, log_matrices: Any, symbols: Any, logs: Any, dense: Any, begin: int, end: int, x: Any, origins: Any
-) -> float:
+def run_best(codes, log_matrices, symbols, logs, dense, begin, end, x, origins):
     """Move x[j, r], the r-th best path to state j less the best of all, from before `begin` to after `end − 1`.
 
     origins[t − begin, j, r] = i · n + r' says which path it goes on from, −1 where there is none. What was taken off is
@@ -76,19 +72,7 @@ def run_best(
 
 
 @kernel(nb.void(*_chain, _rows, nb.int32[:, ::1], _cube, nb.int32[:, :, ::1]))
-def best_steps(
-    which: Any,
-    starts: Any,
-    codes: Any,
-    log_matrices: Any,
-    symbols: Any,
-    logs: Any,
-    dense: Any,
-    log_p: Any,
-    paths: Any,
-    marks: Any,
-    origins: Any,
-) -> None:
+def best_steps(which, starts, codes, log_matrices, symbols, logs, dense, log_p, paths, marks, origins):
     """log_p[q, r] = ln p(path, y) of the r-th best path of each sequence of `which`, paths[r] its states.
 
     Where there are fewer paths, −inf and −1. `origins` are kept for one stretch at a time, `marks` before each.

@@ -12,8 +12,6 @@ underflow, times beta, is nothing unless beta is huge: such lanes are *lost* and
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.kernels import kernel
@@ -45,24 +43,7 @@ _run = (nb.int64, nb.int64, _ints, _ints, _floats, _floats, nb.int64, nb.int64, 
 
 
 @kernel(nb.void(*_run, _rows, _rows, _floats, _lost, _rows, _floats, _floats))
-def forward(
-    g: int,
-    n: int,
-    length: Any,
-    places: Any,
-    f: Any,
-    M: Any,
-    K: int,
-    W: int,
-    L: int,
-    before: Any,
-    enter: Any,
-    log_p: Any,
-    lost: Any,
-    after: Any,
-    alpha: Any,
-    scale: Any,
-) -> None:
+def forward(g, n, length, places, f, M, K, W, L, before, enter, log_p, lost, after, alpha, scale):
     """alpha and the scale of each tile (that before the first is 1); log_p += ln p(y); after[v] is the filter at a lane's end.
 
     A lane begins with the filter before[v], or with a first step whose distribution is enter[v] (and `before` is 0).
@@ -102,29 +83,8 @@ def forward(
     nb.void(*_run, _rows, _rows, _floats, _lost, _rows, _floats, _floats, _floats, _floats, _floats, _floats, _floats, nb.boolean)
 )
 def backward(
-    g: int,
-    n: int,
-    length: Any,
-    places: Any,
-    f: Any,
-    M: Any,
-    K: int,
-    W: int,
-    L: int,
-    final: Any,
-    enter: Any,
-    weights: Any,
-    lost: Any,
-    reach: Any,
-    pairs: Any,
-    first: Any,
-    counts: Any,
-    alpha: Any,
-    scale: Any,
-    u: Any,
-    beta: Any,
-    share: bool,
-) -> None:
+    g, n, length, places, f, M, K, W, L, final, enter, weights, lost, reach, pairs, first, counts, alpha, scale, u, beta, share
+):
     """Weighted sums pairs[i, j] of p(s_{t−1} = i, s_t = j | y) over the matrix, whose transpose is M, and of first steps first[j]
     of p(s = j | y); if there is room for them, `counts` by place of p(s_t = j | y) times its factor; and if their share is asked
     for, factors, each of which must have a place of its own, become p(s_t = j | y) times the weight.
@@ -177,36 +137,9 @@ def backward(
             _floats, nb.boolean)
 )  # fmt: skip
 def sweep(
-    g: int,
-    until: int,
-    begin: Any,
-    length: Any,
-    symbols: Any,
-    tops: Any,
-    places: Any,
-    f: Any,
-    onward: Any,
-    back: Any,
-    K: int,
-    W: int,
-    L: int,
-    before: Any,
-    enter: Any,
-    final: Any,
-    weights: Any,
-    log_p: Any,
-    lost: Any,
-    after: Any,
-    reach: Any,
-    pairs: Any,
-    first: Any,
-    counts: Any,
-    alpha: Any,
-    scale: Any,
-    u: Any,
-    beta: Any,
-    share: bool,
-) -> None:
+    g, until, begin, length, symbols, tops, places, f, onward, back, K, W, L, before, enter, final, weights, log_p, lost, after,
+    reach, pairs, first, counts, alpha, scale, u, beta, share
+):  # fmt: skip
     """`place`, `forward` and, if there is room for pairs, `backward` of lanes g … until − 1, group by group: between kernels a
     thread waits for the others."""
     P = before.shape[1]

@@ -9,8 +9,6 @@ where in either. Its last L entries are the place of a row of ones; steps after 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.kernels import kernel
@@ -25,7 +23,7 @@ _where = (_ints, nb.int64)
 
 
 @kernel(nb.int64(_ints, nb.int64, nb.int64, nb.int64))
-def active(length: Any, g: int, n: int, t: int) -> int:
+def active(length, g, n, t):
     """How many of the first n lanes of a group have a step t."""
     while n > 0 and length[g + n - 1] <= t:
         n -= 1
@@ -33,9 +31,7 @@ def active(length: Any, g: int, n: int, t: int) -> int:
 
 
 @kernel(nb.void(*_group, _codes, nb.int64, nb.int64, nb.int64, _floats, _floats, _ints))
-def place(
-    g: int, n: int, begin: Any, length: Any, symbols: Any, P: int, zeros: int, L: int, tops: Any, log_p: Any, places: Any
-) -> None:
+def place(g, n, begin, length, symbols, P, zeros, L, tops, log_p, places):
     """The places of the rows of a table that steps show, and of one of ones after that of zeros; the symbols' `tops` are added to
     log_p. Without symbols, rows have factors of their own."""
     steps, side = places.shape[0] // L - 1, U(L)
@@ -58,9 +54,7 @@ def place(
 
 
 @kernel(nb.void(_floats, nb.int64, *_at, *_at, nb.int64, _floats, *_where, nb.int64, nb.int64, nb.int64), apart=True)
-def advance(
-    M: Any, K: int, x: Any, x_at: int, y: Any, y_at: int, by: int, f: Any, places: Any, at: int, skip: int, n: int, lanes: int
-) -> None:
+def advance(M, K, x, x_at, y, y_at, by, f, places, at, skip, n, lanes):
     """y_j = f_j Σᵢ M[i, j] x_i for so many lanes; n times, each `by` numbers of x and y and `skip` places further on.
 
     Eight lanes at a time, for each multiplication waits for the one before it; the last eight may be some of those before again.
@@ -101,7 +95,7 @@ def advance(
 
 
 @kernel(nb.void(*_at, _floats, nb.int64, nb.int64, nb.int64, nb.int64, _floats), apart=True)
-def outer(x: Any, x_at: int, y: Any, P: int, L: int, n: int, lanes: int, sums: Any) -> None:
+def outer(x, x_at, y, P, L, n, lanes, sums):
     """sums[i P + j] += Σ x_i y_j over so many lanes and n steps; those of y begin at 0."""
     row, one = U(P), U(1)
     for j in range(U(0), row, U(8)):
@@ -128,7 +122,7 @@ def outer(x: Any, x_at: int, y: Any, P: int, L: int, n: int, lanes: int, sums: A
 
 
 @kernel(nb.void(_floats, *_where, *_at, _floats, nb.int64, nb.int64, nb.int64, nb.int64), apart=True)
-def tally(sums: Any, places: Any, at: int, x: Any, x_at: int, y: Any, P: int, L: int, n: int, lanes: int) -> None:
+def tally(sums, places, at, x, x_at, y, P, L, n, lanes):
     """sums[place + j] += x_j y_j over so many lanes and n steps; those of y begin at 0."""
     for s in range(n):
         x0, y0, r = U(x_at + s * L * P), U(s * L * P), U(at + s * L)
@@ -140,7 +134,7 @@ def tally(sums: Any, places: Any, at: int, x: Any, x_at: int, y: Any, P: int, L:
 
 
 @kernel(nb.void(_floats, *_where, *_at, _floats, nb.int64, nb.int64, nb.int64, nb.int64), apart=True)
-def divide(f: Any, places: Any, at: int, x: Any, x_at: int, y: Any, P: int, L: int, n: int, lanes: int) -> None:
+def divide(f, places, at, x, x_at, y, P, L, n, lanes):
     """f[place + j] = x_j y_j / f[place + j], or 0 where that is 0."""
     for s in range(n):
         x0, y0, r = U(x_at + s * L * P), U(s * L * P), U(at + s * L)
@@ -152,7 +146,7 @@ def divide(f: Any, places: Any, at: int, x: Any, x_at: int, y: Any, P: int, L: i
 
 
 @kernel(nb.void(_floats, *_where, _floats, *_at, nb.int64, nb.int64), apart=True)
-def multiply(f: Any, places: Any, at: int, x: Any, y: Any, y_at: int, P: int, lanes: int) -> None:
+def multiply(f, places, at, x, y, y_at, P, lanes):
     """y_j = f_j x_j for so many lanes; those of x begin at 0."""
     for v in range(U(lanes)):
         of, x0, y0 = U(places[U(at) + v]), v * U(P), U(y_at) + v * U(P)
@@ -161,7 +155,7 @@ def multiply(f: Any, places: Any, at: int, x: Any, y: Any, y_at: int, P: int, la
 
 
 @kernel(nb.float64(*_at, nb.int64))
-def sum_row(x: Any, at: int, P: int) -> float:
+def sum_row(x, at, P):
     """Σ of a row."""
     own, one = eight(0.0), eight(1.0)
     for j in range(U(at), U(at + P), U(8)):
@@ -170,7 +164,7 @@ def sum_row(x: Any, at: int, P: int) -> float:
 
 
 @kernel(nb.void(_floats, nb.int64, *_at, *_at, nb.int64, nb.int64))
-def scale_rows(c: Any, c_at: int, x: Any, x_at: int, y: Any, y_at: int, P: int, lanes: int) -> None:
+def scale_rows(c, c_at, x, x_at, y, y_at, P, lanes):
     """y = c x, lane by lane."""
     for v in range(U(lanes)):
         own, x0, y0 = eight(c[U(c_at) + v]), U(x_at) + v * U(P), U(y_at) + v * U(P)

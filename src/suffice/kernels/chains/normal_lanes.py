@@ -6,8 +6,6 @@ The steps of a group are taken lane by lane in chunks, which hold several short 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.kernels import kernel
@@ -19,7 +17,7 @@ _forms = (_rows, _cube, _flags, _rows, _floats)
 
 
 @kernel(nb.void(_rows, nb.int64, _floats), fuse=True)
-def exponentials(b: Any, K: int, top: Any) -> None:
+def exponentials(b, K, top):
     """b[j, p] = exp(b[j, p] − top[p]) for j < K, where top[p] is the largest of them; what is below 1e-307 is 0.
 
     exp x = 2ᵐ exp r, where m is the low end of x / ln 2 + 1.5 · 2⁵²; shifted, it is the bits of 2ᵐ. A compiler that may reorder
@@ -53,9 +51,7 @@ def exponentials(b: Any, K: int, top: Any) -> None:
 
 
 @kernel(nb.void(_ints, nb.int64, _ints, _ints, nb.int64, nb.int64, nb.int64, _rows, _rows, _ints, _ints, _ints))
-def lay(
-    at: Any, g: int, begin: Any, length: Any, L: int, P: int, m: int, x: Any, out: Any, steps: Any, rows: Any, owners: Any
-) -> None:
+def lay(at, g, begin, length, L, P, m, x, out, steps, rows, owners):
     """out[c, p] = x[c, steps[p]] of the next m steps of a group, from step at[1] of lane at[0] on, with where their rows are and
     whose they are; `at` moves on."""
     p = 0
@@ -73,26 +69,7 @@ def lay(
 
 
 @kernel(nb.void(*_group, _rows, *_forms, _codes, _rows, _floats, nb.boolean, nb.int64, nb.int64, _floats, _floats))
-def fill(
-    g: int,
-    n: int,
-    begin: Any,
-    length: Any,
-    x: Any,
-    centre: Any,
-    weight: Any,
-    used: Any,
-    base: Any,
-    constant: Any,
-    symbols: Any,
-    table: Any,
-    tops: Any,
-    logs: bool,
-    L: int,
-    K: int,
-    log_p: Any,
-    b: Any,
-) -> None:
+def fill(g, n, begin, length, x, centre, weight, used, base, constant, symbols, table, tops, logs, L, K, log_p, b):
     """The factors of a group's steps: of the numbers x (for the forms see `score_normals`), or without forms exp(x), over their
     largest, whose logarithms go to log_p; times those of the symbols, if there are any, whose `tops` do. Or the `logs` of all
     of this, the table's, too, and nothing to log_p."""
@@ -124,20 +101,7 @@ def fill(
 
 
 @kernel(nb.void(*_group, _rows, nb.int64, nb.int64, _floats, _flags, _floats, _rows, _cube))
-def sum_lanes(
-    g: int,
-    n: int,
-    begin: Any,
-    length: Any,
-    x: Any,
-    L: int,
-    P: int,
-    share: Any,
-    used: Any,
-    total: Any,
-    mean: Any,
-    scatter: Any,
-) -> None:
+def sum_lanes(g, n, begin, length, x, L, P, share, used, total, mean, scatter):
     """Add the moments of the numbers of a group's steps, weighted by the rows of `share`: see `sum_normals`."""
     at, every, none = np.zeros(2, np.int64), 0, np.zeros(0)
     for v in range(g, g + n):
@@ -154,7 +118,7 @@ def sum_lanes(
 
 
 @kernel(nb.void(*_group, _floats, nb.int64, nb.int64, _floats, _rows))
-def give(g: int, n: int, begin: Any, length: Any, weights: Any, L: int, P: int, share: Any, posterior: Any) -> None:
+def give(g, n, begin, length, weights, L, P, share, posterior):
     """Put the rows of a group's steps, without weights, where the steps are."""
     for v in range(n):
         weight = 1.0 / weights[g + v]

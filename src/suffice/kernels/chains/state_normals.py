@@ -8,8 +8,6 @@ for those that lack.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.kernels import kernel
@@ -22,7 +20,7 @@ _floats, _rows, _cube, _flags = nb.float64[::1], nb.float64[:, ::1], nb.float64[
 
 
 @kernel(nb.void(_rows, nb.int64, nb.int64, _floats, _rows, nb.int64, _floats, _rows, _floats, nb.boolean), reorder=True)
-def four_forms(x: Any, a: int, c: int, centre: Any, weight: Any, j: int, base: Any, z: Any, out: Any, last: bool) -> None:
+def four_forms(x, a, c, centre, weight, j, base, z, out, last):
     """z[i] += base[j + i] + Σ weight[j + i, c] (x[c] − centre[c]) over four columns from c on, for four forms, of the steps from
     a on; of the `last` columns, out −= Σ z² instead."""
     m, C = len(out), x.shape[0] - 1
@@ -46,9 +44,7 @@ def four_forms(x: Any, a: int, c: int, centre: Any, weight: Any, j: int, base: A
 
 
 @kernel(nb.void(_rows, nb.int64, _rows, _cube, _flags, _rows, _floats, nb.int64, nb.boolean, _rows), reorder=True)
-def score_normals(
-    x: Any, n: int, centre: Any, weight: Any, used: Any, base: Any, constant: Any, begin: int, fresh: bool, out: Any
-) -> None:
+def score_normals(x, n, centre, weight, used, base, constant, begin, fresh, out):
     """Add ln p of each of n steps under each state k to out[k, begin + t], or put it there if that is `fresh`:
 
     constant[k] − Σⱼ z²,   z = base[k, j] + Σ_c weight[k, j, c] (x[c, t] − centre[k, c])
@@ -79,7 +75,7 @@ def score_normals(
 
 
 @kernel(nb.void(_floats, _rows, nb.int64, nb.int64, _floats), reorder=True)
-def four_means(g: Any, x: Any, a: int, c: int, out: Any) -> None:
+def four_means(g, x, a, c, out):
     """out[c + i] = Σ g x[c + i] / Σ g of four columns, and out[-1] = Σ g, of the steps from a on."""
     m, C = len(g), x.shape[0] - 1
     w, y, u, v = x[c, a : a + m], x[min(c + 1, C), a : a + m], x[min(c + 2, C), a : a + m], x[min(c + 3, C), a : a + m]
@@ -96,7 +92,7 @@ def four_means(g: Any, x: Any, a: int, c: int, out: Any) -> None:
 
 
 @kernel(nb.void(_floats, _rows, nb.int64, nb.int64, _floats, _rows), reorder=True)
-def own_products(g: Any, x: Any, a: int, c: int, middle: Any, out: Any) -> None:
+def own_products(g, x, a, c, middle, out):
     """out[i, j] = Σ g (x[c + i] − middle[c + i]) (x[c + j] − middle[c + j]) of four columns, j ≤ i, of the steps from a on."""
     m, C = len(g), x.shape[0] - 1
     w, y, u, v = x[c, a : a + m], x[min(c + 1, C), a : a + m], x[min(c + 2, C), a : a + m], x[min(c + 3, C), a : a + m]
@@ -120,7 +116,7 @@ def own_products(g: Any, x: Any, a: int, c: int, middle: Any, out: Any) -> None:
 
 
 @kernel(nb.void(_floats, _rows, nb.int64, nb.int64, nb.int64, _floats, _floats), reorder=True)
-def row_products(g: Any, x: Any, a: int, b: int, c: int, middle: Any, out: Any) -> None:
+def row_products(g, x, a, b, c, middle, out):
     """out[i] = Σ g (x[b] − middle[b]) (x[c + i] − middle[c + i]) of a column b and four others."""
     m = len(g)
     o, w, y, u, v = x[b, a : a + m], x[c, a : a + m], x[c + 1, a : a + m], x[c + 2, a : a + m], x[c + 3, a : a + m]
@@ -136,7 +132,7 @@ def row_products(g: Any, x: Any, a: int, b: int, c: int, middle: Any, out: Any) 
 
 
 @kernel(nb.void(_rows, nb.int64, _rows, nb.int64, _floats, _flags, _floats, _rows, _cube), reorder=True)
-def sum_normals(x: Any, n: int, share: Any, begin: int, weight: Any, used: Any, total: Any, mean: Any, scatter: Any) -> None:
+def sum_normals(x, n, share, begin, weight, used, total, mean, scatter):
     """Add n steps, for each state k weighted by w = share[k, begin + t] weight[t] (without weights, by the share), to
 
     total[k] = Σ w,  mean[k] = Σ w x / Σ w,  scatter[k, a, b] = Σ w (x_a − mean_a)(x_b − mean_b) for b ≤ a, used[a, b // 4]

@@ -7,8 +7,6 @@ lie at out[offsets[t]:offsets[t+1]], the last column fastest.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.kernels import kernel
@@ -28,7 +26,7 @@ _plan = (nb.int64[::1], nb.int32[::1], nb.int64[::1], nb.int64[::1])
 
 
 @kernel(nb.void(_narrow, _wide, nb.int64, nb.int64, nb.int64, nb.int64, nb.int32[::1], nb.int64[::1], nb.uint32[::1]))
-def indices(narrow: Any, wide: Any, start: int, stop: int, low: int, high: int, members: Any, sizes: Any, index: Any) -> None:
+def indices(narrow, wide, start, stop, low, high, members, sizes, index):
     """The cell of each row from `start` to `stop` in the table of members[low:high]."""
     n = stop - start
     if high - low >= 2 and members[low] >= 0 and members[low + 1] >= 0:
@@ -56,7 +54,7 @@ def indices(narrow: Any, wide: Any, start: int, stop: int, low: int, high: int, 
     nb.void(_narrow, _wide, nb.int64, *_plan, nb.int64[::1]),
     work=lambda n_rows, members, out: 2 * n_rows * len(members) + len(out),
 )
-def count(narrow: Any, wide: Any, n_rows: int, first: Any, members: Any, sizes: Any, offsets: Any, out: Any) -> None:
+def count(narrow, wide, n_rows, first, members, sizes, offsets, out):
     """Add the first `n_rows` rows to the tables in `out`."""
     index = np.empty(ROWS, np.uint32)
     lanes = np.empty(LANES * SMALL, np.int32)
@@ -92,9 +90,7 @@ def count(narrow: Any, wide: Any, n_rows: int, first: Any, members: Any, sizes: 
     nb.void(_narrow, _wide, nb.float64[::1], nb.int64, *_plan, nb.float64[::1]),
     work=lambda n_rows, members: 2 * n_rows * len(members),
 )
-def count_weighted(
-    narrow: Any, wide: Any, weight: Any, n_rows: int, first: Any, members: Any, sizes: Any, offsets: Any, out: Any
-) -> None:
+def count_weighted(narrow, wide, weight, n_rows, first, members, sizes, offsets, out):
     """Add the weights of the first `n_rows` rows to the tables in `out`."""
     index = np.empty(ROWS, np.uint32)
     for t in range(len(first) - 1):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.kernels import kernel
@@ -16,9 +14,7 @@ _inputs = (nb.float64[:, ::1], nb.int32[::1], nb.uint32[::1], nb.float64[::1], n
     nb.void(*_inputs, nb.float64[::1], nb.float64[:, ::1], nb.float64[:, ::1], nb.float64[:, :, ::1]),
     work=lambda n_rows, members, total: (n_rows + len(total)) * (len(members) + 2) ** 2,
 )
-def moments(
-    real: Any, members: Any, group: Any, weight: Any, n_rows: int, total: Any, mean: Any, rest: Any, scatter: Any
-) -> None:
+def moments(real, members, group, weight, n_rows, total, mean, rest, scatter):
     """Fill, from the first `n_rows` rows of the columns real[members], for each group g (all arrays zero at first):
 
     total[g] = Σ w,  mean[g] = Σ w x / Σ w,  scatter[g] = Σ w (x − mean)(x − mean)ᵀ
@@ -60,9 +56,7 @@ TILE = 64
 
 
 @kernel(nb.void(nb.int32[:, ::1], nb.float64[:, ::1], nb.float64[::1], *_ways, nb.float64[::1]), apart=True)
-def grouped_sums(
-    codes: Any, x: Any, weight: Any, first: Any, members: Any, strides: Any, widths: Any, offsets: Any, sums: Any
-) -> None:
+def grouped_sums(codes, x, weight, first, members, strides, widths, offsets, sums):
     """Add, for each way s of grouping rows and each of its cells, the first widths[s] of
 
         w,  w x_a (k of them),  w x_a² (k),  w x_a x_b (k (k − 1) / 2 with b < a, a outside)

@@ -8,8 +8,6 @@ All tables lie in one buffer, row by row, their dims in one order common to all.
 
 from __future__ import annotations
 
-from typing import Any
-
 from suffice.kernels import kernel
 from suffice.kernels.compiler import signatures as nb
 
@@ -20,7 +18,7 @@ MOST_DIMS = 64
 
 
 @kernel(nb.int64(_ints, _ints, nb.int64, _ints))
-def collapse(size: Any, flag: Any, n_dims: int, loops: Any) -> int:
+def collapse(size, flag, n_dims, loops):
     """The loops, innermost first, as (length, flag, steps of x, y, z, a counter) each; how many there are."""
     n = 0
     for d in range(n_dims - 1, -1, -1):
@@ -46,7 +44,7 @@ def collapse(size: Any, flag: Any, n_dims: int, loops: Any) -> int:
 
 
 @kernel(nb.void(_floats, _ints, nb.int64, nb.int64, nb.int64, nb.int64))
-def contract(buffer: Any, loops: Any, n_loops: int, x: int, y: int, z: int) -> None:
+def contract(buffer, loops, n_loops, x, y, z):
     """Run the loops that `collapse` made; x, y and z are where the tables begin."""
     if n_loops == 0:
         buffer[z] += buffer[x] * buffer[y]

@@ -6,8 +6,6 @@ attribute a the weights first[a] … first[a + 1] − 1, each of one label.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.kernels import kernel
@@ -20,7 +18,7 @@ _ints, _codes, _floats, _rows = nb.int64[::1], nb.int32[::1], nb.float64[::1], n
 
 
 @kernel(nb.void(_ints, _codes, _ints, _codes, _floats, _rows))
-def score_groups(starts: Any, items: Any, first: Any, labels: Any, w: Any, scores: Any) -> None:
+def score_groups(starts, items, first, labels, w, scores):
     """scores[g, j] = Σ of the weights of the attributes of group g for label j."""
     for g in range(scores.shape[0]):
         for j in range(scores.shape[1]):
@@ -31,7 +29,7 @@ def score_groups(starts: Any, items: Any, first: Any, labels: Any, w: Any, score
 
 
 @kernel(nb.void(_ints, _codes, _ints, _codes, _rows, _floats))
-def spread_groups(starts: Any, items: Any, first: Any, labels: Any, expected: Any, out: Any) -> None:
+def spread_groups(starts, items, first, labels, expected, out):
     """out[k] += Σ of expected[g, label of k] over the groups that have its attribute."""
     for g in range(expected.shape[0]):
         for i in range(starts[g], starts[g + 1]):
@@ -40,7 +38,7 @@ def spread_groups(starts: Any, items: Any, first: Any, labels: Any, expected: An
 
 
 @kernel(nb.void(nb.int32[:, ::1], nb.int64, _rows, _rows, _floats, _rows, _codes, _rows, _floats), apart=True)
-def weigh_steps(groups: Any, begin: int, scores: Any, powers: Any, tops: Any, more: Any, clamp: Any, out: Any, top: Any) -> None:
+def weigh_steps(groups, begin, scores, powers, tops, more, clamp, out, top):
     """out[p] = exp(the sum of the scores of the groups of step begin + p − top[p]).
 
     powers = exp(scores − tops), the largest of each row. `more` has further scores of all steps, or no rows; `clamp`, if it has
@@ -77,7 +75,7 @@ def weigh_steps(groups: Any, begin: int, scores: Any, powers: Any, tops: Any, mo
 
 
 @kernel(nb.void(nb.int32[:, ::1], nb.int64, _rows, _rows), apart=True)
-def sum_groups(groups: Any, begin: int, steps: Any, out: Any) -> None:
+def sum_groups(groups, begin, steps, out):
     """out[g] += steps[p] for every step begin + p that has the group g."""
     for o in range(groups.shape[0]):
         for p in range(steps.shape[0]):
@@ -87,7 +85,7 @@ def sum_groups(groups: Any, begin: int, steps: Any, out: Any) -> None:
 
 
 @kernel(nb.void(_rows, _floats, _rows), apart=True)
-def shift_rows(x: Any, tops: Any, out: Any) -> None:
+def shift_rows(x, tops, out):
     """The largest entry of each row, and the row less it."""
     for g in range(x.shape[0]):
         top = x[g, 0]
@@ -99,7 +97,7 @@ def shift_rows(x: Any, tops: Any, out: Any) -> None:
 
 
 @kernel(nb.void(_rows, _rows, _floats), reorder=True, apart=True)
-def scale_rows(a: Any, b: Any, c: Any) -> None:
+def scale_rows(a, b, c):
     """c = the sums of the rows of a · b, which take the place of a, divided by them."""
     for p in range(a.shape[0]):
         total = 0.0
@@ -112,7 +110,7 @@ def scale_rows(a: Any, b: Any, c: Any) -> None:
 
 
 @kernel(nb.void(_rows, _rows, _floats), apart=True)
-def weigh_rows(b: Any, z: Any, c: Any) -> None:
+def weigh_rows(b, z, c):
     """b · z / c takes the place of b."""
     for p in range(b.shape[0]):
         scale = 1.0 / c[p]

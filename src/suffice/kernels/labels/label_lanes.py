@@ -6,8 +6,6 @@ at whether they count from the end, which takes as long as the work of a row.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.kernels import kernel
@@ -20,7 +18,7 @@ _strip = (_floats, nb.int64, nb.int64)
 
 
 @kernel(nb.void(_rows, *_strip, *_strip, *_strip, nb.int64), apart=True)
-def most(M: Any, x: Any, x_at: int, x_row: int, f: Any, f_at: int, f_row: int, y: Any, y_at: int, y_row: int, n: int) -> None:
+def most(M, x, x_at, x_row, f, f_at, f_row, y, y_at, y_row, n):
     """y_j = f_j + maxᵢ (M[i, j] + x_i), four i at a time."""
     K, row, f0, y0 = U(M.shape[0]), U(x_row), U(f_at), U(y_at)
     for j in range(U(0), K, U(2)):
@@ -41,7 +39,7 @@ def most(M: Any, x: Any, x_at: int, x_row: int, f: Any, f_at: int, f_row: int, y
 
 
 @kernel(nb.void(nb.int64, *_strip, _floats, _floats, _ints, nb.int64, nb.int64), apart=True)
-def choose(K: int, x: Any, x_at: int, x_row: int, f: Any, best: Any, states: Any, states_at: int, n: int) -> None:
+def choose(K, x, x_at, x_row, f, best, states, states_at, n):
     """states = the j of the largest x_j + f_j, the smaller of those that are equal; rows of f are n apart. Four j at a time."""
     x0, f0, at, row, L = U(x_at), U(0), U(states_at), U(x_row), U(n)
     for j in range(0, K, 4):
@@ -63,7 +61,7 @@ def choose(K: int, x: Any, x_at: int, x_row: int, f: Any, best: Any, states: Any
 
 
 @kernel(nb.void(_floats, nb.int64, _ints, nb.int64, *_strip, nb.int64))
-def rows_of(table: Any, K: int, seen: Any, seen_at: int, y: Any, y_at: int, y_row: int, n: int) -> None:
+def rows_of(table, K, seen, seen_at, y, y_at, y_row, n):
     """y_j = table[K · seen + j], four j at a time. Not `apart`: then lanes would be gathered by vectors, which is slower."""
     y0, row, at = U(y_at), U(y_row), U(seen_at)
     for j in range(U(0), U(K), U(4)):

@@ -10,8 +10,6 @@ label before is found again along the one path. Values closer than 1e-9 of their
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.kernels import kernel
@@ -24,9 +22,7 @@ PERIOD = 8
 
 
 @kernel(nb.void(_groups, nb.int64, nb.int64, _rows, _rows, _codes, nb.float64, _rows, _floats, nb.int64))
-def lay_scores(
-    groups: Any, first: int, n: int, scores: Any, more: Any, truth: Any, cost: float, room: Any, out: Any, row: int
-) -> None:
+def lay_scores(groups, first, n, scores, more, truth, cost, room, out, row):
     """out[j · row + v] = the score of label j at place first + v: of its groups, of its row of `more` if there are any, and
     `cost` if truth has entries and another label there. As many places at a time as `room` has rows, or lines of the cache would
     be written to again and again."""
@@ -51,9 +47,9 @@ def lay_scores(
 
 @kernel(nb.void(_groups, nb.int64, _ints, _rows, _rows, _codes, nb.float64, _rows, _rows, _floats, _floats, _floats))
 def rise(
-    groups: Any, begin: int, offsets: Any, scores: Any, more: Any, truth: Any, cost: float,
-    M: Any, room: Any, b: Any, x: Any, best: Any,
-) -> None:  # fmt: skip
+    groups, begin, offsets, scores, more, truth, cost,
+    M, room, b, x, best
+):  # fmt: skip
     """x of a part, and the best score of each of its sequences; M holds the scores of labels in a row, b a strip of lanes."""
     K, L = M.shape[0], scores.shape[1]
     zero = np.int64(0)  # a plain 0 would be another kind, and compile `most` again
@@ -82,8 +78,8 @@ def rise(
 
 @kernel(nb.void(nb.int64, _ints, _floats, _floats, _floats, _floats, _ints, _floats, _codes, _codes))
 def descend(
-    begin: int, offsets: Any, T: Any, x: Any, best: Any, spare: Any, states: Any, tops: Any, order: Any, paths: Any
-) -> None:  # fmt: skip
+    begin, offsets, T, x, best, spare, states, tops, order, paths
+):  # fmt: skip
     """paths[order[p]] = the best label at place p of a part, −1 in sequences whose best score is −inf. T is M transposed, flat,
     with zeros as its last row: what is after the end of a sequence."""
     side, n_steps = tops.shape[0], offsets.shape[0] - 1

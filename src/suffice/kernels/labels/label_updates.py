@@ -5,8 +5,6 @@ See `suffice.kernels.labels.crf` for groups, attributes and weights.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.kernels import kernel
@@ -17,22 +15,7 @@ _groups, _index = nb.int32[:, ::1], nb.int64[:, ::1]
 
 
 @kernel(nb.void(_ints, _groups, _ints, _codes, _ints, _codes, _rows, _ints, _floats, _rows, _codes, nb.float64, _rows, _codes))
-def best_sequence(
-    places: Any,
-    groups: Any,
-    starts: Any,
-    items: Any,
-    first: Any,
-    labels: Any,
-    numbers: Any,
-    number_first: Any,
-    w: Any,
-    T: Any,
-    truth: Any,
-    cost: float,
-    x: Any,
-    path: Any,
-) -> None:
+def best_sequence(places, groups, starts, items, first, labels, numbers, number_first, w, T, truth, cost, x, path):
     """path[t] = the best label of the step at places[t], where labels other than truth[places[t]] have `cost` added to the score.
 
     x has room for the best scores up to each step. Of equals, the first label is taken.
@@ -64,21 +47,7 @@ def best_sequence(
 
 
 @kernel(nb.void(_ints, _groups, _ints, _codes, _ints, _codes, _rows, _ints, _index, _rows, _rows, nb.float64, _floats))
-def add_labels(
-    places: Any,
-    groups: Any,
-    starts: Any,
-    items: Any,
-    first: Any,
-    labels: Any,
-    numbers: Any,
-    number_first: Any,
-    pair: Any,
-    steps: Any,
-    pairs: Any,
-    share: float,
-    w: Any,
-) -> None:
+def add_labels(places, groups, starts, items, first, labels, numbers, number_first, pair, steps, pairs, share, w):
     """Add to the weight of each pair `share` times what a sequence has of it: steps[t, j] of label j at step t, pairs[i, j]."""
     for t in range(places.shape[0]):
         for o in range(groups.shape[0]):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.kernels import kernel
@@ -13,7 +11,7 @@ _matrix = nb.float64[:, ::1]
 
 
 @kernel(nb.int64(_matrix, _matrix, _matrix, nb.float64, nb.int64))
-def node_lassos(R: Any, penalty: Any, B: Any, tolerance: float, most: int) -> int:
+def node_lassos(R, penalty, B, tolerance, most):
     """For each variable i, from where its row of B is, the coefficients b = B[i], b_i = 0, that minimise
 
         ½ bᵀ R b − R_iᵀ b + Σ_j penalty_ij |b_j|,

@@ -9,8 +9,6 @@ A group is moved to where a bound of q, with ‖H_gg‖ in place of H_gg, is lea
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.kernels import kernel
@@ -23,7 +21,7 @@ LOGS = 512
 
 
 @kernel(nb.int64(_matrix, _vector, _vector, nb.int64[::1], _vector, _vector, nb.float64, nb.int64))
-def descend_groups(hessian: Any, slope: Any, theta: Any, first: Any, penalty: Any, bound: Any, tol: float, most: int) -> int:
+def descend_groups(hessian, slope, theta, first, penalty, bound, tol, most):
     """Sweep over the groups until no slope would move by more than `tol`; the sweeps that it took, at most `most`.
 
     Group g is the numbers first[g] : first[g + 1] of θ, `penalty[g]` its λ_g and `bound[g]` a bound of its curvature. `slope` is
@@ -57,7 +55,7 @@ def descend_groups(hessian: Any, slope: Any, theta: Any, first: Any, penalty: An
 
 
 @kernel(nb.void(_matrix, _matrix, _vector, _matrix, _vector), reorder=True, apart=True)
-def two_states(eta: Any, z: Any, weight: Any, root: Any, loss: Any) -> None:
+def two_states(eta, z, weight, root, loss):
     """Regressions of two states, coded z = −½ and ½, with log odds η, and e^(−|η|) in `root`: [node, row].
 
     η becomes the residual w (p − ½ − z), `root` the root of the curvature w p (1 − p); Σ w ln (1 + e^(−2zη)) is added to the
@@ -89,7 +87,7 @@ def two_states(eta: Any, z: Any, weight: Any, root: Any, loss: Any) -> None:
 
 
 @kernel(nb.float64(_matrix, _matrix, nb.int64[::1], _vector, _cube))
-def many_states(eta: Any, code: Any, state: Any, weight: Any, curvature: Any) -> float:
+def many_states(eta, code, state, weight, curvature):
     """The regression of one node of several states s, with scores u_s = Σ_c code[s, c] η_c: [c, row].
 
     η becomes the residual w Σ_s code[s] (p_s − 1{s}), `curvature` [c, c', row] is w codeᵀ (diag p − p pᵀ) code; the sum of

@@ -21,7 +21,7 @@ _numbers = numba.types.Array(f8, 1, "C", readonly=True)
 
 
 @kernel(f8(f8, f8, numba.int64))
-def mean_of(eta: float, trials: float, response: int) -> float:
+def mean_of(eta, trials, response):
     """μ at η."""
     if response == 0:
         return eta
@@ -32,7 +32,7 @@ def mean_of(eta: float, trials: float, response: int) -> float:
 
 
 @kernel(f8(f8, f8, f8, f8, numba.int64))
-def implicit_step(eta: float, y: float, trials: float, c: float, response: int) -> float:
+def implicit_step(eta, y, trials, c, response):
     """ξ = c (y − μ(η + ξ)): between 0 and what it would be with μ(η); by Newton steps that are kept between two ends."""
     full: float = c * (y - mean_of(eta, trials, response))
     if response == 0:

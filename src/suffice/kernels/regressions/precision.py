@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from suffice.kernels import kernel
 from suffice.kernels.compiler import signatures as nb
 
@@ -16,9 +14,7 @@ _matrix = nb.float64[:, ::1]
     ),
     reorder=True,
 )
-def direction_sweep(
-    S: Any, W: Any, theta: Any, penalty: Any, first: Any, rows: Any, D: Any, U: Any, column: Any
-) -> tuple[float, float]:
+def direction_sweep(S, W, theta, penalty, first, rows, D, U, column):
     """Move each listed entry D_ij = D_ji once to where it minimises, the others held,
 
         tr((S − W) D) + ½ tr(W D W D) + Σ penalty_ij |theta_ij + D_ij|,

@@ -32,7 +32,7 @@ TILE = 256
 
 
 @kernel(f8(f8))
-def log_normal_cdf(x: float) -> float:
+def log_normal_cdf(x):
     """ln Φ(x), also far out on the left, where Φ itself is 0: a continued fraction (Abramowitz & Stegun 26.2.14)."""
     if x > -12.0:
         return math.log(0.5 * math.erfc(-x / math.sqrt(2.0)))
@@ -43,13 +43,13 @@ def log_normal_cdf(x: float) -> float:
 
 
 @kernel(f8(f8, f8))
-def curvature(ratio: float, x: float) -> float:
+def curvature(ratio, x):
     """−d² ln Φ(x)/dx² = ratio (ratio + x), ratio = φ(x)/Φ(x), which is next to 1 far out on the left."""
     return ratio * (ratio + x) if x > -1e4 else 1.0
 
 
 @kernel(f8(f8, f8, f8))
-def distance(y: float, mean: float, log_mean: float) -> float:
+def distance(y, mean, log_mean):
     """D(y, mean) ≥ 0, by a series where y is large and near to the mean (Loader 2000)."""
     if y == 0.0:
         return mean
@@ -64,7 +64,7 @@ def distance(y: float, mean: float, log_mean: float) -> float:
 
 
 @kernel(f8(f8))
-def log_less(ratio: float) -> float:
+def log_less(ratio):
     """ln(ratio) − (ratio − 1) ≤ 0."""
     x = ratio - 1.0
     if abs(x) > 0.01:

@@ -7,8 +7,6 @@ a cycle without a chord.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.kernels import kernel
@@ -18,7 +16,7 @@ _bytes = nb.uint8[:, ::1]
 
 
 @kernel(nb.void(_bytes, _bytes))
-def chordal_changes(near: Any, legal: Any) -> None:
+def chordal_changes(near, legal):
     """Of a chordal graph near[a, b], write to `legal` whether the edge of each pair can come, or go if it is there."""
     n = len(near)
     around = np.empty((n, n), np.int32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from suffice.kernels.compiler import signatures as nb
     nb.void(nb.float64[:, ::1], nb.int32[:, ::1], nb.float64, nb.float64, nb.float64[::1], nb.float64[::1]),
     work=lambda members: members.size * members.shape[1] ** 2,
 )
-def residuals(matrix: Any, members: Any, collinear: float, none: float, left: Any, log_det: Any) -> None:
+def residuals(matrix, members, collinear, none, left, log_det):
     """For each row of `members`, the child last: the share of variance that its parents leave, and ln |matrix of the parents|.
 
     `matrix` has unit diagonal; left is NaN where parents are collinear (a pivot up to `collinear`) or determine the child (a
@@ -51,7 +50,7 @@ _groups = (nb.float64[::1], nb.float64[:, ::1], nb.float64[:, :, ::1])
 
 
 @kernel(nb.void(*_groups, nb.int32[:, ::1], nb.float64[::1], nb.float64[::1], nb.boolean[::1]))
-def group_likelihoods(count: Any, mean: Any, scatter: Any, members: Any, limits: Any, value: Any, unsure: Any) -> None:
+def group_likelihoods(count, mean, scatter, members, limits, value, unsure):
     """For each row of `members`, the child last: Σ_g −N_g/2 (ln(2π s_g/N_g) + 1), s the child's residual scatter in group g.
 
     NaN where a group has no estimate: too few rows, collinear parents (a pivot up to limits[0]), or no residual (up to

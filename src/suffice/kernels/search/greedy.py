@@ -6,8 +6,6 @@ score gains when the parent is put in, or taken out if it is one; −inf where t
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.kernels import kernel
@@ -22,9 +20,7 @@ _key, _known = nb.uint64[:, ::1], nb.uint64[::1]
     nb.float64(_gain, _top, _bits, _bits, _key, nb.uint64, _known, nb.float64, nb.float64, nb.int64[::1]),
     work=lambda gain, visited: 2 * gain.size + len(visited),
 )
-def best_move(
-    gain: Any, top: Any, here: Any, above: Any, key: Any, graph: Any, visited: Any, least: float, tie: float, move: Any
-) -> float:
+def best_move(gain, top, here, above, key, graph, visited, least, tie, move):
     """The gain of the best move, which is written to `move` as (child, parent, kind); −inf where none gains more than `least`.
 
     `top` has the largest gain of each child: most rows need no look at anything but their edges. Moves within `tie` of the best
@@ -80,7 +76,7 @@ def best_move(
 
 
 @kernel(nb.void(_bits, _bits, nb.int64, nb.int64), work=lambda here: 2 * here.size)
-def toggle_edge(here: Any, above: Any, child: int, parent: int) -> None:
+def toggle_edge(here, above, child, parent):
     """Put in the edge parent -> child, or take it out, and bring `above` up to date."""
     n = len(here)
     if not here[child, parent]:
