@@ -360,12 +360,7 @@ def group_rows(flat: Keys, n_configurations: int) -> tuple[Keys, npt.NDArray[np.
 
 
 def moments_of(
-    block: Buffers,
-    members: Members,
-    groups: tuple[Keys, npt.NDArray[np.uint32]],
-    bases: Sequence[Floats],
-    *,
-    compiled: bool,
+    block: Buffers, members: Members, groups: tuple[Keys, npt.NDArray[np.uint32]], bases: Sequence[Floats], *, compiled: bool
 ) -> Groups:
     """The moments of columns of a block within groups of its rows; `bases` has w f(x) of those that are derived."""
     keys, group = groups

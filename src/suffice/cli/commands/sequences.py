@@ -46,14 +46,7 @@ def decode(
 
 
 @command("smooth")
-def smooth(
-    model: Chained,
-    data: Steps,
-    interval: Interval = None,
-    keep: Keep = None,
-    *,
-    read: StepOptions,
-) -> None:
+def smooth(model: Chained, data: Steps, interval: Interval = None, keep: Keep = None, *, read: StepOptions) -> None:
     """Infer each hidden or missing cell from its whole sequence.
 
     The columns are NAME=state, the probability of each state; of a number NAME, its mean, and NAME_sd.
@@ -62,14 +55,7 @@ def smooth(
 
 
 @command("filter")
-def filter_command(
-    model: Chained,
-    data: Steps,
-    interval: Interval = None,
-    keep: Keep = None,
-    *,
-    read: StepOptions,
-) -> None:
+def filter_command(model: Chained, data: Steps, interval: Interval = None, keep: Keep = None, *, read: StepOptions) -> None:
     """Infer each hidden or missing cell from its sequence up to its own step; columns as in smooth."""
     _infer("filter", model, data, interval, keep, read)
 

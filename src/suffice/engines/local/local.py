@@ -20,21 +20,7 @@ from suffice.engines.encoding.doubts import Notes, doubts_about
 from suffice.engines.encoding.encode import Encoder, StateEncoder, Wrong, bin_codes, code_type, state_codes
 from suffice.engines.encoding.infer import CellsFound, Guess, Weights, encoder_for, foreseen, found_by
 from suffice.engines.encoding.sources import Kind, Options, Source, checked_variables, cut, encode, readable, wrong_cell
-from suffice.engines.engine import (
-    ROWS,
-    Bits,
-    Block,
-    Engine,
-    S,
-    Seen,
-    Step,
-    Sum,
-    T,
-    View,
-    is_missing,
-    ranges,
-    refuse_missing,
-)
+from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges, refuse_missing
 from suffice.engines.local.columns import Column, Growing, Held, Nothing, Sink, Spill, sum_of
 from suffice.engines.local.local_bits import LocalBits
 from suffice.engines.reading.bins import SAMPLE, binned_variable

@@ -12,12 +12,7 @@ import numpy as np
 
 from suffice.errors import ModelError, TooLarge, bytes_in_words
 from suffice.exponential.arithmetic.special import HALF_LOG_2PI, excess_over_log
-from suffice.exponential.arithmetic.symmetric import (
-    ScaledCholesky,
-    half,
-    off_diagonal_weight,
-    scaled_cholesky,
-)
+from suffice.exponential.arithmetic.symmetric import ScaledCholesky, half, off_diagonal_weight, scaled_cholesky
 from suffice.exponential.arithmetic.values import Array, plain
 from suffice.exponential.protocol.family import ExponentialFamily, Inside, generator
 from suffice.exponential.protocol.statistic import Centred, Totals, centred_statistic, with_centre

@@ -14,14 +14,7 @@ import numpy as np
 
 from suffice.basis.libraries import sc
 from suffice.errors import FitError
-from suffice.exponential import (
-    Beta,
-    Binomial,
-    Exponential,
-    Gamma,
-    Geometric,
-    NegativeBinomialKnownSize,
-)
+from suffice.exponential import Beta, Binomial, Exponential, Gamma, Geometric, NegativeBinomialKnownSize
 from suffice.exponential import Poisson as PoissonCounts
 from suffice.exponential.arithmetic.values import Array, Interval
 from suffice.exponential.pairs import PairBelief
