@@ -1,5 +1,5 @@
 """Likelihoods of the steps of lanes, given or of numbers that are normal given a hidden state, and the moments of such numbers by
-what is expected of states. Lanes, groups and rows are those of `suffice.kernels.chains.lane_rows`.
+what is expected of states. Lanes, groups and rows are those of `suffice.kernels.chains.chain_lanes`.
 
 The steps of a group are taken lane by lane in chunks, which hold several short lanes, with steps innermost: x[c, p].
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from suffice.kernels import kernel
-from suffice.kernels.chains.lane_rows import _codes, _floats, _group, _ints, _rows
+from suffice.kernels.chains.chain_lanes import _codes, _floats, _group, _ints, _rows
 from suffice.kernels.chains.state_normals import CHUNK, _cube, _flags, score_normals, sum_normals
 from suffice.kernels.compiler import signatures as nb
 

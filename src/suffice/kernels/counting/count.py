@@ -3,6 +3,7 @@
 Columns are the rows of two arrays: `narrow` (one byte a cell) and `wide` (four). Table t counts the columns
 members[first[t]:first[t+1]], where m >= 0 is narrow[m] and m < 0 is wide[~m], with as many states as `sizes` says. Its cells
 lie at out[offsets[t]:offsets[t+1]], the last column fastest.
+And draws from the rows of tables of probabilities.
 """
 
 from __future__ import annotations
@@ -101,3 +102,18 @@ def count_weighted(narrow, wide, weight, n_rows, first, members, sizes, offsets,
             part = weight[start:stop]
             for i in range(stop - start):
                 table[index[i]] += part[i]
+
+
+@kernel(
+    nb.void(nb.float64[:, ::1], nb.int64[::1], nb.float64[::1], nb.int32[::1]), work=lambda ends, out: len(out) * ends.shape[1]
+)
+def draw_codes(ends, rows, uniforms, out):
+    """out[i] = the first x with uniforms[i] < ends[rows[i], x], where `ends` are cumulative probabilities."""
+    last = ends.shape[1] - 1
+    for i in range(out.shape[0]):
+        row = rows[i]
+        u = uniforms[i]
+        x = 0
+        for k in range(last):
+            x += u >= ends[row, k]
+        out[i] = x

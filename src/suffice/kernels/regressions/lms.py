@@ -57,7 +57,7 @@ def implicit_step(eta, y, trials, c, response):
 
 
 @kernel(f8(f8[:, ::1], *4 * (_numbers,), f8[:, ::1], f8[:, ::1], numba.int64, f8, f8, f8))
-def lms_rows(X, y, trials, offset, weight, theta, average, response, rate, half, seen):  # type: ignore[no-untyped-def]
+def lms_rows(X, y, trials, offset, weight, theta, average, response, rate, half, seen):
     """Pass over rows (a row of X each), moving θ and its average; how many have been seen then.
 
     The rate after t rows is rate (1 + t/half)^(−0.6). The average weighs steps by their number, so that the first ones are

@@ -73,7 +73,7 @@ def log_less(ratio):
 
 
 @kernel(numba.void(f8[:, ::1], f8[:, ::1], numba.int64, f8[:, ::1]), reorder=True)
-def add_products(weighed, own, m, products):  # type: ignore[no-untyped-def]
+def add_products(weighed, own, m, products):
     """Add Σᵢ weighed[j, i] own[k, i] over i < m, of columns k ≤ j, an even number of which there must be."""
     for j in range(0, len(own), 2):  # two columns by two: four sums for four numbers loaded
         left, right = weighed[j], weighed[j + 1]
@@ -92,7 +92,7 @@ def add_products(weighed, own, m, products):  # type: ignore[no-untyped-def]
 
 
 @kernel(numba.void(f8[:, ::1], *5 * (_numbers,), numba.int64, f8, numba.boolean, f8[::1], f8[:, ::1], f8[::1]), reorder=True)
-def regression_sums(X, y, trials, offset, weight, theta, response, shape, expected, gradient, hessian, totals):  # type: ignore[no-untyped-def]
+def regression_sums(X, y, trials, offset, weight, theta, response, shape, expected, gradient, hessian, totals):
     """Add the sums of these rows to `gradient`, `hessian` and `totals` (ℓ, Pearson, weight).
 
     X holds one column of the regression per row, the first all ones; `trials` and `offset` may be empty.
@@ -197,7 +197,7 @@ def regression_sums(X, y, trials, offset, weight, theta, response, shape, expect
 
 
 @kernel(numba.void(f8[:, ::1], _states, _numbers, _table, f8[:, ::1], f8[:, ::1], f8[::1]), reorder=True)
-def softmax_sums(X, y, weight, theta, gradient, hessian, totals):  # type: ignore[no-untyped-def]
+def softmax_sums(X, y, weight, theta, gradient, hessian, totals):
     """The sums of these rows for a regression of K states: `gradient`, `hessian` and `totals` (log-likelihood, Pearson, weight).
 
     pₖ = exp ηₖ / Σⱼ exp ηⱼ,  η₀ = 0        Σ w ln p(y),   Σ w (1[y = k] − pₖ) X,   Σ w pₖ (1[k = l] − pₗ) X Xᵀ
