@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from suffice.kernels.compiler import signatures as nb
 from suffice.kernels.compiler.compiling import CALLED, Kernel, announce, kernels
 
-__all__ = ["ESSENTIAL", "Kernel", "announce", "compile_kernel", "kernel", "warm"]
+__all__ = ["ESSENTIAL", "Kernel", "announce", "compile_kernel", "kernel", "nb", "warm"]
 
 ESSENTIAL = (
     *("messages", "arrangement", "elimination", "parts", "count"),

@@ -8,15 +8,12 @@ On the way back the best state before is found again along the one path, which t
 1e-9 of their size are equal, and then the smaller state wins, and among its paths the better one.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
+from suffice.kernels import kernel, nb
 from suffice.kernels.chains.chain import _chain, _codes, _cube, _floats, _rows, likelihood
 from suffice.kernels.chains.chain_lanes import U, _at, _group, _ints, _where, active
 from suffice.kernels.chains.wide import add_product, eight, largest_sum, load, lowest, reach, store, top
-from suffice.kernels.compiler import signatures as nb
 
 CLOSE = 1e-9
 """Gains so near to one another, on the scale of 1 plus their size, are equal."""

@@ -10,12 +10,9 @@ largest entry. Only so many rows of filters are kept as `rows` has; `marks` has 
 run again on the way back.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 FAINT = 1e-250
 """Sums below this may have lost terms, and are taken again in logarithms."""

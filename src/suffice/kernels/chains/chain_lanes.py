@@ -16,13 +16,10 @@ underflow, times beta, is nothing unless beta is huge: such lanes are *lost* and
 (`suffice.kernels.chains.chain`); sums of a group with a lost lane are void.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
+from suffice.kernels import kernel, nb
 from suffice.kernels.chains.wide import add_product, eight, load, product, quotient, store, total
-from suffice.kernels.compiler import signatures as nb
 
 U = np.uint64
 _ints, _codes, _floats, _rows = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.float64[:, ::1]

@@ -14,12 +14,9 @@ that comes in with a code, and so tells how everything depends on a multiple of 
 19, p. 1073).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _codes, _floats = nb.int32[::1], nb.float64[::1]
 _ints, _rows, _matrices = nb.int64[:, ::1], nb.float64[:, ::1], nb.float64[:, :, ::1]

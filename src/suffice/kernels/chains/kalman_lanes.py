@@ -11,13 +11,10 @@ also by the ends of their own steps, which begin alike; those that fill up the l
 up to a multiple of four.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
+from suffice.kernels import kernel, nb
 from suffice.kernels.chains.wide import add_product, eight, load, store
-from suffice.kernels.compiler import signatures as nb
 
 U = np.uint64
 STEPS = 16

@@ -4,14 +4,11 @@ what is expected of states. Lanes, groups and rows are those of `suffice.kernels
 The steps of a group are taken lane by lane in chunks, which hold several short lanes, with steps innermost: x[c, p].
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
+from suffice.kernels import kernel, nb
 from suffice.kernels.chains.chain_lanes import _codes, _floats, _group, _ints, _rows
 from suffice.kernels.chains.state_normals import CHUNK, _cube, _flags, score_normals, sum_normals
-from suffice.kernels.compiler import signatures as nb
 
 _forms = (_rows, _cube, _flags, _rows, _floats)
 

@@ -6,12 +6,9 @@ sixteen products; `used` says which pairs of fours are needed. Where the last fo
 for those that lack.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 CHUNK = 384
 """Steps at a time."""

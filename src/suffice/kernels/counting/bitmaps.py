@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _bits = nb.uint64[:, :, ::1]
 _ints = nb.int64[::1]

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _ints, _places, _floats, _keys = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.uint64[::1]
 _tables, _sums = nb.types.UniTuple(_ints, 7), nb.types.UniTuple(_floats, 2)

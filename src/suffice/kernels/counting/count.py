@@ -6,12 +6,9 @@ lie at out[offsets[t]:offsets[t+1]], the last column fastest.
 And draws from the rows of tables of probabilities.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 ROWS = 4096
 """Rows whose indices are computed at once: small enough for the first-level cache, long enough to vectorise."""

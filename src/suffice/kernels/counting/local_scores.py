@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 from suffice.kernels.counting.bitmaps import ROWS, count_groups
 
 _ints = nb.int64[::1]

@@ -1,11 +1,8 @@
 """Moments of real columns within groups of rows: centred ones of a few columns, and plain sums by many ways of grouping."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _inputs = (nb.float64[:, ::1], nb.int32[::1], nb.uint32[::1], nb.float64[::1], nb.int64)
 

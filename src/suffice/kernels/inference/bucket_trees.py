@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _ints, _places, _floats = nb.int64[::1], nb.int32[::1], nb.float64[::1]
 _shapes, _tables = nb.types.Tuple((_places, _ints)), nb.types.UniTuple(_ints, 4)

@@ -6,10 +6,7 @@ All tables lie in one buffer, row by row, their dims in one order common to all.
 2 where y has it, 4 where z has it. Neighbouring dims with the same flag are one longer dim, so that loops are few and long.
 """
 
-from __future__ import annotations
-
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _ints, _floats = nb.int64[::1], nb.float64[::1]
 

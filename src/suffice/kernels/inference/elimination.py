@@ -4,12 +4,9 @@ Rules of the choice: 0 fewest fill-in edges, 1 lightest fill-in (Kjærulff 1990)
 many orders, of which the best is kept.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 FILL, WEIGHTED_FILL, WEIGHT = 0, 1, 2
 FEW_CELLS = 2000.0

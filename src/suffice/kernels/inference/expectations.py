@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 from suffice.kernels.counting.local_scores import rising
 
 _ints, _floats, _small = nb.int64[::1], nb.float64[::1], nb.int32[::1]

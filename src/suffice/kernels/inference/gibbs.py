@@ -9,12 +9,9 @@ Finite variable v is in the tables `table[k]` for k in first[v]:first[v + 1]; it
 Real variable g is parent number `place[k]` of the nodes `child[k]` for k in first_child[g]:first_child[g + 1].
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _ints, _floats, _rows = nb.int64[::1], nb.float64[::1], nb.float64[:, ::1]
 _links = (_ints, _ints, _ints)

@@ -9,12 +9,9 @@ A program is rows of numbers, gone through in every cycle:
 `place[places + i]` is the cell of the margin or separator that cell i of the table falls into.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _ints, _floats = nb.int64[::1], nb.float64[::1]
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 from suffice.kernels.inference.arrangement import HEADER
 from suffice.kernels.inference.contract import MOST_DIMS, collapse, contract
 

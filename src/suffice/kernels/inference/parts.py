@@ -4,12 +4,9 @@ A part is written into `parts` as: how many variables, how many of them are aske
 asked for first; the factors; and room for an order of elimination, which `kernels.elimination` fills.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _ints = nb.int64[::1]
 

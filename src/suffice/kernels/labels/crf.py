@@ -4,12 +4,9 @@ Step p has the groups groups[o, p], one for each offset o. Group g has the attri
 attribute a the weights first[a] … first[a + 1] − 1, each of one label.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 FAINT = 1e-200
 """Products whose largest entry is below this are taken again in logarithms."""

@@ -9,12 +9,9 @@ Filters are scaled to sum 1; what scaling would lose (see `LARGE`) is done again
 Attributes are those of `kernels.labels.crf`: a has the weights first[a] … first[a + 1] − 1 of the pairs before[k], after[k].
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 HUGE, LARGE = 1e100, 1e50
 """While c is above 1 / HUGE, z below HUGE, and no entry of M and E that is not 0 beyond LARGE either way, nothing that matters is

@@ -11,13 +11,10 @@ Rows of numbers have a lane of each sequence: x, x_at, x_row stand for the rows 
 unsigned, for of signed ones it is looked at whether they count from the end, which takes as long as the work of a row.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
+from suffice.kernels import kernel, nb
 from suffice.kernels.chains.best_path import CLOSE
-from suffice.kernels.compiler import signatures as nb
 
 U = np.uint64
 _ints, _codes, _floats, _rows = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.float64[:, ::1]

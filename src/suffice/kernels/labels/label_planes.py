@@ -5,12 +5,9 @@ there twice. Sequence q has the planes slots[q, i], −1 where there is none, ea
 the right labels. gram[q, i, j] are the products of two planes. See `kernels.labels.crf` for groups, attributes and weights.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _ints, _codes, _floats, _rows = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.float64[:, ::1]
 _index, _cube = nb.int64[:, ::1], nb.float64[:, :, ::1]

@@ -1,11 +1,8 @@
 """Labellings of sequences: drawn, the best, and whether there is one. See `kernels.labels.label_chains` for what states are."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 from suffice.kernels.labels.label_chains import PAIRS, ROOM, filter_logs, histories, weigh_pairs
 
 _ints, _codes, _floats, _rows, _cubes = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.float64[:, ::1], nb.float64[:, :, ::1]

@@ -3,12 +3,9 @@
 See `suffice.kernels.labels.crf` for groups, attributes and weights.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _ints, _codes, _floats, _rows = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.float64[:, ::1]
 _groups, _index = nb.int32[:, ::1], nb.int64[:, ::1]

@@ -6,14 +6,11 @@ before it; its other variables are those numbered first_member[e]:first_member[e
 step[k]. Cases of a node are worked at CHUNK at a time: loops are over cases, and what they need stays near.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 from suffice.kernels.regressions.rbm import mix, sigmoid
 
 CHUNK = 512

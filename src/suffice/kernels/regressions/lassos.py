@@ -9,12 +9,9 @@ A quadratic is minimised over θ, in groups g that are penalised as a whole:
 A group is moved to where a bound of q, with ‖H_gg‖ in place of H_gg, is least: of a group of one number that is q itself.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _vector, _matrix, _cube = nb.float64[::1], nb.float64[:, ::1], nb.float64[:, :, ::1]
 

@@ -13,14 +13,13 @@ import math
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as numba
+from suffice.kernels import kernel, nb
 
-f8 = numba.float64
-_numbers = numba.types.Array(f8, 1, "C", readonly=True)
+f8 = nb.float64
+_numbers = nb.types.Array(f8, 1, "C", readonly=True)
 
 
-@kernel(f8(f8, f8, numba.int64))
+@kernel(f8(f8, f8, nb.int64))
 def mean_of(eta, trials, response):
     """μ at η."""
     if response == 0:
@@ -31,7 +30,7 @@ def mean_of(eta, trials, response):
     return trials * (1.0 if eta >= 0 else small) / (1.0 + small)
 
 
-@kernel(f8(f8, f8, f8, f8, numba.int64))
+@kernel(f8(f8, f8, f8, f8, nb.int64))
 def implicit_step(eta, y, trials, c, response):
     """ξ = c (y − μ(η + ξ)): between 0 and what it would be with μ(η); by Newton steps that are kept between two ends."""
     full: float = c * (y - mean_of(eta, trials, response))
@@ -56,7 +55,7 @@ def implicit_step(eta, y, trials, c, response):
     return xi
 
 
-@kernel(f8(f8[:, ::1], *4 * (_numbers,), f8[:, ::1], f8[:, ::1], numba.int64, f8, f8, f8))
+@kernel(f8(f8[:, ::1], *4 * (_numbers,), f8[:, ::1], f8[:, ::1], nb.int64, f8, f8, f8))
 def lms_rows(X, y, trials, offset, weight, theta, average, response, rate, half, seen):
     """Pass over rows (a row of X each), moving θ and its average; how many have been seen then.
 

@@ -5,8 +5,6 @@ it does not depend on who draws it, or when, and the loops over units become vec
 polynomials (Eigen's, good to all but the last of the 24 bits of these floats).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

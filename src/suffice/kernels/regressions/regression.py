@@ -15,18 +15,15 @@ log-likelihoods are huge, keep their digits. With D(y, μ) = y ln(y/μ) − y + 
     6  negative binomial, log  ℓ = s ln((y + s)/(μ + s)) − y ln(1 + s(y − μ)/(μ(y + s)))  μ = e^η, s the shape
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as numba
+from suffice.kernels import kernel, nb
 
-f8 = numba.float64
-_numbers, _table = (numba.types.Array(f8, d, "C", readonly=True) for d in (1, 2))
-_states = numba.types.Array(numba.int64, 1, "C", readonly=True)
+f8 = nb.float64
+_numbers, _table = (nb.types.Array(f8, d, "C", readonly=True) for d in (1, 2))
+_states = nb.types.Array(nb.int64, 1, "C", readonly=True)
 TILE = 256
 """Rows whose columns stay in the nearest cache while all their products are summed."""
 
@@ -72,7 +69,7 @@ def log_less(ratio):
     return -x * x * (1 / 2 - x * (1 / 3 - x * (1 / 4 - x * (1 / 5 - x * (1 / 6 - x * (1 / 7 - x / 8))))))
 
 
-@kernel(numba.void(f8[:, ::1], f8[:, ::1], numba.int64, f8[:, ::1]), reorder=True)
+@kernel(nb.void(f8[:, ::1], f8[:, ::1], nb.int64, f8[:, ::1]), reorder=True)
 def add_products(weighed, own, m, products):
     """Add Σᵢ weighed[j, i] own[k, i] over i < m, of columns k ≤ j, an even number of which there must be."""
     for j in range(0, len(own), 2):  # two columns by two: four sums for four numbers loaded
@@ -91,7 +88,7 @@ def add_products(weighed, own, m, products):
             products[j + 1, k + 1] += d
 
 
-@kernel(numba.void(f8[:, ::1], *5 * (_numbers,), numba.int64, f8, numba.boolean, f8[::1], f8[:, ::1], f8[::1]), reorder=True)
+@kernel(nb.void(f8[:, ::1], *5 * (_numbers,), nb.int64, f8, nb.boolean, f8[::1], f8[:, ::1], f8[::1]), reorder=True)
 def regression_sums(X, y, trials, offset, weight, theta, response, shape, expected, gradient, hessian, totals):
     """Add the sums of these rows to `gradient`, `hessian` and `totals` (ℓ, Pearson, weight).
 
@@ -196,7 +193,7 @@ def regression_sums(X, y, trials, offset, weight, theta, response, shape, expect
     totals[2] += total
 
 
-@kernel(numba.void(f8[:, ::1], _states, _numbers, _table, f8[:, ::1], f8[:, ::1], f8[::1]), reorder=True)
+@kernel(nb.void(f8[:, ::1], _states, _numbers, _table, f8[:, ::1], f8[:, ::1], f8[::1]), reorder=True)
 def softmax_sums(X, y, weight, theta, gradient, hessian, totals):
     """The sums of these rows for a regression of K states: `gradient`, `hessian` and `totals` (log-likelihood, Pearson, weight).
 

@@ -1,13 +1,10 @@
 """Regressions of many families on one matrix, or on one for each group of rows: what is left of a child's variance."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 
 @kernel(

@@ -9,12 +9,9 @@ neighbours of a and b part them (Giudici & Green 1999, Biometrika 86, p. 785): a
 without a chord.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _bits = nb.uint8[:, ::1]
 _gain, _top = nb.float64[:, ::1], nb.float64[::1]

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 from suffice.kernels.search.independence import COLLINEAR, log_chi_square_tail
 
 _groups = nb.types.Tuple(

@@ -8,12 +8,9 @@ seven arrays together are a `table`, from which the innermost loops take what th
 An order's score is Σᵢ ln Σ exp(score) over the sets that count; a sum ends when all that is left cannot change it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 NEGLIGIBLE = 25.0
 """What all further sets together add to a sum is left out when it is below exp(−25) of it, 1e-11."""

@@ -5,12 +5,9 @@ whose members all come before it. Moving one variable along the order changes it
 passes only by what the mover allows or takes away; each look-up therefore starts or ends at the set in use.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _sets = (nb.int64[::1], nb.float64[::1], nb.uint64[:, ::1])
 

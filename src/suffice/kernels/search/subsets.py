@@ -4,12 +4,9 @@ A subset is a whole number whose bit i says that variable i is in it. The sets o
 `masks`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 LOW = 12
 """Subsets are filled in blocks of 2**LOW that agree in the other bits: a block and its tables stay in the second-level cache."""
