@@ -33,7 +33,8 @@ PLACES: dict[str, dict[str, str]] = {
     "distributions": {"families.chosen.node_kinds": "poisson-rate exponential geometric binomial negative-binomial gamma beta"},
     "families": {"families.chosen.finite_family": ""},
     "regressions": {
-        "families.regressions.responses": "linear probit binomial poisson negative-binomial gamma-log gamma-inverse",
+        "families.regressions.linear_moments": "linear",
+        "families.regressions.responses": "probit binomial poisson negative-binomial gamma-log gamma-inverse",
         "families.regressions.logistic": "logistic",
         "families.regressions.ordinal": "ordinal",
     },
