@@ -18,7 +18,7 @@ from suffice.engines.scan import scan
 from suffice.engines.sequences.arranged import Arranged, arrange_rows
 from suffice.engines.sequences.arrangement import Arrangement
 from suffice.engines.sequences.gaps import Missing, Refuse
-from suffice.engines.sequences.keyed import Keyed
+from suffice.engines.sequences.keys import Keyed
 from suffice.engines.sequences.lagged import Columns, Lagged
 from suffice.engines.sequences.parted import part_sequences
 from suffice.engines.views.views import Ints, Viewed, seed_of
