@@ -1,5 +1,5 @@
-"""What Spark's workers need: jobs, what they answer, and what went wrong, in one sentence of ours; and encoded blocks of a task in
-a file, which a worker writes once and maps into memory from then on.
+"""What Spark's workers need: jobs, what they answer, and what went wrong, in one sentence of ours; and encoded blocks of a task
+in a file, which a worker writes once and maps into memory from then on.
 
 A worker that does not find the file, as after a crash or on another machine, makes it again; a file that is damaged, too.
 """
