@@ -82,7 +82,7 @@ def main() -> None:
     )
     print(f"em of a hidden chain compiles for {_compiling([sys.executable, '-c', chains]):.1f} s  (target 5 s)")
     names = ("chain_lanes", "chain", "best_path")
-    names += ("normal_lanes", "state_normals", "kalman", "kalman_lanes")
+    names += ("state_normals", "kalman", "kalman_lanes")
     sequences = f"from suffice.kernels import warm; warm(only={names!r})"
     print(f"all kernels of sequences compile for {_compiling([sys.executable, '-c', sequences]):.1f} s  (target 12 s)")
     every = [sys.executable, "-c", "from suffice.kernels import warm; warm()"]
