@@ -114,10 +114,7 @@ def toggle_edge(here, above, child, parent):
                 above[b, p] = 1
 
 
-_bytes = nb.uint8[:, ::1]
-
-
-@kernel(nb.void(_bytes, _bytes))
+@kernel(nb.void(_bits, _bits))
 def chordal_changes(near, legal):
     """Of a chordal graph near[a, b], write to `legal` whether the edge of each pair can come, or go if it is there."""
     n = len(near)
