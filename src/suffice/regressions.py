@@ -8,17 +8,6 @@ from suffice.families.regressions.responses import BinomialLogit, GammaInverse, 
 from suffice.learning.complete.lms import lms
 
 __all__ = [
-    "BinomialLogit",
-    "GammaInverse",
-    "GammaLog",
-    "Gaussian",
-    "Linear",
-    "Logistic",
-    "NegativeBinomialLog",
-    "PoissonLog",
-    "Probit",
-    "ProportionalOdds",
-    "Rates",
-    "Regression",
-    "lms",
-]
+    "BinomialLogit", "GammaInverse", "GammaLog", "Gaussian", "Linear", "Logistic", "NegativeBinomialLog", "PoissonLog",
+    "Probit", "ProportionalOdds", "Rates", "Regression", "lms",
+]  # fmt: skip

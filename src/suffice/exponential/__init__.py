@@ -37,30 +37,22 @@ if TYPE_CHECKING:
     from suffice.exponential.gamma import Exponential as Exponential, Gamma as Gamma
     from suffice.exponential.arithmetic.values import Interval as Interval
     from suffice.exponential.negative_binomial import (
-        BetaGeometric as BetaGeometric,
-        BetaNegativeBinomial as BetaNegativeBinomial,
-        Geometric as Geometric,
+        BetaGeometric as BetaGeometric, BetaNegativeBinomial as BetaNegativeBinomial, Geometric as Geometric,
         NegativeBinomialKnownSize as NegativeBinomialKnownSize,
-    )
+    )  # fmt: skip
     from suffice.exponential.normals.normal import (
-        MultivariateNormal as MultivariateNormal,
-        Normal as Normal,
-        NormalInverseGamma as NormalInverseGamma,
+        MultivariateNormal as MultivariateNormal, Normal as Normal, NormalInverseGamma as NormalInverseGamma,
         NormalInverseWishart as NormalInverseWishart,
-    )
+    )  # fmt: skip
     from suffice.exponential.normals.normal_known import (
         NormalKnownMean as NormalKnownMean,
         NormalKnownVariance as NormalKnownVariance,
     )
     from suffice.exponential.poisson import Poisson as Poisson
     from suffice.exponential.predictives import (
-        BetaBinomial as BetaBinomial,
-        DirichletMultinomial as DirichletMultinomial,
-        Lomax as Lomax,
-        MultivariateT as MultivariateT,
-        NegativeBinomial as NegativeBinomial,
-        StudentT as StudentT,
-    )
+        BetaBinomial as BetaBinomial, DirichletMultinomial as DirichletMultinomial, Lomax as Lomax,
+        MultivariateT as MultivariateT, NegativeBinomial as NegativeBinomial, StudentT as StudentT,
+    )  # fmt: skip
     from suffice.exponential.protocol.statistic import Centred as Centred, Totals as Totals
     from suffice.exponential.uniform import Extremes as Extremes, Uniform as Uniform
 
