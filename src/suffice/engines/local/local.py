@@ -86,14 +86,14 @@ class Local(Engine):
             self.set_rows(self.n_rows)
 
     def declared(self, variables: Any) -> Engine:
-        options = self.options.with_declared(checked_variables(variables, self.source))
-        other = Local(self.source, options, self._noted.told)
-        if self.weights is None and self.weighted:
-            other._weight, other.weighted, other.weight = self._weight, True, None
-        return other
+        return self._again(self.options.with_declared(checked_variables(variables, self.source)))
 
     def with_unknown(self, how: Literal["refuse", "missing"]) -> Engine:
-        other = Local(self.source, replace(self.options, unknown=how), self._noted.told)
+        return self._again(replace(self.options, unknown=how))
+
+    def _again(self, options: Options) -> Local:
+        """The same rows, to be read by other options."""
+        other = Local(self.source, options, self._noted.told)
         if self.weights is None and self.weighted:
             other._weight, other.weighted, other.weight = self._weight, True, None
         return other

@@ -110,7 +110,10 @@ def _column(column: Any) -> Any:
 
 
 def _crf(d: dict[str, Any]) -> Crf:
-    windows = [_window_of(w) for w in d["windows"]]
+    windows = [
+        Window([_column_of(c) for c in w["columns"]], at=[int(o) for o in w["at"]], pairs=bool(w.get("pairs", False)))
+        for w in d["windows"]
+    ]
     flags = {name: bool(d[name]) for name in ("bias", "all_transitions")}
     wider = {"order": d.get("order", 1), "transitions": [_rule_of(r) for r in d.get("transitions", ())]}
     chain = LinearChain(str(d["label"]), windows, int(d["min_count"]), bool(d["unseen"]), **flags, **wider)
@@ -121,11 +124,6 @@ def _crf(d: dict[str, Any]) -> Crf:
     plain = _features(d, vocabulary)
     features = plain if chain.is_plain else _wider_features(d, vocabulary, plain)
     return Crf(vocabulary, features, array_of(d["weights"]), fit_info=str(d["fit_info"]))
-
-
-def _window_of(window: dict[str, Any]) -> Window:
-    places = [int(o) for o in window["at"]]
-    return Window([_column_of(c) for c in window["columns"]], at=places, pairs=bool(window.get("pairs", False)))
 
 
 def _rule_of(rule: dict[str, Any]) -> Any:
