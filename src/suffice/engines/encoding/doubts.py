@@ -181,7 +181,7 @@ def _integers(kind: str, name: str, doubts: Sequence[Doubt]) -> Remedy:
     return Remedy(f"scan(data, {all_columns.python}) or {one.python}", f"{all_columns.option}, or {one.option}")
 
 
-def _declared(kind: str, name: str, doubts: Sequence[Doubt]) -> Remedy:
+def _declaration(kind: str, name: str, doubts: Sequence[Doubt]) -> Remedy:
     return declaration(name, kind)
 
 
@@ -213,9 +213,9 @@ FEW_NUMBERS = Cause(
     f"whole numbers with at most {FEW} different values, taken for numbers; if they are codes of states, say so",
     partial(_integers, "Finite"),
 )
-RUNNING = Cause(f"whole numbers that all differ, as in an identifier; {UNLESS}", partial(_declared, "Real"), True)
-NAMES = Cause(f"nearly as many states as rows, as in an identifier; {UNLESS}", partial(_declared, "Finite"), True)
-DATES = Cause(f"dates, each of which is a state of its own; {UNLESS}", partial(_declared, "Finite"), True)
+RUNNING = Cause(f"whole numbers that all differ, as in an identifier; {UNLESS}", partial(_declaration, "Real"), True)
+NAMES = Cause(f"nearly as many states as rows, as in an identifier; {UNLESS}", partial(_declaration, "Finite"), True)
+DATES = Cause(f"dates, each of which is a state of its own; {UNLESS}", partial(_declaration, "Finite"), True)
 COMMAS = Cause("numbers with decimal commas, as it seems, and so taken for states; if they are, say so", _with_comma)
 WORDS = Cause("numbers but for {words}, and so taken for states; if that means a missing cell, say so", _as_missing)
 MARKED = Cause("{words} is taken for a state, as only an empty cell is missing; if it means that, say so", _as_missing)
