@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from suffice.basis.libraries import sc
+from suffice.basis.libraries import sc, st
 from suffice.errors import ModelError, TooLarge, whole
 from suffice.exponential.arithmetic.special import log_gamma_step, log_negative_binomial, log_polya, student_end
 from suffice.exponential.arithmetic.symmetric import scaled_cholesky
@@ -223,10 +223,8 @@ class NegativeBinomial(Predictive, NamedTuple("NegativeBinomial", [("shape", Any
 
     def interval(self, level: float = 0.95) -> Any:
         """The equal-tailed interval: the least numbers that have at least (1 ∓ level)/2 of the probability up to them."""
-        from scipy.stats import nbinom
-
         shape, rate = self._arrays
-        return Interval(*map(plain, nbinom.interval(checked_level(level), shape, rate / (1.0 + rate))))
+        return Interval(*map(plain, st.nbinom.interval(checked_level(level), shape, rate / (1.0 + rate))))
 
 
 def _ends(one: BetaBinomial, outside: float) -> tuple[float, float]:

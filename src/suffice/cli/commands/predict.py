@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from suffice.basis.libraries import pa
@@ -211,8 +212,6 @@ def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
 
 def _empty(bn: BayesNet, target: str, kept: Sequence[str], interval: float | None) -> pa.Table:
     """What is written where there are no rows: the header."""
-    import numpy as np
-
     from suffice.models.rows.prediction import Prediction, measures
 
     none = {n: pa.array([], pa.string()) for n in kept}
