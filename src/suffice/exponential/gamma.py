@@ -267,7 +267,6 @@ class Exponential(Summed):
         return statistic.count, statistic.total[..., 0]
 
     def _predicted(self, prior: Gamma) -> Lomax:
-        """Lomax(shape, rate)."""
         return Lomax(prior.shape, prior.rate)
 
 

@@ -170,7 +170,6 @@ def check_family(name: str, family: Any, child: Variable, parents: Sequence[Vari
 
 
 def _refuse_other(name: str, family: Any) -> None:
-    """Refuse what is no family."""
     if isinstance(family, type) or not hasattr(family, "n_parameters"):
         raise FitError(
             f"the family of {name!r} is an object such as Logistic(), or a distribution such as exponential.Gamma(), "

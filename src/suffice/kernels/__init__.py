@@ -114,7 +114,6 @@ def _modules() -> dict[str, str]:
 
 
 def _compile(names: Sequence[str]) -> None:
-    """Compile some kernels."""
     for name in names:
         compile_kernel(name)
 

@@ -156,7 +156,6 @@ def _read(given: Options) -> None:
 
 
 def _choose_method(given: Options) -> None:
-    """The method and its constraints."""
     from suffice.cli import inputs
     from suffice.cli.words import vocabulary as words
 

@@ -154,7 +154,6 @@ def _plain_table(table: pa.Table) -> pa.Table:
 
 
 def _label_sequences(crf: Any, data: str, target: str | None, out: str | None, **asked: Any) -> None:
-    """The labels of each step of sequences."""
     from suffice.cli.kinds.labels import predict_labels
     from suffice.formats.rows import write_stream
 
@@ -167,7 +166,6 @@ def _label_sequences(crf: Any, data: str, target: str | None, out: str | None, *
 
 
 def _hidden_units(machine: Any, data: str, target: str | None, out: str | None, keep: Any, missing: Any) -> None:
-    """The probabilities of the hidden units of a machine in each row."""
     from suffice.cli import inputs
     from suffice.engines.scan import rows_of
     from suffice.formats.rows import write_stream
@@ -181,7 +179,6 @@ def _hidden_units(machine: Any, data: str, target: str | None, out: str | None, 
 
 
 def _names(bn: BayesNet, target: str, interval: float | None = None) -> list[str]:
-    """The names of the columns of a prediction."""
     from suffice.models.rows.prediction import measures
     from suffice.variables import Finite
 

@@ -61,7 +61,6 @@ def numbers_of(text: str, whole: str) -> Any:
 
 
 def _prior(word: str) -> Any:
-    """One prior, with what is said after a colon and slashes."""
     if not word:
         raise SufficeError("in the prior nothing stands after = or +: write NAME=9,1 for pseudo-counts, or NAME=bdeu:10")
     head, *options = word.split("/")

@@ -196,7 +196,6 @@ def _word_set(words: Collection[str], kind: Any) -> Any:
 
 
 def _refuse_marked(cells: Any, marked: Any, decimal: str) -> NoReturn:
-    """Refuse the first cell whose word is marked."""
     flags = marked.take(cells.indices) if pt.is_dictionary(cells.type) else marked
     row = pc.index(flags, value=True).as_py()
     text = cells[row].as_py()

@@ -238,14 +238,12 @@ class Local(Engine):
         return Read(variable, found.n_missing, column=sink.column(name, order, code_type(len(order))))
 
     def _cut(self, name: str, bins: Bins) -> Read:
-        """A column of numbers as bins."""
         read, variable = self.seen[name], binned_variable(bins, name, self)
         if not bins.width and (self.n_rows or 0) > SAMPLE:
             self._noted.say(f"{name!r}: the cut points were found by a random sample of {SAMPLE:,} of the rows")
         return self._recoded(name, read, variable, bin_codes)
 
     def _recoded(self, name: str, read: Read, variable: Finite, codes: Callable[[Any, Finite], Any]) -> Read:
-        """A column of numbers as one of states."""
         sink = self._sink([name])
         for start, stop in ranges(self.n_rows or 0, SAMPLE):
             sink.add({name: codes(read.column.rows(start, stop), variable)})

@@ -275,7 +275,6 @@ class Arranged(Local):
             yield step(replace(block, kept={n: c.slice(start, stop - start) for n, c in kept.items()}) if keep else block)
 
     def _kept(self, names: Sequence[str]) -> dict[str, Any]:
-        """Columns as they came, in the arrangement."""
         if not names:
             return {}
         if not self.source.stable:

@@ -66,8 +66,6 @@ NO_SPREAD = 1e-7
 
 
 class _OfCounts(OnePredictor):
-    """Whole numbers from 0 up."""
-
     kind: ClassVar[type] = Count
 
     def check_child(self, child: Variable) -> None:
