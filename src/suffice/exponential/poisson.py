@@ -10,13 +10,14 @@ Gelman et al. 2013, Bayesian Data Analysis, 3rd ed., p. 44.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc
-from suffice.errors import ModelError
+from suffice.errors import DataError, ModelError
 from suffice.exponential.arithmetic.cumulants import single
 from suffice.exponential.arithmetic.special import deviance, lattice, log_negative_binomial, log_poisson
 from suffice.exponential.arithmetic.values import DRAWN, Array, between, counts, plain, vectors
@@ -128,3 +129,28 @@ def _entropy(rate: Array) -> Array:
     x, weight = lattice(rate, np.sqrt(rate))
     logs = log_poisson(x, rate[..., None])
     return np.asarray(-(weight * np.exp(logs) * np.where(np.isneginf(logs), 0.0, logs)).sum(axis=-1) + 0.0)
+
+
+def log_poisson_peak(y: Array) -> Array:
+    """ln p(y) of Poisson counts y, each at its own mean y; most counts are small, and looked up.
+
+    >>> log_poisson_peak(np.array([0.0, 1.0, 1e9])).round(4)
+    array([  0.    ,  -1.    , -11.2806])
+    """
+    peaks = _peaks()
+    small = y < len(peaks)
+    found = peaks[np.where(small, y, 0.0).astype(np.intp)]
+    return found if small.all() else np.where(small, found, log_poisson(y, y))
+
+
+@cache
+def _peaks() -> Array:
+    counts = np.arange(4096.0)
+    return log_poisson(counts, counts)
+
+
+def drawable(mean: Array) -> Array:
+    """Means of counts, if such counts can be drawn exactly."""
+    if mean.size and not mean.max() <= DRAWN:
+        raise DataError(f"the mean {mean.max():g} of a count is too large: such counts cannot be drawn exactly")
+    return mean

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +14,8 @@ from suffice.errors import DataError, FitError
 from suffice.errors.remedies import declaration
 from suffice.exponential.arithmetic import special
 from suffice.exponential.arithmetic.values import DRAWN
+from suffice.exponential.gamma import log_gamma_peak
+from suffice.exponential.poisson import drawable, log_poisson_peak
 from suffice.families.design import codes_of, predict_rows
 from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.family import Array, Columns
@@ -381,36 +382,3 @@ class GammaInverse(_Gamma):
     def apart(self, levels: Array) -> float:
         """So that every mean stays above 0."""
         return 0.3 * float(np.abs(levels).min())
-
-
-def log_poisson_peak(y: Array) -> Array:
-    """ln p(y) of Poisson counts y, each at its own mean y; most counts are small, and looked up.
-
-    >>> log_poisson_peak(np.array([0.0, 1.0, 1e9])).round(4)
-    array([  0.    ,  -1.    , -11.2806])
-    """
-    peaks = _peaks()
-    small = y < len(peaks)
-    found = peaks[np.where(small, y, 0.0).astype(np.intp)]
-    return found if small.all() else np.where(small, found, special.log_poisson(y, y))
-
-
-@cache
-def _peaks() -> Array:
-    counts = np.arange(4096.0)
-    return special.log_poisson(counts, counts)
-
-
-def log_gamma_peak(shape: float) -> float:
-    """ln p(1) of a gamma distribution of mean 1: s ln s − s − ln Γ(s).
-
-    >>> round(log_gamma_peak(1.0), 12)
-    -1.0
-    """
-    return float(0.5 * np.log(shape) - special.HALF_LOG_2PI - special.stirling_rest(shape))
-
-
-def drawable(mean: Array) -> Array:
-    if mean.size and not mean.max() <= DRAWN:
-        raise DataError(f"the mean {mean.max():g} of a count is too large: such counts cannot be drawn exactly")
-    return mean
