@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -320,7 +319,12 @@ def _entropy(r: float, p: float) -> float:
         return 0.0
     mean = r * (1.0 - p) / p
     last = mean + 12.0 * np.sqrt(mean / p) - 40.0 / np.log1p(-p)  # the tail falls as (1 − p)ˣ
-    surprise = partial(_surprise, r, p)
+
+    def surprise(x: Array) -> Array:
+        """−p(x) ln p(x)."""
+        logs = log_negative_binomial(x, np.array(r), np.array(p), np.array(1.0 - p))
+        return np.asarray(-np.exp(logs) * np.where(np.isneginf(logs), 0.0, logs))
+
     x = np.arange(min(last + 60.0, FIRST))
     total = surprise(x).sum()
     if last > FIRST:
@@ -330,9 +334,3 @@ def _entropy(r: float, p: float) -> float:
         total += (half * own * surprise(ends[:-1, None] + half * (nodes + 1.0))).sum()
         total += np.diff(surprise(np.array([FIRST - 1.0, FIRST])))[0] / 24.0  # Euler and Maclaurin's first term
     return float(total)
-
-
-def _surprise(r: float, p: float, x: Array) -> Array:
-    """−p(x) ln p(x)."""
-    logs = log_negative_binomial(x, np.array(r), np.array(p), np.array(1.0 - p))
-    return np.asarray(-np.exp(logs) * np.where(np.isneginf(logs), 0.0, logs))

@@ -133,24 +133,17 @@ def impute_command(
         raise SufficeError(f"the rows have a column {DRAW!r}, and so the draws cannot be numbered in one: leave --draws out")
     with working("filling rows"):
         found = bn.impute(rows, joint=joint, draws=draws, redraw=redraw, seed=seed, unknown=strange)
-    tables = [found] if draws is None else [_with_draw_number(table, i) for i, table in enumerate(found, 1)]
-    n_rows = write_stream([_plain_table(table) for table in tables], out)
+    tables = [found]
+    if draws is not None:
+        tables = [t.add_column(0, DRAW, pa.array([i] * t.num_rows, pa.int64())) for i, t in enumerate(found, 1)]
+    plain = [{n: inputs.plain_text(t.column(n).combine_chunks()) for n in t.column_names} for t in tables]
+    n_rows = write_stream([pa.table(columns) for columns in plain], out)
     if out is not None:
         say(f"{n_rows:,} rows with their missing cells filled; written to {out}")
 
 
 DRAW = "draw"
 """The column that numbers the tables of multiple imputation."""
-
-
-def _with_draw_number(table: pa.Table, number: int) -> pa.Table:
-    return table.add_column(0, DRAW, pa.array([number] * table.num_rows, pa.int64()))
-
-
-def _plain_table(table: pa.Table) -> pa.Table:
-    from suffice.cli.inputs import plain_text
-
-    return pa.table({n: plain_text(table.column(n).combine_chunks()) for n in table.column_names})
 
 
 def _label_sequences(crf: Any, data: str, target: str | None, out: str | None, **asked: Any) -> None:
