@@ -137,7 +137,7 @@ class _Vector(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, kind, _vector)
 
 
-_TYPES = {
+_TYPES: dict[Any, Any] = {
     **dict.fromkeys((total, top), lambda x: types.float64),
     **dict.fromkeys((load, product, quotient), lambda x, y: _eight),
     **dict.fromkeys((add_product, largest_sum), lambda x, y, z: _eight),
