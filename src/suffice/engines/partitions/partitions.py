@@ -21,7 +21,7 @@ from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, add_
 from suffice.engines.reading.bins import binned_variable
 from suffice.engines.reading.frames import FrameSource, TextCells
 from suffice.engines.views.views import Size, Tally, Viewed, whole_weights
-from suffice.errors import DataError
+from suffice.errors import DataError, SufficeError
 from suffice.variables import Bins, Finite
 
 PARTITION = 2**32
@@ -256,3 +256,8 @@ class Partitions(Engine):
 
     def place(self, number: int, row: int) -> str:
         return place(number, row)
+
+
+def cause_of(error: Exception) -> Exception:
+    """The error of a step for the one who asked: its cause in our own words, not that of the process it happened in."""
+    return error if isinstance(error, SufficeError) else DataError(f"a step failed: {type(error).__name__}: {error}")
