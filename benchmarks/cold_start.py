@@ -81,8 +81,8 @@ def main() -> None:
         "s = sf.sequences({'y': y}); sf.em('s[-1] -> s -> y', s, hidden=[sf.Finite('s', ['a', 'b'])], max_iter=3)"
     )
     print(f"em of a hidden chain compiles for {_compiling([sys.executable, '-c', chains]):.1f} s  (target 5 s)")
-    names = ("lane_rows", "chain_lanes", "chain", "best_path", "best_lanes")
-    names += ("normal_lanes", "state_normals", "kalman", "kalman_lanes")
+    names = ("chain_lanes", "chain", "best_path")
+    names += ("state_normals", "kalman", "kalman_lanes")
     sequences = f"from suffice.kernels import warm; warm(only={names!r})"
     print(f"all kernels of sequences compile for {_compiling([sys.executable, '-c', sequences]):.1f} s  (target 12 s)")
     every = [sys.executable, "-c", "from suffice.kernels import warm; warm()"]

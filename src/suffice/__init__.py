@@ -79,28 +79,12 @@ __all__ = sorted(_HOME)
 
 if TYPE_CHECKING:
     from suffice import (
-        chains as chains,
-        choices as choices,
-        constraints as constraints,
-        estimators as estimators,
-        exponential as exponential,
-        formats as formats,
-        graphs as graphs,
-        independence as independence,
-        information as information,
-        labels as labels,
-        latent as latent,
-        limits as limits,
-        methods as methods,
-        objectives as objectives,
-        plates as plates,
-        priors as priors,
-        regressions as regressions,
-        results as results,
-        scores as scores,
-        statistics as statistics,
-        undirected as undirected,
-    )
+        chains as chains, choices as choices, constraints as constraints, estimators as estimators,
+        exponential as exponential, formats as formats, graphs as graphs, independence as independence,
+        information as information, labels as labels, latent as latent, limits as limits, methods as methods,
+        objectives as objectives, plates as plates, priors as priors, regressions as regressions, results as results,
+        scores as scores, statistics as statistics, undirected as undirected,
+    )  # fmt: skip
     from suffice.engines.data import Data as Data
     from suffice.engines.scan import scan as scan
     from suffice.engines.sequences.sequences import sequences as sequences
@@ -110,12 +94,8 @@ if TYPE_CHECKING:
     from suffice.families.by_hand import Gaussian as Gaussian
     from suffice.families.gathering.gathering import gather as gather
     from suffice.families.priors.priors import (
-        BDeu as BDeu,
-        BGe as BGe,
-        Dirichlet as Dirichlet,
-        K2 as K2,
-        NormalInverseGamma as NormalInverseGamma,
-    )
+        BDeu as BDeu, BGe as BGe, Dirichlet as Dirichlet, K2 as K2, NormalInverseGamma as NormalInverseGamma,
+    )  # fmt: skip
     from suffice.families.protocol.family import Mean as Mean, Mode as Mode
     from suffice.families.regressions.logistic import Logistic as Logistic
     from suffice.formats import load as load, read as read, table as table, write as write
@@ -132,15 +112,9 @@ if TYPE_CHECKING:
     from suffice.models.linear_chain.windows import LinearChain as LinearChain, Window as Window
     from suffice.models.undirected.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
     from suffice.objectives import (
-        Conditional as Conditional,
-        ContrastiveDivergence as ContrastiveDivergence,
-        L1 as L1,
-        L2 as L2,
-        Likelihood as Likelihood,
-        Margin as Margin,
-        MaxEntropy as MaxEntropy,
-        PseudoLikelihood as PseudoLikelihood,
-    )
+        Conditional as Conditional, ContrastiveDivergence as ContrastiveDivergence, L1 as L1, L2 as L2,
+        Likelihood as Likelihood, Margin as Margin, MaxEntropy as MaxEntropy, PseudoLikelihood as PseudoLikelihood,
+    )  # fmt: skip
     from suffice.recipes.calibration import calibration as calibration
     from suffice.recipes.classifiers import naive_bayes as naive_bayes
     from suffice.recipes.cross_validation import cross_validate as cross_validate
@@ -155,11 +129,8 @@ if TYPE_CHECKING:
     from suffice.scores import AIC as AIC, BIC as BIC, Evidence as Evidence, LogLikelihood as LogLikelihood
     from suffice.statistics import Statistics as Statistics
     from suffice.structure.constraints.constraints import (
-        Constraints as Constraints,
-        Forbid as Forbid,
-        Require as Require,
-        Tiers as Tiers,
-    )
+        Constraints as Constraints, Forbid as Forbid, Require as Require, Tiers as Tiers,
+    )  # fmt: skip
     from suffice.structure.methods.exact import Exact as Exact
     from suffice.structure.methods.hill_climb import HillClimb as HillClimb
     from suffice.structure.methods.orders import Orders as Orders

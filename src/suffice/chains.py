@@ -9,16 +9,6 @@ from suffice.models.chain import Chain
 from suffice.recipes.latent.hmm import hmm
 
 __all__ = [
-    "Chain",
-    "Diffuse",
-    "Free",
-    "Given",
-    "Missing",
-    "Refuse",
-    "Sequences",
-    "Stationary",
-    "Template",
-    "hmm",
-    "lag",
+    "Chain", "Diffuse", "Free", "Given", "Missing", "Refuse", "Sequences", "Stationary", "Template", "hmm", "lag",
     "sequences",
-]
+]  # fmt: skip

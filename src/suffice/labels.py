@@ -7,16 +7,6 @@ from suffice.models.linear_chain.transitions import BIO, BIOES, Transitions
 from suffice.models.linear_chain.windows import LinearChain, Window
 
 __all__ = [
-    "BIO",
-    "BIOES",
-    "Crf",
-    "Derived",
-    "LinearChain",
-    "Lower",
-    "Prefix",
-    "Shape",
-    "Suffix",
-    "Transitions",
-    "Window",
+    "BIO", "BIOES", "Crf", "Derived", "LinearChain", "Lower", "Prefix", "Shape", "Suffix", "Transitions", "Window",
     "read_conll",
-]
+]  # fmt: skip

@@ -160,6 +160,9 @@ class _Penalty(Named):
     def __post_init__(self) -> None:
         object.__setattr__(self, "strength", _check_strength(self.strength, type(self).__name__))
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.strength!r})"
+
     def __add__(self, other: object) -> PenaltySum:
         return PenaltySum((self,)) + other
 
@@ -201,7 +204,7 @@ class _Penalty(Named):
         return np.array([matrix[order[scope[0]], order[scope[-1]]] for scope in scopes])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class L1(_Penalty):
     """c Σ|w|: makes weights exactly zero. `c` is a number, one per term, `{("a", "b"): c}`, or a matrix over the sorted names.
 
@@ -211,11 +214,8 @@ class L1(_Penalty):
 
     word = "l1"
 
-    def __repr__(self) -> str:
-        return f"L1({self.strength!r})"
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class L2(_Penalty):
     """c Σ w²: makes weights small, and the estimate always exist. `c` as in `L1`.
 
@@ -224,9 +224,6 @@ class L2(_Penalty):
     """
 
     word = "l2"
-
-    def __repr__(self) -> str:
-        return f"L2({self.strength!r})"
 
 
 @dataclass(frozen=True)

@@ -10,19 +10,6 @@ from suffice.learning.graph_score import by_evidence
 from suffice.models.bde import BDe
 
 __all__ = [
-    "K2",
-    "BDe",
-    "BDeu",
-    "BDs",
-    "BGe",
-    "Conjugate",
-    "Dirichlet",
-    "EmpiricalBayes",
-    "Gamma",
-    "HierarchicalDirichlet",
-    "KnownVariance",
-    "LogisticNormal",
-    "NormalInverseGamma",
-    "NormalWishart",
-    "by_evidence",
-]
+    "K2", "BDe", "BDeu", "BDs", "BGe", "Conjugate", "Dirichlet", "EmpiricalBayes", "Gamma", "HierarchicalDirichlet",
+    "KnownVariance", "LogisticNormal", "NormalInverseGamma", "NormalWishart", "by_evidence",
+]  # fmt: skip

@@ -23,7 +23,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import suffice as sf
 from suffice.estimators import HMM, BayesNetClassifier, GaussianDiscriminant, GLMClassifier, GLMRegressor, NaiveBayesClassifier
-from suffice.families.regressions.responses import GammaLog, Linear, PoissonLog, Probit
+from suffice.families.regressions.linear_moments import Linear
+from suffice.families.regressions.responses import GammaLog, PoissonLog, Probit
 
 X, Y = load_iris(return_X_y=True)
 CLASSIFIERS = [NaiveBayesClassifier(), GaussianDiscriminant(), BayesNetClassifier(), GLMClassifier()]

@@ -480,7 +480,7 @@ def test_moments_in_lanes_are_those_of_the_posterior(monkeypatch: pytest.MonkeyP
 
 
 def test_exponentials_to_the_last_digit() -> None:
-    from suffice.kernels.chains.normal_lanes import exponentials
+    from suffice.kernels.chains.state_normals import exponentials
 
     x = np.concatenate([-np.linspace(0.0, 706.0, 20_001), [-707.5, -1e4, -np.inf]])
     b, top = np.stack([np.full(len(x), 3.0), 3.0 + x]), np.empty(len(x))

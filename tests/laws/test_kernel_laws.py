@@ -18,8 +18,7 @@ from suffice.engines import Block, gather
 from suffice.engines.bitmaps import Bitmaps
 from suffice.incomplete.components import FlatTables
 from suffice.incomplete.finite import Reduce
-from suffice.kernels.compiler.compiling import Kernel, kernels
-from suffice.kernels.compiler.interpreting import interpret
+from suffice.kernels.compiler.compiling import Kernel, interpret, kernels
 from suffice.kernels.counting.components import rehash
 
 called: set[str] = set()

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import suffice as sf
 from suffice.cli.arguments import with_options
-from suffice.cli.commands.missing import missing_command
+from suffice.cli.commands.columns import missing_command
 from suffice.engines.engine import ROWS
 from suffice.errors import DataError, SufficeNote
 from suffice.recipes.missing import mcar as mcar_module

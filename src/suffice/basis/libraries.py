@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["nw", "pa", "pc", "pq", "pt", "sc"]
+__all__ = ["nw", "pa", "pc", "pq", "pt", "sc", "so", "st"]
 
 
 class Library:
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
     import pyarrow.types as pt
+    import scipy.optimize as so
     import scipy.special as sc
+    import scipy.stats as st
 else:
     pa, pc, pq = Library("pyarrow"), Library("pyarrow.compute"), Library("pyarrow.parquet")
     nw, pt, sc = Library("narwhals"), Library("pyarrow.types"), Library("scipy.special")
+    so, st = Library("scipy.optimize"), Library("scipy.stats")

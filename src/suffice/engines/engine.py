@@ -12,53 +12,27 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from suffice.engines.steps.blocks import (
-    ROWS,
-    Array,
-    Block,
-    Each,
-    Floats,
-    S,
-    Step,
-    Sum,
-    T,
-    add_up,
-    checked_function,
-    is_missing,
-    ranges,
-    step_of,
-    sum_up,
-)
+from suffice.engines.steps.blocks import ROWS as ROWS
+from suffice.engines.steps.blocks import Array as Array
+from suffice.engines.steps.blocks import Block as Block
+from suffice.engines.steps.blocks import Each as Each
+from suffice.engines.steps.blocks import Floats as Floats
+from suffice.engines.steps.blocks import S as S
+from suffice.engines.steps.blocks import Step as Step
+from suffice.engines.steps.blocks import Sum as Sum
+from suffice.engines.steps.blocks import T as T
+from suffice.engines.steps.blocks import add_up as add_up
+from suffice.engines.steps.blocks import checked_function as checked_function
+from suffice.engines.steps.blocks import is_missing as is_missing
+from suffice.engines.steps.blocks import ranges as ranges
+from suffice.engines.steps.blocks import step_of as step_of
+from suffice.engines.steps.blocks import sum_up as sum_up
 from suffice.errors import DataError, MissingCells, listing, nearest, quantity
 from suffice.variables import Variable
 
 if TYPE_CHECKING:
     from suffice.engines.encoding.doubts import Doubt
     from suffice.engines.steps.bits import BitLayout, BitStep, Counts, Fused
-
-__all__ = [
-    "ROWS",
-    "Array",
-    "Bits",
-    "Block",
-    "Each",
-    "Engine",
-    "Floats",
-    "KnownColumns",
-    "S",
-    "Seen",
-    "Step",
-    "Sum",
-    "T",
-    "View",
-    "add_up",
-    "checked_function",
-    "is_missing",
-    "ranges",
-    "refuse_missing",
-    "step_of",
-    "sum_up",
-]
 
 
 @dataclass(frozen=True)

@@ -244,7 +244,22 @@ class Gather(Step[Parts]):
 
     def entries(self, total: Parts) -> list[Entry]:
         """What was asked for, from the sum over all blocks."""
-        return _entries(self.plan, total)
+        plan, answers, offset = self.plan, list[Entry](), 0
+        cells = total.get("cells", np.zeros(0)).astype(np.float64, copy=False)
+        for request in plan.dense:
+            shape = plan.sizes(request)
+            n = math.prod(shape)
+            answers.append(Counts(plan.finite(request), cells[offset : offset + n].reshape(shape)))
+            offset += n
+        for request, table in zip(plan.sparse, total.get("sparse", ()), strict=True):
+            answers.append(Counts(plan.finite(request), table.values[table.values > 0], table.keys[table.values > 0]))
+        for request, groups in zip(plan.moments, total.get("moments", ()), strict=True):
+            seen = groups.spread.weight > 0
+            count, mean, rest, scatter = settle_spread(Spread(*(part[seen] for part in groups.spread)))
+            finite, keys, sums = plan.finite(request), groups.keys[seen], groups.sums[seen]
+            moments = Moments(finite, request.real, keys, count, mean, scatter, rest=rest, derived=request.derived, sums=sums)
+            answers += [moments.marginal(r.finite, r.real).deriving(r.derived) for r in plan.cut.get(request, (request,))]
+        return answers
 
     def check_size(self, workers: int) -> None:
         """Refuse tables that would not fit, while their size is still only a number."""
@@ -314,26 +329,6 @@ class _Counter:
         return block.weight[: block.n_rows] if self.weighted else None
 
 
-def _entries(plan: GatherPlan, total: Parts) -> list[Entry]:
-    answers: list[Entry] = []
-    cells = total.get("cells", np.zeros(0)).astype(np.float64, copy=False)
-    offset = 0
-    for request in plan.dense:
-        shape = plan.sizes(request)
-        n = math.prod(shape)
-        answers.append(Counts(plan.finite(request), cells[offset : offset + n].reshape(shape)))
-        offset += n
-    for request, table in zip(plan.sparse, total.get("sparse", ()), strict=True):
-        answers.append(Counts(plan.finite(request), table.values[table.values > 0], table.keys[table.values > 0]))
-    for request, groups in zip(plan.moments, total.get("moments", ()), strict=True):
-        seen = groups.spread.weight > 0
-        count, mean, rest, scatter = settle_spread(Spread(*(part[seen] for part in groups.spread)))
-        finite, keys, sums = plan.finite(request), groups.keys[seen], groups.sums[seen]
-        moments = Moments(finite, request.real, keys, count, mean, scatter, rest=rest, derived=request.derived, sums=sums)
-        answers += [moments.marginal(r.finite, r.real).deriving(r.derived) for r in plan.cut.get(request, (request,))]
-    return answers
-
-
 def table_of(flat: Keys, weight: Floats | None) -> ListedCells:
     """The cells that occur, and their counts or weights.
 
@@ -360,12 +355,7 @@ def group_rows(flat: Keys, n_configurations: int) -> tuple[Keys, npt.NDArray[np.
 
 
 def moments_of(
-    block: Buffers,
-    members: Members,
-    groups: tuple[Keys, npt.NDArray[np.uint32]],
-    bases: Sequence[Floats],
-    *,
-    compiled: bool,
+    block: Buffers, members: Members, groups: tuple[Keys, npt.NDArray[np.uint32]], bases: Sequence[Floats], *, compiled: bool
 ) -> Groups:
     """The moments of columns of a block within groups of its rows; `bases` has w f(x) of those that are derived."""
     keys, group = groups

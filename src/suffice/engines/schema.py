@@ -132,7 +132,6 @@ class Schema(OneTable, Mapping[str, Variable]):
 
 
 def _values(variable: Variable, summary: Array | NumberSummary | None) -> str:
-    """The values of a column in a few words."""
     if isinstance(variable, Finite):
         return _states(variable.states, summary)
     if not isinstance(summary, NumberSummary) or not summary.n:

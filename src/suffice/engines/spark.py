@@ -27,10 +27,9 @@ from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import pa
 from suffice.engines.encoding.sources import Options, Source
 from suffice.engines.engine import ROWS, Engine, Sum, View
-from suffice.engines.partitions.held_blocks import HeldBlocks, remove_here
-from suffice.engines.partitions.jobs import Job, add_answers, package_version, plain_errors, unwrap
 from suffice.engines.partitions.partitions import Partitions, PartitionWork, Reader
 from suffice.engines.partitions.pieces import Piece, deal_out, row_groups, tables, text_files
+from suffice.engines.partitions.workers import HeldBlocks, Job, add_answers, package_version, plain_errors, remove_here, unwrap
 from suffice.engines.reading.files import Delimited, Parquet
 from suffice.engines.scan import Backend
 from suffice.engines.views.views import Viewed

@@ -23,8 +23,8 @@ from suffice.families import family_of
 from suffice.families.priors.priors import Dirichlet, NormalInverseGamma, as_prior, suitable
 from suffice.families.protocol.family import Mean
 from suffice.families.regressions.glm import Glm
+from suffice.families.regressions.linear_moments import Linear
 from suffice.families.regressions.logistic import Logistic
-from suffice.families.regressions.responses import Linear
 from suffice.graphs import Dag
 from suffice.learning.complete.irls import fit_regression
 from suffice.learning.fit import fit

@@ -18,11 +18,11 @@ _NAMES = {
     "protocol.family": "ConjugatePrior ExponentialFamily",
     "gamma": "Exponential Gamma",
     "arithmetic.values": "Interval",
-    "negative_binomial": "BetaNegativeBinomial NegativeBinomialKnownSize",
+    "negative_binomial": "BetaGeometric BetaNegativeBinomial Geometric NegativeBinomialKnownSize",
     "normals.normal": "MultivariateNormal Normal NormalInverseGamma NormalInverseWishart",
     "normals.normal_known": "NormalKnownMean NormalKnownVariance",
-    "poisson": "Geometric Poisson",
-    "predictives": "BetaBinomial BetaGeometric DirichletMultinomial Lomax MultivariateT NegativeBinomial StudentT",
+    "poisson": "Poisson",
+    "predictives": "BetaBinomial DirichletMultinomial Lomax MultivariateT NegativeBinomial StudentT",
     "protocol.statistic": "Centred Totals",
     "uniform": "Extremes Uniform",
 }
@@ -37,29 +37,22 @@ if TYPE_CHECKING:
     from suffice.exponential.gamma import Exponential as Exponential, Gamma as Gamma
     from suffice.exponential.arithmetic.values import Interval as Interval
     from suffice.exponential.negative_binomial import (
-        BetaNegativeBinomial as BetaNegativeBinomial,
+        BetaGeometric as BetaGeometric, BetaNegativeBinomial as BetaNegativeBinomial, Geometric as Geometric,
         NegativeBinomialKnownSize as NegativeBinomialKnownSize,
-    )
+    )  # fmt: skip
     from suffice.exponential.normals.normal import (
-        MultivariateNormal as MultivariateNormal,
-        Normal as Normal,
-        NormalInverseGamma as NormalInverseGamma,
+        MultivariateNormal as MultivariateNormal, Normal as Normal, NormalInverseGamma as NormalInverseGamma,
         NormalInverseWishart as NormalInverseWishart,
-    )
+    )  # fmt: skip
     from suffice.exponential.normals.normal_known import (
         NormalKnownMean as NormalKnownMean,
         NormalKnownVariance as NormalKnownVariance,
     )
-    from suffice.exponential.poisson import Geometric as Geometric, Poisson as Poisson
+    from suffice.exponential.poisson import Poisson as Poisson
     from suffice.exponential.predictives import (
-        BetaBinomial as BetaBinomial,
-        BetaGeometric as BetaGeometric,
-        DirichletMultinomial as DirichletMultinomial,
-        Lomax as Lomax,
-        MultivariateT as MultivariateT,
-        NegativeBinomial as NegativeBinomial,
-        StudentT as StudentT,
-    )
+        BetaBinomial as BetaBinomial, DirichletMultinomial as DirichletMultinomial, Lomax as Lomax,
+        MultivariateT as MultivariateT, NegativeBinomial as NegativeBinomial, StudentT as StudentT,
+    )  # fmt: skip
     from suffice.exponential.protocol.statistic import Centred as Centred, Totals as Totals
     from suffice.exponential.uniform import Extremes as Extremes, Uniform as Uniform
 

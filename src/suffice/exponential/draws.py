@@ -362,7 +362,6 @@ class Bernoulli(Trials):
         return plain(-sc.xlogy(p, p) - sc.xlog1py(1.0 - p, -p) + 0.0)
 
     def _predicted(self, prior: Any) -> Bernoulli:
-        """Bernoulli(a/(a + b))."""
         return Bernoulli(prior.mean)
 
     def _meaning(self, variable: Variable) -> npt.NDArray[Any] | None:

@@ -267,7 +267,6 @@ class Exponential(Summed):
         return statistic.count, statistic.total[..., 0]
 
     def _predicted(self, prior: Gamma) -> Lomax:
-        """Lomax(shape, rate)."""
         return Lomax(prior.shape, prior.rate)
 
 
@@ -281,3 +280,12 @@ def _deviance_of_shapes(c: Array, a: Array, b: Array, d: Array) -> Array:
     tiny = m < 1e-290
     far = c * (np.log(c) - np.log(a) - np.log(d) + np.log(b)) - c + m
     return np.where(tiny, far, deviance(c, np.where(tiny, 1.0, m), np.where(tiny, 0.0, gap)))
+
+
+def log_gamma_peak(shape: float) -> float:
+    """ln p(1) of a gamma distribution of mean 1: s ln s − s − ln Γ(s).
+
+    >>> round(log_gamma_peak(1.0), 12)
+    -1.0
+    """
+    return float(0.5 * np.log(shape) - HALF_LOG_2PI - stirling_rest(shape))

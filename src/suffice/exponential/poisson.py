@@ -1,13 +1,8 @@
-"""Counts from 0 up: the Poisson distribution, p(x | λ) = λˣ e^(−λ) / x!, and the geometric one, p(x | p) = p (1 − p)ˣ.
+"""The Poisson distribution: p(x | λ) = λˣ e^(−λ) / x!, x a count from 0 up.
 
-    Poisson     T(x) = x,   h(x) = 1/x!,   η = ln λ,   A(η) = e^η = λ,   E[T] = Var[T] = λ
+    T(x) = x,   h(x) = 1/x!,   η = ln λ,   A(η) = e^η = λ,   E[T] = Var[T] = λ
     conjugate   Gamma(total, count)              prior + statistic   Gamma(a + S, b + N)
     evidence    ln Γ(a + S)/Γ(a) + a ln b − (a + S) ln(b + N) + Σ ln h(x),   S = Σ x of N rows
-
-    Geometric   T(x) = x,   h(x) = 1,   η = ln(1 − p) < 0,   A(η) = −ln(1 − e^η) = −ln p,   E[T] = (1 − p)/p,
-                Var[T] = (1 − p)/p²
-    conjugate   Beta(count + 1, total)           prior + statistic   Beta(a + N, b + S)
-    evidence    ln B(a + N, b + S) − ln B(a, b)
 
 Gelman et al. 2013, Bayesian Data Analysis, 3rd ed., p. 44.
 """
@@ -15,19 +10,19 @@ Gelman et al. 2013, Bayesian Data Analysis, 3rd ed., p. 44.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc
-from suffice.errors import ModelError
-from suffice.exponential.arithmetic.cumulants import of_odds, single
+from suffice.errors import DataError, ModelError
+from suffice.exponential.arithmetic.cumulants import single
 from suffice.exponential.arithmetic.special import deviance, lattice, log_negative_binomial, log_poisson
 from suffice.exponential.arithmetic.values import DRAWN, Array, between, counts, plain, vectors
-from suffice.exponential.dirichlet import Beta
 from suffice.exponential.gamma import Gamma
-from suffice.exponential.predictives import BetaGeometric, NegativeBinomial
+from suffice.exponential.predictives import NegativeBinomial
 from suffice.exponential.protocol.family import Inside, Summed, generator
 from suffice.exponential.protocol.statistic import Totals, explain_shapes
 
@@ -129,102 +124,33 @@ class Poisson(Summed):
         return NegativeBinomial(prior.shape, prior.rate)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Geometric(Summed):
-    """Failures, from 0 up, before the first success, each trial a success with probability `p` > 0. The trials are one more.
-
-    >>> from suffice.exponential import Beta
-    >>> seen = Geometric().statistic([0, 2, 1])
-    >>> Geometric().estimate(seen)
-    Geometric(p=0.5)
-    >>> Beta(1.0, 1.0) + seen
-    Beta(a=4.0, b=4.0, of=Geometric())
-    """
-
-    p: Any = None
-
-    names: ClassVar[tuple[str, ...]] = ("p",)
-    prior: ClassVar[str] = "Beta"
-    support: ClassVar[str] = "whole numbers from 0 up (failures before the first success)"
-
-    def _checked(self, name: str, value: Any) -> Array:
-        return between(between(value, "p of Geometric", 0.0, 1.0), "p of Geometric", 0.0, open=True)
-
-    def _inside(self, x: Any) -> Inside:
-        return counts(x, "Geometric")
-
-    @property
-    def natural(self) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.log1p(-self._need("p"))[..., None]
-
-    def from_natural(self, eta: Any) -> Self:
-        return type(self)(-np.expm1(self._negative(eta)))
-
-    def from_mean(self, mu: Any) -> Self:
-        return type(self)(1.0 / (1.0 + between(vectors(mu, "E[T] of Geometric", 1)[..., 0], "E[T] of Geometric", 0.0)))
-
-    def log_normaliser(self, eta: Any = None) -> Any:
-        return plain(0.0 - np.log(self._need("p") if eta is None else -np.expm1(self._negative(eta))))
-
-    def gradient(self, eta: Any = None) -> Array:
-        if eta is not None:
-            return np.asarray(1.0 / np.expm1(-self._negative(eta)))[..., None]
-        p = self._need("p")[..., None]
-        return np.asarray((1.0 - p) / p)
-
-    def hessian(self, eta: Any = None) -> Array:
-        mean = self.gradient(eta)[..., None]
-        with np.errstate(over="ignore"):
-            return np.asarray(mean * (1.0 + mean))
-
-    def _cumulants(self, order: int, eta: Any) -> Array:
-        """A sum of products of the mean m and 1 + m, all positive."""
-        mean = self.gradient(eta)[..., 0]
-        return single(-of_odds(-mean, 1.0 + mean, order - 1), order)
-
-    def _log_density(self, x: Array) -> Array:
-        p = self._need("p")
-        return np.asarray(np.log(p) + sc.xlog1py(x, -p))
-
-    def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
-        p = self._need("p")
-        if np.any(p < 1.0 / DRAWN):
-            raise ModelError(f"p is {p.min():g}: counts so large cannot be drawn exactly")
-        return np.asarray(generator(n, seed).geometric(p, (n, *p.shape)) - 1)
-
-    def entropy(self) -> Any:
-        """−(p ln p + (1 − p) ln(1 − p))/p."""
-        p = self._need("p")
-        return plain(-np.log(p) - sc.xlog1py(1.0 - p, -p) / p + 0.0)
-
-    def _divergence(self, other: Self) -> Array:
-        """The divergence of one trial, times 1/p trials; inf where the other never fails and this does."""
-        p, r = self._need("p"), other._need("p")
-        return np.asarray((deviance(p, r) + deviance(1.0 - p, 1.0 - r)) / p)
-
-    @explain_shapes
-    def conjugate(self, total: Any, count: Any) -> Beta:
-        count = between(count, "the count", 0.0)
-        return Beta(count + 1.0, vectors(total, "the total of Geometric", 1)[..., 0], of=self.bare)
-
-    def learned(self, statistic: Totals) -> Array:
-        """Successes, one in each row, and failures."""
-        return np.stack(np.broadcast_arrays(statistic.count, statistic.total[..., 0]), axis=-1)
-
-    def _predicted(self, prior: Beta) -> BetaGeometric:
-        return BetaGeometric(prior.a, prior.b)
-
-    def _negative(self, eta: Any) -> Array:
-        """η, if it is one."""
-        eta = self._at(eta)[..., 0]
-        if np.any(eta >= 0.0):
-            raise ModelError(f"η = ln(1 − p) of Geometric must be below 0, not {eta.max():g}")
-        return np.asarray(eta)
-
-
 def _entropy(rate: Array) -> Array:
     """The sum of −p ln p of each rate, over so many counts that the others make no difference."""
     x, weight = lattice(rate, np.sqrt(rate))
     logs = log_poisson(x, rate[..., None])
     return np.asarray(-(weight * np.exp(logs) * np.where(np.isneginf(logs), 0.0, logs)).sum(axis=-1) + 0.0)
+
+
+def log_poisson_peak(y: Array) -> Array:
+    """ln p(y) of Poisson counts y, each at its own mean y; most counts are small, and looked up.
+
+    >>> log_poisson_peak(np.array([0.0, 1.0, 1e9])).round(4)
+    array([  0.    ,  -1.    , -11.2806])
+    """
+    peaks = _peaks()
+    small = y < len(peaks)
+    found = peaks[np.where(small, y, 0.0).astype(np.intp)]
+    return found if small.all() else np.where(small, found, log_poisson(y, y))
+
+
+@cache
+def _peaks() -> Array:
+    counts = np.arange(4096.0)
+    return log_poisson(counts, counts)
+
+
+def drawable(mean: Array) -> Array:
+    """Means of counts, if such counts can be drawn exactly."""
+    if mean.size and not mean.max() <= DRAWN:
+        raise DataError(f"the mean {mean.max():g} of a count is too large: such counts cannot be drawn exactly")
+    return mean

@@ -1,7 +1,6 @@
 """What is predicted of the next observation when the parameter behind it is not known, but has a conjugate prior.
 
 BetaBinomial           ∫ Binomial(x; n, p) Beta(p; a, b) dp          = C(n, x) B(a + x, b + n − x) / B(a, b)
-BetaGeometric          ∫ p (1 − p)ˣ Beta(p; a, b) dp                 = B(a + 1, b + x) / B(a, b)
 DirichletMultinomial   ∫ Multinomial(x; n, p) Dirichlet(p; α) dp     = n!/Π xᵢ! · B(α + x) / B(α)
 Lomax                  ∫ Exponential(x; λ) Gamma(λ; a, b) dλ         = a/b (1 + x/b)^−(a+1)
 NegativeBinomial       ∫ Poisson(x; λ) Gamma(λ; a, b) dλ             = Γ(a + x)/Γ(a) x! · (b/(1 + b))ᵃ (1/(1 + b))ˣ
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from suffice.basis.libraries import sc
+from suffice.basis.libraries import sc, st
 from suffice.errors import ModelError, TooLarge, whole
 from suffice.exponential.arithmetic.special import log_gamma_step, log_negative_binomial, log_polya, student_end
 from suffice.exponential.arithmetic.symmetric import scaled_cholesky
@@ -53,6 +52,10 @@ class Predictive:
     def _repr_html_(self) -> str:
         return summary(self, cast(Any, self)._asdict(), type(self).__name__)
 
+    def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
+        """n draws, the first axis."""
+        raise NotImplementedError
+
 
 class BetaBinomial(Predictive, NamedTuple("BetaBinomial", [("n", Any), ("a", Any), ("b", Any)])):
     """The successes in n trials whose probability is Beta(a, b).
@@ -84,7 +87,6 @@ class BetaBinomial(Predictive, NamedTuple("BetaBinomial", [("n", Any), ("a", Any
         return plain(np.where(inside, log_polya(outcomes, np.stack([a, b], axis=-1)), -np.inf))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
-        """n draws, the first axis."""
         trials, a, b = self._arrays
         rng = generator(n, seed)
         return np.asarray(rng.binomial(trials.astype(np.int64), rng.beta(a, b, (n, *a.shape))))
@@ -97,67 +99,6 @@ class BetaBinomial(Predictive, NamedTuple("BetaBinomial", [("n", Any), ("a", Any
             raise TooLarge(f"the interval is found by adding up {n.max() + 1:,.0f} probabilities, and {LONGEST:,} are too many")
         ends = np.array([_ends(BetaBinomial(*one), outside) for one in zip(n.flat, a.flat, b.flat, strict=True)])
         return Interval(*(plain(ends[:, i].reshape(n.shape)) for i in range(2)))
-
-
-class BetaGeometric(Predictive, NamedTuple("BetaGeometric", [("a", Any), ("b", Any)])):
-    """The failures, from 0 up, before the first success, each trial a success with a probability that is Beta(a, b).
-
-    >>> BetaGeometric(2.0, 1.0).mean, round(float(np.exp(BetaGeometric(2.0, 1.0).log_prob(0))), 6)
-    (1.0, 0.666667)
-    """
-
-    @property
-    @np.errstate(over="ignore")
-    def mean(self) -> Any:
-        """b/(a − 1); inf where a ≤ 1."""
-        a, b = self._arrays
-        return plain(np.where(a > 1.0, b / np.where(a > 1.0, a - 1.0, 1.0), np.inf))
-
-    @property
-    @np.errstate(over="ignore")
-    def variance(self) -> Any:
-        """a b (a + b − 1)/(a − 1)²(a − 2); inf where a ≤ 2."""
-        a, b = self._arrays
-        c = np.where(a > 2.0, a, 3.0)
-        return plain(np.where(a > 2.0, c / (c - 1.0) * (b / (c - 1.0)) * ((c + b - 1.0) / (c - 2.0)), np.inf))
-
-    @explain_shapes
-    def log_prob(self, x: Any) -> Any:
-        """ln p(x) of each x; −inf outside 0, 1, 2, …."""
-        a, b = self._arrays
-        x, inside = counts(x, "BetaGeometric")
-        first = np.log(a) - np.log(a + b + x)
-        return plain(np.where(inside, first + self.log_survival(x), -np.inf))
-
-    @explain_shapes
-    def log_survival(self, x: Any) -> Any:
-        """ln P(X ≥ x) = ln B(a, b + x)/B(a, b)."""
-        a, b = self._arrays
-        x = np.maximum(observations(x, "BetaGeometric"), 0.0)
-        # No success in x trials.
-        return plain(log_polya(np.stack([np.zeros_like(x), x], axis=-1), np.stack([a, b], axis=-1)))
-
-    def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
-        """n draws, the first axis."""
-        a, b = self._arrays
-        rng = generator(n, seed)
-        chance = np.maximum(rng.beta(a, b, (n, *a.shape)), 1e-18)  # one that was drawn as 0 would never come to an end
-        return np.asarray(rng.geometric(chance) - 1)
-
-    def interval(self, level: float = 0.95) -> Interval:
-        """The equal-tailed interval: the least numbers that have at least (1 ∓ level)/2 of the probability up to them."""
-        outside = tail(level)
-        return Interval(plain(self._quantile(np.log1p(-outside))), plain(self._quantile(np.log(outside))))
-
-    def _quantile(self, above: float) -> Array:
-        """The least x with ln P(X > x) ≤ above, by bisection; inf beyond all doubles that are whole numbers."""
-        low = np.full(self._arrays[0].shape, -1.0)
-        high = np.full(low.shape, 2.0**53)
-        for _ in range(55):
-            middle = np.floor((low + high) / 2.0)
-            enough = np.asarray(self.log_survival(middle + 1.0)) <= above
-            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        return np.where(high >= 2.0**53 - 1.0, np.inf, np.maximum(high, 0.0))
 
 
 class DirichletMultinomial(Predictive, NamedTuple("DirichletMultinomial", [("n", Any), ("alpha", Any)])):
@@ -193,7 +134,6 @@ class DirichletMultinomial(Predictive, NamedTuple("DirichletMultinomial", [("n",
         return plain(np.where(inside, log_polya(np.where(inside[..., None], x, 0.0), alpha), -np.inf))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
-        """n draws, the first axis."""
         rng = generator(n, seed)
         return np.asarray(rng.multinomial(whole(self.n, "n", 0), Dirichlet(self.alpha).sample(n, rng)))
 
@@ -240,7 +180,6 @@ class Lomax(Predictive, NamedTuple("Lomax", [("shape", Any), ("scale", Any)])):
             return Interval(*(plain(scale * np.expm1(-np.log(above) / shape)) for above in (1.0 - outside, outside)))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
-        """n draws, the first axis."""
         shape, scale = self._arrays
         return np.asarray(scale * np.expm1(generator(n, seed).standard_exponential((n, *shape.shape)) / shape))
 
@@ -274,7 +213,6 @@ class NegativeBinomial(Predictive, NamedTuple("NegativeBinomial", [("shape", Any
         return plain(np.where(inside, log_negative_binomial(n, shape, rate / (1.0 + rate), 1.0 / (1.0 + rate)), -np.inf))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
-        """n draws, the first axis."""
         shape, rate = self._arrays
         rng = generator(n, seed)
         with np.errstate(over="ignore"):
@@ -285,10 +223,8 @@ class NegativeBinomial(Predictive, NamedTuple("NegativeBinomial", [("shape", Any
 
     def interval(self, level: float = 0.95) -> Any:
         """The equal-tailed interval: the least numbers that have at least (1 ∓ level)/2 of the probability up to them."""
-        from scipy.stats import nbinom
-
         shape, rate = self._arrays
-        return Interval(*map(plain, nbinom.interval(checked_level(level), shape, rate / (1.0 + rate))))
+        return Interval(*map(plain, st.nbinom.interval(checked_level(level), shape, rate / (1.0 + rate))))
 
 
 def _ends(one: BetaBinomial, outside: float) -> tuple[float, float]:
@@ -337,7 +273,6 @@ class StudentT(Predictive, NamedTuple("StudentT", [("df", Any), ("location", Any
         return Interval(plain(self.location - half), plain(self.location + half))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
-        """n draws, the first axis."""
         df, location, scale = self._arrays
         return np.asarray(location + scale * generator(n, seed).standard_t(df, (n, *df.shape)))
 
@@ -396,7 +331,6 @@ class MultivariateT(Predictive, NamedTuple("MultivariateT", [("df", Any), ("loca
         return answer
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
-        """n draws, the first axis."""
         rng, location = generator(n, seed), np.asarray(self.location, dtype=np.float64)
         df = np.broadcast_to(np.asarray(self.df, dtype=np.float64), location.shape[:-1])
         z = scaled_cholesky(np.asarray(self.scale, dtype=np.float64)).coloured(rng.standard_normal((n, *location.shape)))

@@ -178,7 +178,7 @@ class Table(Cpd):
 
     def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
         """Codes of the child for n rows whose parents are in `columns`."""
-        from suffice.kernels.counting.draw import draw_codes
+        from suffice.kernels.counting.count import draw_codes
 
         r = self.child.n_states
         ends = np.cumsum(self.probs.reshape(-1, r), axis=1)

@@ -52,13 +52,10 @@ def _as_family(name: str, family: Any) -> Any:
 def families_of(bn: Any, families: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The families of a network's regressions, if it is a network, and those that are named beside them."""
     families = as_families(families)
-    own = {n: bn[n].family for n in bn if _has_own(bn[n])} if hasattr(bn, "compiled") else {}
+    own = (
+        {n: bn[n].family for n in bn if bn[n].is_regression or bn[n].child.family is not None} if hasattr(bn, "compiled") else {}
+    )
     return {**own, **families} if isinstance(families, Mapping) and own else families or own or None
-
-
-def _has_own(cpd: Any) -> bool:
-    """Whether its family was chosen, and does not follow from its variables."""
-    return bool(cpd.is_regression) or cpd.child.family is not None
 
 
 def variables_with_distributions(families: Any) -> dict[str, Distributed]:
@@ -173,7 +170,6 @@ def check_family(name: str, family: Any, child: Variable, parents: Sequence[Vari
 
 
 def _refuse_other(name: str, family: Any) -> None:
-    """Refuse what is no family."""
     if isinstance(family, type) or not hasattr(family, "n_parameters"):
         raise FitError(
             f"the family of {name!r} is an object such as Logistic(), or a distribution such as exponential.Gamma(), "

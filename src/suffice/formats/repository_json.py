@@ -94,7 +94,6 @@ def _field(of: dict[str, Any], key: str, kind: type, whose: str) -> Any:
 
 
 def _number(value: Any, what: str) -> float:
-    """A number, or a list of one."""
     value = value[0] if isinstance(value, list) and len(value) == 1 else value
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
         raise FormatError(f"{what} must be a number, not {show(repr(value))}")
@@ -186,7 +185,6 @@ def _place(name: str, config: dict[str, Any], codes: dict[str, dict[str, int]]) 
 
 
 def _regression(name: str, config: dict[str, Any], reals: list[str]) -> list[float]:
-    """Intercept, coefficients and variance."""
     coefficients = _field(config, "coefficients", dict, f"the CPD of {show(name)}")
     if sorted(coefficients) != sorted(["(Intercept)", *reals]):
         raise FormatError(f"variable {show(name)} needs an '(Intercept)' and a coefficient for each of its real parents")

@@ -100,9 +100,9 @@ def _functions(tokens: Tokens, variables: dict[str, Finite], n_factors: int) -> 
         wanted = next((c for c in accumulate(shape, mul, initial=1) if c > len(tokens.words)), None) or int(np.prod(shape or [1]))
         if n != wanted:
             raise tokens.error(f"{what} has {n} numbers, and its variables have {wanted} joint states", at)
-        values = tokens.numbers(tokens.words[tokens.at : tokens.at + n], tokens.at) if _n_left(tokens) >= n else None
-        if values is None:
+        if tokens.at + n >= len(tokens.words):  # the last word of all is empty
             raise tokens.error(f"the file ends before the {n} numbers of {what}", at)
+        values = tokens.numbers(tokens.words[tokens.at : tokens.at + n], tokens.at)
         tokens.at += n
         if not (np.isfinite(values).all() and (values >= 0.0).all()):
             raise tokens.error(f"{what} has the number {values.min():g}: a function table has numbers of at least 0", at)
@@ -110,11 +110,6 @@ def _functions(tokens: Tokens, variables: dict[str, Finite], n_factors: int) -> 
     if tokens.word:
         raise tokens.unexpected("the end of the file")
     return FunctionTables(variables, scopes, tables)
-
-
-def _n_left(tokens: Tokens) -> int:
-    """How many words are left; the last one of all is empty."""
-    return len(tokens.words) - 1 - tokens.at
 
 
 def _counts(tokens: Tokens, n: int, what: str) -> list[int]:

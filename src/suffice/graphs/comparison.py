@@ -141,7 +141,6 @@ def _edges(marks: Marks, pairs: Iterable[Edge]) -> tuple[Edge, ...]:
 
 
 def _rates(n_right: int, n_true: int, n_found: int) -> tuple[float, float, float]:
-    """Precision, recall and f1."""
     precision = n_right / n_found if n_found else 1.0
     recall = n_right / n_true if n_true else 1.0
     return precision, recall, 2 * precision * recall / (precision + recall) if n_right else float(not n_true and not n_found)

@@ -1,8 +1,8 @@
 """Kernels: compiled loops over arrays and whole numbers. They know no names, no classes, and check nothing.
 
-A kernel declares its one signature, so that nothing compiles twice and `warm` can compile everything ahead. Compiled code is
-cached on disk. Where a call is little work a kernel may run uncompiled (`compiling.py`); the compiler itself is loaded when
-something is compiled. Kernels use each other only: a room for each kind. Start with
+A kernel declares its one signature, which says the types of its arguments: so nothing compiles twice, and `warm` can compile
+everything ahead. Compiled code is cached on disk. Where a call is little work a kernel may run uncompiled (`compiling.py`); the
+compiler itself is loaded when something is compiled. Kernels use each other only: a room for each kind. Start with
 `counting/count`; `compiler/compiling` says what a kernel is.
 """
 
@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from suffice.kernels.compiler import signatures as nb
 from suffice.kernels.compiler.compiling import CALLED, Kernel, announce, kernels
 
-__all__ = ["ESSENTIAL", "Kernel", "announce", "compile_kernel", "kernel", "warm"]
+__all__ = ["ESSENTIAL", "Kernel", "announce", "compile_kernel", "kernel", "nb", "warm"]
 
 ESSENTIAL = (
-    *("messages", "arrangement", "elimination", "parts", "count", "draw"),
+    *("messages", "arrangement", "elimination", "parts", "count"),
     *("bitmaps", "local_scores", "orders", "greedy", "components", "bucket_trees"),
 )
 """Modules of which questions, fits, searches and EM of finite networks have their kernels."""
@@ -113,7 +114,6 @@ def _modules() -> dict[str, str]:
 
 
 def _compile(names: Sequence[str]) -> None:
-    """Compile some kernels."""
     for name in names:
         compile_kernel(name)
 

@@ -1,7 +1,5 @@
 """`python -m suffice.kernels`: compile the kernels that most calls need, while other packages are still being installed."""
 
-from __future__ import annotations
-
 import os
 
 from suffice.kernels import ESSENTIAL, warm

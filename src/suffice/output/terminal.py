@@ -75,7 +75,9 @@ class PlainOutput:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        plain = text if text.isprintable() else "".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in text)
+        plain = (
+            text if text.isprintable() else "".join(c if c.isprintable() or c in "\n\t" else json.dumps(c)[1:-1] for c in text)
+        )
         try:
             self._stream.write(plain)
         except BrokenPipeError:
@@ -90,10 +92,6 @@ class PlainOutput:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-def _escape(character: str) -> str:
-    return json.dumps(character)[1:-1]
 
 
 def say(message: str) -> None:

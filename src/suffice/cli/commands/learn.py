@@ -12,12 +12,7 @@ import typer
 from suffice.cli import arguments
 from suffice.cli.arguments import Options, refuse
 from suffice.cli.kinds.chains import ROWS_ONLY, CheckpointDirs, found_in_words, learn_template
-from suffice.cli.kinds.undirected import (
-    DIRECTED_ONLY,
-    check_graph_method,
-    graph_in_words,
-    without_arrows,
-)
+from suffice.cli.kinds.undirected import DIRECTED_ONLY, check_graph_method, graph_in_words, without_arrows
 from suffice.cli.outputs import check_report, with_information, write_model, write_report
 from suffice.cli.words.vocabulary import edges_of
 from suffice.errors import SufficeError
@@ -161,7 +156,6 @@ def _read(given: Options) -> None:
 
 
 def _choose_method(given: Options) -> None:
-    """The method and its constraints."""
     from suffice.cli import inputs
     from suffice.cli.words import vocabulary as words
 

@@ -35,13 +35,9 @@ def demo(
     """Draw rows from the ALARM network, fit its 37 tables again, and show how close they come; or learn from sequences."""
     if what not in ("networks", "sequences"):
         raise SufficeError(f"there is a demo of networks, and one of sequences; not of {what!r}")
-    if what == "sequences":
-        from suffice.cli.demos.demo_sequences import run as run_sequences
+    from suffice.cli.demos import show_networks, show_sequences
 
-        return run_sequences(seed, working)
-    from suffice.cli.demos.demo import run
-
-    return run(rows, seed, working)
+    return show_sequences(seed, working) if what == "sequences" else show_networks(rows, seed, working)
 
 
 @command("warm")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from suffice.basis.libraries import pa
@@ -132,8 +133,11 @@ def impute_command(
         raise SufficeError(f"the rows have a column {DRAW!r}, and so the draws cannot be numbered in one: leave --draws out")
     with working("filling rows"):
         found = bn.impute(rows, joint=joint, draws=draws, redraw=redraw, seed=seed, unknown=strange)
-    tables = [found] if draws is None else [_with_draw_number(table, i) for i, table in enumerate(found, 1)]
-    n_rows = write_stream([_plain_table(table) for table in tables], out)
+    tables = [found]
+    if draws is not None:
+        tables = [t.add_column(0, DRAW, pa.array([i] * t.num_rows, pa.int64())) for i, t in enumerate(found, 1)]
+    plain = [{n: inputs.plain_text(t.column(n).combine_chunks()) for n in t.column_names} for t in tables]
+    n_rows = write_stream([pa.table(columns) for columns in plain], out)
     if out is not None:
         say(f"{n_rows:,} rows with their missing cells filled; written to {out}")
 
@@ -142,18 +146,7 @@ DRAW = "draw"
 """The column that numbers the tables of multiple imputation."""
 
 
-def _with_draw_number(table: pa.Table, number: int) -> pa.Table:
-    return table.add_column(0, DRAW, pa.array([number] * table.num_rows, pa.int64()))
-
-
-def _plain_table(table: pa.Table) -> pa.Table:
-    from suffice.cli.inputs import plain_text
-
-    return pa.table({n: plain_text(table.column(n).combine_chunks()) for n in table.column_names})
-
-
 def _label_sequences(crf: Any, data: str, target: str | None, out: str | None, **asked: Any) -> None:
-    """The labels of each step of sequences."""
     from suffice.cli.kinds.labels import predict_labels
     from suffice.formats.rows import write_stream
 
@@ -166,7 +159,6 @@ def _label_sequences(crf: Any, data: str, target: str | None, out: str | None, *
 
 
 def _hidden_units(machine: Any, data: str, target: str | None, out: str | None, keep: Any, missing: Any) -> None:
-    """The probabilities of the hidden units of a machine in each row."""
     from suffice.cli import inputs
     from suffice.engines.scan import rows_of
     from suffice.formats.rows import write_stream
@@ -180,7 +172,6 @@ def _hidden_units(machine: Any, data: str, target: str | None, out: str | None, 
 
 
 def _names(bn: BayesNet, target: str, interval: float | None = None) -> list[str]:
-    """The names of the columns of a prediction."""
     from suffice.models.rows.prediction import measures
     from suffice.variables import Finite
 
@@ -211,8 +202,6 @@ def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
 
 def _empty(bn: BayesNet, target: str, kept: Sequence[str], interval: float | None) -> pa.Table:
     """What is written where there are no rows: the header."""
-    import numpy as np
-
     from suffice.models.rows.prediction import Prediction, measures
 
     none = {n: pa.array([], pa.string()) for n in kept}

@@ -119,7 +119,6 @@ def _hinting(model: str, *, mpe: bool) -> Iterator[None]:
 
 
 def _check_options(**given: bool) -> None:
-    """Refuse options that exclude each other."""
     chosen = [f"--{name}" for name, is_given in given.items() if is_given]
     if len(chosen) > 1:
         raise SufficeError(f"{' and '.join(chosen[:2])} exclude each other: give one of them")

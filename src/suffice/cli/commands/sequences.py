@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from suffice.basis.libraries import pa
+from suffice.basis.libraries import pa, pc
 from suffice.cli.arguments import Chained, Interval, Keep, StepOptions, Steps
 from suffice.errors import SufficeError, quantity
 from suffice.output.terminal import say, working
@@ -46,14 +47,7 @@ def decode(
 
 
 @command("smooth")
-def smooth(
-    model: Chained,
-    data: Steps,
-    interval: Interval = None,
-    keep: Keep = None,
-    *,
-    read: StepOptions,
-) -> None:
+def smooth(model: Chained, data: Steps, interval: Interval = None, keep: Keep = None, *, read: StepOptions) -> None:
     """Infer each hidden or missing cell from its whole sequence.
 
     The columns are NAME=state, the probability of each state; of a number NAME, its mean, and NAME_sd.
@@ -62,14 +56,7 @@ def smooth(
 
 
 @command("filter")
-def filter_command(
-    model: Chained,
-    data: Steps,
-    interval: Interval = None,
-    keep: Keep = None,
-    *,
-    read: StepOptions,
-) -> None:
+def filter_command(model: Chained, data: Steps, interval: Interval = None, keep: Keep = None, *, read: StepOptions) -> None:
     """Infer each hidden or missing cell from its sequence up to its own step; columns as in smooth."""
     _infer("filter", model, data, interval, keep, read)
 
@@ -111,8 +98,6 @@ def forecast(
 
 def _paths_table(paths: Sequence[Any], steps: Any) -> pa.Table:
     """Several paths beside each other, each with ln p of its sequence."""
-    import numpy as np
-
     position = steps.position
     rows = np.repeat(np.arange(steps.n_sequences), steps.lengths)[position >= 0][np.argsort(position[position >= 0])]
     columns: dict[str, Any] = {}
@@ -149,6 +134,4 @@ def _without_nan(cells: Any) -> Any:
     """Numbers that there are none of, such as means of what may be anything, as empty cells."""
     if not pa.types.is_floating(cells.type):
         return cells
-    import pyarrow.compute as pc
-
     return pc.if_else(pc.is_nan(cells), pa.scalar(None, cells.type), cells)

@@ -81,7 +81,6 @@ def _steps(given: Options, template: Template, hidden: list[Any]) -> Sequences:
 
 
 def _save_steps(template: Template, steps: Sequences, hidden: list[Any], climbing: dict[str, Any], path: str) -> None:
-    """Keep the statistics of complete steps."""
     from suffice.families.gathering.gathering import gather
 
     if hidden or "fixed" in climbing or any(steps.missing.get(n, 1) for n in template.nodes):

@@ -61,7 +61,6 @@ def numbers_of(text: str, whole: str) -> Any:
 
 
 def _prior(word: str) -> Any:
-    """One prior, with what is said after a colon and slashes."""
     if not word:
         raise SufficeError("in the prior nothing stands after = or +: write NAME=9,1 for pseudo-counts, or NAME=bdeu:10")
     head, *options = word.split("/")
@@ -90,13 +89,12 @@ def _by_evidence(name: str, prior: Any, given: dict[str, Any]) -> Any:
     if prior.chooses:
         return prior(**given, **{prior.after_colon[0]: None})
     if not prior.worth:
-        able = listing([n for n, p in every("priors").items() if p.word == n and _can_be_chosen(p)], style="str")
+        able = listing(
+            [n for n, p in every("priors").items() if p.word == n and p.after_colon and (p.chooses is True or p.worth)],
+            style="str",
+        )
         raise SufficeError(f"the data cannot choose a number of {name}: leave auto out, or write it after {able}")
     return EmpiricalBayes(prior(**given))
-
-
-def _can_be_chosen(prior: Any) -> bool:
-    return prior.after_colon is not None and (prior.chooses is True or bool(prior.worth))
 
 
 def penalty_of(words: str | None) -> Any:

@@ -196,14 +196,10 @@ def _word_set(words: Collection[str], kind: Any) -> Any:
 
 
 def _refuse_marked(cells: Any, marked: Any, decimal: str) -> NoReturn:
-    """Refuse the first cell whose word is marked."""
     flags = marked.take(cells.indices) if pt.is_dictionary(cells.type) else marked
     row = pc.index(flags, value=True).as_py()
     text = cells[row].as_py()
     if decimal == "," and text.count(".") == 1 and "," not in text and not _GROUPS.fullmatch(text):
-        raise Wrong(
-            row,
-            f"{text!r} has a decimal point, and the decimal mark is a comma: leave {DECIMAL_COMMA} out",
-        )
+        raise Wrong(row, f"{text!r} has a decimal point, and the decimal mark is a comma: leave {DECIMAL_COMMA} out")
     instead = f"; if the comma is the decimal mark, say so: {DECIMAL_COMMA}" if decimal == "." and "," in text else ""
     raise Wrong(row, f"{text!r} has a thousands mark, which is not read: write numbers without{instead}")

@@ -89,10 +89,17 @@ def dates(states: Collection[str]) -> bool:
 
 @dataclass(frozen=True)
 class Cause:
-    """A kind of doubt: the sentence about columns, and whether these only tell rows apart, so that searches leave them out."""
+    """A kind of doubt: what is said of columns, and of the `{words}` in them; the way out, by the first column and all doubts;
+    and whether such columns only tell rows apart, so that searches leave them out."""
 
-    sentence: Callable[[Sequence[str], Sequence[Doubt]], str]
+    said: str
+    way: Callable[[str, Sequence[Doubt]], object] | None = None
     identifies: bool = False
+
+    def sentence(self, names: Sequence[str], doubts: Sequence[Doubt]) -> str:
+        """What is noted of columns."""
+        said = f"{listing(names)}: {self.said.format(words=listing(_every(doubts)))}"
+        return said if self.way is None else f"{said}: {self.way(names[0], doubts)}"
 
 
 @dataclass(frozen=True)
@@ -168,99 +175,62 @@ def _bare(states: Sequence[str]) -> tuple[str, ...]:
     return tuple(bare) if len(bare) <= STATES else ()
 
 
-def _integers(kind: str, name: str) -> Remedy:
+def _integers(kind: str, name: str, doubts: Sequence[Doubt]) -> Remedy:
     """What all whole numbers are, or one column."""
     all_columns, one = argument("integers", kind, kind.lower()), declaration(name, kind)
     return Remedy(f"scan(data, {all_columns.python}) or {one.python}", f"{all_columns.option}, or {one.option}")
 
 
-def _about_coded(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
-    return (
-        f"{listing(names)}: numbers with few different values, taken for states; "
-        f"if they are quantities, say so: {_integers('Real', names[0])}"
-    )
+def _declaration(kind: str, name: str, doubts: Sequence[Doubt]) -> Remedy:
+    return declaration(name, kind)
 
 
-def _about_few(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
-    return (
-        f"{listing(names)}: whole numbers with at most {FEW} different values, taken for numbers; "
-        f"if they are codes of states, say so: {_integers('Finite', names[0])}"
-    )
+def _with_comma(name: str, doubts: Sequence[Doubt]) -> Remedy:
+    return DECIMAL_COMMA
 
 
-def _about_running(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
-    return (
-        f"{listing(names)}: whole numbers that all differ, as in an identifier; searches leave such columns out, "
-        f"unless they are declared: {declaration(names[0], 'Real')}"
-    )
+def _as_missing(name: str, doubts: Sequence[Doubt]) -> Remedy:
+    every = _every(doubts)
+    words = ",".join(f'"{w}"' if "," in w or '"' in w else w for w in every)
+    return Remedy(f"missing={json.dumps(every, ensure_ascii=False)}", f"--missing {shlex.quote(words)}")
 
 
-def _about_names(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
-    return (
-        f"{listing(names)}: nearly as many states as rows, as in an identifier; searches leave such columns out, "
-        f"unless they are declared: {declaration(names[0], 'Finite')}"
-    )
+def _missing_and_real(name: str, doubts: Sequence[Doubt]) -> str:
+    return f"{_as_missing(name, doubts)} and {declaration(name, 'Real')}"
 
 
-def _about_dates(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
-    return (
-        f"{listing(names)}: dates, each of which is a state of its own; searches leave such columns out, "
-        f"unless they are declared: {declaration(names[0], 'Finite')}"
-    )
-
-
-def _about_commas(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
-    said = "numbers with decimal commas, as it seems, and so taken for states"
-    return f"{listing(names)}: {said}; if they are, say so: {DECIMAL_COMMA}"
-
-
-def _about_commas_in_text(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
-    said = "text that looks like numbers with decimal commas, and so taken for states"
-    return f"{listing(names)}: {said}; if they are numbers, make the columns such before"
-
-
-def _about_words(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
-    found, remedy = _as_missing(doubts)
-    return f"{listing(names)}: numbers but for {found}, and so taken for states; if that means a missing cell, say so: {remedy}"
-
-
-def _about_words_in_text(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
-    found, remedy = _as_missing(doubts)
-    return (
-        f"{listing(names)}: numbers but for {found}, as text, and so taken for states; if that means a missing cell, and the "
-        f"others are numbers, say both: {remedy} and {declaration(names[0], 'Real')}"
-    )
-
-
-def _about_marks(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
-    found, remedy = _as_missing(doubts)
-    return f"{listing(names)}: {found} is taken for a state, as only an empty cell is missing; if it means that, say so: {remedy}"
-
-
-def _about_blanks(names: Sequence[str], doubts: Sequence[Doubt]) -> str:
-    declared = state_names(names[0], doubts[0].instead) if doubts[0].instead else declaration(names[0], "[...]")
-    return (
-        f"{listing(names)}: {listing(_every(doubts))} with blanks around it is another state than without; where states are "
-        f"declared, blanks do not count: {declared}"
-    )
+def _bare_states(name: str, doubts: Sequence[Doubt]) -> Remedy:
+    return state_names(name, doubts[0].instead) if doubts[0].instead else declaration(name, "[...]")
 
 
 def _every(doubts: Sequence[Doubt]) -> list[str]:
     return list(dict.fromkeys(w for doubt in doubts for w in doubt.words))
 
 
-def _as_missing(doubts: Sequence[Doubt]) -> tuple[str, Remedy]:
-    """Words for a sentence, and how to say that they mean a missing cell."""
-    every = _every(doubts)
-    words = ",".join(f'"{w}"' if "," in w or '"' in w else w for w in every)
-    return listing(every), Remedy(f"missing={json.dumps(every, ensure_ascii=False)}", f"--missing {shlex.quote(words)}")
-
-
-CODED, FEW_NUMBERS = Cause(_about_coded), Cause(_about_few)
-RUNNING, NAMES, DATES = (Cause(about, identifies=True) for about in (_about_running, _about_names, _about_dates))
-COMMAS, WORDS, MARKED, BLANKS = map(Cause, (_about_commas, _about_words, _about_marks, _about_blanks))
-COMMAS_IN_TEXT, WORDS_IN_TEXT = map(Cause, (_about_commas_in_text, _about_words_in_text))
-"""Of columns that are text by their type: no decimal mark or missing word makes them numbers, but a declaration does."""
+UNLESS = "searches leave such columns out, unless they are declared"
+CODED = Cause("numbers with few different values, taken for states; if they are quantities, say so", partial(_integers, "Real"))
+FEW_NUMBERS = Cause(
+    f"whole numbers with at most {FEW} different values, taken for numbers; if they are codes of states, say so",
+    partial(_integers, "Finite"),
+)
+RUNNING = Cause(f"whole numbers that all differ, as in an identifier; {UNLESS}", partial(_declaration, "Real"), True)
+NAMES = Cause(f"nearly as many states as rows, as in an identifier; {UNLESS}", partial(_declaration, "Finite"), True)
+DATES = Cause(f"dates, each of which is a state of its own; {UNLESS}", partial(_declaration, "Finite"), True)
+COMMAS = Cause("numbers with decimal commas, as it seems, and so taken for states; if they are, say so", _with_comma)
+WORDS = Cause("numbers but for {words}, and so taken for states; if that means a missing cell, say so", _as_missing)
+MARKED = Cause("{words} is taken for a state, as only an empty cell is missing; if it means that, say so", _as_missing)
+BLANKS = Cause(
+    "{words} with blanks around it is another state than without; where states are declared, blanks do not count", _bare_states
+)
+# Of columns that are text by their type: no decimal mark or missing word makes them numbers, but a declaration does.
+COMMAS_IN_TEXT = Cause(
+    "text that looks like numbers with decimal commas, and so taken for states; if they are numbers, make the columns such before"
+)
+WORDS_IN_TEXT = Cause(
+    "numbers but for {words}, as text, and so taken for states; if that means a missing cell, and the others are numbers, "
+    "say both",
+    _missing_and_real,
+)
 
 
 def _sentence(about: Mapping[str, Doubt], names: Sequence[str]) -> str:

@@ -259,7 +259,8 @@ def encode(
                 raise wrong_cell(source, name, row, wrong) from None
             except (UnicodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 where = f"{source.paths[0]}: " if len(source.paths) == 1 else ""
-                raise DataError(f"{where}the column {name!r} cannot be read ({_in_a_line(error)})") from None
+                why = "it holds text that is not UTF-8" if isinstance(error, UnicodeError) else str(error).partition("\n")[0]
+                raise DataError(f"{where}the column {name!r} cannot be read ({why})") from None
             if chunk is not None:
                 chunks[name] = chunk
         return chunks
@@ -277,13 +278,6 @@ def encode(
             length = len(batch[names[0]])
             yield chunks, batch, length
             row += length
-
-
-def _in_a_line(error: Exception) -> str:
-    """What a library says of cells that it cannot read."""
-    if isinstance(error, UnicodeError):
-        return "it holds text that is not UTF-8"
-    return str(error).partition("\n")[0]
 
 
 def wrong_cell(source: Source, name: str, row: int, wrong: Wrong) -> DataError:
@@ -315,10 +309,5 @@ def cut(parts: Iterable[tuple[dict[Any, Any], int]]) -> Iterator[dict[Any, Any]]
 def _join_pieces(pieces: list[dict[Any, Any]]) -> dict[Any, Any]:
     if len(pieces) == 1:
         return pieces[0]
-    return {k: _concatenate([piece[k] for piece in pieces]) for k in pieces[0]}
-
-
-def _concatenate(cells: list[Any]) -> Any:
-    if isinstance(cells[0], np.ndarray):
-        return np.concatenate(cells)
-    return pa.concat_arrays(cells)
+    joined = {k: np.concatenate if isinstance(cells, np.ndarray) else pa.concat_arrays for k, cells in pieces[0].items()}
+    return {k: join([piece[k] for piece in pieces]) for k, join in joined.items()}

@@ -20,21 +20,7 @@ from suffice.engines.encoding.doubts import Notes, doubts_about
 from suffice.engines.encoding.encode import Encoder, StateEncoder, Wrong, bin_codes, code_type, state_codes
 from suffice.engines.encoding.infer import CellsFound, Guess, Weights, encoder_for, foreseen, found_by
 from suffice.engines.encoding.sources import Kind, Options, Source, checked_variables, cut, encode, readable, wrong_cell
-from suffice.engines.engine import (
-    ROWS,
-    Bits,
-    Block,
-    Engine,
-    S,
-    Seen,
-    Step,
-    Sum,
-    T,
-    View,
-    is_missing,
-    ranges,
-    refuse_missing,
-)
+from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges, refuse_missing
 from suffice.engines.local.columns import Column, Growing, Held, Nothing, Sink, Spill, sum_of
 from suffice.engines.local.local_bits import LocalBits
 from suffice.engines.reading.bins import SAMPLE, binned_variable
@@ -100,14 +86,14 @@ class Local(Engine):
             self.set_rows(self.n_rows)
 
     def declared(self, variables: Any) -> Engine:
-        options = self.options.with_declared(checked_variables(variables, self.source))
-        other = Local(self.source, options, self._noted.told)
-        if self.weights is None and self.weighted:
-            other._weight, other.weighted, other.weight = self._weight, True, None
-        return other
+        return self._again(self.options.with_declared(checked_variables(variables, self.source)))
 
     def with_unknown(self, how: Literal["refuse", "missing"]) -> Engine:
-        other = Local(self.source, replace(self.options, unknown=how), self._noted.told)
+        return self._again(replace(self.options, unknown=how))
+
+    def _again(self, options: Options) -> Local:
+        """The same rows, to be read by other options."""
+        other = Local(self.source, options, self._noted.told)
         if self.weights is None and self.weighted:
             other._weight, other.weighted, other.weight = self._weight, True, None
         return other
@@ -252,14 +238,12 @@ class Local(Engine):
         return Read(variable, found.n_missing, column=sink.column(name, order, code_type(len(order))))
 
     def _cut(self, name: str, bins: Bins) -> Read:
-        """A column of numbers as bins."""
         read, variable = self.seen[name], binned_variable(bins, name, self)
         if not bins.width and (self.n_rows or 0) > SAMPLE:
             self._noted.say(f"{name!r}: the cut points were found by a random sample of {SAMPLE:,} of the rows")
         return self._recoded(name, read, variable, bin_codes)
 
     def _recoded(self, name: str, read: Read, variable: Finite, codes: Callable[[Any, Finite], Any]) -> Read:
-        """A column of numbers as one of states."""
         sink = self._sink([name])
         for start, stop in ranges(self.n_rows or 0, SAMPLE):
             sink.add({name: codes(read.column.rows(start, stop), variable)})

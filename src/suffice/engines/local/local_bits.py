@@ -40,13 +40,7 @@ class LocalBits(Bits):
     at_hand = True
 
     def __init__(
-        self,
-        block: Callable[[Sequence[str], int], Block],
-        n_rows: int,
-        layout: BitLayout,
-        *,
-        weighted: bool,
-        threads: int | None,
+        self, block: Callable[[Sequence[str], int], Block], n_rows: int, layout: BitLayout, *, weighted: bool, threads: int | None
     ) -> None:
         self.layout, self.block, self.n_rows = layout, block, n_rows
         self.n_blocks, self.workers = -(-n_rows // ROWS), n_threads(threads)

@@ -93,7 +93,9 @@ class Delimited(Files):
         heads = [self._head(self._texts[p]) for p in self.paths]
         self.names, self._wordy = heads[0]
         if dialect.separator is None and found[0] != separators[0]:
-            self.notes = (_about_separator(self.paths[0], separators[0], found[0]),)
+            shown = f"{WORDS[found[0]]} separates the columns, as the first lines show, not {WORDS[separators[0]]}"
+            otherwise = argument("separator", repr(separators[0]), NAMED[separators[0]])
+            self.notes = (f"{self.paths[0]}: {shown}; {otherwise} says otherwise",)
         self.check_columns(names for names, _ in heads)
 
     def prepared(self, cells: Any, encoder: Encoder) -> Any:
@@ -210,7 +212,9 @@ class Watched(io.RawIOBase):
             if data.startswith(b"\xef\xbb\xbf"):  # Arrow would take it for a mark, Python for a part of the first name
                 self._refuse("there are two byte-order marks", 0)
         self._first = False
-        self._check_text(data)
+        self._check_unicode(data)
+        if (zero := data.find(0)) >= 0:
+            self._refuse("there is a byte 0, which no text has", self._offset + zero)
         # Parts that fit in the cache together with what is computed of them.
         size = 2**16 if b'"' in data else max(1, len(data))
         for piece in (data[i : i + size] for i in range(0, max(1, len(data)), size)):
@@ -222,11 +226,6 @@ class Watched(io.RawIOBase):
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
-
-    def _check_text(self, data: bytes) -> None:
-        self._check_unicode(data)
-        if (zero := data.find(0)) >= 0:
-            self._refuse("there is a byte 0, which no text has", self._offset + zero)
 
     def _check_unicode(self, data: bytes) -> None:
         if data.isascii() and not (self._tail and data):
@@ -278,11 +277,6 @@ class Watched(io.RawIOBase):
 def _separator_of(path: Path, usual: str, encoding: str | None) -> str:
     with open_bytes(path, encoding) as raw:
         return recognise_separator(raw.read(FIRST), usual)
-
-
-def _about_separator(path: Path, usual: str, mark: str) -> str:
-    shown = f"{WORDS[mark]} separates the columns, as the first lines show, not {WORDS[usual]}"
-    return f"{path}: {shown}; {argument('separator', repr(usual), NAMED[usual])} says otherwise"
 
 
 def _line_at(file: Text, offset: int) -> int:

@@ -195,22 +195,18 @@ def in_sorted_order(
     batches = (pa.record_batch([pa.array(part[k]) for k in types], schema=schema) for part in parts)
     width = sum(dtype.itemsize for dtype in types.values())
     memory = max(memory_limit, LEAST + width * 2**16)
+    threads = max(1, min(n_threads(), memory // 2**26))  # as many as have memory to sort in
     with (
         tempfile.TemporaryDirectory(prefix="suffice-") as folder,
         _sorting(),
         closing(
-            duckdb.connect(config={"memory_limit": f"{memory}B", "temp_directory": folder, "threads": str(_sorters(memory))})
+            duckdb.connect(config={"memory_limit": f"{memory}B", "temp_directory": folder, "threads": str(threads)})
         ) as connection,
     ):
         rows = connection.from_arrow(pa.RecordBatchReader.from_batches(schema, batches))
         with rows.order(", ".join(names[k] for k in keys)).to_arrow_reader(max(2**11, min(BATCH, 2**24 // width))) as reader:
             for batch in reader:
                 yield {k: batch.column(i).to_numpy(zero_copy_only=False) for i, k in enumerate(types)}
-
-
-def _sorters(memory: int) -> int:
-    """As many threads as have memory to sort in."""
-    return max(1, min(n_threads(), memory // 2**26))
 
 
 @contextmanager

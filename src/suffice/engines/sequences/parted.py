@@ -24,8 +24,7 @@ from suffice.engines.reading.frames import FrameSource
 from suffice.engines.sequences.arranged import SortedKeys, refuse_changes
 from suffice.engines.sequences.arrangement import Arrangement, Array, AsGiven, Ints, Looked, cut_sequences, starts_of
 from suffice.engines.sequences.gaps import Missing, Refuse, with_gaps
-from suffice.engines.sequences.keyed import Keyed
-from suffice.engines.sequences.keys import TEXT_ORDER, ShownTimes, Times, about_text
+from suffice.engines.sequences.keys import TEXT_ORDER, Keyed, ShownTimes, Times, about_text
 from suffice.engines.views.views import Viewed
 from suffice.errors import DataError
 from suffice.errors.remedies import argument

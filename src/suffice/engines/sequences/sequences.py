@@ -18,7 +18,7 @@ from suffice.engines.scan import scan
 from suffice.engines.sequences.arranged import Arranged, arrange_rows
 from suffice.engines.sequences.arrangement import Arrangement
 from suffice.engines.sequences.gaps import Missing, Refuse
-from suffice.engines.sequences.keyed import Keyed
+from suffice.engines.sequences.keys import Keyed
 from suffice.engines.sequences.lagged import Columns, Lagged
 from suffice.engines.sequences.parted import part_sequences
 from suffice.engines.views.views import Ints, Viewed, seed_of
@@ -66,7 +66,9 @@ def sequences(
     """
     if isinstance(data, Sequences):
         raise DataError("these are sequences already")
-    rows = scan(data, variables, weights=weights, missing=missing, integers=integers, **_limit(data, memory_limit))
+    if memory_limit is not None and isinstance(data, Data):
+        raise DataError("the memory limit is said when rows are first scanned; scan their source again")
+    rows = scan(data, variables, weights=weights, missing=missing, integers=integers, memory_limit=memory_limit)
     if not isinstance(gaps, (Refuse, Missing)):
         raise DataError(f"gaps are Refuse() or Missing(), not {gaps!r}")
     keys = checked_keys(rows, by, order)
@@ -75,12 +77,6 @@ def sequences(
         raise DataError(f"there are no columns besides {listing(keys)}")
     engine = _arrange(rows, by, order, names, gaps)
     return Sequences(Data(engine, names), by, order, data)
-
-
-def _limit(data: Any, memory_limit: int | str | None) -> dict[str, Any]:
-    if memory_limit is not None and isinstance(data, Data):
-        raise DataError("the memory limit is said when rows are first scanned; scan their source again")
-    return {"memory_limit": memory_limit}
 
 
 def checked_keys(rows: Data, by: Any, order: Any) -> tuple[str, ...]:

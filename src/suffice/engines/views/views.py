@@ -297,7 +297,6 @@ class Indicating(Viewed):
         return self.engine.place(number, row)
 
     def _read(self, names: Sequence[str]) -> list[str]:
-        """The columns that are read for these."""
         return list(dict.fromkeys(self.marked.get(n, n) for n in names))
 
     def _marking(self, names: Sequence[str]) -> MarkMissing:

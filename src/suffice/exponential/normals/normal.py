@@ -9,7 +9,7 @@ Only the symmetric half of x xᵀ is there, row by row: an entry off the diagona
 matrix −½Λ, while T and E[T] have it once. Of one component, T(x) = (x, x²), η = (μ/v, −1/2v) and Var[T] = ((v, 2μv), (2μv,
 4μ²v + 2v²)).
 
-Beside each stands its conjugate prior, `normal_inverse_wishart.py`: the two make each other.
+Beside each stands its conjugate prior, `mean_and_spread.py`: the two make each other.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ from suffice.exponential.arithmetic.values import (
     tail,
     vectors,
 )
-from suffice.exponential.normals.mean_and_spread import MeanAndSpread
-from suffice.exponential.normals.normal_inverse_wishart import PriorOfBoth
+from suffice.exponential.normals.mean_and_spread import MeanAndSpread, PriorOfBoth
 from suffice.exponential.predictives import MultivariateT, StudentT
 from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, generator
 from suffice.exponential.protocol.statistic import Centred, explain_shapes

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +36,37 @@ ROWS = 1e4
 """A cell with so many times the boundary of expected rows is on it: 1e-4 rows for 1e-8."""
 
 
+class Chart:
+    """What the coordinates of all kinds of distributions have in common: numbers that no bounds hold, around `cpd`."""
+
+    cpd: Any
+    on_simplex: ClassVar[bool] = False
+    """Whether parameters are rows of probabilities."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What each kind has of its own: see `TableChart`."""
+
+    @property
+    def size(self) -> int:
+        return int(self.sizes.sum())
+
+    def at(self, vector: Array) -> Any:
+        """The distribution at a vector."""
+        return self.with_lines(self.lines_at(vector[None]))[0]
+
+    def posterior_lines(self, vectors: Array, covariance: Covariances, rng: np.random.Generator) -> Array:
+        """`lines_at`: of normal draws."""
+        return np.asarray(self.lines_at(vectors))
+
+    def curvature(self, cpd: Any, s: Any) -> Array:
+        """The diagonal of `information`."""
+        return np.concatenate([np.zeros(0), *(np.diag(block) for block in self.information(cpd, s))])
+
+
 @dataclass(frozen=True, eq=False)
-class TableChart:
+class TableChart(Chart):
     """The coordinates of a table around `cpd`: log-odds against the reference state of each row; those in `free` move."""
 
     cpd: Table
@@ -51,7 +80,6 @@ class TableChart:
     """Whether log-odds are drawn as they are, since a prior is normal in them: not as those of Dirichlet distributions."""
 
     on_simplex: ClassVar[bool] = True
-    """Whether parameters are rows of probabilities."""
 
     @classmethod
     def of(cls, cpd: Table, seen: Counts, imagined: Any, how: Estimate, boundary: float) -> TableChart:
@@ -84,10 +112,6 @@ class TableChart:
         return {"free": self.free} | ({"normal": np.ones(1)} if self.normal else {})
 
     @property
-    def size(self) -> int:
-        return int(self.free.sum())
-
-    @property
     def sizes(self) -> npt.NDArray[np.intp]:
         """The number of coordinates of each configuration of the parents: they follow one another in the vector."""
         return np.asarray(self.free.sum(axis=1))
@@ -99,9 +123,6 @@ class TableChart:
 
     def vector(self, cpd: Table) -> Array:
         return _log_odds(_rows(cpd), self.reference)[self.free]
-
-    def at(self, vector: Array) -> Table:
-        return self.with_lines(self.lines_at(vector[None]))[0]
 
     def with_lines(self, lines: Array) -> list[Table]:
         """The table at each of many settings of the parameters, as `lines_at` has them."""
@@ -196,7 +217,7 @@ class TableChart:
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianChart:
+class GaussianChart(Chart):
     """The coordinates of a Gaussian around `cpd`: one row for each configuration in `known`, its intercept at `centre`."""
 
     cpd: ConditionalGaussian
@@ -205,8 +226,6 @@ class GaussianChart:
     spread: Array
     imagined: Moments | None
     extra: float
-
-    on_simplex: ClassVar[bool] = False
 
     @classmethod
     def of(cls, cpd: ConditionalGaussian, seen: Moments, imagined: Any, how: Estimate, boundary: float) -> GaussianChart:
@@ -235,10 +254,6 @@ class GaussianChart:
         return {"known": self.known, "centre": self.centre}
 
     @property
-    def size(self) -> int:
-        return int(self.sizes.sum())
-
-    @property
     def sizes(self) -> npt.NDArray[np.intp]:
         return np.asarray(self.known * (2 + self.centre.shape[1]))
 
@@ -253,9 +268,6 @@ class GaussianChart:
         centred = a + np.einsum("gi,gi->g", b, self.centre[self.known])
         return np.column_stack([centred, b, np.log(v)]).reshape(-1)
 
-    def at(self, vector: Array) -> ConditionalGaussian:
-        return self.with_lines(self.lines_at(vector[None]))[0]
-
     def with_lines(self, lines: Array) -> list[ConditionalGaussian]:
         """The Gaussian at each of many settings of the parameters, as `lines_at` has them."""
         return [replace(self.cpd, seen=None, imagined=None, **self.shaped(own)) for own in lines]  # type: ignore[arg-type]
@@ -267,10 +279,6 @@ class GaussianChart:
         centred = new[:, :, :1] - np.einsum("ngi,gi->ng", new[:, :, 1:-1], self.centre[self.known])[:, :, None]
         own[:, self.known] = np.concatenate([centred, new[:, :, 1:-1], np.exp(new[:, :, -1:])], axis=2)
         return own
-
-    def posterior_lines(self, vectors: Array, covariance: Covariances, rng: np.random.Generator) -> Array:
-        """`lines_at`: of normal draws."""
-        return self.lines_at(vectors)
 
     def outward(self, cpd: ConditionalGaussian, along: Array | None) -> tuple[GaussianChart, Array]:
         """The chart around `cpd`, the same distribution in other units, and by what its coordinates are larger there.
@@ -294,10 +302,6 @@ class GaussianChart:
         _, _, v = self._parts(cpd)
         rz, rr, _ = self._sums(cpd, s)
         return np.column_stack([rz / v[:, None], 0.5 * (rr / v - s.df)]).reshape(-1)
-
-    def curvature(self, cpd: ConditionalGaussian, s: Moments) -> Array:
-        """The diagonal of `information`."""
-        return np.concatenate([np.zeros(0), *(np.diag(block) for block in self.information(cpd, s))])
 
     def information(self, cpd: ConditionalGaussian, s: Moments) -> Iterator[Array]:
         """For each configuration that has coordinates: [[Σ z zᵀ, Σ r z], [Σ r zᵀ, Σ r² / 2]] / v."""

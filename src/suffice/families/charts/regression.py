@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.exponential.normals.lines import independent
-from suffice.families.charts.plain import Array, Covariances, Flags, GaussianChart
+from suffice.families.charts.plain import Array, Chart, Flags, GaussianChart
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.protocol.family import Estimate
 from suffice.families.regressions.regression_cpd import RegressionCpd
@@ -36,7 +36,7 @@ class LocalSlopes(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionChart:
+class RegressionChart(Chart):
     """The coordinates of a regression around `cpd`, whose columns are taken from `centre`; those in `free` move.
 
     >>> from suffice import Finite
@@ -51,8 +51,6 @@ class RegressionChart:
     free: Flags
     centre: Array
     units: Array
-
-    on_simplex: ClassVar[bool] = False
 
     @classmethod
     def of(cls, cpd: RegressionCpd, seen: Any, imagined: Any, how: Estimate, boundary: float) -> RegressionChart:
@@ -74,12 +72,8 @@ class RegressionChart:
         return {"free": self.free, "centre": self.centre}
 
     @property
-    def size(self) -> int:
-        return int(self.free.sum())
-
-    @property
     def sizes(self) -> npt.NDArray[np.intp]:
-        return np.array([self.size])
+        return np.array([self.free.sum()])
 
     @property
     def unit(self) -> Array:
@@ -88,9 +82,6 @@ class RegressionChart:
 
     def vector(self, cpd: RegressionCpd) -> Array:
         return self._coordinates(cpd)[self.free]
-
-    def at(self, vector: Array) -> RegressionCpd:
-        return self.with_lines(self.lines_at(vector[None]))[0]
 
     def with_lines(self, lines: Array) -> list[RegressionCpd]:
         """The regression at each of many settings of the parameters, as `lines_at` has them."""
@@ -108,10 +99,6 @@ class RegressionChart:
             theta[:, layout.levels[1:]] = np.exp(theta[:, layout.levels[1:]])
             theta[:, layout.levels] = np.cumsum(theta[:, layout.levels], axis=1)
         return np.concatenate([layout.shifted(theta, -self.centre), spread], axis=1)[:, None]
-
-    def posterior_lines(self, vectors: Array, covariance: Covariances, rng: np.random.Generator) -> Array:
-        """`lines_at`: of normal draws."""
-        return self.lines_at(vectors)
 
     def outward(self, cpd: RegressionCpd, along: Array | None) -> tuple[RegressionChart, Array]:
         """The chart around `cpd`, and by what its coordinates are larger. `along` is ∂ its parameters / ∂ those here, where
@@ -141,10 +128,6 @@ class RegressionChart:
     def score(self, cpd: RegressionCpd, s: LocalSlopes) -> Array:
         """g − H (η − η′)."""
         return np.asarray((s.gradient - s.curvature @ (self._coordinates(cpd) - s.here))[self.free])
-
-    def curvature(self, cpd: RegressionCpd, s: Any) -> Array:
-        """The diagonal of `information`."""
-        return np.concatenate([np.zeros(0), *(np.diag(block) for block in self.information(cpd, s))])
 
     def information(self, cpd: RegressionCpd, s: LocalSlopes) -> Iterator[Array]:
         """H, one block."""

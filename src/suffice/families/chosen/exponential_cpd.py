@@ -176,7 +176,6 @@ class MemberCpd(Cpd):
         return {"parameters": parameters}
 
     def _with(self, parameters: Array) -> Self:
-        """The same with other parameters."""
         return replace(self, **self._named(parameters.reshape(self.parameters.shape)))  # type: ignore[type-var]
 
     def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:

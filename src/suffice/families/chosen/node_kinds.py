@@ -12,16 +12,9 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from suffice.basis.libraries import sc
+from suffice.basis.libraries import sc, st
 from suffice.errors import FitError
-from suffice.exponential import (
-    Beta,
-    Binomial,
-    Exponential,
-    Gamma,
-    Geometric,
-    NegativeBinomialKnownSize,
-)
+from suffice.exponential import Beta, Binomial, Exponential, Gamma, Geometric, NegativeBinomialKnownSize
 from suffice.exponential import Poisson as PoissonCounts
 from suffice.exponential.arithmetic.values import Array, Interval
 from suffice.exponential.pairs import PairBelief
@@ -153,9 +146,7 @@ class PoissonKind(NodeKind):
         return prior.rate, np.array([prior.shape])
 
     def scipy(self, member: Any) -> Any:
-        from scipy.stats import poisson
-
-        return poisson(member.rate)
+        return st.poisson(member.rate)
 
 
 class ExponentialKind(NodeKind):
@@ -167,9 +158,7 @@ class ExponentialKind(NodeKind):
         return prior.shape, np.array([prior.rate])
 
     def scipy(self, member: Any) -> Any:
-        from scipy.stats import expon
-
-        return expon(scale=1.0 / np.asarray(member.rate))
+        return st.expon(scale=1.0 / np.asarray(member.rate))
 
 
 class GeometricKind(NodeKind):
@@ -181,9 +170,7 @@ class GeometricKind(NodeKind):
         return prior.a, np.array([prior.b])
 
     def scipy(self, member: Any) -> Any:
-        from scipy.stats import geom
-
-        return geom(member.p, loc=-1)
+        return st.geom(member.p, loc=-1)
 
 
 class BinomialKind(NodeKind):
@@ -204,9 +191,7 @@ class BinomialKind(NodeKind):
         return (prior.a + prior.b) / self.known(distribution), np.array([prior.a])
 
     def scipy(self, member: Any) -> Any:
-        from scipy.stats import binom
-
-        return binom(member.n, member.p)
+        return st.binom(member.n, member.p)
 
 
 class NegativeBinomialKind(NodeKind):
@@ -219,9 +204,7 @@ class NegativeBinomialKind(NodeKind):
         return prior.a / self.known(distribution), np.array([prior.b])
 
     def scipy(self, member: Any) -> Any:
-        from scipy.stats import nbinom
-
-        return nbinom(member.size, member.p)
+        return st.nbinom(member.size, member.p)
 
 
 class PairKind(NodeKind):
@@ -255,9 +238,7 @@ class GammaKind(PairKind):
         return Gamma(m * (m / v), m / v)
 
     def scipy(self, member: Any) -> Any:
-        from scipy.stats import gamma
-
-        return gamma(member.shape, scale=1.0 / np.asarray(member.rate))
+        return st.gamma(member.shape, scale=1.0 / np.asarray(member.rate))
 
 
 class BetaKind(PairKind):
@@ -273,9 +254,7 @@ class BetaKind(PairKind):
         return Beta(m * strength, (1.0 - m) * strength)
 
     def scipy(self, member: Any) -> Any:
-        from scipy.stats import beta
-
-        return beta(member.a, member.b)
+        return st.beta(member.a, member.b)
 
 
 def kind_of(distribution: Any) -> NodeKind | None:

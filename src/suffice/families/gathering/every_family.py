@@ -90,12 +90,7 @@ class GatheredSize(OneTable):
 
 
 def gather_every_family(
-    data: Any,
-    max_parents: int,
-    *,
-    memory_limit: int | str | None = None,
-    dry_run: bool = False,
-    also: Iterable[Request] = (),
+    data: Any, max_parents: int, *, memory_limit: int | str | None = None, dry_run: bool = False, also: Iterable[Request] = ()
 ) -> Statistics | GatheredSize:
     """The statistics of all families with up to `max_parents` parents, and what is asked for also, in one pass; `dry_run` gives
     the size of the former only."""

@@ -32,6 +32,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import so
 from suffice.families.hierarchical.laplace import NUMBERS, Laplace, softmax
 from suffice.families.protocol.family import Array
 
@@ -284,8 +285,6 @@ def _fixed_point(rows: Array, times: Array, H: Array, mean: Array | None) -> tup
 
 def _climb(rows: Array, times: Array, H: Array, m: Array, S: Array, mean: Array | None) -> tuple[Array, Array]:
     """From there to the maximum of the evidence."""
-    from scipy.optimize import minimize
-
     k = len(m)
     below = np.tril_indices(k)
     free = 0 if mean is not None else k
@@ -302,5 +301,5 @@ def _climb(rows: Array, times: Array, H: Array, m: Array, S: Array, mean: Array 
     start = np.linalg.cholesky(S - LOWEST * np.eye(k) + 1e-6 * np.eye(k))[below]
     reach = np.sqrt(HIGHEST)
     bounds = [(None, None)] * free + [(-reach, reach)] * len(start)
-    found = minimize(loss, np.concatenate([m[:free], start]), method="L-BFGS-B", bounds=bounds, options={"maxiter": 200})
+    found = so.minimize(loss, np.concatenate([m[:free], start]), method="L-BFGS-B", bounds=bounds, options={"maxiter": 200})
     return parts(found.x)

@@ -23,6 +23,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import so
 from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import BY_BIC
 from suffice.exponential.normals.lines import ConjugateLines, independent
@@ -162,8 +163,6 @@ class _Products(NamedTuple):
 
     def best(self, child: str, restricted: bool) -> _Point:
         """The Λ of largest likelihood."""
-        from scipy.optimize import minimize
-
         kept = independent(self.XX, child)
         p, q = len(kept), self.ZZ.shape[1]
         if self.weight <= p or len(self.ZZ) < 2:
@@ -178,7 +177,9 @@ class _Products(NamedTuple):
             return self._at(root, kept, restricted, child)
 
         start = np.eye(q)[low]
-        found = minimize(lambda t: ((x := at(t)).deviance, x.slope[low]), start, jac=True, method="BFGS", options={"gtol": 1e-9})
+        found = so.minimize(
+            lambda t: ((x := at(t)).deviance, x.slope[low]), start, jac=True, method="BFGS", options={"gtol": 1e-9}
+        )
         theta = found.x
         for _ in range(20):  # to the last digits: Newton steps with differences of slopes
             here = at(theta)

@@ -125,7 +125,6 @@ def _plain(mean: Any) -> Any:
 
 
 def _overall(variable: Distributed, statistics: Statistics) -> tuple[float, ...]:
-    """The mean of T over all rows."""
     family = variable.family
     count, total, _ = family.sums(variable, statistics.answer(family.needs(variable, [])))
     if not count.sum() > 0:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from suffice.basis.libraries import so
 from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import Remedy, by_evidence
 from suffice.families import family_of
@@ -128,15 +129,13 @@ def highest_point(f: Callable[[float], float], low: float, high: float, n: int =
     >>> round(highest_point(lambda x: -((x - 2.0) ** 2), -10.0, 10.0), 6)
     2.0
     """
-    from scipy.optimize import minimize_scalar
-
     grid = np.linspace(low, high, n)
     values = np.array([f(x) for x in grid])
     padded = np.concatenate([[-np.inf], values, [-np.inf]])
     peaks = np.flatnonzero((values >= padded[:-2]) & (values >= padded[2:]))
     best = [(values[-1], high), (values[0], low)]
     for i in peaks[(peaks > 0) & (peaks < n - 1)]:
-        found = minimize_scalar(lambda x: -f(x), bounds=(grid[i - 1], grid[i + 1]), method="bounded", options={"xatol": 1e-9})
+        found = so.minimize_scalar(lambda x: -f(x), bounds=(grid[i - 1], grid[i + 1]), method="bounded", options={"xatol": 1e-9})
         best.append((-float(found.fun), float(found.x)))
     top = max(value for value, _ in best)
     near = 1e-12 * (1.0 + abs(top))

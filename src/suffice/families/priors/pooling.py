@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.basis.libraries import sc
+from suffice.basis.libraries import sc, so
 from suffice.errors import FitError
 from suffice.exponential.arithmetic.special import log_gamma_step
 from suffice.families.protocol.family import Array, as_numbers
@@ -126,7 +126,6 @@ class _Rows:
 
 def _strongest(profiles: Sequence[_Profile]) -> float:
     """The strength where the sum of the objectives of some tables is largest."""
-    from scipy.optimize import brentq
 
     def slope(log_s: float) -> float:
         return sum(profile.slope(log_s) for profile in profiles)
@@ -136,7 +135,7 @@ def _strongest(profiles: Sequence[_Profile]) -> float:
     grid = np.linspace(*ends, 2 + int(ends[1] - ends[0]))
     slopes = [slope(t) for t in grid]
     falls = [i for i in range(len(grid) - 1) if slopes[i] > 0 >= slopes[i + 1]]
-    peaks = [brentq(slope, grid[i], grid[i + 1], xtol=1e-11) for i in falls]
+    peaks = [so.brentq(slope, grid[i], grid[i + 1], xtol=1e-11) for i in falls]
     peaks += [grid[0]] * (slopes[0] <= 0) + [grid[-1]] * (slopes[-1] > 0)
     best = max(peaks, key=lambda log_s: sum(profile.height(log_s) for profile in profiles))
     return float({grid[0]: LOWEST, grid[-1]: most}.get(best, np.exp(best)))

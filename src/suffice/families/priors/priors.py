@@ -72,11 +72,6 @@ class DirichletPrior(Prior):
         return not isinstance(self.alpha, (Mapping, tuple))
 
     @property
-    def is_table(self) -> bool:
-        """Whether the rows of a table have counts of their own."""
-        return isinstance(self.alpha, tuple) and any(isinstance(part, tuple) for part in self.alpha)
-
-    @property
     def table_form(self) -> tuple[int, float] | None:
         return (2, float(self.alpha)) if type(self) is DirichletPrior and self.is_number else None
 
@@ -85,17 +80,17 @@ class DirichletPrior(Prior):
             return None
         if self.is_number:
             return _imagined_counts(child, parents, self.alpha)
-        return self._table(child, parents) if self.is_table else same_rows(self._row(child), (*parents, child), seen)
-
-    def _row(self, child: Variable) -> Array:
+        if isinstance(self.alpha, tuple) and any(isinstance(part, tuple) for part in self.alpha):
+            return self._table(child, parents)
         row = in_order(self.alpha, child, "a vector of pseudo-counts")
         _refuse_improper(row, child, (child,))
-        return row
+        return same_rows(row, (*parents, child), seen)
 
     def _table(self, child: Variable, parents: Sequence[Variable]) -> Counts:
         family: Any = (*parents, child)
         checked_cells(family, f"the table of {child.name!r}")
-        shape, table = sizes(family), as_numbers(self.alpha, _shapeless(child), FitError)
+        shapeless = f"the pseudo-counts of {child.name!r} must be a table of numbers, with lines of the same length"
+        shape, table = sizes(family), as_numbers(self.alpha, shapeless, FitError)
         if table.shape not in (shape, (n_configurations(family[:-1]), shape[-1])):
             rows = f"{n_configurations(family[:-1])} configurations of {listing([p.name for p in parents]) or 'no parents'}"
             raise FitError(
@@ -117,10 +112,6 @@ def _as_value(given: Any) -> Any:
     if isinstance(given, SEVERAL):
         return tuple(_as_value(part) for part in given)
     return float(given) if is_number(given) else given
-
-
-def _shapeless(child: Variable) -> str:
-    return f"the pseudo-counts of {child.name!r} must be a table of numbers, with lines of the same length"
 
 
 def _refuse_improper(alpha: Array, child: Variable, family: Sequence[Any]) -> None:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import st
 from suffice.errors import FitError, FormatError, ModelError
 from suffice.families.categorical import Table
 from suffice.families.design import ParameterLayout, codes_of, columns_of, configurations, fill_design, predict_rows, terms
@@ -370,10 +371,8 @@ class RegressionCpd(Cpd):
         >>> RegressionCpd(Real("y"), (), Linear(), 2.0, []).distribution({}, 1).cdf(2.0)
         array([0.5])
         """
-        from scipy import stats
-
         eta, trials = self.predictor(columns, n), self.family.trials_in(columns, n)
-        return self.family.in_scipy(stats, eta, self.dispersion, trials)
+        return self.family.in_scipy(st, eta, self.dispersion, trials)
 
     def quantiles(self, columns: Columns, q: Array) -> Array:
         """The smallest value of a number that its distribution does not exceed with probability q, in each row.

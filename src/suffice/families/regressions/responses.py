@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,115 +12,17 @@ import numpy.typing as npt
 from suffice.basis.libraries import sc
 from suffice.errors import DataError, FitError
 from suffice.errors.remedies import declaration
-from suffice.exponential.arithmetic.special import (
-    HALF_LOG_2PI,
-    excess_over_log,
-    inverse_log_minus_digamma,
-    log_binomial,
-    log_minus_digamma,
-    log_negative_binomial,
-    log_poisson,
-    ratio_excess,
-    stirling_rest,
-)
+from suffice.exponential.arithmetic import special
 from suffice.exponential.arithmetic.values import DRAWN
-from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
+from suffice.exponential.gamma import log_gamma_peak
+from suffice.exponential.poisson import drawable, log_poisson_peak
 from suffice.families.design import codes_of, predict_rows
 from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.fitted import Regressors, Summary, Sums
 from suffice.families.regressions.glm import OfStates, OnePredictor, weighted_sum
 from suffice.families.regressions.regression_cpd import RegressionCpd
-from suffice.statistics import Request
 from suffice.variables import Count, Finite, Variable
-
-
-@dataclass(frozen=True)
-class Linear(OnePredictor):
-    """Linear regression of a real node, with one variance: y ~ Normal(a + b·x, σ²). Unlike the linear Gaussian that a real node
-    has by default it has one set of coefficients for all states of its finite parents, whose effects add. `ridge` λ is in units
-    of σ²: least squares plus λ b².
-
-    >>> import suffice as sf
-    >>> data = {"x": [1.0, 2.0, 3.0, 4.0], "g": ["a", "a", "b", "b"], "y": [1.0, 2.5, 5.0, 6.0]}
-    >>> sf.fit("x -> y; g -> y", data, families={"y": Linear()})["y"].coefficients.round(4)
-    array([1.25, 1.25])
-    """
-
-    response: ClassVar[int] = 0
-    linear: ClassVar[bool] = True
-    normal: ClassVar[bool] = True
-    closes: ClassVar[bool] = True
-    dispersed: ClassVar[bool] = True
-    word = "linear"
-    types = ("Linear",)
-    words: ClassVar[str] = "linear regression"
-    by_lms: ClassVar[bool] = True
-
-    def curve(self, mean: float, trials: float) -> float:
-        return 1.0
-
-    def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
-        return LinearGaussian().needs(child, parents)
-
-    def spread_in_words(self, dispersion: float) -> str:
-        return f", variance {dispersion:.6g}"
-
-    def link(self, mean: float) -> float:
-        return mean
-
-    def mean(self, eta: Array) -> Array:
-        return eta
-
-    def level(self, theta: Array) -> float:
-        return float(abs(theta[0]))
-
-    def scale(self, s: Sums, deviance: float) -> float:
-        return s.pearson / s.weight
-
-    def total(self, s: Sums, summary: Summary, dispersion: float) -> float:
-        with np.errstate(divide="ignore"):
-            return float(-0.5 * summary.weight * (np.log(2.0 * np.pi * dispersion) + 1.0))
-
-    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
-        return np.asarray(-0.5 * ((y - eta) ** 2 / dispersion + np.log(2.0 * np.pi * dispersion)))
-
-    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
-        return np.asarray(rng.normal(eta, np.sqrt(dispersion)))
-
-    def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
-        return np.full(eta.shape, dispersion)
-
-    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
-        return stats.norm(eta, np.sqrt(dispersion))
-
-    def opened(self, line: ConditionalGaussian) -> RegressionCpd:
-        """Back from it: the effect of a state is what it changes where all other parents are in their first state."""
-        at_first = (0,) * len(line.finite_parents)
-        level, slopes = line.intercept[at_first], line.coefficients[at_first]
-        effects = {v.name: np.moveaxis(line.intercept, i, 0) for i, v in enumerate(line.finite_parents)}
-        steps = {p: effect.reshape(len(effect), -1)[1:, 0] - level for p, effect in effects.items()}
-        numbers = {p: slopes[[j]] for j, p in enumerate(line.real_parents)}
-        own = [(steps | numbers)[p.name] for p in self.regressors(line.parent_variables)]
-        theta = np.concatenate([[level], *own])
-        return self.cpd(line.child, line.parent_variables, theta, float(line.variance[at_first]))
-
-    def outward_map(self, cpd: RegressionCpd, along: Array) -> Array:
-        """∂ (intercept, coefficients, variance) / ∂ (those of scaled columns), from those of a line: effects of states are in the
-        units of the child."""
-        L, place = np.eye(cpd.n_parameters) * along[0, 0], {p: 1 + j for j, p in enumerate(cpd.real_parents)}
-        L[-1, -1] = along[-1, -1]
-        for i, term in enumerate(cpd.terms, 1):
-            if term in place:
-                L[i, i], L[0, i] = along[place[term], place[term]], along[0, place[term]]
-        return np.asarray(L)
-
-    def closed(self, cpd: RegressionCpd) -> ConditionalGaussian:
-        """A conditional Gaussian: its intercepts are η in each configuration of the finite parents, the numbers being 0."""
-        levels = cpd.predictor_by_states()
-        slopes = [1.0 if p == self.offset else float(cpd.coefficients[cpd.terms.index(p)]) for p in cpd.real_parents]
-        spread = np.broadcast_to(np.array(slopes), (*levels.shape, len(slopes)))
-        return ConditionalGaussian(cpd.child, cpd.parent_variables, levels, spread, np.full(levels.shape, cpd.dispersion))
 
 
 @dataclass(frozen=True)
@@ -166,8 +67,6 @@ NO_SPREAD = 1e-7
 
 
 class _OfCounts(OnePredictor):
-    """Whole numbers from 0 up."""
-
     kind: ClassVar[type] = Count
 
     def check_child(self, child: Variable) -> None:
@@ -235,7 +134,7 @@ class BinomialLogit(_OfCounts):
     def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
         inside = (y >= 0) & (y <= n) & (y == np.floor(y))
         k, n = np.where(inside, y, 0.0), np.where(inside, n, 0.0)
-        return np.where(inside, log_binomial(k, n, self.mean(eta), self.mean(-eta)), -np.inf)
+        return np.where(inside, special.log_binomial(k, n, self.mean(eta), self.mean(-eta)), -np.inf)
 
     def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
         if not np.all((n >= 0) & (n == np.floor(n)) & (n < DRAWN)):
@@ -300,7 +199,7 @@ class PoissonLog(_Counts):
         """
         mean = self.mean(eta)
         inside = (y >= 0) & (y == np.floor(y)) & np.isfinite(mean)
-        return np.where(inside, log_poisson(np.where(inside, y, 0.0), np.where(inside, mean, 0.0), eta), -np.inf)
+        return np.where(inside, special.log_poisson(np.where(inside, y, 0.0), np.where(inside, mean, 0.0), eta), -np.inf)
 
     def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
         return np.asarray(rng.poisson(drawable(self.mean(eta))), dtype=np.float64)
@@ -362,8 +261,8 @@ class NegativeBinomialLog(_Counts):
         counts, place = np.unique(y, return_inverse=True)  # few different ones: the functions of them are dear
         times = np.bincount(place, w)
         # ψ(y + s) − ψ(s) − ln(1 + μ/s) + (μ − y)/(μ + s), in parts that keep their digits where s is large
-        first = times @ (log_minus_digamma(shape) - log_minus_digamma(shape + counts))
-        first -= weighted_sum(ratio_excess(y + shape, mu + shape), w)
+        first = times @ (special.log_minus_digamma(shape) - special.log_minus_digamma(shape + counts))
+        first -= weighted_sum(special.ratio_excess(y + shape, mu + shape), w)
         second = times @ (sc.polygamma(1, counts + shape) - sc.polygamma(1, shape))
         second += weighted_sum(mu / (shape * (shape + mu)) - (mu - y) / (shape + mu) ** 2, w)
         return np.array([shape * first, shape * first + shape**2 * second])
@@ -374,7 +273,9 @@ class NegativeBinomialLog(_Counts):
     def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
         shape, inside = 1.0 / dispersion, (y >= 0) & (y == np.floor(y))
         over = eta - np.log(shape)
-        return np.where(inside, log_negative_binomial(np.where(inside, y, 0.0), shape, sc.expit(-over), sc.expit(over)), -np.inf)
+        return np.where(
+            inside, special.log_negative_binomial(np.where(inside, y, 0.0), shape, sc.expit(-over), sc.expit(over)), -np.inf
+        )
 
     def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
         rates = rng.gamma(1.0 / dispersion, dispersion * drawable(self.mean(eta)))
@@ -401,12 +302,12 @@ class _Gamma(OnePredictor):
 
     def scale(self, s: Sums, deviance: float) -> float:
         """1/shape, where ln(shape) − ψ(shape) = deviance / 2N."""
-        return float(1.0 / inverse_log_minus_digamma(0.5 * deviance / s.weight))
+        return float(1.0 / special.inverse_log_minus_digamma(0.5 * deviance / s.weight))
 
     def dispersion_slopes(self, cpd: Any, s: Sums, shape: Array) -> tuple[float, float]:
         """Of ν Σ w ℓ + N (ν ln ν − ν − ln Γ(ν)) by −ln ν, ν = 1/d."""
         nu = 1.0 / cpd.dispersion
-        first = nu * (s.log_likelihood + s.weight * float(log_minus_digamma(nu)))
+        first = nu * (s.log_likelihood + s.weight * float(special.log_minus_digamma(nu)))
         return -first, first + s.weight * (nu - nu**2 * float(sc.polygamma(1, nu)))
 
     def total(self, s: Sums, summary: Summary, dispersion: float) -> float:
@@ -416,7 +317,7 @@ class _Gamma(OnePredictor):
         mu = self.mean(eta)
         inside = (y > 0) & (mu > 0)
         own = np.where(inside, y, 1.0)
-        value = log_gamma_peak(1.0 / dispersion) - excess_over_log(own / np.where(inside, mu, own) - 1.0) / dispersion
+        value = log_gamma_peak(1.0 / dispersion) - special.excess_over_log(own / np.where(inside, mu, own) - 1.0) / dispersion
         return np.where(inside, value - np.log(own), -np.inf)
 
     def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
@@ -481,36 +382,3 @@ class GammaInverse(_Gamma):
     def apart(self, levels: Array) -> float:
         """So that every mean stays above 0."""
         return 0.3 * float(np.abs(levels).min())
-
-
-def log_poisson_peak(y: Array) -> Array:
-    """ln p(y) of Poisson counts y, each at its own mean y; most counts are small, and looked up.
-
-    >>> log_poisson_peak(np.array([0.0, 1.0, 1e9])).round(4)
-    array([  0.    ,  -1.    , -11.2806])
-    """
-    peaks = _peaks()
-    small = y < len(peaks)
-    found = peaks[np.where(small, y, 0.0).astype(np.intp)]
-    return found if small.all() else np.where(small, found, log_poisson(y, y))
-
-
-@cache
-def _peaks() -> Array:
-    counts = np.arange(4096.0)
-    return log_poisson(counts, counts)
-
-
-def log_gamma_peak(shape: float) -> float:
-    """ln p(1) of a gamma distribution of mean 1: s ln s − s − ln Γ(s).
-
-    >>> round(log_gamma_peak(1.0), 12)
-    -1.0
-    """
-    return float(0.5 * np.log(shape) - HALF_LOG_2PI - stirling_rest(shape))
-
-
-def drawable(mean: Array) -> Array:
-    if mean.size and not mean.max() <= DRAWN:
-        raise DataError(f"the mean {mean.max():g} of a count is too large: such counts cannot be drawn exactly")
-    return mean

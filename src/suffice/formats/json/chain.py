@@ -13,7 +13,6 @@ Which columns told sequences apart is not kept.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from suffice.engines.sequences.lagged import rename
@@ -21,11 +20,9 @@ from suffice.errors import FormatError
 from suffice.families.protocol.family import Cpd
 from suffice.formats.json.model import (
     ESTIMATES,
-    VERSION,
     cpd_from_dict,
     prior_from_dict,
     prior_to_dict,
-    read_as,
     statistics_from_dict,
     statistics_to_dict,
 )
@@ -40,22 +37,10 @@ from suffice.variables import Variable, by_name
 FIRST: dict[str, Any] = {"free": Free, "stationary": Stationary, "diffuse": Diffuse, "given": Given}
 
 
-def write(chain: Chain) -> str:
-    """The text of a chain."""
-    return json.dumps(_model(chain), ensure_ascii=False, allow_nan=False)
-
-
-def read(text: str) -> Chain:
-    """The chain that `write` wrote."""
-    return read_as(text, "chain", "chain", _chain)
-
-
-def _model(chain: Chain) -> dict[str, Any]:
+def content(chain: Chain) -> dict[str, Any]:
+    """What is written of a chain."""
     template, first = chain.template, chain.template._first
     return {
-        "suffice": "chain",
-        "version": VERSION,
-        "fit_info": chain.fit_info,
         "estimate": type(chain.estimate).__name__.lower(),
         "variables": [variable_to_dict(v) for v in chain.variables.values()],
         "parents": {n: list(template.parents(n)) for n in template.nodes},
@@ -105,3 +90,6 @@ def _aliases(template: Template, variables: dict[str, Variable]) -> dict[str, Va
     """The variables of a slice under their names at all lags."""
     names = [(n, relative_name(n, k)) for n in variables for k in (0, *template.lags.get(n, ()))]
     return {alias: rename(variables[n], alias) for n, alias in names}
+
+
+READERS = {"chain": ("chain", _chain)}

@@ -20,14 +20,13 @@ and "weights" go on with those of "pair_of", then of "triples".
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from suffice.errors import FormatError
-from suffice.formats.json.model import VERSION, array_of, flat, read_as
+from suffice.formats.json.model import array_of, flat
 from suffice.models.crf import Crf
 from suffice.models.linear_chain.derived import Derived, Lower, Prefix, Shape, Suffix
 from suffice.models.linear_chain.features import PairFeatures
@@ -42,22 +41,10 @@ KINDS: dict[str, Any] = {"suffix": Suffix, "prefix": Prefix, "shape": Shape, "lo
 RULES: dict[str, Any] = {"bio": BIO, "bioes": BIOES, "transitions": Transitions}
 
 
-def write(crf: Crf) -> str:
-    """The text of a linear chain."""
-    return json.dumps(_model(crf), ensure_ascii=False, allow_nan=False)
-
-
-def read(text: str) -> Crf:
-    """The linear chain that `write` wrote."""
-    return read_as(text, "crf", "linear chain", _crf)
-
-
-def _model(crf: Crf) -> dict[str, Any]:
+def content(crf: Crf) -> dict[str, Any]:
+    """What is written of a linear chain."""
     chain, features = crf.linear_chain, crf.features
     return {
-        "suffice": "crf",
-        "version": VERSION,
-        "fit_info": crf.fit_info,
         "label": chain.label,
         "labels": list(crf.labels),
         "min_count": chain.min_count,
@@ -110,7 +97,10 @@ def _column(column: Any) -> Any:
 
 
 def _crf(d: dict[str, Any]) -> Crf:
-    windows = [_window_of(w) for w in d["windows"]]
+    windows = [
+        Window([_column_of(c) for c in w["columns"]], at=[int(o) for o in w["at"]], pairs=bool(w.get("pairs", False)))
+        for w in d["windows"]
+    ]
     flags = {name: bool(d[name]) for name in ("bias", "all_transitions")}
     wider = {"order": d.get("order", 1), "transitions": [_rule_of(r) for r in d.get("transitions", ())]}
     chain = LinearChain(str(d["label"]), windows, int(d["min_count"]), bool(d["unseen"]), **flags, **wider)
@@ -121,11 +111,6 @@ def _crf(d: dict[str, Any]) -> Crf:
     plain = _features(d, vocabulary)
     features = plain if chain.is_plain else _wider_features(d, vocabulary, plain)
     return Crf(vocabulary, features, array_of(d["weights"]), fit_info=str(d["fit_info"]))
-
-
-def _window_of(window: dict[str, Any]) -> Window:
-    places = [int(o) for o in window["at"]]
-    return Window([_column_of(c) for c in window["columns"]], at=places, pairs=bool(window.get("pairs", False)))
 
 
 def _rule_of(rule: dict[str, Any]) -> Any:
@@ -174,3 +159,6 @@ def _check(vocabulary: Vocabulary, first: Any, n: int, *codes: Any) -> None:
     for some in codes:
         if some.size and not 0 <= some.min() <= some.max() < L:
             raise FormatError(f"labels are numbered from 0 to {L - 1}, and {some.min()} or {some.max()} is none of them")
+
+
+READERS = {"crf": ("linear chain", _crf)}

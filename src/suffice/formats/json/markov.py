@@ -15,7 +15,6 @@ Numbers that are not finite are text: "-inf".
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,13 +23,11 @@ import numpy as np
 from suffice import objectives
 from suffice.errors import FormatError
 from suffice.formats.json.model import (
-    VERSION,
     array_of,
     flat,
     numbers,
     prior_from_dict,
     prior_to_dict,
-    read_as,
     statistics_from_dict,
     statistics_to_dict,
 )
@@ -49,19 +46,11 @@ PENALTIES: dict[str, Any] = {"L1": objectives.L1, "L2": objectives.L2}
 GRAPHS: dict[str, Any] = {"Pairwise": Pairwise, "Ising": Ising}
 
 
-def write(net: MarkovNet | GaussianMarkovNet) -> str:
-    """The text of a network."""
-    content = _gaussian(net) if isinstance(net, GaussianMarkovNet) else _finite(net)
-    head = {"suffice": net.file_kind, "version": VERSION, "fit_info": net.fit_info}
-    head["variables"] = [variable_to_dict(v) for v in net.variables.values()]
-    head["statistics"] = None if net.statistics is None else statistics_to_dict(net.statistics)
-    return json.dumps({**head, **content}, ensure_ascii=False, allow_nan=False)
-
-
-def read(text: str) -> Any:
-    """The network that `write` wrote."""
-    kind = "gaussian_markov_net" if '"gaussian_markov_net"' in text[:200] else "markov_net"
-    return read_as(text, kind, "Markov network", _gaussian_of if kind == "gaussian_markov_net" else _finite_of)
+def content(net: MarkovNet | GaussianMarkovNet) -> dict[str, Any]:
+    """What is written of a Markov network."""
+    own = _gaussian(net) if isinstance(net, GaussianMarkovNet) else _finite(net)
+    statistics = None if net.statistics is None else statistics_to_dict(net.statistics)
+    return {"variables": [variable_to_dict(v) for v in net.variables.values()], "statistics": statistics, **own}
 
 
 def _finite(net: MarkovNet) -> dict[str, Any]:
@@ -190,3 +179,6 @@ def _strengths_of(penalty: Any, n: int) -> Any:
     if strengths.shape not in ((), (n, n)) or not np.isfinite(strengths).all():
         raise FormatError(f"the penalty in this file is neither a number nor one for each pair of {n} variables")
     return float(strengths) if strengths.ndim == 0 else strengths
+
+
+READERS = {"markov_net": ("Markov network", _finite_of), "gaussian_markov_net": ("Markov network", _gaussian_of)}

@@ -210,21 +210,26 @@ def _block(values: Any, n: int) -> Any:
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
 
 
-def write(bn: BayesNet) -> str:
-    """The text of a network."""
-    return json.dumps(_model(bn), ensure_ascii=False, allow_nan=False)
+def write(model: Any) -> str:
+    """The text of a model of any kind."""
+    return json.dumps(_model(model), ensure_ascii=False, allow_nan=False)
 
 
-def read(text: str) -> BayesNet:
-    """The network that `write` wrote."""
-    return read_as(text, "bayes_net", "network", _network)
+def read(text: str, kind: str = "bayes_net") -> Any:
+    """The model of a kind that `write` wrote; a kind that is not known is refused as that of networks."""
+    kind = kind if kind in MODULES else "bayes_net"
+    what, make = _module(kind).READERS[kind]
+    return read_as(text, kind, what, make)
 
 
-def _model(bn: BayesNet) -> dict[str, Any]:
+def _model(model: Any) -> dict[str, Any]:
+    kind = kind_of_model(model)
+    return {"suffice": kind, "version": VERSION, "fit_info": model.fit_info, **_module(kind).content(model)}
+
+
+def content(bn: BayesNet) -> dict[str, Any]:
+    """What is written of a network."""
     return {
-        "suffice": "bayes_net",
-        "version": VERSION,
-        "fit_info": bn.fit_info,
         "estimate": type(bn.estimate).__name__.lower(),
         "variables": [variable_to_dict(v) for v in bn.variables.values()],
         "parents": {n: list(bn.dag.parents(n)) for n in bn},
@@ -273,15 +278,10 @@ def _change_values(values: Any, change: Callable[[Any], Any]) -> Any:
     return [_change_values(v, change) for v in values] if isinstance(values, (list, tuple)) else values
 
 
-MODULES = {
-    "bayes_net": "model",
-    "chain": "chain",
-    "crf": "crf",
-    "gaussian_markov_net": "markov",
-    "markov_net": "markov",
-    "rbm": "rbm",
-}
-"""The module that reads and writes each kind of model."""
+READERS = {"bayes_net": ("network", _network)}
+MODULES = {"bayes_net": "model", "chain": "chain", "crf": "crf", "rbm": "rbm"}
+MODULES |= dict.fromkeys(("markov_net", "gaussian_markov_net"), "markov")
+"""The module that has the `content` of each kind of model, and what errors call it and makes it of that again (`READERS`)."""
 
 
 class Json(Format):
@@ -292,14 +292,13 @@ class Json(Format):
     def read(self, text: str) -> tuple[Any, tuple[str, ...]]:
         content = repository_json.parse_object(text)
         if "suffice" in content:
-            return _module(content["suffice"]).read(text), ()
+            return read(text, str(content["suffice"])), ()
         if "nodes" in content and "cpds" in content:
             return repository_json.read(text)
         raise FormatError("the JSON holds no network: it has neither the key 'suffice' nor 'nodes' and 'cpds'")
 
     def write(self, model: Any) -> str:
-        text: str = _module(kind_of_model(model)).write(model)
-        return text
+        return write(model)
 
 
 def kind_of_model(model: Any) -> str:
@@ -307,6 +306,5 @@ def kind_of_model(model: Any) -> str:
     return str(getattr(model, "file_kind", "bayes_net"))
 
 
-def _module(kind: object) -> Any:
-    """The module of a kind of model; what is not known is refused by that of networks."""
-    return import_module(f"suffice.formats.json.{MODULES.get(str(kind), 'model')}")
+def _module(kind: str) -> Any:
+    return import_module(f"suffice.formats.json.{MODULES[kind]}")

@@ -9,10 +9,9 @@ Visible units are in the order of `suffice.models.undirected.visible`: bits, gro
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from suffice.formats.json.model import VERSION, array_of, flat, read_as
+from suffice.formats.json.model import array_of, flat
 from suffice.models.rbm import RBM
 from suffice.statistics.file import variable_from_dict, variable_to_dict
 from suffice.variables import by_name
@@ -20,18 +19,11 @@ from suffice.variables import by_name
 ARRAYS = ("weights", "visible_biases", "hidden_biases", "centre", "scale")
 
 
-def write(machine: RBM) -> str:
-    """The text of a machine."""
-    d: dict[str, Any] = {"suffice": "rbm", "version": VERSION, "fit_info": machine.fit_info}
-    d["variables"] = [variable_to_dict(v) for v in machine.variables.values()]
-    d |= {name: flat(getattr(machine, name)) for name in ARRAYS}
-    d["base"] = None if machine.base is None else flat(machine.base)
-    return json.dumps(d, ensure_ascii=False, allow_nan=False)
-
-
-def read(text: str) -> RBM:
-    """The machine that `write` wrote."""
-    return read_as(text, "rbm", "machine", _machine)
+def content(machine: RBM) -> dict[str, Any]:
+    """What is written of a machine."""
+    variables = [variable_to_dict(v) for v in machine.variables.values()]
+    arrays = {name: flat(getattr(machine, name)) for name in ARRAYS}
+    return {"variables": variables, **arrays, "base": None if machine.base is None else flat(machine.base)}
 
 
 def _machine(d: dict[str, Any]) -> RBM:
@@ -40,3 +32,6 @@ def _machine(d: dict[str, Any]) -> RBM:
     shaped = weights.reshape(len(visible), len(hidden))
     base = None if d["base"] is None else array_of(d["base"])
     return RBM(variables, shaped, visible, hidden, centre=centre, scale=scale, base=base, fit_info=str(d["fit_info"]))
+
+
+READERS = {"rbm": ("machine", _machine)}

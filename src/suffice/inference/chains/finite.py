@@ -210,9 +210,9 @@ def best_in_lanes(steps: StateSteps, which: Ints, paths: Codes, log_p: Array) ->
 
 def _best_of_tier(steps: StateSteps, begin: Ints, length: Ints, paths: Codes) -> Array:
     """ln p of the best paths of sequences that are not too unlike in length."""
-    from suffice.kernels.chains.best_lanes import descend, rise
-    from suffice.kernels.chains.lane_rows import place
-    from suffice.kernels.chains.normal_lanes import fill
+    from suffice.kernels.chains.best_path import descend, rise
+    from suffice.kernels.chains.chain_lanes import place
+    from suffice.kernels.chains.state_normals import fill
 
     K, E = steps.n_states, 0 if steps.table is None else len(steps.table)
     padded = filled_up(K)

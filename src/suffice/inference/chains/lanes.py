@@ -286,7 +286,7 @@ def _run_groups(steps: StateSteps, given: Parameters, lanes: Lanes, sums: LaneSu
 
 def _fill(steps: StateSteps, given: Parameters, where: Any, side: int, log_p: Array, b: Array) -> None:
     """The likelihoods of each step of a group."""
-    from suffice.kernels.chains.normal_lanes import fill
+    from suffice.kernels.chains.state_normals import fill
 
     x, forms = steps.some_logs, NO_FORMS
     if steps.log_likelihood is None:
@@ -298,7 +298,7 @@ def _fill(steps: StateSteps, given: Parameters, where: Any, side: int, log_p: Ar
 
 def _share(steps: StateSteps, lanes: Lanes, where: Any, side: int, share: Array, sums: LaneSums) -> None:
     """What is expected of the states of each step of a group, where it is asked for."""
-    from suffice.kernels.chains.normal_lanes import give, sum_lanes
+    from suffice.kernels.chains.state_normals import give, sum_lanes
 
     padded = lanes.before.shape[1]
     if sums.posterior.shape[1]:

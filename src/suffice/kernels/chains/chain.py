@@ -10,14 +10,9 @@ largest entry. Only so many rows of filters are kept as `rows` has; `marks` has 
 run again on the way back.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 FAINT = 1e-250
 """Sums below this may have lost terms, and are taken again in logarithms."""
@@ -27,7 +22,7 @@ _chain = (_ints, _ints, _codes, _cube, _codes, _rows, _rows)
 
 
 @kernel(nb.float64(_codes, _rows, _rows, nb.int64, _floats))
-def likelihood(symbols: Any, logs: Any, dense: Any, t: int, out: Any) -> float:
+def likelihood(symbols, logs, dense, t, out):
     """Add b_t to `out`; its largest entry is returned."""
     top = -np.inf
     for j in range(out.shape[0]):
@@ -42,7 +37,7 @@ def likelihood(symbols: Any, logs: Any, dense: Any, t: int, out: Any) -> float:
 
 
 @kernel(nb.void(_cube, nb.int64, _floats, _floats, _floats))
-def push(matrices: Any, c: int, x: Any, e: Any, out: Any) -> None:
+def push(matrices, c, x, e, out):
     """out[j] = ln Σᵢ exp(x[i]) M[i, j], where e = exp(x)."""
     K = x.shape[0]
     for j in range(K):
@@ -67,13 +62,13 @@ def push(matrices: Any, c: int, x: Any, e: Any, out: Any) -> None:
 
 
 @kernel(nb.float64(_cube, nb.int64, nb.int64, _floats, _floats))
-def pull(matrices: Any, c: int, i: int, x: Any, e: Any) -> float:
+def pull(matrices, c, i, x, e):
     """ln Σⱼ M[i, j] exp(x[j]), where e = exp(x)."""
     K, total = x.shape[0], 0.0
     for j in range(K):
         total += matrices[c, i, j] * e[j]
     if total > FAINT:
-        return np.log(total)  # type: ignore[no-any-return]
+        return np.log(total)
     top = -np.inf
     for j in range(K):
         if matrices[c, i, j] > 0.0:
@@ -84,11 +79,11 @@ def pull(matrices: Any, c: int, i: int, x: Any, e: Any) -> float:
     for j in range(K):
         if matrices[c, i, j] > 0.0:
             total += np.exp(x[j] + np.log(matrices[c, i, j]) - top)
-    return top + np.log(total)  # type: ignore[no-any-return]
+    return top + np.log(total)
 
 
 @kernel(nb.float64(_codes, _cube, _codes, _rows, _rows, nb.int64, nb.int64, _rows, _ints))
-def run(codes: Any, matrices: Any, symbols: Any, logs: Any, dense: Any, begin: int, end: int, rows: Any, stuck: Any) -> float:
+def run(codes, matrices, symbols, logs, dense, begin, end, rows, stuck):
     """Filter from rows[0], before step `begin`, to rows[end − begin]; the sum of what was taken off is returned.
 
     stuck[0] is the first step that no state explains, or −1.
@@ -115,7 +110,7 @@ def run(codes: Any, matrices: Any, symbols: Any, logs: Any, dense: Any, begin: i
 
 
 @kernel(nb.void(_rows, nb.int64, _floats, _floats))
-def share(rows: Any, r: int, x: Any, out: Any) -> None:
+def share(rows, r, x, out):
     """out ∝ exp(rows[r] + x), which sums to 1."""
     K, top, total = x.shape[0], -np.inf, 0.0
     for j in range(K):
@@ -128,21 +123,7 @@ def share(rows: Any, r: int, x: Any, out: Any) -> None:
 
 
 @kernel(nb.void(_codes, _cube, _codes, _rows, _rows, nb.int64, nb.int64, _rows, _rows, nb.float64, _cube, _rows, _rows))
-def collect(
-    codes: Any,
-    matrices: Any,
-    symbols: Any,
-    logs: Any,
-    dense: Any,
-    begin: int,
-    end: int,
-    rows: Any,
-    work: Any,
-    weight: float,
-    pairs: Any,
-    counts: Any,
-    posterior: Any,
-) -> None:
+def collect(codes, matrices, symbols, logs, dense, begin, end, rows, work, weight, pairs, counts, posterior):
     """What steps begin … end − 1 add to the sums (see `visit`), from the last to the first.
 
     work[0] is the log of p(y after | s) up to a factor, after the steps, and is moved on to before them.
@@ -179,7 +160,7 @@ def collect(
 
 
 @kernel(nb.void(_codes, _cube, nb.int64, nb.int64, nb.boolean, _rows, _rows, _floats, _codes))
-def draw(codes: Any, matrices: Any, begin: int, end: int, free: bool, rows: Any, work: Any, uniforms: Any, paths: Any) -> None:
+def draw(codes, matrices, begin, end, free, rows, work, uniforms, paths):
     """Draw the states of steps begin … end − 1 from the last to the first, given the one after, if not `free`."""
     K = rows.shape[1]
     x, p = work[0], work[3]
@@ -199,25 +180,9 @@ def draw(codes: Any, matrices: Any, begin: int, end: int, free: bool, rows: Any,
 
 @kernel(nb.void(*_chain, _floats, _floats, _ints, _cube, _rows, _rows, _rows, _floats, _codes, _rows, _rows))
 def visit(
-    which: Any,
-    starts: Any,
-    codes: Any,
-    matrices: Any,
-    symbols: Any,
-    logs: Any,
-    dense: Any,
-    weights: Any,
-    log_p: Any,
-    stuck: Any,
-    pairs: Any,
-    counts: Any,
-    posterior: Any,
-    filtered: Any,
-    uniforms: Any,
-    paths: Any,
-    rows: Any,
-    marks: Any,
-) -> None:
+    which, starts, codes, matrices, symbols, logs, dense, weights, log_p, stuck, pairs, counts, posterior, filtered, uniforms,
+    paths, rows, marks
+):  # fmt: skip
     """For each sequence of `which`: log_p = ln p(y), and of what follows, what has entries:
 
     pairs[c, i, j] += w p(s_{t−1} = i, s_t = j | y) over steps of code c; counts[e, j] += w p(s_t = j | y) over steps of symbol e;

@@ -14,14 +14,9 @@ that comes in with a code, and so tells how everything depends on a multiple of 
 19, p. 1073).
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _codes, _floats = nb.int32[::1], nb.float64[::1]
 _ints, _rows, _matrices = nb.int64[:, ::1], nb.float64[:, ::1], nb.float64[:, :, ::1]
@@ -35,7 +30,7 @@ ROUNDING = 1e-15
 
 
 @kernel(nb.void(_rows, _rows))
-def put(X: Any, out: Any) -> None:
+def put(X, out):
     """out[:] = X, which numba's own assignment takes seconds to compile."""
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
@@ -43,7 +38,7 @@ def put(X: Any, out: Any) -> None:
 
 
 @kernel(nb.void(_rows, nb.float64, _rows, _rows, _rows))
-def combine(S: Any, sign: float, A: Any, X: Any, out: Any) -> None:
+def combine(S, sign, A, X, out):
     """out = S + sign A X."""
     m = A.shape[0]
     for i in range(m):
@@ -55,7 +50,7 @@ def combine(S: Any, sign: float, A: Any, X: Any, out: Any) -> None:
 
 
 @kernel(nb.void(_rows, nb.float64, _rows, _rows, _rows, _rows))
-def carry(S: Any, sign: float, A: Any, X: Any, AX: Any, out: Any) -> None:
+def carry(S, sign, A, X, AX, out):
     """out = S + sign A X Aᵀ, symmetric, and AX = A X; `out` may be X."""
     m = A.shape[0]
     for i in range(m):
@@ -74,7 +69,7 @@ def carry(S: Any, sign: float, A: Any, X: Any, AX: Any, out: Any) -> None:
 
 
 @kernel(nb.void(_rows, _rows, _rows, nb.int64, nb.float64, _rows))
-def join(P: Any, K: Any, H: Any, j: int, R: float, room: Any) -> None:
+def join(P, K, H, j, R, room):
     """P ← (I - K h) P (I - K h)ᵀ + R K Kᵀ of output j: Joseph's form, which rounding does not make indefinite."""
     m = P.shape[0]
     for i in range(m):
@@ -93,7 +88,7 @@ def join(P: Any, K: Any, H: Any, j: int, R: float, room: Any) -> None:
 
 
 @kernel(nb.void(_model, _ints, _states, _rows, _matrices, _room))
-def forward(model: Any, pieces: Any, states: Any, logs: Any, work: Any, room: Any) -> None:
+def forward(model, pieces, states, logs, work, room):
     """Filter pieces of sequences, from the state before each of them, which moves on.
 
     `pieces`: the bounds of each, and those of its sequence. `states`: a by columns, P, what rounding may be in P, and the sums
@@ -173,7 +168,7 @@ def forward(model: Any, pieces: Any, states: Any, logs: Any, work: Any, room: An
 
 
 @kernel(nb.void(_model, _matrices, _ints, _states, _matrices, _room, _wanted))
-def backward(model: Any, transposed: Any, pieces: Any, states: Any, work: Any, room: Any, wanted: Any) -> None:
+def backward(model, transposed, pieces, states, work, room, wanted):
     """Smooth pieces of sequences with what `forward` kept of them.
 
     `transposed` are the transposes of F; `work` is room, its fourth matrix 0. `states` are carried from the steps after a piece:
@@ -254,7 +249,7 @@ def backward(model: Any, transposed: Any, pieces: Any, states: Any, work: Any, r
 
 
 @kernel(nb.void(_model, nb.int64[::1], _matrices, _rows, _rows, _rows))
-def simulate(model: Any, starts: Any, roots: Any, normals: Any, z: Any, y: Any) -> None:
+def simulate(model, starts, roots, normals, z, y):
     """States and outputs with mean 0 from standard normals; `roots` times their transposes are the Q."""
     codes, F, output_codes, H, R = model[0], model[1], model[6], model[7], model[8]
     m, p = F.shape[1], H.shape[1]

@@ -11,15 +11,10 @@ also by the ends of their own steps, which begin alike; those that fill up the l
 up to a multiple of four.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
-from suffice.kernels import kernel
+from suffice.kernels import kernel, nb
 from suffice.kernels.chains.wide import add_product, eight, load, store
-from suffice.kernels.compiler import signatures as nb
 
 U = np.uint64
 STEPS = 16
@@ -32,22 +27,7 @@ _at = (_floats, nb.int64)
 
 
 @kernel(nb.void(_rows, *_at, _rows, *_at, _floats, nb.int64, nb.int64, nb.int64, nb.int64, nb.int64, *_at))
-def times(
-    M: Any,
-    X: Any,
-    x_at: int,
-    N: Any,
-    Y: Any,
-    y_at: int,
-    S: Any,
-    s_at: int,
-    by: int,
-    own: int,
-    L: int,
-    lanes: int,
-    out: Any,
-    at: int,
-) -> None:
+def times(M, X, x_at, N, Y, y_at, S, s_at, by, own, L, lanes, out, at):
     """out = M X + N Y + S for so many of L lanes, four rows at a time. Those of S are `by` numbers apart, and each of eight equal
     numbers, unless each lane has its `own`."""
     by_row, side = U(by), U(L)
@@ -73,7 +53,7 @@ def times(
 
 
 @kernel(nb.void(_lanes, nb.int64, _rows, _matrices))
-def take_steps(lanes: Any, low: int, y: Any, now: Any) -> None:
+def take_steps(lanes, low, y, now):
     """now[u, j, x] = the outputs of some steps of each lane from low on, 0 where they are missing."""
     p = y.shape[1]
     for x in range(lanes.shape[0]):
@@ -89,7 +69,7 @@ def take_steps(lanes: Any, low: int, y: Any, now: Any) -> None:
 
 
 @kernel(nb.void(_lanes, nb.int64, _rows, _rows, _tables, nb.int64, _matrices, _floats, _floats))
-def filter_lanes(lanes: Any, u0: int, y: Any, f_steps: Any, tables: Any, step: int, now: Any, S: Any, squares: Any) -> None:
+def filter_lanes(lanes, u0, y, f_steps, tables, step, now, S, squares):
     """Fill step u + 1 of S with the innovations e of step u and the predicted mean of the next one; steps are so many numbers
     apart.
 
@@ -133,7 +113,7 @@ def filter_lanes(lanes: Any, u0: int, y: Any, f_steps: Any, tables: Any, step: i
 
 
 @kernel(nb.void(_lanes, nb.int64, _matrices, _matrices))
-def put_steps(lanes: Any, low: int, held: Any, means: Any) -> None:
+def put_steps(lanes, low, held, means):
     """means[0, step, i] = held[u, i] of each lane's own steps from low on."""
     m = means.shape[2]
     for x in range(lanes.shape[0]):
@@ -150,7 +130,7 @@ def put_steps(lanes: Any, low: int, held: Any, means: Any) -> None:
 
 
 @kernel(nb.void(_lanes, nb.int64, _tables, nb.int64, _floats, _floats, _matrices, nb.int64, _matrices))
-def smooth_lanes(lanes: Any, u0: int, tables: Any, step: int, S: Any, room: Any, held: Any, p: int, means: Any) -> None:
+def smooth_lanes(lanes, u0, tables, step, S, room, held, p, means):
     """Fill `means`, [0, step, coordinate], from S, where p is the number of outputs.
 
     `tables` are Uᵀ, Aᵀ and P: e and the next r, in one half of `room`, give r in the other, whose P r is added to the predicted
@@ -174,7 +154,7 @@ def smooth_lanes(lanes: Any, u0: int, tables: Any, step: int, S: Any, room: Any,
 
 
 @kernel(nb.void(nb.int64[:, ::1], nb.int64, nb.int32[::1], nb.float64[::1], _rows))
-def tally(sequences: Any, steady: int, groups: Any, weights: Any, counts: Any) -> None:
+def tally(sequences, steady, groups, weights, counts):
     """How much weight each row of a table of covariances has in each group: counts[group, row].
 
     `sequences`: where each starts, its length, and the first row and number of rows of its table: the steps up to `steady` have

@@ -137,35 +137,18 @@ class _Vector(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, kind, _vector)
 
 
-@type_callable(eight)
-def _type_of_one(context: Any) -> Any:
-    return lambda x: _eight
-
-
-for _function in (total, top):
-    type_callable(_function)(lambda context: lambda x: types.float64)
-
-
-@type_callable(reach)
-def _type_of_reach(context: Any) -> Any:
-    return lambda x, y: types.int64
-
-
-@type_callable(lowest)
-def _type_of_lowest(context: Any) -> Any:
-    return lambda bits: types.int64
-
-
-for _two in (load, product, quotient):
-    type_callable(_two)(lambda context: lambda x, y: _eight)
-
-for _three in (add_product, largest_sum):
-    type_callable(_three)(lambda context: lambda x, y, z: _eight)
-
-
-@type_callable(store)
-def _type_of_store(context: Any) -> Any:
-    return lambda a, at, x: types.void
+_TYPES: dict[Any, Any] = {
+    **dict.fromkeys((total, top), lambda x: types.float64),
+    **dict.fromkeys((load, product, quotient), lambda x, y: _eight),
+    **dict.fromkeys((add_product, largest_sum), lambda x, y, z: _eight),
+    eight: lambda x: _eight,
+    lowest: lambda bits: types.int64,
+    reach: lambda x, y: types.int64,
+    store: lambda a, at, x: types.void,
+}
+"""The types of what functions make, by those of their arguments."""
+for _function, _typer in _TYPES.items():
+    type_callable(_function)(lambda context, typer=_typer: typer)
 
 
 def _place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -9,11 +9,16 @@ Compiling takes seconds, once; interpreting takes a few hundred times as long as
   their copies differ.
 
 SUFFICE_COMPILE=now compiles every kernel at its first call, =never none; =background is the default.
+
+Interpreted, a kernel is the same source with the same bits for the same arguments. Compiled code takes logarithms and the like
+from the C library, and so does `math`; but where C gives an infinity or a NaN Python raises an exception, and numpy has its own
+versions, whose last digits differ. So a kernel's `math` and `np` are replaced here.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import os
 import sys
 import time
@@ -21,11 +26,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from glob import escape, glob
+from types import FunctionType, SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 from suffice.errors import SufficeError, note
 from suffice.kernels.compiler.background import beside, in_background
-from suffice.kernels.compiler.interpreting import POSSIBLE, in_numba, in_python, interpret
 
 LARGE = 500_000
 """Steps of a call up to which it may be interpreted: a quarter of a second or so."""
@@ -45,7 +52,7 @@ TOGETHER = (
 
 CALLED = (
     *("bitmaps.count_groups", "local_scores.term", "local_scores.family_terms", "local_scores.score_toggles"),
-    *("order_mcmc.rescore", "state_normals.score_normals", "state_normals.sum_normals", "lane_rows.place"),
+    *("order_mcmc.rescore", "state_normals.score_normals", "state_normals.sum_normals", "chain_lanes.place"),
 )
 """Kernels that both kernels and Python call. Others that a kernel calls are compiled only as a part of it."""
 
@@ -274,3 +281,74 @@ def _cacheable() -> bool:
     from numba.core import config
 
     return not config.BOUNDSCHECK or bool(config.CACHE_DIR)
+
+
+POSSIBLE = int(np.__version__.split(".")[0]) >= 2
+"""Whether numbers of numpy keep their types beside Python's, as they do when compiled: not before numpy 2."""
+
+
+def _as_in_c(function: Callable[[float], float], *, at: dict[float, float] | None = None, beyond: float = math.nan) -> Any:
+    """A function of `math` that raises nothing: `at` has its values at poles, `beyond` what is too large."""
+    poles = at or {}
+
+    def safe(x: float) -> np.float64:
+        try:
+            return np.float64(function(x))
+        except ValueError:
+            return np.float64(poles.get(float(x), math.nan))
+        except OverflowError:
+            return np.float64(beyond)
+
+    return safe
+
+
+_FUNCTIONS = {
+    "log": _as_in_c(math.log, at={0.0: -math.inf}),
+    "log2": _as_in_c(math.log2, at={0.0: -math.inf}),
+    "log1p": _as_in_c(math.log1p, at={-1.0: -math.inf}),
+    "exp": _as_in_c(math.exp, beyond=math.inf),
+    "sqrt": _as_in_c(math.sqrt),
+}
+_OF_MATH = {
+    "atanh": _as_in_c(math.atanh, at={1.0: math.inf, -1.0: -math.inf}),
+}
+
+
+@cache
+def _modules() -> dict[str, Any]:
+    """What stands for `np` and `math` in kernels."""
+    return {
+        "np": SimpleNamespace(**{**vars(np), **_FUNCTIONS}),
+        "math": SimpleNamespace(**{**vars(math), **_FUNCTIONS, **_OF_MATH}),
+    }
+
+
+def in_python(function: Any) -> Any:
+    """The Python that a kernel is, calling others as the Python that they are."""
+    return _with(function, "in_python", _modules())
+
+
+def in_numba(function: Any) -> Any:
+    """A kernel's function with everything that it names in the form that the compiler knows."""
+    return _with(function, "in_numba", {})
+
+
+def _with(function: Any, form: str, given: dict[str, Any]) -> Any:
+    names = function.__globals__
+    known = {n: getattr(names[n], form)() for n in function.__code__.co_names if n in names and hasattr(names[n], form)}
+    copy = FunctionType(function.__code__, {**names, **given, **known}, function.__name__, function.__defaults__)
+    copy.__qualname__, copy.__doc__, copy.__module__ = function.__qualname__, function.__doc__, function.__module__
+    return copy
+
+
+def interpret(function: Any, arguments: tuple[Any, ...]) -> Any:
+    """The result of a kernel's Python; whole numbers have the width that they have when compiled."""
+    with np.errstate(all="ignore"):
+        return _native(function(*(np.int64(a) if type(a) is int else a for a in arguments)))
+
+
+def _native(result: Any) -> Any:
+    """Numbers as compiled code returns them."""
+    if isinstance(result, tuple):
+        return tuple(map(_native, result))
+    return result.item() if isinstance(result, np.generic) else result

@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _bits = nb.uint64[:, :, ::1]
 _ints = nb.int64[::1]
@@ -59,7 +58,7 @@ popcount: Any = _Popcount()
 @kernel(
     nb.void(nb.types.Array(nb.uint8, 1, "C", readonly=True), nb.int64, nb.int64, nb.uint64[:, ::1]), work=lambda codes: len(codes)
 )
-def set_bits(codes: Any, first: int, word: int, bits: Any) -> None:
+def set_bits(codes, first, word, bits):
     """Set the bits of one column of a block, from a word on."""
     for start in range(0, len(codes), 64):
         w = word + start // 64
@@ -68,7 +67,7 @@ def set_bits(codes: Any, first: int, word: int, bits: Any) -> None:
 
 
 @kernel(nb.void(_bits, _ints, nb.int32[::1]), work=lambda bits: bits.size)
-def count_states(bits: Any, times: Any, out: Any) -> None:
+def count_states(bits, times, out):
     """Add the rows of all blocks to the number of rows of each state."""
     n_blocks, n_states, n_words = bits.shape
     for b in range(n_blocks):
@@ -84,7 +83,7 @@ def count_states(bits: Any, times: Any, out: Any) -> None:
     nb.void(ROWS, GROUPS, nb.int64, nb.int64, nb.int32[::1]),
     work=lambda rows, groups, room, out: rows[0][:, 0].size * (len(out) + len(groups[0]) * room),
 )
-def count_groups(rows: Any, groups: Any, full: int, room: int, out: Any) -> None:
+def count_groups(rows, groups, full, room, out):
     """Add the rows of all blocks to the tables of the groups: core tables, or full ones if `full` is 1.
 
     `room` is the largest number of cells that a prefix and its own prefixes have together.
@@ -152,7 +151,7 @@ def count_groups(rows: Any, groups: Any, full: int, room: int, out: Any) -> None
     nb.void(nb.uint16[:, ::1], _ints, _ints, GROUPS, nb.int32[::1]),
     work=lambda codes, groups: codes.shape[1] * (groups[0].size + len(groups[2])),
 )
-def scan_groups(codes: Any, weight: Any, sizes: Any, groups: Any, out: Any) -> None:
+def scan_groups(codes, weight, sizes, groups, out):
     """Add a block of rows to the full tables of the groups, row by row: for tables with many cells.
 
     `weight` is what each row counts, or empty where each counts once.
@@ -182,9 +181,7 @@ def scan_groups(codes: Any, weight: Any, sizes: Any, groups: Any, out: Any) -> N
     nb.void(nb.int32[:, ::1], _ints, nb.int32[::1], _ints, nb.int64[:, ::1], nb.int32[::1], _ints, nb.int32[::1], _ints),
     work=lambda sets, out: 2 * len(out) * sets.shape[1],
 )
-def expand(
-    sets: Any, sizes: Any, core: Any, core_at: Any, sub: Any, smaller: Any, smaller_at: Any, out: Any, out_at: Any
-) -> None:
+def expand(sets, sizes, core, core_at, sub, smaller, smaller_at, out, out_at):
     """Full tables of sets from their core tables, and the full tables of the sets without their j-th member, sub[:, j]."""
     n_sets, m = sets.shape
     r = np.empty(m, np.int64)

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _ints, _places, _floats, _keys = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.uint64[::1]
 _tables, _sums = nb.types.UniTuple(_ints, 7), nb.types.UniTuple(_floats, 2)
@@ -29,7 +28,7 @@ BASIS, PRIME = np.uint64(1469598103934665603), np.uint64(1099511628211)
 
 
 @kernel(nb.int64(nb.int64, nb.int64, _shapes, _records))
-def _room(n: int, n_families: int, all_shapes: Any, all_records: Any) -> int:
+def _room(n, n_families, all_shapes, all_records):
     """For how many rows there is room, whatever their components are."""
     shapes, shape_at, shape_slots = all_shapes[0], all_shapes[1], all_shapes[3]
     records, record_at, record_slots = all_records[0], all_records[1], all_records[5]
@@ -40,7 +39,7 @@ def _room(n: int, n_families: int, all_shapes: Any, all_records: Any) -> int:
 
 
 @kernel(nb.int64(nb.int64, nb.int64, _ints, _ints, _shapes))
-def _shape_of(m: int, k: int, variables: Any, families: Any, all_shapes: Any) -> int:
+def _shape_of(m, k, variables, families, all_shapes):
     """The number of the shape of m variables and k families, which is a new one if it is not there yet."""
     shapes, shape_at, shape_key, shape_slots = all_shapes
     key = BASIS
@@ -71,7 +70,7 @@ def _shape_of(m: int, k: int, variables: Any, families: Any, all_shapes: Any) ->
 
 
 @kernel(nb.int64(nb.int64, nb.int64, nb.float64, _records))
-def _weigh(shape: int, k: int, w: float, all_records: Any) -> int:
+def _weigh(shape, k, w, all_records):
     """Give weight to the record whose k places were written behind the last one: it stays if it is new. The number of the
     record."""
     records, record_at, record_shape, multiplicity, record_key, record_slots = all_records
@@ -103,7 +102,7 @@ def _weigh(shape: int, k: int, w: float, all_records: Any) -> int:
     nb.int64(nb.int64, nb.int32[:, ::1], _floats, _tables, _sums, _ints, _shapes, _records),
     work=lambda codes, tables: len(codes) * (codes.shape[1] + len(tables[1])),
 )
-def reduce_rows(first: int, codes: Any, weight: Any, tables: Any, sums: Any, work: Any, all_shapes: Any, all_records: Any) -> int:
+def reduce_rows(first, codes, weight, tables, sums, work, all_shapes, all_records):
     """Take the rows from `first` on; the row before which room ran out. A missing code is −1, and becomes ~ its record.
 
     Of shapes and records, `at[0]` is their number and `at[1 + i]` where the i-th begins (one more: where the next would); slots
@@ -182,9 +181,7 @@ def reduce_rows(first: int, codes: Any, weight: Any, tables: Any, sums: Any, wor
     nb.int64(nb.int64, nb.int64, nb.int64, _theirs, _ints, _ints, _shapes, _records),
     work=lambda theirs: len(theirs[2]) + 4 * theirs[3][0],
 )
-def take_records(
-    first: int, n: int, n_families: int, theirs: Any, moved: Any, work: Any, all_shapes: Any, all_records: Any
-) -> int:
+def take_records(first, n, n_families, theirs, moved, work, all_shapes, all_records):
     """Take the records of other rows from `first` on; the one before which room ran out. `moved` has for each of their shapes its
     number here, −1 where that is not known yet."""
     their_shapes, their_shape_at, their_records, their_record_at, their_record_shape, their_multiplicity = theirs
@@ -211,7 +208,7 @@ def take_records(
 
 
 @kernel(nb.void(nb.int64, _keys, _ints), work=lambda n: 4 * n)
-def rehash(n: int, keys: Any, slots: Any) -> None:
+def rehash(n, keys, slots):
     """Put shapes or records 0 … n−1 into new slots, all of them empty."""
     for i in range(n):
         slot = np.int64((keys[i] >> np.uint64(17)) % np.uint64(len(slots)))

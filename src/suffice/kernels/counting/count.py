@@ -3,16 +3,12 @@
 Columns are the rows of two arrays: `narrow` (one byte a cell) and `wide` (four). Table t counts the columns
 members[first[t]:first[t+1]], where m >= 0 is narrow[m] and m < 0 is wide[~m], with as many states as `sizes` says. Its cells
 lie at out[offsets[t]:offsets[t+1]], the last column fastest.
+And draws from the rows of tables of probabilities.
 """
-
-from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 ROWS = 4096
 """Rows whose indices are computed at once: small enough for the first-level cache, long enough to vectorise."""
@@ -28,7 +24,7 @@ _plan = (nb.int64[::1], nb.int32[::1], nb.int64[::1], nb.int64[::1])
 
 
 @kernel(nb.void(_narrow, _wide, nb.int64, nb.int64, nb.int64, nb.int64, nb.int32[::1], nb.int64[::1], nb.uint32[::1]))
-def indices(narrow: Any, wide: Any, start: int, stop: int, low: int, high: int, members: Any, sizes: Any, index: Any) -> None:
+def indices(narrow, wide, start, stop, low, high, members, sizes, index):
     """The cell of each row from `start` to `stop` in the table of members[low:high]."""
     n = stop - start
     if high - low >= 2 and members[low] >= 0 and members[low + 1] >= 0:
@@ -56,7 +52,7 @@ def indices(narrow: Any, wide: Any, start: int, stop: int, low: int, high: int, 
     nb.void(_narrow, _wide, nb.int64, *_plan, nb.int64[::1]),
     work=lambda n_rows, members, out: 2 * n_rows * len(members) + len(out),
 )
-def count(narrow: Any, wide: Any, n_rows: int, first: Any, members: Any, sizes: Any, offsets: Any, out: Any) -> None:
+def count(narrow, wide, n_rows, first, members, sizes, offsets, out):
     """Add the first `n_rows` rows to the tables in `out`."""
     index = np.empty(ROWS, np.uint32)
     lanes = np.empty(LANES * SMALL, np.int32)
@@ -92,9 +88,7 @@ def count(narrow: Any, wide: Any, n_rows: int, first: Any, members: Any, sizes: 
     nb.void(_narrow, _wide, nb.float64[::1], nb.int64, *_plan, nb.float64[::1]),
     work=lambda n_rows, members: 2 * n_rows * len(members),
 )
-def count_weighted(
-    narrow: Any, wide: Any, weight: Any, n_rows: int, first: Any, members: Any, sizes: Any, offsets: Any, out: Any
-) -> None:
+def count_weighted(narrow, wide, weight, n_rows, first, members, sizes, offsets, out):
     """Add the weights of the first `n_rows` rows to the tables in `out`."""
     index = np.empty(ROWS, np.uint32)
     for t in range(len(first) - 1):
@@ -105,3 +99,18 @@ def count_weighted(
             part = weight[start:stop]
             for i in range(stop - start):
                 table[index[i]] += part[i]
+
+
+@kernel(
+    nb.void(nb.float64[:, ::1], nb.int64[::1], nb.float64[::1], nb.int32[::1]), work=lambda ends, out: len(out) * ends.shape[1]
+)
+def draw_codes(ends, rows, uniforms, out):
+    """out[i] = the first x with uniforms[i] < ends[rows[i], x], where `ends` are cumulative probabilities."""
+    last = ends.shape[1] - 1
+    for i in range(out.shape[0]):
+        row = rows[i]
+        u = uniforms[i]
+        x = 0
+        for k in range(last):
+            x += u >= ends[row, k]
+        out[i] = x

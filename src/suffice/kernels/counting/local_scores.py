@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 from suffice.kernels.counting.bitmaps import ROWS, count_groups
 
 _ints = nb.int64[::1]
@@ -32,7 +31,7 @@ def _steps(rows: Any, prefix: Any, ext: Any) -> float:
 
 
 @kernel(nb.float64(nb.float64, nb.float64))
-def rising(a: float, c: float) -> float:
+def rising(a, c):
     """ln Γ(a + c) − ln Γ(a) for a > 0: Stirling's series past 12, up to which both are shifted by products.
 
     The difference of the leading terms is taken before they are rounded, or a large a would leave no digits.
@@ -63,7 +62,7 @@ def rising(a: float, c: float) -> float:
 
 
 @kernel(nb.int64(nb.int64, nb.float64, nb.int64[::1], nb.float64), work=lambda: 20)
-def term(c: int, a: float, known: Any, scale: float) -> Any:
+def term(c, a, known, scale):
     """What a cell of c rows adds to a set's term: c ln c if a is 0, else ln Γ(a + c) − ln Γ(a)."""
     if a == 0.0:
         return known[c] if c < len(known) else np.int64(round(c * math.log(c) * scale))
@@ -74,7 +73,7 @@ def term(c: int, a: float, known: Any, scale: float) -> Any:
     nb.void(_counts, _ints, nb.float64[::1], _ints, nb.int64[:, ::1], nb.float64, _ints),
     work=lambda tables, at: 2 * (len(tables) + len(at)),
 )
-def set_terms(tables: Any, at: Any, alpha: Any, kind: Any, known: Any, scale: float, out: Any) -> None:
+def set_terms(tables, at, alpha, kind, known, scale, out):
     """The term of each set: the sum over its cells, with alpha[kind[g]] imagined rows in each; of small c known[kind[g], c]."""
     for g in range(len(at) - 1):
         a, row = alpha[kind[g]], known[kind[g]]
@@ -86,7 +85,7 @@ def set_terms(tables: Any, at: Any, alpha: Any, kind: Any, known: Any, scale: fl
 
 
 @kernel(nb.void(_counts, _ints, _ints, _ints, _ints, _form, _ints), work=lambda tables, at: 4 * (len(tables) + len(at)))
-def family_terms(tables: Any, at: Any, outer: Any, size: Any, inner: Any, form: Any, out: Any) -> None:
+def family_terms(tables, at, outer, size, inner, form, out):
     """The log-likelihood or log-evidence of a child from its table [outer, child, inner]."""
     kind, alpha, _, known, scale = form
     for g in range(len(out)):
@@ -120,7 +119,7 @@ def family_terms(tables: Any, at: Any, outer: Any, size: Any, inner: Any, form: 
     nb.void(_counts, _ints, _ints, nb.int32[::1], nb.int32[::1], _form, nb.float64[::1], nb.float64[::1]),
     work=lambda tables, prefix: 4 * len(tables) * (1 + len(prefix)),
 )
-def score_toggles(tables: Any, at: Any, sizes: Any, prefix: Any, ext: Any, form: Any, added: Any, taken: Any) -> None:
+def score_toggles(tables, at, sizes, prefix, ext, form, added, taken):
     """The scores of a child with one more parent, each of `ext`, and with one less, from the tables of (prefix, each of `ext`).
 
     `prefix` is its parents and then itself; what is left without one of them is the same table, summed over it.
@@ -158,7 +157,7 @@ def score_toggles(tables: Any, at: Any, sizes: Any, prefix: Any, ext: Any, form:
 
 
 @kernel(nb.void(ROWS, nb.int32[:, ::1], nb.int32[::1], _form, nb.float64[::1], nb.float64[::1]), work=_steps)
-def toggle_scores(rows: Any, prefix: Any, ext: Any, form: Any, added: Any, taken: Any) -> None:
+def toggle_scores(rows, prefix, ext, form, added, taken):
     """The same from bitmaps, counted and scored in one call: of few rows, calls are what costs. prefix[0] is the prefix."""
     sizes, room, q = rows[3], np.int64(0), np.int64(1)
     for v in prefix[0]:
@@ -178,7 +177,7 @@ def toggle_scores(rows: Any, prefix: Any, ext: Any, form: Any, added: Any, taken
     nb.void(nb.int32[:, ::1], nb.int64[:, ::1], nb.float64[:, ::1], nb.boolean[:, ::1], nb.float64[:, ::1], nb.boolean[:, ::1]),
     work=lambda sets: sets.size * sets.shape[1],
 )
-def prune(sets: Any, sub: Any, score: Any, allowed: Any, below: Any, keep: Any) -> None:
+def prune(sets, sub, score, allowed, below, keep):
     """Which families of one size beat all their subsets. score[g, j] is that of child sets[g, j] given the other members.
 
     below[h, i] is the best of the families of one member less and of their subsets; on return score[g, j] is so for these.

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _ints, _floats = nb.int64[::1], nb.float64[::1]
 
@@ -27,7 +26,7 @@ LARGE = 40.0
 
 
 @kernel(nb.float64(nb.int64, nb.int64, nb.int64, nb.int64, nb.int64, _ints, _ints, _ints, _floats))
-def join(a: int, b: int, summed: int, node: int, room: int, dim_start: Any, dim_place: Any, dim_flag: Any, log_size: Any) -> Any:
+def join(a, b, summed, node, room, dim_start, dim_place, dim_flag, log_size):
     """ln of the cells of the product of two tables (b is −1 for none); −1 if there is no room for its dims.
 
     They are written as those of `node`, if that is not −1, without the place `summed`.
@@ -61,44 +60,12 @@ def join(a: int, b: int, summed: int, node: int, room: int, dim_start: Any, dim_
 
 
 @kernel(
-    nb.void(
-        nb.int64,
-        nb.int64,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        nb.int64,
-        nb.int64,
-        _ints,
-        _ints,
-        _floats,
-        _ints,
-        _ints,
-        nb.boolean,
-    ),
+    nb.void(nb.int64, nb.int64, *[_ints] * 6, nb.int64, nb.int64, _ints, _ints, _floats, _ints, _ints, nb.boolean),
     work=lambda first, last, sizes, scopes: (last - first) * 20 * (len(sizes) + len(scopes)),
 )
 def arrange_parts(
-    first: int,
-    last: int,
-    parts: Any,
-    part_at: Any,
-    sizes: Any,
-    scope_start: Any,
-    scopes: Any,
-    strides: Any,
-    most: int,
-    room: int,
-    number: Any,
-    work: Any,
-    floats: Any,
-    pool: Any,
-    program_at: Any,
-    bounded: bool,
-) -> None:
+    first, last, parts, part_at, sizes, scope_start, scopes, strides, most, room, number, work, floats, pool, program_at, bounded
+):
     """Make the trees of parts first … last−1 and write them to the pool; `program_at` says where, −1 where there is no room.
 
     `program_at[0]` is where the pool is free. In the bucket of a place the lightest table is joined to the one with which it

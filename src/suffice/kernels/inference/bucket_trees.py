@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _ints, _places, _floats = nb.int64[::1], nb.int32[::1], nb.float64[::1]
 _shapes, _tables = nb.types.Tuple((_places, _ints)), nb.types.UniTuple(_ints, 4)
@@ -33,7 +32,7 @@ FEW, SAFE = 16, 1e-200
     nb.int64(nb.int64, nb.int64, _shapes, _tables, _room, _places, _ints, _floats),
     work=lambda first, last, all_shapes, pool: 4 * (last - first) * (len(all_shapes[0]) // max(last, 1)) ** 2 + len(pool),
 )
-def compile_shapes(first: int, last: int, all_shapes: Any, tables: Any, room: Any, pool: Any, program_at: Any, need: Any) -> int:
+def compile_shapes(first, last, all_shapes, tables, room, pool, program_at, need):
     """Make the programs of shapes first … last−1, one after the other from `program_at[first]` on; the shape for which there
     was no room, with what it needs in `need[0]`.
 
@@ -218,9 +217,7 @@ def compile_shapes(first: int, last: int, all_shapes: Any, tables: Any, room: An
     nb.int64(nb.int64, nb.int64, _records, _programs, _floats, _floats, _floats, _floats),
     work=lambda first, last, programs: 2 * (last - first) * len(programs[1]) // max(1, len(programs[0]) - 1),
 )
-def expect(
-    first: int, last: int, all_records: Any, programs: Any, tables: Any, room: Any, counts: Any, log_likelihood: Any
-) -> Any:
+def expect(first, last, all_records, programs, tables, room, counts, log_likelihood):
     """Add what the records first … last−1 are expected to count, and their log-likelihood; the first record that is
     impossible under the tables, or −1.
 

@@ -6,12 +6,7 @@ All tables lie in one buffer, row by row, their dims in one order common to all.
 2 where y has it, 4 where z has it. Neighbouring dims with the same flag are one longer dim, so that loops are few and long.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _ints, _floats = nb.int64[::1], nb.float64[::1]
 
@@ -20,7 +15,7 @@ MOST_DIMS = 64
 
 
 @kernel(nb.int64(_ints, _ints, nb.int64, _ints))
-def collapse(size: Any, flag: Any, n_dims: int, loops: Any) -> int:
+def collapse(size, flag, n_dims, loops):
     """The loops, innermost first, as (length, flag, steps of x, y, z, a counter) each; how many there are."""
     n = 0
     for d in range(n_dims - 1, -1, -1):
@@ -46,7 +41,7 @@ def collapse(size: Any, flag: Any, n_dims: int, loops: Any) -> int:
 
 
 @kernel(nb.void(_floats, _ints, nb.int64, nb.int64, nb.int64, nb.int64))
-def contract(buffer: Any, loops: Any, n_loops: int, x: int, y: int, z: int) -> None:
+def contract(buffer, loops, n_loops, x, y, z):
     """Run the loops that `collapse` made; x, y and z are where the tables begin."""
     if n_loops == 0:
         buffer[z] += buffer[x] * buffer[y]

@@ -4,14 +4,9 @@ Rules of the choice: 0 fewest fill-in edges, 1 lightest fill-in (Kjærulff 1990)
 many orders, of which the best is kept.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 FILL, WEIGHTED_FILL, WEIGHT = 0, 1, 2
 FEW_CELLS = 2000.0
@@ -23,7 +18,7 @@ _ints, _floats, _bytes = nb.int64[::1], nb.float64[::1], nb.uint8[::1]
 
 
 @kernel(nb.float64(nb.int64, nb.int64, nb.int64, _bytes, _ints, _ints, _floats))
-def cost_of(v: int, m: int, rule: int, linked: Any, neighbours: Any, degree: Any, log_size: Any) -> Any:
+def cost_of(v, m, rule, linked, neighbours, degree, log_size):
     """What it costs to eliminate v next, by a rule."""
     first, n = v * m, degree[v]
     if rule == WEIGHT:
@@ -43,41 +38,11 @@ def cost_of(v: int, m: int, rule: int, linked: Any, neighbours: Any, degree: Any
 
 @kernel(
     nb.float64(
-        nb.int64,
-        nb.int64,
-        _ints,
-        _ints,
-        _floats,
-        _ints,
-        _ints,
-        _ints,
-        nb.int64,
-        nb.float64,
-        nb.uint64,
-        _bytes,
-        _ints,
-        _ints,
-        _floats,
+        nb.int64, nb.int64, _ints, _ints, _floats, *[_ints] * 3, nb.int64, nb.float64, nb.uint64, _bytes, _ints, _ints, _floats
     ),
     work=lambda first, last, sizes, scopes: (last - first) * 6 * (len(sizes) ** 2 + len(scopes)),
 )
-def order_parts(
-    first: int,
-    last: int,
-    parts: Any,
-    part_at: Any,
-    cells: Any,
-    sizes: Any,
-    scope_start: Any,
-    scopes: Any,
-    only: int,
-    noise: float,
-    seed: Any,
-    linked: Any,
-    work: Any,
-    number: Any,
-    floats: Any,
-) -> Any:
+def order_parts(first, last, parts, part_at, cells, sizes, scope_start, scopes, only, noise, seed, linked, work, number, floats):
     """Greedy orders of parts first … last−1, written behind them where their tables have fewer cells in all than `cells` says.
 
     Returns how much was done, in steps of a nanosecond or so.

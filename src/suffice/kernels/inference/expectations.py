@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 from suffice.kernels.counting.local_scores import rising
 
 _ints, _floats, _small = nb.int64[::1], nb.float64[::1], nb.int32[::1]
@@ -30,7 +29,7 @@ ROWS = 4096
 @kernel(
     nb.int64(nb.int64, nb.int64, _records, _tables, _ints, _small, _floats), work=lambda p, digits: 4 * (len(p) + len(digits))
 )
-def list_completions(first: int, last: int, components: Any, tables: Any, count: Any, digits: Any, p: Any) -> int:
+def list_completions(first, last, components, tables, count, digits, p):
     """List the completions of components first … last−1 with their probabilities; −1, or the first one that has none.
 
     Components are the records of `kernels.components`; `logs` has ln of all tables.
@@ -113,7 +112,7 @@ def list_completions(first: int, last: int, components: Any, tables: Any, count:
     nb.void(nb.int64, nb.int64, _ints, _ints, _lists, _ints, _floats, _floats),
     work=lambda lists, one, two: 2 * len(lists[3]) + len(one) + 4 * len(two),
 )
-def marginals(low: int, high: int, start: Any, begin: Any, lists: Any, pair_at: Any, one: Any, two: Any) -> None:
+def marginals(low, high, start, begin, lists, pair_at, one, two):
     """The marginals of the cells of components low to high, and of those with pair_at[d] >= 0 of all pairs of cells.
 
     The states of cell c lie at begin[c] in `one`. The marginals of pairs are a matrix over all states of all cells.
@@ -138,7 +137,7 @@ def marginals(low: int, high: int, start: Any, begin: Any, lists: Any, pair_at: 
     nb.void(_rows, _ints, _small, _ints, _ints, nb.boolean, _floats),
     work=lambda rows, members, out: rows[0].shape[1] * len(members) * 4 + len(out),
 )
-def expected_tables(rows: Any, first: Any, members: Any, sizes: Any, offsets: Any, complete_only: bool, out: Any) -> None:
+def expected_tables(rows, first, members, sizes, offsets, complete_only, out):
     """Add all rows to the tables in `out`: table g is of members[first[g]:first[g+1]], the last fastest, at offsets[g].
 
     A row of which a set shows some cells only is spread over the table: the product over the components that the set touches of
@@ -265,7 +264,7 @@ def expected_tables(rows: Any, first: Any, members: Any, sizes: Any, offsets: An
     nb.void(_floats, _ints, _ints, _ints, _ints, nb.int64, nb.float64, _floats),
     work=lambda tables, at: 8 * (len(tables) + len(at)),
 )
-def table_scores(tables: Any, at: Any, outer: Any, size: Any, inner: Any, kind: int, alpha: float, out: Any) -> None:
+def table_scores(tables, at, outer, size, inner, kind, alpha, out):
     """The log-likelihood or log-evidence of a child from each table [outer, child, inner]; kinds as in `local_scores`."""
     for g in range(len(out)):
         table = tables[at[g] :]

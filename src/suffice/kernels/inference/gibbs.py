@@ -9,14 +9,9 @@ Finite variable v is in the tables `table[k]` for k in first[v]:first[v + 1]; it
 Real variable g is parent number `place[k]` of the nodes `child[k]` for k in first_child[g]:first_child[g + 1].
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _ints, _floats, _rows = nb.int64[::1], nb.float64[::1], nb.float64[:, ::1]
 _links = (_ints, _ints, _ints)
@@ -27,7 +22,7 @@ _random = (_ints, _floats, _ints, _floats, _floats)
 
 
 @kernel(nb.float64(nb.int64[:, ::1], _rows, _floats, nb.int64, nb.int64))
-def residual(parents: Any, parameters: Any, y: Any, g: int, row: int) -> Any:
+def residual(parents, parameters, y, g, row):
     """y[g] less its mean by the parameters of a row."""
     r = y[g] - parameters[row, 1]
     for j in range(parents.shape[1]):
@@ -37,34 +32,9 @@ def residual(parents: Any, parameters: Any, y: Any, g: int, row: int) -> Any:
 
 @kernel(nb.void(*_tables, *_nodes, *_state, *_random, _ints, _ints, _ints, _ints, _rows))
 def walk(
-    sizes: Any,
-    first: Any,
-    table: Any,
-    step: Any,
-    logs: Any,
-    first_node: Any,
-    node: Any,
-    node_step: Any,
-    parents: Any,
-    parameters: Any,
-    first_child: Any,
-    child: Any,
-    place: Any,
-    codes: Any,
-    at: Any,
-    row: Any,
-    y: Any,
-    free: Any,
-    uniforms: Any,
-    free_reals: Any,
-    normals: Any,
-    weights: Any,
-    targets: Any,
-    target_step: Any,
-    real_targets: Any,
-    cells: Any,
-    reals: Any,
-) -> None:
+    sizes, first, table, step, logs, first_node, node, node_step, parents, parameters, first_child, child, place, codes, at,
+    row, y, free, uniforms, free_reals, normals, weights, targets, target_step, real_targets, cells, reals
+):  # fmt: skip
     """One sweep for each of `cells`, where the targets' joint state goes; their numbers go to `reals`.
 
     The state (`codes`, `at`, `row`, `y`) moves on. `logs` are the logs of the tables, `weights` is room for a number per state.

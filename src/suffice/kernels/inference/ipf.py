@@ -9,20 +9,15 @@ A program is rows of numbers, gone through in every cycle:
 `place[places + i]` is the cell of the margin or separator that cell i of the table falls into.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _ints, _floats = nb.int64[::1], nb.float64[::1]
 
 
 @kernel(nb.float64(nb.int64[:, ::1], _ints, _floats, _floats, _floats, _floats, _floats))
-def ipf_cycle(program: Any, place: Any, tables: Any, target: Any, logs: Any, separators: Any, work: Any) -> Any:
+def ipf_cycle(program, place, tables, target, logs, separators, work):
     """Go through the program once; the largest difference between a table's margin and what it should be.
 
     `logs` gets ln of what each cell of a margin was multiplied by, added up; `work` has room for one margin.

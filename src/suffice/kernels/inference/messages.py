@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 from suffice.kernels.inference.arrangement import HEADER
 from suffice.kernels.inference.contract import MOST_DIMS, collapse, contract
 
@@ -41,7 +40,7 @@ def _steps(first: int, last: int, want: int, program: Any, pool: Any, sizes: Any
 
 
 @kernel(nb.float64(_floats, nb.int64, nb.int64, _floats, nb.int64))
-def rescale(buffer: Any, first: int, cells: int, least: Any, table: int) -> Any:
+def rescale(buffer, first, cells, least, table):
     """Scale a table by a power of two if its largest cell is very small or large; ln of what was divided out.
 
     `least[table]` becomes its smallest cell that is not 0 (inf: all are 0).
@@ -62,51 +61,14 @@ def rescale(buffer: Any, first: int, cells: int, least: Any, table: int) -> Any:
     return -np.log(scale)
 
 
-@kernel(
-    nb.void(
-        nb.int64,
-        nb.int64,
-        nb.int64,
-        _ints,
-        _ints,
-        nb.int32[:, ::1],
-        nb.float64[:, ::1],
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _floats,
-        _floats,
-        nb.float64[:, ::1],
-        _floats,
-        _bytes,
-    ),
-    work=_steps,
-)
+_asked = (nb.int64, nb.int64, nb.int64, _ints, _ints, nb.int32[:, ::1], nb.float64[:, ::1])
+
+
+@kernel(nb.void(*_asked, *[_ints] * 7, _floats, _floats, nb.float64[:, ::1], _floats, _bytes), work=_steps)
 def run(
-    first: int,
-    last: int,
-    want: int,
-    program: Any,
-    pool: Any,
-    seen: Any,
-    tables: Any,
-    sizes: Any,
-    scope_start: Any,
-    scopes: Any,
-    strides: Any,
-    table_start: Any,
-    start: Any,
-    ints: Any,
-    least: Any,
-    buffer: Any,
-    out: Any,
-    log_prob: Any,
-    status: Any,
-) -> None:
+    first, last, want, program, pool, seen, tables, sizes, scope_start, scopes, strides, table_start, start, ints, least,
+    buffer, out, log_prob, status
+):  # fmt: skip
     """Run the program of each row first … last−1 (−1: none). Where `program`, `seen` or `tables` has one row, it serves for all.
 
     `out` gets the answer: normalised cells of the root's table, or each variable's marginal at its `start`. `log_prob` gets ln of
@@ -284,7 +246,7 @@ def run(
 
 
 @kernel(nb.boolean(_ints, _ints, _ints, _ints, _floats, _floats, _floats), work=lambda pool, out: len(pool) + 3 * len(out))
-def factor_marginals(pool: Any, sizes: Any, table_start: Any, ints: Any, least: Any, buffer: Any, out: Any) -> bool:
+def factor_marginals(pool, sizes, table_start, ints, least, buffer, out):
     """The marginals of all factors' scopes, where their tables have them, from what a run for FACTORS with nothing observed left
     in `ints`, `least` and `buffer`; whether digits may have been lost."""
     n, n_leaves, m, n_dims = pool[0], pool[1], pool[2], pool[4]

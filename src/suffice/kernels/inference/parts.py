@@ -4,14 +4,9 @@ A part is written into `parts` as: how many variables, how many of them are aske
 asked for first; the factors; and room for an order of elimination, which `kernels.elimination` fills.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _ints = nb.int64[::1]
 
@@ -20,48 +15,13 @@ UNSEEN, HINTED = -1, -2
 
 
 @kernel(
-    nb.int64(
-        nb.int64,
-        nb.int64,
-        _ints,
-        _ints,
-        nb.int32[:, ::1],
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        nb.int64,
-        _ints,
-    ),
+    nb.int64(nb.int64, nb.int64, _ints, _ints, nb.int32[:, ::1], *[_ints] * 11, nb.int64, _ints),
     work=lambda first, last, scopes, own: (last - first) * (2 * len(scopes) + 4 * len(own)),
 )
 def find_parts(
-    first: int,
-    last: int,
-    targets: Any,
-    seeds: Any,
-    seen: Any,
-    scope_start: Any,
-    scopes: Any,
-    child: Any,
-    own: Any,
-    backwards: Any,
-    touch_start: Any,
-    touches: Any,
-    work: Any,
-    parts: Any,
-    part_at: Any,
-    slots: Any,
-    room: int,
-    part_of: Any,
-) -> Any:
+    first, last, targets, seeds, seen, scope_start, scopes, child, own, backwards, touch_start, touches, work, parts, part_at,
+    slots, room, part_of
+):  # fmt: skip
     """Which part p(targets | the row's cells) depends on, for the rows from `first` on; the row before which room ran out.
 
     Left out are barren variables (not asked for, and nothing observed at or below them) and what observed ones cut off from the

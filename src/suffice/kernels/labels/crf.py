@@ -2,25 +2,23 @@
 
 Step p has the groups groups[o, p], one for each offset o. Group g has the attributes items[starts[g]] … items[starts[g + 1] − 1],
 attribute a the weights first[a] … first[a + 1] − 1, each of one label.
+
+And labels of one sequence after the other, for weights that change on the way. A sequence has the steps at `places`.
 """
-
-from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 FAINT = 1e-200
 """Products whose largest entry is below this are taken again in logarithms."""
 
 _ints, _codes, _floats, _rows = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.float64[:, ::1]
+_groups, _index = nb.int32[:, ::1], nb.int64[:, ::1]
 
 
 @kernel(nb.void(_ints, _codes, _ints, _codes, _floats, _rows))
-def score_groups(starts: Any, items: Any, first: Any, labels: Any, w: Any, scores: Any) -> None:
+def score_groups(starts, items, first, labels, w, scores):
     """scores[g, j] = Σ of the weights of the attributes of group g for label j."""
     for g in range(scores.shape[0]):
         for j in range(scores.shape[1]):
@@ -31,7 +29,7 @@ def score_groups(starts: Any, items: Any, first: Any, labels: Any, w: Any, score
 
 
 @kernel(nb.void(_ints, _codes, _ints, _codes, _rows, _floats))
-def spread_groups(starts: Any, items: Any, first: Any, labels: Any, expected: Any, out: Any) -> None:
+def spread_groups(starts, items, first, labels, expected, out):
     """out[k] += Σ of expected[g, label of k] over the groups that have its attribute."""
     for g in range(expected.shape[0]):
         for i in range(starts[g], starts[g + 1]):
@@ -40,7 +38,7 @@ def spread_groups(starts: Any, items: Any, first: Any, labels: Any, expected: An
 
 
 @kernel(nb.void(nb.int32[:, ::1], nb.int64, _rows, _rows, _floats, _rows, _codes, _rows, _floats), apart=True)
-def weigh_steps(groups: Any, begin: int, scores: Any, powers: Any, tops: Any, more: Any, clamp: Any, out: Any, top: Any) -> None:
+def weigh_steps(groups, begin, scores, powers, tops, more, clamp, out, top):
     """out[p] = exp(the sum of the scores of the groups of step begin + p − top[p]).
 
     powers = exp(scores − tops), the largest of each row. `more` has further scores of all steps, or no rows; `clamp`, if it has
@@ -77,7 +75,7 @@ def weigh_steps(groups: Any, begin: int, scores: Any, powers: Any, tops: Any, mo
 
 
 @kernel(nb.void(nb.int32[:, ::1], nb.int64, _rows, _rows), apart=True)
-def sum_groups(groups: Any, begin: int, steps: Any, out: Any) -> None:
+def sum_groups(groups, begin, steps, out):
     """out[g] += steps[p] for every step begin + p that has the group g."""
     for o in range(groups.shape[0]):
         for p in range(steps.shape[0]):
@@ -87,7 +85,7 @@ def sum_groups(groups: Any, begin: int, steps: Any, out: Any) -> None:
 
 
 @kernel(nb.void(_rows, _floats, _rows), apart=True)
-def shift_rows(x: Any, tops: Any, out: Any) -> None:
+def shift_rows(x, tops, out):
     """The largest entry of each row, and the row less it."""
     for g in range(x.shape[0]):
         top = x[g, 0]
@@ -99,7 +97,7 @@ def shift_rows(x: Any, tops: Any, out: Any) -> None:
 
 
 @kernel(nb.void(_rows, _rows, _floats), reorder=True, apart=True)
-def scale_rows(a: Any, b: Any, c: Any) -> None:
+def scale_rows(a, b, c):
     """c = the sums of the rows of a · b, which take the place of a, divided by them."""
     for p in range(a.shape[0]):
         total = 0.0
@@ -112,9 +110,59 @@ def scale_rows(a: Any, b: Any, c: Any) -> None:
 
 
 @kernel(nb.void(_rows, _rows, _floats), apart=True)
-def weigh_rows(b: Any, z: Any, c: Any) -> None:
+def weigh_rows(b, z, c):
     """b · z / c takes the place of b."""
     for p in range(b.shape[0]):
         scale = 1.0 / c[p]
         for j in range(b.shape[1]):
             b[p, j] *= z[p, j] * scale
+
+
+@kernel(nb.void(_ints, _groups, _ints, _codes, _ints, _codes, _rows, _ints, _floats, _rows, _codes, nb.float64, _rows, _codes))
+def best_sequence(places, groups, starts, items, first, labels, numbers, number_first, w, T, truth, cost, x, path):
+    """path[t] = the best label of the step at places[t], where labels other than truth[places[t]] have `cost` added to the score.
+
+    x has room for the best scores up to each step. Of equals, the first label is taken.
+    """
+    n, L = places.shape[0], T.shape[0]
+    for t in range(n):
+        for j in range(L):
+            x[t, j] = 0.0 if truth[places[t]] == j else cost
+        for o in range(groups.shape[0]):
+            g = groups[o, places[t]]
+            for i in range(starts[g], starts[g + 1]):
+                for k in range(first[items[i]], first[items[i] + 1]):
+                    x[t, labels[k]] += w[k]
+        for r in range(number_first.shape[0]):
+            for k in range(first[number_first[r]], first[number_first[r] + 1]):
+                x[t, labels[k]] += numbers[places[t], r] * w[k]
+        for j in range(L if t else 0):
+            high = x[t - 1, 0] + T[0, j]
+            for i in range(1, L):
+                high = max(high, x[t - 1, i] + T[i, j])
+            x[t, j] += high
+    for t in range(n - 1, -1, -1):
+        high, own = -np.inf, 0
+        for j in range(L):
+            value = x[t, j] + (T[j, path[t + 1]] if t < n - 1 else 0.0)
+            if value > high:
+                high, own = value, j
+        path[t] = own
+
+
+@kernel(nb.void(_ints, _groups, _ints, _codes, _ints, _codes, _rows, _ints, _index, _rows, _rows, nb.float64, _floats))
+def add_labels(places, groups, starts, items, first, labels, numbers, number_first, pair, steps, pairs, share, w):
+    """Add to the weight of each pair `share` times what a sequence has of it: steps[t, j] of label j at step t, pairs[i, j]."""
+    for t in range(places.shape[0]):
+        for o in range(groups.shape[0]):
+            g = groups[o, places[t]]
+            for i in range(starts[g], starts[g + 1]):
+                for k in range(first[items[i]], first[items[i] + 1]):
+                    w[k] += share * steps[t, labels[k]]
+        for r in range(number_first.shape[0]):
+            for k in range(first[number_first[r]], first[number_first[r] + 1]):
+                w[k] += share * steps[t, labels[k]] * numbers[places[t], r]
+    for i in range(pairs.shape[0]):
+        for j in range(pairs.shape[1]):
+            if pair[i, j] >= 0:
+                w[pair[i, j]] += share * pairs[i, j]

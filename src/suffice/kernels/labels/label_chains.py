@@ -9,14 +9,9 @@ Filters are scaled to sum 1; what scaling would lose (see `LARGE`) is done again
 Attributes are those of `kernels.labels.crf`: a has the weights first[a] … first[a + 1] − 1 of the pairs before[k], after[k].
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 HUGE, LARGE = 1e100, 1e50
 """While c is above 1 / HUGE, z below HUGE, and no entry of M and E that is not 0 beyond LARGE either way, nothing that matters is
@@ -29,7 +24,7 @@ _out = nb.types.Tuple((_floats, _rows, _cubes, _floats, _cubes))
 
 
 @kernel(nb.boolean(nb.int64, PAIRS, _rows, nb.boolean, _rows))
-def weigh_pairs(p: int, pairs: Any, base: Any, logs: bool, E: Any) -> bool:
+def weigh_pairs(p, pairs, base, logs, E):
     """E = base with the weights of the attributes of place p; whether no entry is beyond what may be scaled."""
     groups, starts, items, first, before, after, numbers, number_of, w = pairs
     near = True
@@ -57,7 +52,7 @@ def weigh_pairs(p: int, pairs: Any, base: Any, logs: bool, E: Any) -> bool:
 
 
 @kernel(nb.void(_cubes, nb.int64, nb.float64))
-def fill(x: Any, t: int, value: float) -> None:
+def fill(x, t, value):
     """x[t] = value."""
     for h in range(x.shape[1]):
         for k in range(x.shape[2]):
@@ -65,7 +60,7 @@ def fill(x: Any, t: int, value: float) -> None:
 
 
 @kernel(nb.types.UniTuple(nb.int64, 2)(nb.int64, nb.int64))
-def histories(t: int, H: int) -> Any:
+def histories(t, H):
     """The histories that states of step t − 1 may have."""
     if H == 1:
         return 0, 1
@@ -73,7 +68,7 @@ def histories(t: int, H: int) -> Any:
 
 
 @kernel(nb.float64(nb.int64, _cubes, _rows, _rows, _cubes), reorder=True)
-def advance(t: int, M: Any, E: Any, b: Any, a: Any) -> float:
+def advance(t, M, E, b, a):
     """a[t] of a[t − 1], and its sum."""
     H, L = a.shape[1], a.shape[2]
     low, high = histories(t, H)
@@ -94,7 +89,7 @@ def advance(t: int, M: Any, E: Any, b: Any, a: Any) -> float:
 
 
 @kernel(nb.float64(nb.int64, _cubes, _rows, _rows, _floats, _cubes), reorder=True)
-def retreat(t: int, M: Any, E: Any, b: Any, v: Any, z: Any) -> float:
+def retreat(t, M, E, b, v, z):
     """z[t − 1] of z[t], where b[t] is divided by c; the largest of it."""
     H, L = z.shape[1], z.shape[2]
     low, high = histories(t, H)
@@ -114,7 +109,7 @@ def retreat(t: int, M: Any, E: Any, b: Any, v: Any, z: Any) -> float:
 
 
 @kernel(nb.boolean(_codes, _rows, nb.types.UniTuple(nb.float64, 2), _rows, _cubes, PAIRS, ROOM, _floats))
-def smooth(places: Any, s: Any, tops: Any, E0: Any, M: Any, pairs: Any, room: Any, log_z: Any) -> bool:
+def smooth(places, s, tops, E0, M, pairs, room, log_z):
     """Fill in a, z, b and c of one sequence, b divided by c, and log Z; False where scaling would lose something."""
     a, z, b, c, E, spare = room
     n, L, H = places.shape[0], s.shape[1], a.shape[1]
@@ -154,7 +149,7 @@ def smooth(places: Any, s: Any, tops: Any, E0: Any, M: Any, pairs: Any, room: An
 
 
 @kernel(nb.void(nb.int64, nb.boolean, nb.float64, _cubes, ROOM, _rows, _cubes))
-def join(t: int, logs: bool, weight: float, M: Any, room: Any, both: Any, counts: Any) -> None:
+def join(t, logs, weight, M, room, both, counts):
     """both[i, k] = weight · p(labels i, k of steps t − 1 and t), and the same by histories added to counts."""
     a, z, b, c, E, _spare = room
     H, L = a.shape[1], a.shape[2]
@@ -178,7 +173,7 @@ def join(t: int, logs: bool, weight: float, M: Any, room: Any, both: Any, counts
 
 
 @kernel(nb.void(nb.int64, nb.int64, nb.boolean, ROOM, _rows))
-def settle(t: int, p: int, logs: bool, room: Any, steps: Any) -> None:
+def settle(t, p, logs, room, steps):
     """steps[p] = p(label of step t)."""
     a, z, _b, _c, _E, _spare = room
     for k in range(a.shape[2]):
@@ -192,7 +187,7 @@ def settle(t: int, p: int, logs: bool, room: Any, steps: Any) -> None:
 
 
 @kernel(nb.void(nb.int64, PAIRS, _rows, _floats))
-def spread_pairs(p: int, pairs: Any, both: Any, out: Any) -> None:
+def spread_pairs(p, pairs, both, out):
     """Add what is expected of two labels to the weights of the attributes of place p."""
     groups, starts, items, first, before, after, numbers, number_of, w = pairs
     if not w.shape[0]:
@@ -207,7 +202,7 @@ def spread_pairs(p: int, pairs: Any, both: Any, out: Any) -> None:
 
 
 @kernel(nb.float64(nb.int64, nb.int64, _cubes, _rows, _cubes))
-def log_sum_before(t: int, k: int, M: Any, E: Any, a: Any) -> float:
+def log_sum_before(t, k, M, E, a):
     """log Σ over i of exp(a[t − 1, 0, i] + M[0, i, k] + E[i, k]), of one history."""
     top = -np.inf
     for i in range(a.shape[2]):
@@ -221,7 +216,7 @@ def log_sum_before(t: int, k: int, M: Any, E: Any, a: Any) -> float:
 
 
 @kernel(nb.float64(nb.int64, nb.int64, nb.int64, _cubes, _cubes))
-def log_sum_history(t: int, i: int, k: int, M: Any, a: Any) -> float:
+def log_sum_history(t, i, k, M, a):
     """log Σ over h of exp(a[t − 1, h, i] + M[h, i, k])."""
     low, high = histories(t, a.shape[1])
     top = -np.inf
@@ -236,7 +231,7 @@ def log_sum_history(t: int, i: int, k: int, M: Any, a: Any) -> float:
 
 
 @kernel(nb.float64(_codes, _rows, _rows, _cubes, PAIRS, ROOM))
-def filter_logs(places: Any, s: Any, T: Any, M: Any, pairs: Any, room: Any) -> float:
+def filter_logs(places, s, T, M, pairs, room):
     """Fill in a, b and c of one sequence in logarithms; log Z, −inf where no labels are possible."""
     a, _z, b, c, E, _spare = room
     n, L, H = places.shape[0], s.shape[1], a.shape[1]
@@ -273,7 +268,7 @@ def filter_logs(places: Any, s: Any, T: Any, M: Any, pairs: Any, room: Any) -> f
 
 
 @kernel(nb.void(nb.int64, _rows, _cubes, PAIRS, _codes, ROOM))
-def smooth_logs(n: int, T: Any, M: Any, pairs: Any, places: Any, room: Any) -> None:
+def smooth_logs(n, T, M, pairs, places, room):
     """z of a sequence in logarithms."""
     a, z, b, c, E, _spare = room
     H, L = a.shape[1], a.shape[2]
@@ -296,20 +291,7 @@ def smooth_logs(n: int, T: Any, M: Any, pairs: Any, places: Any, room: Any) -> N
 
 
 @kernel(nb.void(_ints, _codes, _rows, _floats, nb.types.UniTuple(nb.float64, 2), _rows, _rows, _cubes, _cubes, PAIRS, ROOM, _out))
-def expect_sequences(
-    starts: Any,
-    places: Any,
-    s: Any,
-    weights: Any,
-    tops: Any,
-    T: Any,
-    E0: Any,
-    log_m: Any,
-    M: Any,
-    pairs: Any,
-    room: Any,
-    out: Any,
-) -> None:
+def expect_sequences(starts, places, s, weights, tops, T, E0, log_m, M, pairs, room, out):
     """What is expected of the labels of sequences: log Z of each, p(label) of each place, counts[h, i, k] = Σ w p(h, i, k), what
     is expected of each weight of pairs, and, if there are rows for it, p(i, k) of each place.
 

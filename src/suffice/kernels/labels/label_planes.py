@@ -5,14 +5,9 @@ there twice. Sequence q has the planes slots[q, i], −1 where there is none, ea
 the right labels. gram[q, i, j] are the products of two planes. See `kernels.labels.crf` for groups, attributes and weights.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _ints, _codes, _floats, _rows = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.float64[:, ::1]
 _index, _cube = nb.int64[:, ::1], nb.float64[:, :, ::1]
@@ -20,7 +15,7 @@ _block = (nb.int32[:, ::1], _ints, _codes, _ints, _codes, _rows, _ints)
 
 
 @kernel(nb.int64(_ints, _codes, nb.int64, nb.int64, nb.float64, _codes, _floats, nb.int64))
-def put(first: Any, labels: Any, attribute: int, label: int, value: float, items: Any, values: Any, n: int) -> int:
+def put(first, labels, attribute, label, value, items, values, n):
     """Put the weight of an attribute and a label at entry n, if there is one; the number of entries then."""
     for k in range(first[attribute], first[attribute + 1]):
         if labels[k] == label:
@@ -31,9 +26,9 @@ def put(first: Any, labels: Any, attribute: int, label: int, value: float, items
 
 @kernel(nb.void(_ints, _ints, *_block, _index, _codes, _codes, _ints, _codes, _floats))
 def write_planes(
-    bounds: Any, places: Any, groups: Any, starts: Any, attributes: Any, first: Any, labels: Any, numbers: Any, number_first: Any,
-    pair: Any, truth: Any, found: Any, ends: Any, items: Any, values: Any,
-) -> None:  # fmt: skip
+    bounds, places, groups, starts, attributes, first, labels, numbers, number_first,
+    pair, truth, found, ends, items, values
+):  # fmt: skip
     """The planes of the labels `found` of some sequences: sequence q has the places[bounds[q]] … places[bounds[q + 1] − 1], and
     its entries end at ends[q + 1]."""
     n = ends[0]
@@ -61,7 +56,7 @@ def write_planes(
 
 
 @kernel(nb.float64(_ints, _codes, _floats, nb.int64, _floats))
-def product(starts: Any, items: Any, values: Any, plane: int, w: Any) -> float:
+def product(starts, items, values, plane, w):
     """The product of a plane and weights."""
     total = 0.0
     for i in range(starts[plane], starts[plane + 1]):
@@ -70,14 +65,14 @@ def product(starts: Any, items: Any, values: Any, plane: int, w: Any) -> float:
 
 
 @kernel(nb.void(_ints, _codes, _floats, nb.int64, nb.float64, _floats))
-def add_plane(starts: Any, items: Any, values: Any, plane: int, share: float, w: Any) -> None:
+def add_plane(starts, items, values, plane, share, w):
     """Add so many times a plane to weights."""
     for i in range(starts[plane], starts[plane + 1]):
         w[items[i]] += share * values[i]
 
 
 @kernel(nb.void(_ints, _ints, _ints, _codes, _floats, _index, _cube, _floats))
-def fill_gram(which: Any, at: Any, starts: Any, items: Any, values: Any, slots: Any, gram: Any, room: Any) -> None:
+def fill_gram(which, at, starts, items, values, slots, gram, room):
     """The products of the plane in slot at[i] of sequence which[i] with all of its planes. `room` has a 0 for each weight."""
     for i in range(which.shape[0]):
         q, new = which[i], at[i]
@@ -92,9 +87,9 @@ def fill_gram(which: Any, at: Any, starts: Any, items: Any, values: Any, slots: 
 
 @kernel(nb.float64(_ints, nb.int64, nb.float64, _floats, _ints, _codes, _floats, _index, _rows, _rows, _cube, _floats))
 def climb(
-    order: Any, most: int, c2: float, weights: Any, starts: Any, items: Any, values: Any, slots: Any, costs: Any, shares: Any,
-    gram: Any, w: Any,
-) -> float:  # fmt: skip
+    order, most, c2, weights, starts, items, values, slots, costs, shares,
+    gram, w
+):  # fmt: skip
     """For one sequence after the other, move shares from the plane that says least of w to the one that says most, up to `most`
     times; w = Σ shares · planes · weight / (2 c2) follows. How much was still to be gained at each, in all, is returned."""
     P = slots.shape[1]

@@ -1,13 +1,8 @@
 """Labellings of sequences: drawn, the best, and whether there is one. See `kernels.labels.label_chains` for what states are."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 from suffice.kernels.labels.label_chains import PAIRS, ROOM, filter_logs, histories, weigh_pairs
 
 _ints, _codes, _floats, _rows, _cubes = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.float64[:, ::1], nb.float64[:, :, ::1]
@@ -15,7 +10,7 @@ _tables, _origins = nb.float64[:, :, :, ::1], nb.int32[:, :, :, ::1]
 
 
 @kernel(nb.void(nb.int64, nb.int64, nb.int64, _cubes, _rows, _cubes, _floats))
-def weigh_labels(t: int, one: int, two: int, log_m: Any, E: Any, a: Any, out: Any) -> None:
+def weigh_labels(t, one, two, log_m, E, a, out):
     """out[i] = p(label i of step t, labels `one` and `two` of the next steps), up to a factor; −1 where there is no such step."""
     H, L = a.shape[1], a.shape[2]
     most = -np.inf
@@ -40,9 +35,7 @@ def weigh_labels(t: int, one: int, two: int, log_m: Any, E: Any, a: Any, out: An
 
 
 @kernel(nb.void(_ints, _codes, _rows, _rows, _cubes, PAIRS, ROOM, _floats, _floats, _codes))
-def draw_sequences(
-    starts: Any, places: Any, s: Any, T: Any, log_m: Any, pairs: Any, room: Any, uniforms: Any, log_z: Any, labels: Any
-) -> None:
+def draw_sequences(starts, places, s, T, log_m, pairs, room, uniforms, log_z, labels):
     """labels[p] of each place drawn from p(labels), by a uniform number for each; none where log Z is −inf."""
     a, _z, _b, _c, E, spare = room
     share = spare[0]
@@ -69,7 +62,7 @@ def draw_sequences(
 
 
 @kernel(nb.void(nb.float64, nb.int64, _floats, _codes))
-def place_in(value: float, origin: int, best: Any, origins: Any) -> None:
+def place_in(value, origin, best, origins):
     """Put a value among the best ones, which fall; of equals, the first stays before."""
     r = best.shape[0] - 1
     if not value > best[r]:
@@ -83,9 +76,7 @@ def place_in(value: float, origin: int, best: Any, origins: Any) -> None:
 
 
 @kernel(nb.void(_ints, _codes, _rows, _rows, _cubes, PAIRS, _tables, _origins, _rows, _rows, nb.int32[:, ::1]))
-def best_sequences(
-    starts: Any, places: Any, s: Any, T: Any, log_m: Any, pairs: Any, x: Any, origins: Any, E: Any, scores: Any, labels: Any
-) -> None:
+def best_sequences(starts, places, s, T, log_m, pairs, x, origins, E, scores, labels):
     """labels[r, p]: those of the (r + 1)-th best labelling, −1 if there is none, whose score is scores[q, r].
 
     x and origins have room for a sequence: x[t, h, j, r] is the score up to the state (h, j), origins[t, h, j, r] = i · R + r',
@@ -141,7 +132,7 @@ def best_sequences(
 
 
 @kernel(nb.void(_ints, _codes, nb.boolean[::1], nb.boolean[:, ::1], nb.boolean[::1], _ints))
-def find_forbidden(starts: Any, labels: Any, begin: Any, allowed: Any, end: Any, found: Any) -> None:
+def find_forbidden(starts, labels, begin, allowed, end, found):
     """found = the first sequence that no allowed labels are possible for, and the step where this shows: its length for the end;
     both −1 if there is none. labels[t] are −1 where any will do."""
     L = begin.shape[0]

@@ -6,14 +6,11 @@ before it; its other variables are those numbered first_member[e]:first_member[e
 step[k]. Cases of a node are worked at CHUNK at a time: loops are over cases, and what they need stays near.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 from suffice.kernels.regressions.rbm import mix, sigmoid
 
 CHUNK = 512
@@ -24,7 +21,7 @@ _graph = (_ints, _ints, _ints, *_members)
 
 
 @kernel(nb.void(_codes, *_members, nb.int64, nb.int64, _ints))
-def find(cells, offset, first_member, column, step, e, start, index):  # type: ignore[no-untyped-def]
+def find(cells, offset, first_member, column, step, e, start, index):
     """Where the numbers of table e stand for the first state of its own node, in cases from `start` on."""
     for r in range(len(index)):
         index[r] = offset[e]
@@ -35,7 +32,7 @@ def find(cells, offset, first_member, column, step, e, start, index):  # type: i
 
 
 @kernel(nb.void(_codes, _floats, *_graph, nb.int64, nb.int64, _ints, _room))
-def weigh(cells, logs, sizes, first, own_step, offset, first_member, column, step, i, start, index, field):  # type: ignore[no-untyped-def]
+def weigh(cells, logs, sizes, first, own_step, offset, first_member, column, step, i, start, index, field):
     """field[s, r] ∝ p(state s of node i | the others) in cases from `start` on, the largest 1; the last row but one gets the sum
     over the states, the last is used up."""
     states, n = sizes[i], len(index)
@@ -62,9 +59,7 @@ def weigh(cells, logs, sizes, first, own_step, offset, first_member, column, ste
 
 
 @kernel(nb.float64(_codes, _ints, _ints, _ints, _floats, _floats, *_graph, _floats))
-def pseudo(  # type: ignore[no-untyped-def]
-    cells, own, cases, weight_start, weights, logs, sizes, first, own_step, offset, first_member, column, step, gradient
-):
+def pseudo(cells, own, cases, weight_start, weights, logs, sizes, first, own_step, offset, first_member, column, step, gradient):
     """Σ weight · ln p(node | the others) over all nodes and their cases; its gradient by the logs is added to `gradient`."""
     value, most = 0.0, 0
     for i in range(len(sizes)):
@@ -95,7 +90,7 @@ def pseudo(  # type: ignore[no-untyped-def]
 
 
 @kernel(nb.void(_codes, _floats, *_graph, _ints, nb.int64, nb.int64, _ints, _floats))
-def compare(cells, logs, sizes, first, own_step, offset, first_member, column, step, pair, i, start, index, odds):  # type: ignore[no-untyped-def]
+def compare(cells, logs, sizes, first, own_step, offset, first_member, column, step, pair, i, start, index, odds):
     """ln p(second state of node i | the others) / p(first), in cases from `start` on, of a node of two states.
 
     Where pair[e] is 1, table e has one other variable, of two states as well: then no table need be looked into.
@@ -119,7 +114,7 @@ def compare(cells, logs, sizes, first, own_step, offset, first_member, column, s
 
 
 @kernel(nb.void(_codes, _ints, nb.int64, _floats, *_graph, _ints, nb.uint32, nb.uint32))
-def sweep(cells, own, chains, logs, sizes, first, own_step, offset, first_member, column, step, pair, low, high):  # type: ignore[no-untyped-def]
+def sweep(cells, own, chains, logs, sizes, first, own_step, offset, first_member, column, step, pair, low, high):
     """Each node in turn drawn anew given the others, in so many chains: cells change."""
     most = 0
     for i in range(len(sizes)):
@@ -147,7 +142,7 @@ def sweep(cells, own, chains, logs, sizes, first, own_step, offset, first_member
 
 
 @kernel(nb.void(_codes, nb.int64, nb.int64, *_members, _floats))
-def tally(cells, start, n, offset, first_member, column, step, counts):  # type: ignore[no-untyped-def]
+def tally(cells, start, n, offset, first_member, column, step, counts):
     """Add 1 to the cell of each table that each of n cases from `start` on falls into; here all variables are members."""
     indices = np.empty(CHUNK, np.int64)
     for e in range(len(offset)):

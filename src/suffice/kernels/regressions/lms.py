@@ -13,15 +13,14 @@ import math
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as numba
+from suffice.kernels import kernel, nb
 
-f8 = numba.float64
-_numbers = numba.types.Array(f8, 1, "C", readonly=True)
+f8 = nb.float64
+_numbers = nb.types.Array(f8, 1, "C", readonly=True)
 
 
-@kernel(f8(f8, f8, numba.int64))
-def mean_of(eta: float, trials: float, response: int) -> float:
+@kernel(f8(f8, f8, nb.int64))
+def mean_of(eta, trials, response):
     """μ at η."""
     if response == 0:
         return eta
@@ -31,8 +30,8 @@ def mean_of(eta: float, trials: float, response: int) -> float:
     return trials * (1.0 if eta >= 0 else small) / (1.0 + small)
 
 
-@kernel(f8(f8, f8, f8, f8, numba.int64))
-def implicit_step(eta: float, y: float, trials: float, c: float, response: int) -> float:
+@kernel(f8(f8, f8, f8, f8, nb.int64))
+def implicit_step(eta, y, trials, c, response):
     """ξ = c (y − μ(η + ξ)): between 0 and what it would be with μ(η); by Newton steps that are kept between two ends."""
     full: float = c * (y - mean_of(eta, trials, response))
     if response == 0:
@@ -56,8 +55,8 @@ def implicit_step(eta: float, y: float, trials: float, c: float, response: int) 
     return xi
 
 
-@kernel(f8(f8[:, ::1], *4 * (_numbers,), f8[:, ::1], f8[:, ::1], numba.int64, f8, f8, f8))
-def lms_rows(X, y, trials, offset, weight, theta, average, response, rate, half, seen):  # type: ignore[no-untyped-def]
+@kernel(f8(f8[:, ::1], *4 * (_numbers,), f8[:, ::1], f8[:, ::1], nb.int64, f8, f8, f8))
+def lms_rows(X, y, trials, offset, weight, theta, average, response, rate, half, seen):
     """Pass over rows (a row of X each), moving θ and its average; how many have been seen then.
 
     The rate after t rows is rate (1 + t/half)^(−0.6). The average weighs steps by their number, so that the first ones are

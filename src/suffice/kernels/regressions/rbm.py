@@ -5,8 +5,6 @@ it does not depend on who draws it, or when, and the loops over units become vec
 polynomials (Eigen's, good to all but the last of the 24 bits of these floats).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -18,7 +16,7 @@ _units, _biases = float32[:, ::1], float32[::1]
 
 
 @kernel(uint32(uint32, uint32, uint32))
-def mix(place, low, high):  # type: ignore[no-untyped-def]
+def mix(place, low, high):
     """32 bits that look random, of a place and the halves of a key."""
     x = uint32(place ^ low)
     for key in (high, low):
@@ -29,7 +27,7 @@ def mix(place, low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel(float32(float32))
-def sigmoid(x):  # type: ignore[no-untyped-def]
+def sigmoid(x):
     """1 / (1 + e^−x)."""
     t = float32(0.5) * x
     t = float32(7.9) if t > float32(7.9) else t
@@ -47,7 +45,7 @@ def sigmoid(x):  # type: ignore[no-untyped-def]
 
 
 @kernel(void(_units, _biases, float32, int64, int64, uint32, uint32, _units))
-def draw_bits(x, bias, scale, start, stop, low, high, states):  # type: ignore[no-untyped-def]
+def draw_bits(x, bias, scale, start, stop, low, high, states):
     """Units start:stop of each row: x becomes p = σ(scale x + bias), and the state is 1 with this probability, else 0."""
     n, width = x.shape
     own = bias[start:stop]
@@ -61,7 +59,7 @@ def draw_bits(x, bias, scale, start, stop, low, high, states):  # type: ignore[n
 
 
 @kernel(void(_units, _biases, float32, int64[::1], uint32, uint32, _units))
-def draw_groups(x, bias, scale, first, low, high, states):  # type: ignore[no-untyped-def]
+def draw_groups(x, bias, scale, first, low, high, states):
     """Units first[g]:first[g + 1] of each row, of which one is 1: x becomes their softmax, and the states a draw of it."""
     n, width = x.shape
     for i in range(n):
@@ -86,7 +84,7 @@ def draw_groups(x, bias, scale, first, low, high, states):  # type: ignore[no-un
 
 
 @kernel(void(_units, _biases, float32, int64, int64, uint32, uint32, _units))
-def draw_numbers(x, bias, scale, start, stop, low, high, states):  # type: ignore[no-untyped-def]
+def draw_numbers(x, bias, scale, start, stop, low, high, states):
     """Units start:stop of each row: x becomes their mean, scale x + bias, and the states draws of variance 1 around it."""
     n, width = x.shape
     for i in range(n):
@@ -99,7 +97,7 @@ def draw_numbers(x, bias, scale, start, stop, low, high, states):  # type: ignor
 
 
 @kernel(void(_units, _biases, float64, float64, float64[::1]))
-def gains(x, bias, before, after, out):  # type: ignore[no-untyped-def]
+def gains(x, bias, before, after, out):
     """Add Σ_j ln(1 + e^{after a_j}) − ln(1 + e^{before a_j}), a = x + bias, of each row to `out`."""
     for i in range(x.shape[0]):
         total = 0.0

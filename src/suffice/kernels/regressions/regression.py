@@ -15,24 +15,21 @@ log-likelihoods are huge, keep their digits. With D(y, μ) = y ln(y/μ) − y + 
     6  negative binomial, log  ℓ = s ln((y + s)/(μ + s)) − y ln(1 + s(y − μ)/(μ(y + s)))  μ = e^η, s the shape
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as numba
+from suffice.kernels import kernel, nb
 
-f8 = numba.float64
-_numbers, _table = (numba.types.Array(f8, d, "C", readonly=True) for d in (1, 2))
-_states = numba.types.Array(numba.int64, 1, "C", readonly=True)
+f8 = nb.float64
+_numbers, _table = (nb.types.Array(f8, d, "C", readonly=True) for d in (1, 2))
+_states = nb.types.Array(nb.int64, 1, "C", readonly=True)
 TILE = 256
 """Rows whose columns stay in the nearest cache while all their products are summed."""
 
 
 @kernel(f8(f8))
-def log_normal_cdf(x: float) -> float:
+def log_normal_cdf(x):
     """ln Φ(x), also far out on the left, where Φ itself is 0: a continued fraction (Abramowitz & Stegun 26.2.14)."""
     if x > -12.0:
         return math.log(0.5 * math.erfc(-x / math.sqrt(2.0)))
@@ -43,13 +40,13 @@ def log_normal_cdf(x: float) -> float:
 
 
 @kernel(f8(f8, f8))
-def curvature(ratio: float, x: float) -> float:
+def curvature(ratio, x):
     """−d² ln Φ(x)/dx² = ratio (ratio + x), ratio = φ(x)/Φ(x), which is next to 1 far out on the left."""
     return ratio * (ratio + x) if x > -1e4 else 1.0
 
 
 @kernel(f8(f8, f8, f8))
-def distance(y: float, mean: float, log_mean: float) -> float:
+def distance(y, mean, log_mean):
     """D(y, mean) ≥ 0, by a series where y is large and near to the mean (Loader 2000)."""
     if y == 0.0:
         return mean
@@ -64,7 +61,7 @@ def distance(y: float, mean: float, log_mean: float) -> float:
 
 
 @kernel(f8(f8))
-def log_less(ratio: float) -> float:
+def log_less(ratio):
     """ln(ratio) − (ratio − 1) ≤ 0."""
     x = ratio - 1.0
     if abs(x) > 0.01:
@@ -72,8 +69,8 @@ def log_less(ratio: float) -> float:
     return -x * x * (1 / 2 - x * (1 / 3 - x * (1 / 4 - x * (1 / 5 - x * (1 / 6 - x * (1 / 7 - x / 8))))))
 
 
-@kernel(numba.void(f8[:, ::1], f8[:, ::1], numba.int64, f8[:, ::1]), reorder=True)
-def add_products(weighed, own, m, products):  # type: ignore[no-untyped-def]
+@kernel(nb.void(f8[:, ::1], f8[:, ::1], nb.int64, f8[:, ::1]), reorder=True)
+def add_products(weighed, own, m, products):
     """Add Σᵢ weighed[j, i] own[k, i] over i < m, of columns k ≤ j, an even number of which there must be."""
     for j in range(0, len(own), 2):  # two columns by two: four sums for four numbers loaded
         left, right = weighed[j], weighed[j + 1]
@@ -91,8 +88,8 @@ def add_products(weighed, own, m, products):  # type: ignore[no-untyped-def]
             products[j + 1, k + 1] += d
 
 
-@kernel(numba.void(f8[:, ::1], *5 * (_numbers,), numba.int64, f8, numba.boolean, f8[::1], f8[:, ::1], f8[::1]), reorder=True)
-def regression_sums(X, y, trials, offset, weight, theta, response, shape, expected, gradient, hessian, totals):  # type: ignore[no-untyped-def]
+@kernel(nb.void(f8[:, ::1], *5 * (_numbers,), nb.int64, f8, nb.boolean, f8[::1], f8[:, ::1], f8[::1]), reorder=True)
+def regression_sums(X, y, trials, offset, weight, theta, response, shape, expected, gradient, hessian, totals):
     """Add the sums of these rows to `gradient`, `hessian` and `totals` (ℓ, Pearson, weight).
 
     X holds one column of the regression per row, the first all ones; `trials` and `offset` may be empty.
@@ -196,8 +193,8 @@ def regression_sums(X, y, trials, offset, weight, theta, response, shape, expect
     totals[2] += total
 
 
-@kernel(numba.void(f8[:, ::1], _states, _numbers, _table, f8[:, ::1], f8[:, ::1], f8[::1]), reorder=True)
-def softmax_sums(X, y, weight, theta, gradient, hessian, totals):  # type: ignore[no-untyped-def]
+@kernel(nb.void(f8[:, ::1], _states, _numbers, _table, f8[:, ::1], f8[:, ::1], f8[::1]), reorder=True)
+def softmax_sums(X, y, weight, theta, gradient, hessian, totals):
     """The sums of these rows for a regression of K states: `gradient`, `hessian` and `totals` (log-likelihood, Pearson, weight).
 
     pₖ = exp ηₖ / Σⱼ exp ηⱼ,  η₀ = 0        Σ w ln p(y),   Σ w (1[y = k] − pₖ) X,   Σ w pₖ (1[k = l] − pₗ) X Xᵀ

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 from suffice.kernels.counting.bitmaps import ROWS as BIT_ROWS
 from suffice.kernels.counting.bitmaps import popcount
 
@@ -47,7 +46,7 @@ def _steps(rows: Any, sets: Any, owner: Any, k: int) -> float:
 
 
 @kernel(nb.float64(nb.float64))
-def log_normal_tails(z: float) -> float:
+def log_normal_tails(z):
     """log P(|Z| > z) of a standard normal Z."""
     if z < 25.0:
         return math.log(math.erfc(z / math.sqrt(2.0)))
@@ -61,7 +60,7 @@ def log_normal_tails(z: float) -> float:
 
 
 @kernel(nb.float64(nb.float64))
-def log_gamma(a: float) -> float:
+def log_gamma(a):
     """ln Γ(a) for a > 0: Stirling's series past 12. That of `math` is another one when it is compiled."""
     low, x = 1.0, a
     while x < 12.0:
@@ -73,7 +72,7 @@ def log_gamma(a: float) -> float:
 
 
 @kernel(nb.float64(nb.float64, nb.float64))
-def log_chi_square_tail(statistic: float, df: float) -> float:
+def log_chi_square_tail(statistic, df):
     """log P(X > statistic) of a chi-square X: log Q(a, x), the incomplete gamma function with a = df/2, x = statistic/2.
 
     By its series below a + 1 and Lentz's continued fraction above (Press et al., Numerical Recipes, 6.2). The factor before both,
@@ -116,7 +115,7 @@ def log_chi_square_tail(statistic: float, df: float) -> float:
 
 
 @kernel(nb.int64(nb.uint64[::1], nb.uint32[::1]))
-def label(keys: Any, labels: Any) -> int:
+def label(keys, labels):
     """Number the different keys in the order in which they come; gives how many there are."""
     size = 16
     while size < 2 * len(keys):
@@ -137,14 +136,13 @@ def label(keys: Any, labels: Any) -> int:
 
 
 @kernel(nb.float64(nb.int64, _floats))
-def n_log_n(n: int, logs: Any) -> float:
+def n_log_n(n, logs):
     """n · log n, which logs[n] is as far as it goes."""
-    value: float = logs[n] if n < len(logs) else n * math.log(n)
-    return value
+    return logs[n] if n < len(logs) else n * math.log(n)
 
 
 @kernel(_result(nb.int32[::1], nb.int64, nb.int64, nb.int64, nb.boolean, _floats, nb.int64[:, ::1]))
-def sum_tables(table: Any, q: int, r: int, c: int, pearson: bool, logs: Any, margins: Any) -> tuple[float, float]:
+def sum_tables(table, q, r, c, pearson, logs, margins):
     """G² or X² of q tables of r by c cells, and the degrees of freedom of what is not empty in each.
 
     G²   2 Σ n log(n n_z / (n_xz n_yz))
@@ -188,7 +186,7 @@ def sum_tables(table: Any, q: int, r: int, c: int, pearson: bool, logs: Any, mar
 
 
 @kernel(nb.int64(_codes, _ints, _members, nb.int64, nb.uint32[::1]))
-def strata(codes: Any, sizes: Any, given: Any, k: int, labels: Any) -> int:
+def strata(codes, sizes, given, k, labels):
     """Number the configurations of the first k of `given` that occur; gives how many there are."""
     keys, configurations, n = np.zeros(len(labels), np.uint64), 1.0, 1
     for j in range(k + 1):
@@ -206,7 +204,7 @@ def strata(codes: Any, sizes: Any, given: Any, k: int, labels: Any) -> int:
 
 
 @kernel(nb.void(_codes, _ints, _ints, _members, nb.int64, nb.int64, nb.uint16[::1], nb.int64, nb.int32[::1]))
-def tabulate(codes: Any, weight: Any, sizes: Any, given: Any, k: int, block: int, pair: Any, size: int, table: Any) -> None:
+def tabulate(codes, weight, sizes, given, k, block, pair, size, table):
     """Count the table of the first k of `given` and a pair; pair[i] < block is row i's cell in the table of the pair alone."""
     index = np.empty(ROWS, np.uint32)
     table[:size] = 0
@@ -226,7 +224,7 @@ def tabulate(codes: Any, weight: Any, sizes: Any, given: Any, k: int, block: int
 
 
 @kernel(nb.void(BIT_ROWS, _members, nb.int64, nb.int64, _blocks, _ints, nb.int32[::1], nb.uint64[:, ::1], _ints))
-def tabulate_bits(rows: Any, given: Any, k: int, block: int, pair: Any, n_rows: Any, table: Any, cell: Any, total: Any) -> None:
+def tabulate_bits(rows, given, k, block, pair, n_rows, table, cell, total):
     """The same by bitmaps; pair[b, j] are the rows of block b, n_rows[b] in all, in cell j of the pair's table.
 
     The configurations of the first j of `given` are rows of `cell`, those of the first j + 1 come after them.
@@ -264,7 +262,7 @@ def tabulate_bits(rows: Any, given: Any, k: int, block: int, pair: Any, n_rows: 
 
 
 @kernel(nb.void(nb.uint32[::1], nb.int64, nb.uint16[::1], _ints, nb.int32[::1], nb.uint16[::1], _ints))
-def by_stratum(labels: Any, n: int, pair: Any, weight: Any, ends: Any, cells: Any, counts: Any) -> None:
+def by_stratum(labels, n, pair, weight, ends, cells, counts):
     """Bring the cells of `pair`, and what each counts, into the order of their strata; stratum s ends at ends[s]."""
     ends[:n] = 0
     for i in range(len(labels)):
@@ -281,7 +279,7 @@ def by_stratum(labels: Any, n: int, pair: Any, weight: Any, ends: Any, cells: An
 
 
 @kernel(nb.float64(nb.float64[:, ::1], nb.int64, nb.int64, _members, nb.int64, nb.int64, nb.float64[:, ::1], nb.float64[:, ::1]))
-def partial_correlation(correlation: Any, x: int, y: int, given: Any, k: int, same: int, factor: Any, rest: Any) -> float:
+def partial_correlation(correlation, x, y, given, k, same, factor, rest):
     """The correlation of x and y given the first k of `given`, of which the first `same` are as in the call before.
 
     `factor` is Cholesky's of the given, `rest` the rows of x and y below it. A given column that is a combination of those before
@@ -310,8 +308,7 @@ def partial_correlation(correlation: Any, x: int, y: int, given: Any, k: int, sa
         xy -= rest[0, j] * rest[1, j]
     if xx <= COLLINEAR or yy <= COLLINEAR:
         return 0.0
-    r: float = max(-1.0, min(1.0, xy / math.sqrt(xx * yy)))
-    return r
+    return max(-1.0, min(1.0, xy / math.sqrt(xx * yy)))
 
 
 @kernel(
@@ -321,9 +318,7 @@ def partial_correlation(correlation: Any, x: int, y: int, given: Any, k: int, sa
     ),
     work=lambda pairs, first, pool, k, owner: len(pairs) * len(first) + len(pool) + len(owner) * (k + 2),
 )
-def subsets(
-    pairs: Any, which: Any, always: Any, first: Any, pool: Any, k: int, done: Any, cursor: Any, owner: Any, sets: Any
-) -> int:
+def subsets(pairs, which, always, first, pool, k, done, cursor, owner, sets):
     """Write the next sets of k members that the pairs are to be tested with, as far as there is room; gives their number.
 
     Pool v is pool[first[v]:first[v+1]], sorted. The sets of pair e = owner[i] are those of the pool which[e, 0] in lexicographic
@@ -390,9 +385,7 @@ def subsets(
     ),
     work=_steps,
 )
-def table_tests(
-    rows: Any, pairs: Any, owner: Any, sets: Any, k: int, pearson: bool, adjusted: bool, enough: float, log_p: Any
-) -> None:
+def table_tests(rows, pairs, owner, sets, k, pearson, adjusted, enough, log_p):
     """log p of pairs[owner[i]] given the first k of sets[i]; NaN once a set before has brought the same pair above `enough`.
 
     Where `table` has no room for all configurations of a set, those that occur are numbered, and tabulated one after the other.
@@ -466,7 +459,7 @@ def table_tests(
     nb.void(nb.float64[:, ::1], nb.float64, nb.int32[:, ::1], _members, nb.int32[:, ::1], nb.int64, nb.float64, _floats),
     work=lambda owner, k: 4 * len(owner) * (k + 2) ** 2,
 )
-def partial_tests(correlation: Any, weight: float, pairs: Any, owner: Any, sets: Any, k: int, enough: float, log_p: Any) -> None:
+def partial_tests(correlation, weight, pairs, owner, sets, k, enough, log_p):
     """The same by Fisher's z of partial correlations: z = atanh(r) · sqrt(weight - k - 3)."""
     factor, rest = np.zeros((k, k)), np.zeros((2, k))
     for i in range(len(owner)):

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 from suffice.kernels.search.independence import COLLINEAR, log_chi_square_tail
 
 _groups = nb.types.Tuple(
@@ -28,7 +27,7 @@ def _steps(groups: Any, members: Any) -> float:
 
 
 @kernel(nb.float64(nb.float64))
-def digamma(a: float) -> float:
+def digamma(a):
     """ψ(a) for a > 0: its asymptotic series past 10, to which the argument is shifted."""
     value, x = 0.0, a
     while x < 10.0:
@@ -40,7 +39,7 @@ def digamma(a: float) -> float:
 
 
 @kernel(nb.float64(nb.float64))
-def trigamma(a: float) -> float:
+def trigamma(a):
     """ψ'(a) for a > 0, likewise."""
     value, x = 0.0, a
     while x < 10.0:
@@ -54,7 +53,7 @@ def trigamma(a: float) -> float:
 
 # the first column is given as np.int64(0): a plain 0 is a type of its own to numba, for which all is compiled once more
 @kernel(nb.int64(nb.float64[:, ::1], nb.int64, nb.int64, nb.int64, _floats))
-def sweep(A: Any, start: int, stop: int, m: int, own: Any) -> int:
+def sweep(A, start, stop, m, own):
     """Take what columns start : stop explain out of all later ones of the first m; gives how many were no combinations of others.
 
     own[j] is the scatter of column j before anything was taken out.
@@ -73,7 +72,7 @@ def sweep(A: Any, start: int, stop: int, m: int, own: Any) -> int:
 
 
 @kernel(nb.float64(_groups, nb.int64, nb.int64, nb.int32[::1], nb.int64, nb.boolean[::1], nb.float64[:, ::1], _floats, _floats))
-def pool(groups: Any, low: int, high: int, members: Any, m: int, taken: Any, A: Any, own: Any, centre: Any) -> float:
+def pool(groups, low, high, members, m, taken, A, own, centre):
     """The scatter of the first m of `members` in those groups low : high that are `taken`, about their mean; their weight."""
     count, mean, scatter = groups[0], groups[1], groups[2]
     total = 0.0
@@ -100,7 +99,7 @@ def pool(groups: Any, low: int, high: int, members: Any, m: int, taken: Any, A: 
 
 
 @kernel(nb.void(_groups, nb.int32[:, ::1], nb.boolean, nb.float64[:, ::1]), work=_steps)
-def ratio_tests(groups: Any, members: Any, both: bool, answers: Any) -> None:
+def ratio_tests(groups, members, both, answers):
     """The likelihood ratio of a number given others, with and without the other of the pair: a number (`both`), or states x.
 
     Within a stratum, all residual scatters are those of one regression if the pair is independent: with S that of all rows, and
@@ -171,7 +170,7 @@ def ratio_tests(groups: Any, members: Any, both: bool, answers: Any) -> None:
 
 
 @kernel(nb.void(_groups, nb.int32[:, ::1], nb.int64, nb.int64, nb.float64[:, ::1]), work=_steps)
-def state_tests(groups: Any, members: Any, r: int, c: int, answers: Any) -> None:
+def state_tests(groups, members, r, c, answers):
     """Whether states x of r and y of c are independent given numbers: the score test of their indicators' partial correlations.
 
     Within a stratum of N rows, k numbers swept out of the indicators X and Y of all states but one, p and q columns, the

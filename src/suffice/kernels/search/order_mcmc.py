@@ -8,14 +8,9 @@ seven arrays together are a `table`, from which the innermost loops take what th
 An order's score is Σᵢ ln Σ exp(score) over the sets that count; a sum ends when all that is left cannot change it.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 NEGLIGIBLE = 25.0
 """What all further sets together add to a sum is left out when it is below exp(−25) of it, 1e-11."""
@@ -26,7 +21,7 @@ _order, _floats, _words = nb.int32[::1], nb.float64[::1], nb.uint64[::1]
 
 
 @kernel(nb.boolean(nb.uint64[:, ::1], nb.int64, _words))
-def inside(masks: Any, row: int, before: Any) -> bool:
+def inside(masks, row, before):
     """Whether all members of a set are in `before`."""
     for w in range(len(before)):  # noqa: SIM110 (compiled)
         if masks[row, w] & ~before[w]:
@@ -35,7 +30,7 @@ def inside(masks: Any, row: int, before: Any) -> bool:
 
 
 @kernel(nb.float64(*_listed, _words, nb.int64, nb.float64))
-def log_sum(score: Any, masks: Any, have: Any, having: Any, before: Any, cell: int, level: float) -> Any:
+def log_sum(score, masks, have, having, before, cell, level):
     """ln Σ exp(score) over the sets of a cell among the variables in `before`, −inf where there is none.
 
     It is to be added to `level`: what cannot change that is left out.
@@ -56,16 +51,14 @@ def log_sum(score: Any, masks: Any, have: Any, having: Any, before: Any, cell: i
 
 
 @kernel(nb.float64(nb.float64, nb.float64))
-def log_add(a: float, b: float) -> Any:
+def log_add(a, b):
     """ln (exp a + exp b)."""
     high, low = max(a, b), min(a, b)
     return high + np.log1p(np.exp(low - high)) if low > high - 40.0 else high
 
 
 @kernel(nb.float64(*_listed, nb.int64, _words, nb.int64, nb.int64, nb.float64, nb.int64))
-def change_of_score(
-    score: Any, masks: Any, have: Any, having: Any, n: int, before: Any, child: int, parent: int, level: float, joins: int
-) -> Any:
+def change_of_score(score, masks, have, having, n, before, child, parent, level, joins):
     """The local score of a child, which was `level`, when `parent` joins (1) the others `before` it, or leaves them (0).
 
     A difference loses digits; where more than half goes, what remains is summed anew.
@@ -84,7 +77,7 @@ def change_of_score(
 
 
 @kernel(nb.void(_words, _order, nb.int64))
-def fill(before: Any, order: Any, n: int) -> None:
+def fill(before, order, n):
     """The first n variables of an order as bits."""
     for w in range(len(before)):
         before[w] = 0
@@ -93,7 +86,7 @@ def fill(before: Any, order: Any, n: int) -> None:
 
 
 @kernel(nb.void(_table, _order, _floats))
-def rescore(table: Any, order: Any, own: Any) -> None:
+def rescore(table, order, own):
     """The local scores of all variables, by place."""
     score, masks, have, having = table[1:5]
     n, before = len(order), np.empty(masks.shape[1], np.uint64)
@@ -103,7 +96,7 @@ def rescore(table: Any, order: Any, own: Any) -> None:
 
 
 @kernel(nb.boolean(*_listed, _order, _floats, nb.int64, nb.float64))
-def swap(score: Any, masks: Any, have: Any, having: Any, order: Any, own: Any, place: int, uniform: float) -> Any:
+def swap(score, masks, have, having, order, own, place, uniform):
     """Swap two neighbours by the rule of Metropolis; whether it was done."""
     n, u, v = len(order), np.int64(order[place]), np.int64(order[place + 1])
     before = np.empty(masks.shape[1], np.uint64)
@@ -119,7 +112,7 @@ def swap(score: Any, masks: Any, have: Any, having: Any, order: Any, own: Any, p
 
 
 @kernel(nb.void(_table, _order, nb.int64, nb.float64[:, ::1]))
-def by_place(table: Any, order: Any, v: int, work: Any) -> None:
+def by_place(table, order, v, work):
     """work[0, k]: the local score of v with the first k variables of an order, of which it is none, before it.
 
     One pass: each set goes to the place from which on it counts, and the places are then added up.
@@ -144,7 +137,7 @@ def by_place(table: Any, order: Any, v: int, work: Any) -> None:
 
 
 @kernel(nb.int64(_table, _order, _floats, nb.float64[:, ::1], nb.int64, nb.float64))
-def relocate(table: Any, order: Any, own: Any, work: Any, start: int, uniform: float) -> Any:
+def relocate(table, order, own, work, start, uniform):
     """Take the variable at `start` out and put it back where the posterior of its place, given the rest, says. Its new place.
 
     With the variable v at place k, each of the others scores as without v if it comes before k, and as with v from there on.
@@ -193,7 +186,7 @@ def relocate(table: Any, order: Any, own: Any, work: Any, start: int, uniform: f
 
 
 @kernel(nb.int64(_table, _order, _floats, nb.float64[:, ::1], nb.float64, nb.int64, nb.int32[:, ::1], _floats))
-def walk(table: Any, order: Any, own: Any, uniforms: Any, swaps: float, thin: int, orders: Any, totals: Any) -> Any:
+def walk(table, order, own, uniforms, swaps, thin, orders, totals):
     """One move for each row of `uniforms`; every `thin`-th order is kept with its score. How many moves changed the order.
 
     A share `swaps` of the moves swap neighbours, the others relocate a variable. `own` holds the local scores by place.
@@ -219,7 +212,7 @@ def walk(table: Any, order: Any, own: Any, uniforms: Any, swaps: float, thin: in
 
 
 @kernel(nb.void(_table, nb.int32[:, ::1], nb.float64[:, ::1], nb.float64[:, ::1], nb.int64[:, ::1], nb.int64[:, ::1]))
-def edges(table: Any, orders: Any, uniforms: Any, out: Any, best: Any, drawn: Any) -> None:
+def edges(table, orders, uniforms, out, best, drawn):
     """Add to out[parent, child] the probability of each edge given each order, and find two sets of each child in each order.
 
     For each order `best` holds the row of each child's best set, `drawn` that of a set drawn by its probability.
@@ -250,7 +243,7 @@ def edges(table: Any, orders: Any, uniforms: Any, out: Any, best: Any, drawn: An
 
 
 @kernel(nb.float64(nb.int64[::1]))
-def linear_extensions(parents: Any) -> Any:
+def linear_extensions(parents):
     """In how many orders of a graph's nodes its parents, bit masks, come before their children."""
     n = len(parents)
     ways = np.zeros(1 << n)

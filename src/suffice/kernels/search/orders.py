@@ -5,20 +5,15 @@ whose members all come before it. Moving one variable along the order changes it
 passes only by what the mover allows or takes away; each look-up therefore starts or ends at the set in use.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 _sets = (nb.int64[::1], nb.float64[::1], nb.uint64[:, ::1])
 
 
 @kernel(nb.int64(nb.uint64[:, ::1], nb.int64, nb.int64, nb.uint64[::1]))
-def first_within(masks: Any, low: int, high: int, before: Any) -> int:
+def first_within(masks, low, high, before):
     """The first row from `low` on, before `high`, whose members are all in `before`; `high` if there is none."""
     n_words = masks.shape[1]
     if n_words == 1:
@@ -39,7 +34,7 @@ def first_within(masks: Any, low: int, high: int, before: Any) -> int:
 
 
 @kernel(nb.float64(*_sets, nb.int32[::1], nb.int64[::1]))
-def order_score(first: Any, score: Any, masks: Any, order: Any, chosen: Any) -> float:
+def order_score(first, score, masks, order, chosen):
     """The score of an order; `chosen` gets the row of each child's set. −inf where a child has no set left."""
     before = np.zeros(masks.shape[1], np.uint64)
     total = 0.0
@@ -53,7 +48,7 @@ def order_score(first: Any, score: Any, masks: Any, order: Any, chosen: Any) -> 
 
 
 @kernel(nb.float64(*_sets, nb.int32[::1], nb.int64[::1], nb.int64, nb.float64, nb.int64[::1]))
-def best_place(first: Any, score: Any, masks: Any, order: Any, chosen: Any, at: int, tie: float, place: Any) -> float:
+def best_place(first, score, masks, order, chosen, at, tie, place):
     """The gain of moving the variable at `at` to its best place, which goes into place[0]. Of equal gains the nearest place."""
     n, n_words = len(order), masks.shape[1]
     v = order[at]
@@ -105,7 +100,7 @@ def best_place(first: Any, score: Any, masks: Any, order: Any, chosen: Any, at: 
 
 
 @kernel(nb.void(nb.int32[::1], nb.int64, nb.int64))
-def move(order: Any, at: int, to: int) -> None:
+def move(order, at, to):
     """Take the variable at `at` out and put it in at `to`."""
     v = order[at]
     for k in range(at, to):
@@ -116,7 +111,7 @@ def move(order: Any, at: int, to: int) -> None:
 
 
 @kernel(nb.uint64(nb.uint64))
-def next_random(x: Any) -> Any:
+def next_random(x):
     """The next number of a xorshift generator."""
     x ^= x << np.uint64(13)
     x ^= x >> np.uint64(7)
@@ -128,9 +123,7 @@ def next_random(x: Any) -> Any:
     nb.float64(*_sets, nb.int32[::1], nb.float64, nb.uint64[::1], nb.int64, nb.int64, nb.int64[::1]),
     work=lambda first, score, rounds: 4 * (rounds + 1) * len(first) * (len(first) + len(score)),
 )
-def climb_orders(
-    first: Any, score: Any, masks: Any, order: Any, tie: float, random: Any, rounds: int, kick: int, chosen: Any
-) -> float:
+def climb_orders(first, score, masks, order, tie, random, rounds, kick, chosen):
     """Iterated local search from `order`, which becomes the best order found; returns its score.
 
     Arrays are copied by loops: one assignment to a slice would take seconds to compile.

@@ -4,14 +4,9 @@ A subset is a whole number whose bit i says that variable i is in it. The sets o
 `masks`.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
-from suffice.kernels import kernel
-from suffice.kernels.compiler import signatures as nb
+from suffice.kernels import kernel, nb
 
 LOW = 12
 """Subsets are filled in blocks of 2**LOW that agree in the other bits: a block and its tables stay in the second-level cache."""
@@ -24,7 +19,7 @@ ROW = 5
     nb.void(nb.float64[::1], nb.int64[::1], nb.int64, nb.int64[::1], nb.float64[::1], nb.int64[::1]),
     work=lambda blocks, low, first, score: (len(blocks) << low) * len(first) * (2 + low // 2) + len(score),
 )
-def fill(total: Any, blocks: Any, low: int, first: Any, score: Any, masks: Any) -> None:
+def fill(total, blocks, low, first, score, masks):
     """Fill blocks of `total`, the best score of an acyclic graph over each subset W.
 
         total(W) = max over i in W of  total(W − i) + best_i(W − i),    best_i(U) = max of score over sets of i inside U
@@ -91,7 +86,7 @@ def fill(total: Any, blocks: Any, low: int, first: Any, score: Any, masks: Any) 
         nb.int64[::1], nb.int64[::1], nb.float64[::1], nb.int64[::1], nb.int64[::1], nb.int64, nb.boolean[:, ::1], nb.float64[::1]
     )
 )
-def clusters(first: Any, child: Any, x: Any, first_with: Any, with_: Any, k: int, found: Any, below: Any) -> int:
+def clusters(first, child, x, first_with, with_, k, found, below):
     """Search sets C of variables for small f(C) = sum of x over sets of children in C with fewer than k parents in C.
 
     In every acyclic graph f(C) >= k. Sets of child i are first[i]:first[i+1], those that hold i as a parent
@@ -149,7 +144,7 @@ def clusters(first: Any, child: Any, x: Any, first_with: Any, with_: Any, k: int
 
 
 @kernel(nb.void(nb.int64[:, ::1], nb.int64[::1], nb.boolean[:, ::1], nb.float64[::1], nb.int64, nb.float64, nb.boolean[::1]))
-def screen(members: Any, child: Any, parents: Any, x: Any, rounds: int, least: float, violated: Any) -> None:
+def screen(members, child, parents, x, rounds, least, violated):
     """Say of each row of `members` whether the weights x of (child, parents), seen on these variables, are no mixture of graphs.
 
     The nearest mixture is approached by steps towards the graph that has most of what is still missing (Frank & Wolfe 1956),

@@ -24,8 +24,8 @@ import numpy.typing as npt
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import sc
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listing, nearest, note
-from suffice.families.charts.kinds import Chart, still
-from suffice.families.charts.plain import Array, Natural
+from suffice.families.charts.kinds import still
+from suffice.families.charts.plain import Array, Chart, Natural
 from suffice.families.protocol.family import Cpd, Interval, checked_level, frame
 from suffice.incomplete.components import Theta
 from suffice.iteration import Progress, ProgressLike

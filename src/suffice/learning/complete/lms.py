@@ -24,8 +24,9 @@ from suffice.families.design import are_numbers, fill_design, read_only
 from suffice.families.protocol.family import Array, Cpd
 from suffice.families.regressions.fitted import Regressors
 from suffice.families.regressions.glm import Glm
+from suffice.families.regressions.linear_moments import Linear
 from suffice.families.regressions.logistic import Logistic
-from suffice.families.regressions.responses import Linear, PoissonLog
+from suffice.families.regressions.responses import PoissonLog
 from suffice.iteration import Iteration, Run
 from suffice.learning.complete.irls import Pass, solve_positive
 from suffice.variables import Count, Finite, Real, Variable

@@ -67,7 +67,7 @@ class BlockUpdates:
 
     def best(self, places: Ints, cost: float) -> Codes:
         """The best labels of a sequence, where wrong ones have `cost` added to their score."""
-        from suffice.kernels.labels.label_updates import best_sequence
+        from suffice.kernels.labels.crf import best_sequence
 
         own, block = self.updates, self.block
         labels = block.labels
@@ -87,7 +87,7 @@ class BlockUpdates:
 
     def add(self, places: Ints, steps: Array, pairs: Array, share: float, w: Array) -> None:
         """Add to weights `share` times what a sequence has of each pair."""
-        from suffice.kernels.labels.label_updates import add_labels
+        from suffice.kernels.labels.crf import add_labels
 
         own = self.updates
         add_labels(places, *self.groups, self.block.numbers, own.numbers, own.pair, steps, pairs, share, w)

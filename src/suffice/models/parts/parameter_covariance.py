@@ -20,8 +20,7 @@ import numpy as np
 from suffice.basis.blas import one_blas_thread
 from suffice.errors import FitError, bytes_in_words, listing, quantity
 from suffice.errors.remedies import argument
-from suffice.families.charts.kinds import Chart
-from suffice.families.charts.plain import Array
+from suffice.families.charts.plain import Array, Chart
 from suffice.families.parameter_draws import semidefinite_root
 from suffice.inference.finite.network import Ints
 
@@ -112,7 +111,7 @@ class ParameterCovariance:
     @one_blas_thread
     def drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
         """n draws of the parameters of each node: [n, configurations, parameters of one]."""
-        here = np.concatenate([np.zeros(0), *(chart.vector(chart.cpd) for chart in self._own.values())])  # type: ignore[arg-type]
+        here = np.concatenate([np.zeros(0), *(chart.vector(chart.cpd) for chart in self._own.values())])
         vectors = np.repeat(here[None], n, axis=0)
         for own, root in zip(self.places, self._roots, strict=True):
             vectors[:, own] += rng.standard_normal((n, len(own))) @ root.T

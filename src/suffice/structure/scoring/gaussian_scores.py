@@ -45,7 +45,7 @@ class GaussianScores(ScoreSource):
         np.fill_diagonal(self.matrix, 1.0)
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
-        from suffice.kernels.search.gaussian import residuals
+        from suffice.kernels.counting.moments import residuals
 
         others = sets[np.arange(sets.shape[1]) != axis[:, None]].reshape(len(sets), -1)
         members = np.column_stack([others, sets[np.arange(len(sets)), axis]])  # the child last

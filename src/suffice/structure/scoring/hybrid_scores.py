@@ -128,7 +128,7 @@ class ConfigurationMoments(NamedTuple):
 
     def log_likelihoods(self, members: npt.NDArray[np.int32], total: float) -> tuple[Array, npt.NDArray[np.bool_]]:
         """Of families by their real members, the child last: the value, NaN without an estimate, and whether digits are lost."""
-        from suffice.kernels.search.gaussian import group_likelihoods
+        from suffice.kernels.counting.moments import group_likelihoods
 
         scatter, mean = self.scatter, self.mean
         if not self.crossed:  # a child without real parents: its own variance is all there is, in a matrix of one

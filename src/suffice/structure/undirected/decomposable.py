@@ -187,7 +187,7 @@ class ChordalClimb:
 
     def _changes(self) -> npt.NDArray[np.int64]:
         """The pairs a < b whose edge can come or go, by the rules too."""
-        from suffice.kernels.search.chordal import chordal_changes
+        from suffice.kernels.search.greedy import chordal_changes
 
         legal = np.zeros_like(self.near)
         chordal_changes(self.near, legal)

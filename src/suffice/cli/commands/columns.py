@@ -1,4 +1,4 @@
-"""The command that reports what is missing: `suffice missing`."""
+"""The commands that report on data: `suffice schema`, what columns are taken for, and `missing`, what is not there."""
 
 from __future__ import annotations
 
@@ -11,10 +11,23 @@ from suffice.cli import arguments
 from suffice.errors import SufficeError
 from suffice.registry import command
 
+Rows = Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")]
+
+
+@command("schema")
+def schema_command(data: Rows, as_json: arguments.AsJson = False, *, read: arguments.ColumnOptions) -> None:
+    """Report what each column of data is taken for, with its values and counts, and what may have been meant otherwise."""
+    from suffice.cli import inputs
+
+    if data.lower().endswith(".stats"):
+        raise SufficeError(f"{data} holds statistics, and a schema is reported of rows")
+    rows = inputs.data_of(inputs.text_path(data, read), inputs.declarations(read), **read.reading)
+    print(json.dumps(rows.schema.records(), ensure_ascii=False) if as_json else rows.schema)
+
 
 @command("missing")
 def missing_command(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
+    data: Rows,
     compare: Annotated[
         bool, typer.Option("--compare", help="estimates by complete rows, by the cells that are there and by EM, side by side")
     ] = False,

@@ -1,4 +1,0 @@
-"""What `suffice demo` shows.
-
-It calls the library as a user does.
-"""
