@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listing, note
 from suffice.errors.remedies import INTO_BINS
@@ -29,9 +29,6 @@ from suffice.limits import COPIES
 from suffice.statistics.configurations import checked_cells, describe, n_configurations, sizes
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite, NotNormal, Variable
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import Block, Step, Sum
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words, listing
-from suffice.incomplete.components import Array, Expectation, FlatTables, Ints, Shown, Theta, log_likelihood
+from suffice.incomplete.components import Expectation, FlatTables, Shown, Theta, log_likelihood
 from suffice.statistics.configurations import distinct
 
 Places = npt.NDArray[np.int32]

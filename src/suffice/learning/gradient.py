@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Unpack, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools
 from suffice.basis.blas import one_blas_thread
 from suffice.errors import FitError, ModelError, note
 from suffice.errors.remedies import argument
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from suffice.incomplete.first_slices import First
     from suffice.models.chain import Chain
 
-Array = npt.NDArray[np.float64]
 
 PATIENCE = 3
 """So many iterations in a row must gain no more than `tol`: a quasi-Newton step may be short without being the last."""
@@ -333,7 +332,7 @@ def lift(ascent: GradientAscent) -> None:
             return
 
 
-def _lift(table: Table, free: npt.NDArray[np.bool_], N: Array, share: float) -> Table:
+def _lift(table: Table, free: Bools, N: Array, share: float) -> Table:
     """The table with `share` of a row's weight in each cell that has less, and should have more than it has."""
     theta, totals = table.probs.reshape(N.shape), N.sum(axis=1, keepdims=True)
     least = share / (1.0 + np.abs(totals))
@@ -362,7 +361,7 @@ def _step(table: Any, N: Array, step: float) -> Table:
     return Table(table.child, table.parent_variables, moved.reshape(table.probs.shape))
 
 
-def project_rows(rows: Array, inside: npt.NDArray[np.bool_]) -> Array:
+def project_rows(rows: Array, inside: Bools) -> Array:
     """The nearest rows of probabilities: max(x − t, FLOOR) with t such that they sum to 1; 0 where not `inside`.
 
     Held, Wolfe & Crowder 1974, Mathematical Programming 6, p. 62.

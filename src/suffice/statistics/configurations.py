@@ -11,12 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Ints
 from suffice.errors import StatisticsError, TooLarge, bytes_in_words, listing
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite, sorted_states
-
-Array = npt.NDArray[np.float64]
-Keys = npt.NDArray[np.int64]
 
 GONE = 1e-10
 """What is left of a weight after subtraction is rounding if it is a smaller share of it than this."""
@@ -80,7 +78,7 @@ def _cut(v: Finite) -> str:
     return "not cut" if v.cuts is None else f"cut at {list(v.cuts)}"
 
 
-def move_keys(keys: Keys, source: Sequence[Finite], target: Sequence[Finite]) -> Keys:
+def move_keys(keys: Ints, source: Sequence[Finite], target: Sequence[Finite]) -> Ints:
     """Flat indices over `source`, as those over `target`: some of its variables, in any order, with the same or more states."""
     if tuple(source) == tuple(target):
         return keys
@@ -94,7 +92,7 @@ def move_keys(keys: Keys, source: Sequence[Finite], target: Sequence[Finite]) ->
     return result
 
 
-def project_keys(keys: Keys, source: Sequence[Finite], names: Sequence[str]) -> Keys:
+def project_keys(keys: Ints, source: Sequence[Finite], names: Sequence[str]) -> Ints:
     """Flat indices over the variables `names` of `source`, in that order."""
     by = {v.name: v for v in source}
     return move_keys(keys, source, [by[name] for name in names])
@@ -140,7 +138,7 @@ def distinct(columns: Iterable[npt.NDArray[Any]], n_rows: int) -> tuple[npt.NDAr
     return first, inverse
 
 
-def _group_by_marks(group: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _group_by_marks(group: Ints, size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """The same by marks instead of sorting, where groups are numbered below `size`."""
     place = np.full(size, -1, np.intp)
     place[group[::-1]] = np.arange(len(group))[::-1]  # of equal rows, the first is written last
@@ -148,7 +146,7 @@ def _group_by_marks(group: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArra
     return place[seen], (np.cumsum(seen) - 1)[group]
 
 
-def alike(lines: npt.NDArray[Any]) -> Iterator[npt.NDArray[np.int64]]:
+def alike(lines: npt.NDArray[Any]) -> Iterator[Ints]:
     """The numbers of the lines that are equal, group by group.
 
     >>> [same.tolist() for same in alike(np.array([[1, 0], [0, 0], [1, 0]]))]

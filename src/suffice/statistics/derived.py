@@ -9,12 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.basis.libraries import sc
 from suffice.errors import StatisticsError
-
-Array = npt.NDArray[np.float64]
 
 
 def log_factorial(x: Array) -> Array:

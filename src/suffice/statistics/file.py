@@ -26,9 +26,10 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from suffice.basis.arrays import Array, Ints
 from suffice.errors import FormatError, SufficeError, listing
 from suffice.output.files import replacing
-from suffice.statistics.configurations import Array, Keys, sizes
+from suffice.statistics.configurations import sizes
 from suffice.statistics.counts import Counts
 from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.statistics.moments import Moments
@@ -137,7 +138,7 @@ class Contents:
     layout: dict[str, Any]
     weight: float
     numbers: Array
-    keys: Keys
+    keys: Ints
     lost: list[Any] | None = None
     """What each table lost, where small cells were left out."""
 
@@ -226,7 +227,7 @@ def _first_version(header: dict[str, Any], archive: zipfile.ZipFile) -> Contents
     return Contents({"variables": header["variables"], "entries": entries}, header["weight"], *_join(arrays, keys))
 
 
-def _join(arrays: list[Any], keys: list[Any]) -> tuple[Array, Keys]:
+def _join(arrays: list[Any], keys: list[Any]) -> tuple[Array, Ints]:
     """All numbers in one array, and all keys in another."""
     numbers, places = (np.concatenate([np.zeros(0, t), *map(np.ravel, parts)]) for t, parts in ((float, arrays), (int, keys)))
     return numbers, places
@@ -302,7 +303,7 @@ def _entry(d: dict[str, Any], by: dict[str, Variable], take: Callable[[str, Sequ
 class _Flat:
     """The arrays of entries out of two flat ones, in their order; none may be longer than what is left."""
 
-    def __init__(self, numbers: Array, keys: Keys) -> None:
+    def __init__(self, numbers: Array, keys: Ints) -> None:
         self._left = {"keys": keys, "numbers": numbers}
 
     def take(self, part: str, shape: Sequence[int]) -> Any:

@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.statistics.configurations import Array
+from suffice.basis.arrays import Array, Ints
 from suffice.statistics.counts import Counts
 from suffice.variables import Finite
-
-Ints = npt.NDArray[np.int64]
 
 
 class FlatCounts(NamedTuple):

@@ -16,8 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
 from suffice.engines.encoding.sources import checked_limit
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, RowsLike, ScoresNodes
     from suffice.statistics import Statistics
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 AT_ONCE = 50_000
 """Moves of a chain between two looks at the clock."""
@@ -224,10 +222,10 @@ class _Table:
 class _Batch(NamedTuple):
     """What a chain kept of some samples: ln p(data, order), the sums of edges, sets that were drawn, and the best graph's."""
 
-    totals: Floats
-    sums: Floats
-    drawn: Integers
-    best: Integers
+    totals: Array
+    sums: Array
+    drawn: Ints
+    best: Ints
 
 
 @dataclass
@@ -349,7 +347,7 @@ def _posterior(problem: Problem, table: _Table, walks: Sequence[_OrderWalk], cor
     )
 
 
-def _ratio(parts: Floats, sizes: Floats) -> tuple[Floats, Floats]:
+def _ratio(parts: Array, sizes: Array) -> tuple[Array, Array]:
     """Σ parts / Σ sizes over the batches of all chains, and its standard error by the spread of the batches."""
     total, n = sizes.sum(), sizes.size
     mean = parts.sum(axis=(0, 1)) / total
@@ -357,13 +355,13 @@ def _ratio(parts: Floats, sizes: Floats) -> tuple[Floats, Floats]:
     return mean, np.sqrt((off**2).sum(axis=(0, 1)) * n / (n - 1)) / total
 
 
-def _weights(table: _Table, batches: Sequence[_Batch]) -> list[Floats]:
+def _weights(table: _Table, batches: Sequence[_Batch]) -> list[Array]:
     """One over the number of orders of each graph that was drawn, relative to the largest."""
     from suffice.kernels.search.order_mcmc import linear_extensions
 
     known: dict[bytes, float] = {}
 
-    def orders(rows: Integers) -> float:
+    def orders(rows: Ints) -> float:
         parents = table.sets.masks[rows, 0].astype(np.int64)
         if (key := parents.tobytes()) not in known:
             known[key] = float(linear_extensions(parents))
@@ -374,7 +372,7 @@ def _weights(table: _Table, batches: Sequence[_Batch]) -> list[Floats]:
     return [fewest / c for c in counts]
 
 
-def _edge_weights(table: _Table, drawn: Integers, weights: Floats) -> Floats:
+def _edge_weights(table: _Table, drawn: Ints, weights: Array) -> Array:
     """The weight of the graphs that have each edge."""
     return np.asarray(np.einsum("s,scp->pc", weights, table.sets.flags(drawn)))
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import Block, is_missing
 from suffice.engines.sequences.lagged import rename
 from suffice.families.protocol.family import Cpd
@@ -23,9 +24,6 @@ from suffice.incomplete.numbers.completed_rows import Batch, ObservedRows, batch
 from suffice.incomplete.numbers.normal_steps import FEW, NormalSteps, taken_apart
 from suffice.incomplete.numbers.patterns import Component, PatternFinder
 from suffice.inference.finite.logs import log_sum
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 NO_TABLES = FlatTables.of((), ())
 

@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.incomplete.chains.chain_batches import Match, Scored
 from suffice.incomplete.chains.chain_found import ShownPart
 from suffice.incomplete.chains.reduced_steps import ReducedSteps
 from suffice.incomplete.components import Theta
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MAX_CELLS = 2**22
 """Probabilities of missing states that are worked out at once: 32 MiB."""

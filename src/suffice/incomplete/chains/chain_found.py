@@ -10,13 +10,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.incomplete.chains.chain_batches import Scored
 from suffice.incomplete.chains.reduced_steps import ReducedSteps
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class ShownPart(NamedTuple):

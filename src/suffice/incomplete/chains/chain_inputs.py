@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import add_up
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_states import StateSpace
@@ -16,8 +17,6 @@ from suffice.incomplete.chains.reduced_steps import ReducedSteps
 from suffice.incomplete.chains.step_layout import StepLayout
 from suffice.incomplete.components import Expectation, Theta
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Columns = dict[str, npt.NDArray[Any]]
 
 

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Ints
 from suffice.engines.sequences.lagged import places_of
 from suffice.errors import FitError
 from suffice.statistics.configurations import distinct
-
-Ints = npt.NDArray[np.int64]
 
 FEW = 2**16
 """Codes below this are looked up, not sorted."""

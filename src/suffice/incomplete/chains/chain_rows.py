@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import add_up
 from suffice.incomplete.chains.chain_batches import Match, Scored, local_parameters
 from suffice.incomplete.chains.chain_found import Drawn, Followed, ShownPart, StatesFound, certain
@@ -29,9 +30,6 @@ from suffice.incomplete.numbers.normal_steps import NormalSteps
 from suffice.inference.chains.finite import best_paths, draw_paths, expect_numbers, expect_states, filter_states, smooth_states
 from suffice.inference.chains.steps import StateSteps
 from suffice.statistics.chan import Spread
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 FIRST = "first states"
 """Under this name an expectation has how often each joint state is expected to be the first, where that is stationary."""

@@ -17,8 +17,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.sequences.lagged import rename
 from suffice.errors import FitError, TooLarge, bytes_in_words, listing
 from suffice.errors.remedies import INTO_BINS
@@ -29,9 +29,6 @@ from suffice.incomplete.components import NodeFamily, node_family
 from suffice.incomplete.numbers.patterns import digits_of
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, Variable
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MAX_STATES = 2**12
 """Matrices of transitions between more joint states than this are not made: each would take more than 128 MiB."""
@@ -218,15 +215,15 @@ class StateSpace:
             for phase, names in every
         }
 
-    def allowed(self, phase: Phase) -> npt.NDArray[np.float64]:
+    def allowed(self, phase: Phase) -> Array:
         """Which states may follow which, 1 or 0: what a state has of earlier steps is a copy; what does not exist yet is 0."""
         return self._allowed[phase.number]
 
     @cached_property
-    def _allowed(self) -> dict[int, npt.NDArray[np.float64]]:
+    def _allowed(self) -> dict[int, Array]:
         return {phase.number: self._may_follow(phase).astype(np.float64) for phase in self.phases}
 
-    def _may_follow(self, phase: Phase) -> npt.NDArray[np.bool_]:
+    def _may_follow(self, phase: Phase) -> Bools:
         result = np.ones((self.size, self.size), bool)
         for name, k in self.members:
             if k > phase.number:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import Block, add_up
 from suffice.errors import TooLarge, bytes_in_words, listing
 from suffice.graphs.lagged import variable_and_lag
@@ -29,9 +30,6 @@ from suffice.inference.chains.factored.factor_paths import best_of_factors, draw
 from suffice.inference.chains.factored.factor_steps import FactorSteps, StepFactor
 from suffice.inference.chains.factored.factored import expect_factors
 from suffice.inference.chains.factored.slice_program import Scope
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MAX_LIKELIHOODS = 2**28
 """Likelihoods of steps by states beyond so many (2 GiB) are refused."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools
 from suffice.engines.engine import Block, Step, add_up, is_missing, sum_up
 from suffice.engines.sequences.sequences import Sequences
 from suffice.engines.steps.parallel import in_order
@@ -27,8 +28,6 @@ from suffice.incomplete.numbers.completed_rows import ObservedRows, observed_mom
 from suffice.incomplete.numbers.mixed import scaled_moments
 from suffice.incomplete.numbers.patterns import Component
 from suffice.variables import Finite
-
-Array = npt.NDArray[np.float64]
 
 HELD = 2**30
 """Bytes of reduced sequences that are kept for the iterations."""
@@ -215,7 +214,7 @@ def _phases_with(phases: tuple[Phase, ...], name: str, key: str) -> list[int]:
     return [p.number for p in phases if p.keys[name] == key]
 
 
-def _complete(node: NodeFamily, columns: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
+def _complete(node: NodeFamily, columns: Mapping[str, npt.NDArray[Any]]) -> Bools:
     return ~np.any([is_missing(columns[v.name]) for v in node.members], axis=0)  # type: ignore[no-any-return]
 
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.engine import Block, add_up
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, ModelError, listing
@@ -35,8 +36,6 @@ from suffice.inference.chains.linear.gaussian import expected_states
 from suffice.inference.chains.linear.linear_steps import LinearSteps
 from suffice.statistics.configurations import distinct
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Lines = Mapping[str, Line]
 
 FIRST_NUMBERS = "first numbers"
@@ -91,7 +90,7 @@ class LinearRows:
     weight: Array | None
     weights: Array
     phase: Ints
-    first: npt.NDArray[np.bool_]
+    first: Bools
     configuration: Mapping[str, Ints]
     reals: Columns
     """Observed numbers in their units, by column."""
@@ -188,7 +187,7 @@ class LinearRows:
         before[1:] = means[:-1]
         return np.concatenate([means.T, before.T])
 
-    def _steps_of(self, number: int, term: LinearTerm) -> npt.NDArray[np.bool_]:
+    def _steps_of(self, number: int, term: LinearTerm) -> Bools:
         """The steps in which a node has parameters to count for."""
         own = self.phase == number
         return np.asarray(own & ~self.first if self.space.settles and term.moving else own)
@@ -306,7 +305,7 @@ class Transition(NamedTuple):
     F: Array
     Q: Array
     f: Array
-    diffuse: npt.NDArray[np.bool_]
+    diffuse: Bools
     solve: Array
     now: list[int]
 

@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.engine import Block, is_missing
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_batches import step_batches
@@ -19,9 +20,6 @@ from suffice.incomplete.chains.step_layout import Columns, StepLayout
 from suffice.incomplete.components import NodeFamily
 from suffice.incomplete.numbers.completed_rows import Batch
 from suffice.incomplete.numbers.normal_steps import NormalSteps
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Emission(NamedTuple):
@@ -34,7 +32,7 @@ class Emission(NamedTuple):
     n_states: int
     current: Ints
     base: Ints
-    seen: npt.NDArray[np.bool_]
+    seen: Bools
     shown: Ints
 
 
@@ -100,7 +98,7 @@ def _observed_columns(layout: StepLayout, names: set[str]) -> list[str]:
     return sorted(n for n in names if variable_and_lag(n)[0] not in layout.space.unknown)
 
 
-def _base(node: NodeFamily, codes: Mapping[str, Ints], space: StateSpace) -> tuple[Ints, npt.NDArray[np.bool_]]:
+def _base(node: NodeFamily, codes: Mapping[str, Ints], space: StateSpace) -> tuple[Ints, Bools]:
     """Where a node's cells begin for each symbol, and whether the symbol shows the child; if not, by its first state."""
     first = next(iter(codes.values()))
     base, seen = np.zeros(len(first), np.int64), np.ones(len(first), bool)

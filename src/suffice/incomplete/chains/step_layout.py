@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import Block
 from suffice.engines.sequences.lagged import lag_cells
 from suffice.graphs.lagged import variable_and_lag
@@ -17,8 +18,6 @@ from suffice.incomplete.chains.chain_states import Phase, StateSpace, parameter_
 from suffice.incomplete.components import FlatTables, NodeFamily, Theta
 from suffice.incomplete.numbers.units import Units
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Columns = dict[str, npt.NDArray[Any]]
 
 

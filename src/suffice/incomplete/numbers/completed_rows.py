@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.gather import Groups
 from suffice.errors import FitError
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Expectation, Line, Theta
 from suffice.incomplete.numbers.normal import ConditionalNormal, conditional, places, some_columns, weighted_moments, widen_groups
-from suffice.incomplete.numbers.patterns import Array, Component, Index, Member, digits_of
+from suffice.incomplete.numbers.patterns import Component, Member, digits_of
 from suffice.incomplete.numbers.units import Units
 from suffice.statistics.configurations import distinct
 
@@ -47,7 +48,7 @@ class ObservedRows:
     codes: npt.NDArray[Any]
     reals: Array
     weight: Array
-    row: Index
+    row: Ints
     equal: bool = False
 
     def __add__(self, other: ObservedRows) -> ObservedRows:
@@ -241,7 +242,7 @@ class UnknownNumbers(NamedTuple):
     ln ∫ p and mean (unknown, states, rows)."""
 
     given: ConditionalNormal
-    indices: list[Index]
+    indices: list[Ints]
     log_density: Array
     mean: Array
 
@@ -262,7 +263,7 @@ def unknown_numbers(batch: Batch, lines: Mapping[str, Line]) -> UnknownNumbers:
     return UnknownNumbers(given, indices, log_density, mean)
 
 
-def _by_group(local: Member, component: Component, codes: npt.NDArray[Any]) -> Index:
+def _by_group(local: Member, component: Component, codes: npt.NDArray[Any]) -> Ints:
     """The configuration of a joint node for each group of rows (first axis) and joint state of the component."""
     index = local.index(codes)
     wide = np.broadcast_to(index.reshape(*local.shape, index.shape[1]), (*component.shape, index.shape[1]))

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import sum_up
 from suffice.incomplete.components import Expectation, Theta
 from suffice.incomplete.gauss_hermite import HermitePoints, points
@@ -33,7 +34,7 @@ from suffice.incomplete.numbers.completed_rows import (
     other_columns,
     posterior,
 )
-from suffice.incomplete.numbers.patterns import Array, Index, Member, digits_of
+from suffice.incomplete.numbers.patterns import Member, digits_of
 from suffice.incomplete.numbers.summed_counts import with_counts
 from suffice.incomplete.numbers.units import Units
 
@@ -74,7 +75,7 @@ def _log_weights(batch: Batch, theta: Theta, units: Units) -> Array:
     return np.asarray(own.base + np.logaddexp.reduce(own.settled()[1], axis=1))
 
 
-def weighted_points(batch: Batch, theta: Theta, units: Units, least: float) -> Iterator[tuple[Index, Array, Array]]:
+def weighted_points(batch: Batch, theta: Theta, units: Units, least: float) -> Iterator[tuple[Ints, Array, Array]]:
     """The `completed` numbers of rows at their points, in every joint state, but for points of less than the `least` posterior
     probability: the row of each point, the numbers there, [number, point], and its probability."""
     component = batch.component

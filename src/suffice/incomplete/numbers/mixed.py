@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, add_up, sum_up
 from suffice.engines.gather import Groups
@@ -26,7 +27,7 @@ from suffice.incomplete.numbers.completed_rows import Batch, NoProbability, Obse
 from suffice.incomplete.numbers.integrated_rows import expected_rows
 from suffice.incomplete.numbers.normal import weighted_moments
 from suffice.incomplete.numbers.pattern_batches import PatternBatch, pattern_batches
-from suffice.incomplete.numbers.patterns import Array, Component, Key, PatternFinder
+from suffice.incomplete.numbers.patterns import Component, Key, PatternFinder
 from suffice.incomplete.numbers.units import Units
 from suffice.statistics import Moments
 from suffice.statistics.chan import Cases
@@ -89,7 +90,7 @@ class ReduceMixed(Step[ReducedRows]):
             if not component.by_moments and not component.mergeable:
                 yield from batches(component, rows)
 
-    def components(self, block: Block, missing: npt.NDArray[np.bool_]) -> Iterator[tuple[Key, Component, ObservedRows]]:
+    def components(self, block: Block, missing: Bools) -> Iterator[tuple[Key, Component, ObservedRows]]:
         for key, some in self.finder.split(missing).items():
             component = self.finder.component(key)
             if not component.trivial:

@@ -18,16 +18,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.gather import Groups, group_rows
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Line
 from suffice.incomplete.numbers.patterns import Component, Member
 from suffice.statistics.chan import Spread, pool_spreads
-
-Array = npt.NDArray[np.float64]
-Index = npt.NDArray[np.int64]
 
 FEW = 16
 """Of fewer rows than this the completions are not worth a product of matrices each."""
@@ -47,7 +44,7 @@ class ConditionalNormal(NamedTuple):
     log_scale: Array
 
 
-def conditional(component: Component, lines: Mapping[str, Line], indices: list[Index]) -> ConditionalNormal:
+def conditional(component: Component, lines: Mapping[str, Line], indices: list[Ints]) -> ConditionalNormal:
     """The conditional of a component's unknown numbers, at a configuration of each of its joint nodes (all of one shape)."""
     shape, q = indices[0].shape, len(component.joint)
     p, o = len(component.unknown), len(component.reals)
@@ -95,14 +92,14 @@ def some_columns(spread: Spread, columns: list[int]) -> Spread:
     return Spread(weight, mean[:, columns], rest[:, columns], scatter[:, columns][:, :, columns])
 
 
-def widen_groups(groups: Groups, keys: Index, weight: Array, covariance: Array) -> Groups:
+def widen_groups(groups: Groups, keys: Ints, weight: Array, covariance: Array) -> Groups:
     """With the scatter of what is not known exactly: so much weight with these covariances at these configurations."""
     scatter = groups.spread.scatter.copy()
     np.add.at(scatter, np.searchsorted(groups.keys, keys), weight[..., None, None] * covariance)
     return replace(groups, spread=groups.spread._replace(scatter=scatter))
 
 
-def collect_groups(keys: Index, parts: Spread) -> Groups:
+def collect_groups(keys: Ints, parts: Spread) -> Groups:
     """Groups from moments of configurations that may occur more than once."""
     if (keys[1:] > keys[:-1]).all():
         return Groups(keys, parts, np.zeros((len(keys), 0)))
@@ -114,7 +111,7 @@ def collect_groups(keys: Index, parts: Spread) -> Groups:
     return Groups(found, pool_spreads(parts, inverse, len(found)), none)
 
 
-def weighted_moments(index: Index, weight: Array, values: Array, n_cells: int) -> Groups:
+def weighted_moments(index: Ints, weight: Array, values: Array, n_cells: int) -> Groups:
     """The moments of completed rows within their configurations.
 
     index     (states, rows), or (states, 1) if all rows have the same configurations
@@ -154,7 +151,7 @@ def _by_state(weight: Array, values: Array) -> Spread:
     return Spread(total, mean, np.zeros((n, k)), (scatter + scatter.transpose(0, 2, 1)) / 2.0)
 
 
-def _scatter_rows(flat: Index, weight: Array, values: Array, n_cells: int) -> Groups:
+def _scatter_rows(flat: Ints, weight: Array, values: Array, n_cells: int) -> Groups:
     """Rows of any configurations: sums by counting."""
     keys, group = group_rows(flat, n_cells)
     g, k = len(keys), len(values)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Theta
@@ -22,8 +22,6 @@ from suffice.incomplete.numbers.normal import collect_groups, some_columns
 from suffice.incomplete.numbers.patterns import Component, Member
 from suffice.inference.chains.normals import StateNormals, weighted_numbers
 from suffice.statistics.chan import Spread
-
-Array = npt.NDArray[np.float64]
 
 FEW = 64
 """Of fewer steps than this the loops are not worth compiling."""
@@ -85,7 +83,7 @@ def _by_state(component: Component, local: Member, theta: Theta) -> tuple[Array,
     return line.intercept[at], line.coefficients[at], line.variance[at]
 
 
-def _configurations(component: Component, local: Member) -> npt.NDArray[np.int64]:
+def _configurations(component: Component, local: Member) -> Ints:
     """The configuration of a node in each state of its component."""
     own = np.arange(len(local.offsets)).reshape(local.shape)
     return np.asarray(local.offsets[np.broadcast_to(own, component.shape).reshape(-1)])
@@ -97,7 +95,7 @@ class NormalSteps:
 
     component: Component
     rows: ObservedRows
-    place: npt.NDArray[np.int64]
+    place: Ints
 
     @cached_property
     def begin(self) -> int | None:
@@ -116,7 +114,7 @@ class NormalSteps:
         return np.zeros(0) if (self.rows.weight == 1.0).all() else np.ascontiguousarray(self.rows.weight)
 
     @cached_property
-    def _used(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    def _used(self) -> tuple[Bools, Bools]:
         """Which fours of columns each four of nodes has, and of which pairs of a column and a four the products are needed."""
         C, lines = len(self.component.reals), self.component.lines
         forms, pairs = np.zeros((_up(len(lines)) // 4, _up(C) // 4), np.bool_), np.zeros((C, _up(C) // 4), np.bool_)

@@ -10,16 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.gather import Groups
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.numbers.normal import collect_groups, solve_missing, some_columns
 from suffice.incomplete.numbers.patterns import Component
 from suffice.statistics.chan import Cases, Spread
-
-Array = npt.NDArray[np.float64]
-Index = npt.NDArray[np.int64]
 
 CELLS = 2**20
 """A batch has at most so many cells of matrices."""
@@ -32,9 +29,9 @@ class PatternBatch:
 
     nodes: tuple[NodeFamily, ...]
     names: tuple[str, ...]
-    missing: Index
-    observed: Index
-    configurations: Index
+    missing: Ints
+    observed: Ints
+    configurations: Ints
     spread: Spread
 
     def expected(self, lines: Mapping[str, Line]) -> tuple[float, dict[str, Groups]]:

@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.errors import TooLarge, listing
 from suffice.errors.remedies import INTO_BINS
 from suffice.incomplete.gauss_hermite import TAIL
 from suffice.incomplete.numbers.completed_rows import CELLS, Batch
-from suffice.incomplete.numbers.patterns import Array
 
 FIRST = 15
 """The largest value that is looked at first,"""
@@ -35,7 +34,7 @@ def with_counts(batch: Batch, log_weights: Callable[[Batch], Array]) -> Iterator
     yield from _copies(batch, np.full(len(batch.component.summed), FIRST), log_weights)
 
 
-def _copies(batch: Batch, top: npt.NDArray[np.int64], log_weights: Callable[[Batch], Array]) -> Iterator[Batch]:
+def _copies(batch: Batch, top: Ints, log_weights: Callable[[Batch], Array]) -> Iterator[Batch]:
     n, copies, summed = len(batch.rows.weight), math.prod((top + 1).tolist()), list(batch.component.summed)
     if n > 1 and n * copies * batch.component.n_completions > CELLS:
         yield from _copies(batch.part(0, n // 2), top, log_weights)
@@ -59,7 +58,7 @@ def _copies(batch: Batch, top: npt.NDArray[np.int64], log_weights: Callable[[Bat
         yield found  # a row that is impossible whatever the count was, as its posterior will say
 
 
-def _are_short(logs: Array) -> tuple[npt.NDArray[np.bool_], bool]:
+def _are_short(logs: Array) -> tuple[Bools, bool]:
     """Which counts have too much of the mass in the last quarter of their values, `logs` of [state, row, values of each], and
     whether a row has no mass yet."""
     logs, values = np.where(np.isnan(logs), -np.inf, logs), tuple(range(2, logs.ndim))

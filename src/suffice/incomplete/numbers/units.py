@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.engines.gather import Groups
@@ -25,8 +26,6 @@ from suffice.statistics.chan import Spread, add_exactly
 from suffice.statistics.configurations import freeze
 from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.variables import Count, Distributed, Finite, NotNormal, Variable
-
-Array = npt.NDArray[np.float64]
 
 
 def no_groups(n_columns: int, n_derived: int = 0) -> Groups:

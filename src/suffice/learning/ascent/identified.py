@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import NORMAL_PRIOR
-from suffice.incomplete.components import Array, NodeFamily, Theta
+from suffice.incomplete.components import NodeFamily, Theta
 from suffice.incomplete.numbers.patterns import digits_of
 from suffice.models.parts.hidden_numbers import n_angles
 from suffice.statistics.configurations import n_configurations, sizes

@@ -7,9 +7,10 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Numbers = tuple[npt.NDArray[np.float64], ...]
+from suffice.basis.arrays import Array
+
+Numbers = tuple[Array, ...]
 
 
 def numbers_of(parameters: Any) -> Numbers:
@@ -23,7 +24,7 @@ def numbers_of(parameters: Any) -> Numbers:
     return tuple(_numbers(parameters))
 
 
-def _numbers(value: Any) -> Iterator[npt.NDArray[np.float64]]:
+def _numbers(value: Any) -> Iterator[Array]:
     if isinstance(value, (np.ndarray, float)):
         yield np.array(value, np.float64)
     elif isinstance(value, Mapping):
@@ -52,7 +53,7 @@ def with_numbers(like: Any, numbers: Numbers) -> Any:
     return _fill(like, iter(numbers))
 
 
-def _fill(like: Any, numbers: Iterator[npt.NDArray[np.float64]]) -> Any:
+def _fill(like: Any, numbers: Iterator[Array]) -> Any:
     if isinstance(like, np.ndarray):
         return next(numbers).reshape(like.shape)
     if isinstance(like, float):

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.arrays import Array
 from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
 from suffice.families.protocol.family import Cpd
 from suffice.graphs.lagged import unrolled_name
 from suffice.incomplete.chains.chain_rows import FIRST
-from suffice.incomplete.components import Array, NodeFamily, Theta
+from suffice.incomplete.components import NodeFamily, Theta
 from suffice.incomplete.numbers.units import no_groups
 from suffice.learning.chains.chain_problem import ChainProblem
 from suffice.learning.chains.stationary_states import without_pull

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.engines.gather import Groups
 from suffice.errors import ModelError
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
@@ -28,7 +28,6 @@ from suffice.learning.incomplete.held import HeldEntries
 from suffice.statistics import Moments
 from suffice.statistics.chan import Spread
 
-Array = npt.NDArray[np.float64]
 Slopes = dict[str, tuple[float, Array, float]]
 """By node: the derivatives by intercept, coefficients, and ln variance."""
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import FIRST_STATIONARY, FREE
 from suffice.graphs.lagged import variable_and_lag
@@ -27,8 +27,6 @@ from suffice.incomplete.first_slices import pull_of_start, stationary
 from suffice.learning.chains.chain_task import ChainTask
 from suffice.learning.incomplete.problem import EStep, ExpectedStatistic
 from suffice.variables import Finite
-
-Array = npt.NDArray[np.float64]
 
 ROUNDS, SETTLED = 30, 1e-13
 """A fixed point is looked for in so many rounds, or until probabilities change by less than this."""

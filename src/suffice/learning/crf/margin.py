@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.errors import note
 from suffice.iteration import OutOfTime, Progress
 from suffice.learning.crf.conditional import Climbing
@@ -123,10 +123,6 @@ class Planes:
         for _ in range(PASSES):
             if climb(self._rng.permutation(len(self._slots)), *given, *mixtures) <= ENOUGH * gap:
                 break
-
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Violations(NamedTuple):

@@ -11,8 +11,8 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import Block, Step, sum_up
 from suffice.engines.local.kept import KeptValue, ValueStore
 from suffice.engines.sequences.sequences import Sequences
@@ -24,8 +24,6 @@ from suffice.models.linear_chain.features import LabelTerms, PairFeatures
 from suffice.models.linear_chain.vocabulary import Tables, Vocabulary, texts_by_column
 from suffice.models.linear_chain.windows import LinearChain
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 R = TypeVar("R")
 
 MAX_WEIGHTS = 2**28

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.errors import FitError, note
 from suffice.iteration import OutOfTime, Progress
 from suffice.learning.crf.conditional import Climbing
@@ -17,8 +18,6 @@ from suffice.models.linear_chain.features import PairFeatures
 from suffice.models.linear_chain.run import WeightRun, WeightStep
 from suffice.objectives import Perceptron
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from suffice.basis.arrays import Array
 from suffice.engines.engine import add_up
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, listing, note
@@ -28,7 +29,6 @@ from suffice.families.charts.regression import line_of
 from suffice.families.protocol.family import Cpd, Mode
 from suffice.families.regressions.glm_steps import between
 from suffice.incomplete.components import (
-    Array,
     Components,
     FlatTables,
     NodeFamily,

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import ANY_PRIOR, NORMAL_PRIOR
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Estimate, Mode
-from suffice.incomplete.components import Array, Components, FlatTables, NodeFamily, Theta
+from suffice.incomplete.components import Components, FlatTables, NodeFamily, Theta
 from suffice.incomplete.numbers.units import Units
 from suffice.learning.incomplete.held import HeldEntries
 from suffice.learning.incomplete.task import Task

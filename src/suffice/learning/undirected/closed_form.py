@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import BDEU, TABLE_PRIORS
 from suffice.exponential.arithmetic.special import log_gamma_step
@@ -23,8 +23,6 @@ from suffice.statistics import Counts
 if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem
     from suffice.models.networks import MarkovNet
-
-Array = npt.NDArray[np.float64]
 
 
 def closed_form(problem: UndirectedProblem) -> MarkovNet:

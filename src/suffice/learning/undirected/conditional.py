@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
 from suffice.errors import FitError, listing, nearest
 from suffice.errors.remedies import MAX_ENTROPY, weight_penalty
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem
     from suffice.models.networks import MarkovNet
 
-Array = npt.NDArray[np.float64]
 
 TOL = 1e-9
 """The gradient of a row at the optimum."""

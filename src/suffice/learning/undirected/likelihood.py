@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import BDEU, MAX_ENTROPY, Remedy, of_python, weight_penalty
 from suffice.inference.finite.factor_marginals import FactorTree
@@ -103,8 +103,6 @@ def _move(f: Curved, w: Array, value: float, direction: Array, promised: float) 
         length /= 2.0
     return None
 
-
-Array = npt.NDArray[np.float64]
 
 FEW_CYCLES = 200
 """Cycles of IPF after which, unless it was asked for, L-BFGS takes over."""

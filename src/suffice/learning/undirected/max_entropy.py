@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing, nearest
 from suffice.errors.remedies import of_python
 from suffice.inference.finite.factor_marginals import FactorTree
@@ -21,8 +21,6 @@ from suffice.statistics.configurations import describe, n_configurations
 if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem
     from suffice.models.networks import MarkovNet
-
-Array = npt.NDArray[np.float64]
 
 
 def flattest(problem: UndirectedProblem, slack: float) -> MarkovNet:

@@ -9,8 +9,8 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import DataError, FitError, StatisticsError, listing
 from suffice.errors.remedies import Remedy
 from suffice.iteration import Progress, ProgressLike
@@ -72,8 +72,6 @@ def _compare(
             f"they count {one[at]:g} and {other[at]:g}"
         )
 
-
-Array = npt.NDArray[np.float64]
 
 MAX_JOINT = 2**18
 """Cells of the table of all variables up to which it is gathered, too, for the deviance and X²."""

@@ -12,8 +12,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
@@ -28,7 +28,6 @@ from suffice.models.networks import MarkovNet
 from suffice.models.undirected.terms import Terms
 from suffice.statistics import Request, Statistics
 
-Array = npt.NDArray[np.float64]
 Sums = Callable[[Array], tuple[float, Array]]
 """Σ ln p(node | the others) over rows and nodes, and its gradient, as functions of the logs of all tables."""
 

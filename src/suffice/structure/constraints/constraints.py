@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Bools
 from suffice.errors import FormatError, GraphError, bytes_in_words, listing, nearest
 from suffice.errors.remedies import TIERS, in_python
 from suffice.graphs import Dag
@@ -139,12 +140,12 @@ class Constraints(ConstraintParts):
 
     def _allowed_by_themselves(
         self, variables: Sequence[Variable], number: Mapping[str, int], regressions: Collection[str]
-    ) -> npt.NDArray[np.bool_]:
+    ) -> Bools:
         """The edges, as [child, parent], that no constraint on a single edge is against: what `EdgeByEdge` says of one edge."""
         n = len(variables)
         finite, real = (np.array([isinstance(v, kind) for v in variables], bool) for kind in (Finite, Real))
         real[_numbers(regressions, number)] = True  # a regression may have any parents, as a real variable may
-        allowed: npt.NDArray[np.bool_] = ~np.eye(n, dtype=bool) & (real[:, None] | finite)
+        allowed: Bools = ~np.eye(n, dtype=bool) & (real[:, None] | finite)
         allowed[_cells(self.forbidden, number)] = False
         for tiering in self.tiers:
             tier = np.full(n, -1)

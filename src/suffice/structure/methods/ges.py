@@ -11,8 +11,8 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError, GraphError
 from suffice.errors.remedies import BY_BIC, score_by
 from suffice.graphs.paths import compelled_parents, extension, meek
@@ -20,7 +20,6 @@ from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.problem import Method, Outcome, Problem
 
-Array = npt.NDArray[np.float64]
 Edge = tuple[int, int]
 
 Ordered = dict[int, list[int]]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError
 from suffice.graphs import Dag
 from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
@@ -151,7 +152,7 @@ class Walk:
         self.key = np.random.default_rng(0).integers(1, 2**64 - 1, (n, n), np.uint64)
         self.graph = 0
         self._open = [np.flatnonzero(row).tolist() for row in rules.allowed & ~rules.required]
-        self._rows: dict[tuple[int, Parents], npt.NDArray[np.float64]] = {}
+        self._rows: dict[tuple[int, Parents], Array] = {}
         self._move = np.zeros(3, np.int64)
         self._start(start)
 
@@ -236,7 +237,7 @@ class Walk:
         row -= score
         self.top[child] = row.max()
 
-    def _row(self, child: int, parents: Parents) -> npt.NDArray[np.float64]:
+    def _row(self, child: int, parents: Parents) -> Array:
         known = self._rows.get((child, parents))
         if known is not None:
             return known

@@ -13,8 +13,8 @@ from math import comb
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Bools
 from suffice.errors import GraphError
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.paths import chain, links, shortest_path
@@ -51,7 +51,7 @@ class Neighbourhood:
         return links(((p, c) for c, chosen in enumerate(self.parents) for p in chosen), range(len(self.parents)))[1]
 
     @cached_property
-    def above(self) -> npt.NDArray[np.bool_]:
+    def above(self) -> Bools:
         """above[i, j]: there is a directed path from j to i."""
         return ancestors(self.parents)
 

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from suffice.basis.arrays import Array
 from suffice.errors import FitError, GraphError, SufficeError, nearest
 from suffice.families.protocol.family import frame
 from suffice.graphs import Graph
@@ -20,8 +18,6 @@ from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.structure.problem import Problem
 from suffice.structure.results.explanations import Explanation
 from suffice.structure.results.plan import Plan, in_words
-
-Array = npt.NDArray[np.float64]
 
 N_SHOWN = 60
 """Edges that a printed result lists."""

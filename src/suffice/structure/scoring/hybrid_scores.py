@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.exponential.normals.lines import COLLINEAR, NO_RESIDUAL, too_large
@@ -27,10 +28,8 @@ from suffice.statistics import Moments, Request, Statistics
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.scoring.distant_scores import fastest_of_tables
 from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource, families_in, in_memory
-from suffice.structure.scoring.parent_sets import Ints, Level, Sets, lattice
+from suffice.structure.scoring.parent_sets import Level, Sets, lattice
 from suffice.variables import Finite, NotNormal
-
-Array = npt.NDArray[np.float64]
 
 NUMBERS = 2**24
 """Numbers of all tables that one pass over the rows fills."""
@@ -83,7 +82,7 @@ class ConfigurationMoments(NamedTuple):
     weight: Array
     mean: Array
     scatter: Array
-    keys: npt.NDArray[np.int64]
+    keys: Ints
     exact: bool = False
 
     @property
@@ -126,7 +125,7 @@ class ConfigurationMoments(NamedTuple):
         own = np.einsum("gii->gi", self.scatter)
         return bool((self.weight[:, None] * self.mean**2 > 1e8 * own).any())
 
-    def log_likelihoods(self, members: npt.NDArray[np.int32], total: float) -> tuple[Array, npt.NDArray[np.bool_]]:
+    def log_likelihoods(self, members: npt.NDArray[np.int32], total: float) -> tuple[Array, Bools]:
         """Of families by their real members, the child last: the value, NaN without an estimate, and whether digits are lost."""
         from suffice.kernels.search.gaussian import group_likelihoods
 

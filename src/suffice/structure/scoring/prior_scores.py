@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.arrays import Array, Ints
 from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
-from suffice.structure.scoring.local_scores import SLOW, Array, Family, ScoreSource
-from suffice.structure.scoring.parent_sets import Ints, Level, Sets
+from suffice.structure.scoring.local_scores import SLOW, Family, ScoreSource
+from suffice.structure.scoring.parent_sets import Level, Sets
 
 
 class PriorScores(ScoreSource):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.scores import BIC
 from suffice.statistics import Request
 from suffice.structure.constraints.rules import Parents
@@ -25,7 +26,6 @@ from suffice.structure.tests.separation import CorrelationJudge, Judge, judge_of
 from suffice.structure.tests.strata import Strata
 from suffice.variables import Finite
 
-Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Ints
 from suffice.errors import FitError, GraphError, listing
 from suffice.errors.remedies import Remedy, score_by
 from suffice.graphs import Dag, Graph
@@ -185,7 +186,7 @@ class ChordalClimb:
         first = int(np.argmax(gains >= top - tie))
         return int(a[first]), int(b[first])
 
-    def _changes(self) -> npt.NDArray[np.int64]:
+    def _changes(self) -> Ints:
         """The pairs a < b whose edge can come or go, by the rules too."""
         from suffice.kernels.search.chordal import chordal_changes
 
@@ -196,7 +197,7 @@ class ChordalClimb:
         open_ = legal.astype(bool) & np.where(there, ~rules.required, rules.allowed & room)
         return np.argwhere(np.triu(open_, 1))
 
-    def _score(self, pairs: npt.NDArray[np.int64]) -> None:
+    def _score(self, pairs: Ints) -> None:
         """Fill in what edges gain that are not known yet."""
         new = [(a, b) for a, b in pairs.tolist() if np.isnan(self.gain[a, b])]
         common = [tuple(np.flatnonzero(self.near[a] & self.near[b]).tolist()) for a, b in new]

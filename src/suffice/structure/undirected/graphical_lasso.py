@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools
 from suffice.engines.data import Data
 from suffice.errors import FitError, note, whole
 from suffice.errors.earlier import tell_of_argument
@@ -44,8 +44,8 @@ class LassoFit:
     solution: SparsePrecision
 
     @cached_property
-    def joined(self) -> npt.NDArray[np.bool_]:
-        there: npt.NDArray[np.bool_] = self.solution.precision != 0.0
+    def joined(self) -> Bools:
+        there: Bools = self.solution.precision != 0.0
         np.fill_diagonal(there, False)
         return there
 
@@ -119,8 +119,6 @@ class LassoPath:
             start = solution.precision
             yield LassoFit(seen, solution)
 
-
-Array = npt.NDArray[np.float64]
 
 PER_FLOP = 1e-9
 """Seconds for each of the p³ flops of a Newton step, of which a penalty takes some ten."""

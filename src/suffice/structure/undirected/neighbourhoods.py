@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools
 from suffice.engines.data import Data
 from suffice.errors import FitError, listing, whole
 from suffice.graphs import Graph
@@ -25,9 +25,6 @@ from suffice.structure.undirected.penalties import Penalties, checked_penalty, c
 from suffice.structure.undirected.selection import EBIC, Judgement, checked_selection, judge_path, tell_of_the_end
 from suffice.variables import Finite, Real
 
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-
 
 @dataclass(frozen=True)
 class And:
@@ -38,7 +35,7 @@ class And:
            [False, False]])
     """
 
-    def joined(self, there: Mask) -> Mask:
+    def joined(self, there: Bools) -> Bools:
         return there & there.T
 
 
@@ -51,7 +48,7 @@ class Or:
            [ True, False]])
     """
 
-    def joined(self, there: Mask) -> Mask:
+    def joined(self, there: Bools) -> Bools:
         return there | there.T
 
 
@@ -117,7 +114,7 @@ class NeighbourhoodFit:
     """What the regressions of one penalty keep, as a graph that can be judged."""
 
     node: NodeFit
-    joined: Mask
+    joined: Bools
 
     @property
     def deviance(self) -> float:

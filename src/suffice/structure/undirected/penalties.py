@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.engines.data import Data
 from suffice.errors import FitError, nearest
 from suffice.errors.remedies import Remedy
@@ -17,8 +17,6 @@ from suffice.graphs.text import Edge
 from suffice.statistics import Statistics
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem
-
-Array = npt.NDArray[np.float64]
 
 SMALLEST = 0.1
 """The smallest penalty of a path, relative to the largest."""

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools
 from suffice.engines.data import Data
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import DataError, FitError, note, whole
@@ -23,8 +23,6 @@ from suffice.iteration import OutOfTime
 from suffice.registry import Named
 from suffice.scores import BIC, EdgePrice, GraphPosterior, StructurePrior
 from suffice.statistics import Statistics
-
-Array = npt.NDArray[np.float64]
 
 
 class Fit(Protocol):
@@ -43,7 +41,7 @@ class Fit(Protocol):
         """How many pairs of variables are joined."""
 
     @property
-    def joined(self) -> npt.NDArray[np.bool_]:
+    def joined(self) -> Bools:
         """Which pairs are joined: a symmetric matrix."""
 
 
