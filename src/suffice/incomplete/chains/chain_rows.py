@@ -18,11 +18,10 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import add_up
 from suffice.incomplete.chains.chain_batches import Match, Scored, local_parameters
-from suffice.incomplete.chains.chain_found import Drawn, Followed, ShownPart, StatesFound, certain
 from suffice.incomplete.chains.chain_inputs import count_stepwise, stepwise_matrices
-from suffice.incomplete.chains.chain_kinds import ImpossibleSequence, Kinds
 from suffice.incomplete.chains.chain_states import Phase
-from suffice.incomplete.chains.reduced_steps import ReducedSteps
+from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ReducedSteps, ShownPart, StatesFound, certain
+from suffice.incomplete.chains.step_layout import ImpossibleSequence, Kinds
 from suffice.incomplete.components import Expectation, Theta
 from suffice.incomplete.first_slices import stationary
 from suffice.incomplete.numbers.completed_rows import Batch, gather_completions, log_weights, other_columns

@@ -1,14 +1,15 @@
 """Sequences of a block whose unknown variables are passed on factor by factor, and what is said of them.
 
 What steps show is reduced as for joint states, part by part: each part is a `ChainRows` whose states are those of the unknown
-variables that it depends on. All of them and the nodes of the unknown variables are the factors of a step.
+variables that it depends on. All of them and the nodes of the unknown variables are the factors of a step. A `ChainLayout` says
+which way is cheaper.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +20,11 @@ from suffice.engines.engine import Block, add_up
 from suffice.errors import TooLarge, bytes_in_words, listing
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_batches import Scored
-from suffice.incomplete.chains.chain_factors import FactorPlan, unknown_places
-from suffice.incomplete.chains.chain_found import Drawn, Followed, ShownPart, StatesFound, certain
+from suffice.incomplete.chains.chain_factors import FactorPlan, plan_of, unknown_places
 from suffice.incomplete.chains.chain_inputs import StepRegression, regressions
-from suffice.incomplete.chains.chain_kinds import Kinds, steps_of
 from suffice.incomplete.chains.chain_rows import ChainRows, checked_logs
-from suffice.incomplete.chains.step_layout import Columns
+from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ShownPart, StatesFound, certain
+from suffice.incomplete.chains.step_layout import Columns, Kinds, StepLayout, steps_of
 from suffice.incomplete.components import Expectation, Theta
 from suffice.inference.chains.factored.factor_paths import best_of_factors, draw_of_factors
 from suffice.inference.chains.factored.factor_steps import FactorSteps, StepFactor
@@ -214,3 +214,17 @@ def _moves(plan: FactorPlan, columns: Mapping[str, Any], phases: Ints) -> Iterat
 
 def _base(name: str) -> str:
     return variable_and_lag(name)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class ChainLayout(StepLayout):
+    """A template's nodes as steps of sequences need them, and how blocks of whole sequences are reduced."""
+
+    @cached_property
+    def plan(self) -> FactorPlan | None:
+        """How unknown variables are passed on factor by factor, where that is cheaper than all of them as one state."""
+        return plan_of(self)
+
+    def rows(self, block: Block) -> ChainRows | FactoredRows:
+        """A block of whole sequences, reduced."""
+        return ChainRows.of(self, block) if self.plan is None else FactoredRows.of(self.plan, block)

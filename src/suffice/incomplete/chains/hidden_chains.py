@@ -20,9 +20,9 @@ from suffice.engines.sequences.sequences import Sequences
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import FitError
 from suffice.families.protocol.family import flat_index
-from suffice.incomplete.chains.chain_kinds import ImpossibleSequence, steps_of
-from suffice.incomplete.chains.chain_layout import ChainLayout
 from suffice.incomplete.chains.chain_states import Phase
+from suffice.incomplete.chains.factored_rows import ChainLayout
+from suffice.incomplete.chains.step_layout import ImpossibleSequence, steps_of
 from suffice.incomplete.components import Expectation, NodeFamily, Shown, Theta, log_likelihood
 from suffice.incomplete.numbers.completed_rows import ObservedRows, observed_moments
 from suffice.incomplete.numbers.mixed import scaled_moments

@@ -25,8 +25,7 @@ from suffice.families.protocol.family import flat_index
 from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, Shown, Theta, log_likelihood
 from suffice.incomplete.numbers.completed_rows import Batch, NoProbability, ObservedRows, batches, count_cells, observed_moments
 from suffice.incomplete.numbers.integrated_rows import expected_rows
-from suffice.incomplete.numbers.normal import weighted_moments
-from suffice.incomplete.numbers.pattern_batches import PatternBatch, pattern_batches
+from suffice.incomplete.numbers.normal import PatternBatch, pattern_batches, weighted_moments
 from suffice.incomplete.numbers.patterns import Component, Key, PatternFinder
 from suffice.incomplete.numbers.units import Units
 from suffice.statistics import Moments

@@ -29,8 +29,7 @@ from suffice.families.charts.plain import Array, Natural
 from suffice.families.protocol.family import Cpd, Interval, checked_level, frame
 from suffice.incomplete.components import Theta
 from suffice.iteration import Progress, ProgressLike
-from suffice.learning.ascent.constrained import projection, refuse_classes_above
-from suffice.learning.ascent.coordinates import Atlas
+from suffice.learning.ascent.coordinates import Atlas, projection, refuse_classes_above
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.output.display import html_table, text_table

@@ -17,16 +17,15 @@ from suffice.errors.remedies import FIRST_DIFFUSE, FIRST_STATIONARY, FREE, STATI
 from suffice.families.protocol.family import Cpd
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
-from suffice.incomplete.chains.chain_layout import ChainLayout
 from suffice.incomplete.chains.chain_rows import FIRST
 from suffice.incomplete.chains.chain_states import Phase, StateSpace, parameter_nodes, refuse_regressions, unknowns
+from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.chains.hidden_chains import ChainComponents
 from suffice.incomplete.chains.linear_rows import FIRST_NUMBERS, LinearLayout
 from suffice.incomplete.chains.linear_states import linear_space
 from suffice.incomplete.components import Components, FlatTables, NodeFamily, Theta, bytes_of_parameters
 from suffice.incomplete.first_slices import Diffuse, First, Given, Stationary
-from suffice.incomplete.numbers.hidden_units import columns_below, with_hidden
-from suffice.incomplete.numbers.units import Units, moments_by_column, observed_cells
+from suffice.incomplete.numbers.units import Units, columns_below, moments_by_column, observed_cells, with_hidden
 from suffice.learning.chains.chain_task import ChainTask, chain_task_of, given_cpds
 from suffice.learning.chains.stationary_numbers import SettledLines, imagined_part, pull, steady_parameters
 from suffice.learning.chains.stationary_numbers import with_pull as with_numbers_pull

@@ -19,9 +19,9 @@ from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import FIRST_STATIONARY, FREE
 from suffice.graphs.lagged import variable_and_lag
-from suffice.incomplete.chains.chain_layout import ChainLayout
 from suffice.incomplete.chains.chain_rows import FIRST
 from suffice.incomplete.chains.chain_states import Phase
+from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import pull_of_start, stationary
 from suffice.learning.chains.chain_task import ChainTask

@@ -40,9 +40,16 @@ from suffice.incomplete.components import (
 )
 from suffice.incomplete.folded import finite_components
 from suffice.incomplete.gauss_hermite import error_of
-from suffice.incomplete.numbers.hidden_units import with_hidden
 from suffice.incomplete.numbers.mixed import MixedComponents, scaled_moments
-from suffice.incomplete.numbers.units import NO_UNITS, Units, moments_by_column, no_groups, observed_cells, observed_sums
+from suffice.incomplete.numbers.units import (
+    NO_UNITS,
+    Units,
+    moments_by_column,
+    no_groups,
+    observed_cells,
+    observed_sums,
+    with_hidden,
+)
 from suffice.learning.incomplete.held import ratios
 from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions, refuse_unlinked, standard_moments
 from suffice.learning.incomplete.objective import VANISHED, common_line_of, normal_of
