@@ -364,7 +364,11 @@ class Densities:
         If they must be `finite`, others are refused.
         """
         result = np.empty((self.rows.n_rows, 2))
-        for scope, same, mean, variance in _join_scopes(list(found)):
+        by_scope: dict[tuple[int, ...], list[TargetMoments]] = {}
+        for part in found:
+            by_scope.setdefault(part.scope, []).append(part)
+        for scope, parts in by_scope.items():
+            same, mean, variance = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])
             weights = np.empty(mean.shape)
             for part in alike(self.rows.codes[same] != NONE):
                 weights[part] = self.weights(scope, same[part]).reshape(len(part), -1)
@@ -387,13 +391,6 @@ class Densities:
         sums, touched = self.sums[scope]
         sums[rows] += values
         touched[rows] = True
-
-
-def _join_scopes(found: Sequence[TargetMoments]) -> Iterator[TargetMoments]:
-    """Rows of the same scope together."""
-    for scope in dict.fromkeys(f.scope for f in found):
-        same = [f for f in found if f.scope == scope]
-        yield TargetMoments(scope, *(np.concatenate([f[i] for f in same]) for i in (1, 2, 3)))
 
 
 def in_parts(

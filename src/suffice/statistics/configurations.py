@@ -66,12 +66,9 @@ def common_variable(a: Finite, b: Finite, sides: tuple[str, str] = ("one side", 
     fixed, other = (b, a) if a.inferred else (a, b)
     if set(other.states) <= set(fixed.states) and (other.inferred or len(other.states) == len(fixed.states)):
         return replace(fixed, family=family)
-    only = [f"only {side} has {listing(sorted(own))}" for side, own in zip(sides, _apart(a, b), strict=True) if own]
+    apart = zip(sides, (set(a.states) - set(b.states), set(b.states) - set(a.states)), strict=True)
+    only = [f"only {side} has {listing(sorted(own))}" for side, own in apart if own]
     raise StatisticsError(f"the declared states of variable {a.name!r} differ: {' and '.join(only)}")
-
-
-def _apart(a: Finite, b: Finite) -> tuple[set[str], set[str]]:
-    return set(a.states) - set(b.states), set(b.states) - set(a.states)
 
 
 def _cut(v: Finite) -> str:

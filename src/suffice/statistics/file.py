@@ -63,16 +63,11 @@ def write_archive(
     """Write the header and the arrays: `small` compresses them, `lasting` waits until they are on the disk."""
     how = zipfile.ZIP_DEFLATED if small else zipfile.ZIP_STORED
     with replacing(path, lasting=lasting) as place, zipfile.ZipFile(place, "w", how) as archive:
-        archive.writestr("header.json", json.dumps(header, ensure_ascii=False, default=_plain))
+        archive.writestr("header.json", json.dumps(header, ensure_ascii=False, default=np.generic.item))
         for name, array in arrays.items():
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
             archive.writestr(f"{name}.npy", buffer.getbuffer())
-
-
-def _plain(number: np.generic) -> Any:
-    """A number of numpy as JSON has it."""
-    return number.item()
 
 
 def header_of(archive: zipfile.ZipFile) -> Any:
@@ -246,7 +241,8 @@ def check_statistics(statistics: SomeEntries) -> SomeEntries:
             raise FormatError(f"the statistic of {what} holds negative or infinite numbers")
         if isinstance(entry, Moments) and np.any(np.einsum("gii->gi", entry.scatter) < 0):
             raise FormatError(f"the statistic of {what} holds a negative variance")
-        if isinstance(entry, Moments) and _impossible_sums(entry):
+        factorials = [d.formula == "ln x!" for d in entry.derived] if isinstance(entry, Moments) else []
+        if isinstance(entry, Moments) and (np.isinf(entry.sums).any() or np.any(entry.sums[:, factorials] < 0)):
             raise FormatError(f"the statistic of {what} holds a sum of ln x! that no counts have, or one that is not finite")
         lacking, most = statistics.weight - entry.total, max(statistics.weight, entry.total)
         lost = NOTHING if statistics.suppression is None else statistics.suppression.of(entry)
@@ -330,11 +326,6 @@ def derived_from_dict(d: dict[str, Any], counted: Iterable[str]) -> tuple[RowFor
     if "derived" not in d:
         return log_factorials(tuple(counted))
     return tuple(RowFormula(str(column), str(formula), float(n)) for column, formula, n in d["derived"])
-
-
-def _impossible_sums(entry: Moments) -> bool:
-    factorials = [d.formula == "ln x!" for d in entry.derived]
-    return bool(np.isinf(entry.sums).any() or np.any(entry.sums[:, factorials] < 0))
 
 
 def _parts(derived: tuple[RowFormula, ...]) -> dict[str, str]:

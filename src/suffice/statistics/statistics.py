@@ -1,4 +1,4 @@
-"""Statistics: all the tables and moments that a learner asked for, under their names; and the dense tables among them in one array."""
+"""Statistics: the tables and moments that learners ask for, under their names; and the dense tables among them in one array."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
@@ -23,7 +23,6 @@ from suffice.limits import NO_LIMITS, Budget, budget_of
 from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints.constraints import Constraints, Require
-from suffice.structure.constraints.rules import Rules
 from suffice.structure.lagged.windows import StepWindow, method_at_other_steps, with_first_steps
 from suffice.structure.methods.orders import Orders
 from suffice.structure.problem import Method, Outcome, Problem, is_directed, outcome_so_far
@@ -299,11 +298,13 @@ def problem_of(
         if method is not None and not is_directed(method):
             rows.require_all_cells(f"{type(method).__name__}, which finds graphs without directions,")
         note(f"{rows.suppression.in_words()}: what parents gain is counted where cells are left")
+    known = constraints or Constraints()
+    rules = known.rules(variables, regressions) if is_directed(method) else method.rules(known, variables)
     return Problem(
         rows,
         variables,
         _check_able(BIC() if score is None else score, "of_regression" if regressions else "local", SCORES),
-        replace(_rules(constraints or Constraints(), variables, method, regressions), names=tuple(v.name for v in variables)),
+        replace(rules, names=tuple(v.name for v in variables)),
         seed,
         budget.threads,
         None if budget.memory_limit is None else float(checked_limit(budget.memory_limit)),
@@ -324,10 +325,6 @@ def _refuse_families(data: Any, method: Any) -> None:
         raise FitError(
             f"{type(method).__name__} finds graphs without directions, and {FAMILIES} are of nodes given their parents"
         )
-
-
-def _rules(constraints: Constraints, variables: tuple[Variable, ...], method: Any, regressions: Collection[str]) -> Rules:
-    return constraints.rules(variables, regressions) if is_directed(method) else method.rules(constraints, variables)
 
 
 def outcome_of(method: Method, problem: Problem) -> Any:

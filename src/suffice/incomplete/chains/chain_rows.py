@@ -156,10 +156,8 @@ class ChainRows(ReducedSteps):
         found, space = best_paths(self.steps(theta)[0], n), self.layout.space
         if len(space.members) == 1:  # the joint state is the state
             return dict.fromkeys(space.unknown, found.paths), found.log_prob
-        digits = {
-            name: np.append(space.digits[name, 0], -1).astype(np.int32) for name in space.unknown
-        }  # no path is -1, the last
-        return {name: own[found.paths] for name, own in digits.items()}, found.log_prob
+        own = {n: np.append(space.digits[n, 0], -1).astype(np.int32) for n in space.unknown}  # no path is -1, the last
+        return {name: digits[found.paths] for name, digits in own.items()}, found.log_prob
 
     def drawn(self, theta: Theta, rng: np.random.Generator) -> Drawn:
         """Paths of the unknown variables given all that is seen."""
@@ -285,10 +283,7 @@ def checked_logs(rows: Any, logs: Array, stuck: Ints) -> float:
         lost = lost[rows.weight[lost] > 0]
     if len(lost):
         raise ImpossibleSequence(rows.number, int(stuck[lost[0]]))
-    return float(logs.sum() if rows.weight is None else _dot(rows.weight, logs))
-
-
-def _dot(weight: Array, values: Array) -> float:
-    """Σ w x, in which what has no weight may be infinite."""
-    some = weight > 0
-    return float(weight[some] @ values[some])
+    if rows.weight is None:
+        return float(logs.sum())
+    some = rows.weight > 0  # what has no weight may be infinite
+    return float(rows.weight[some] @ logs[some])

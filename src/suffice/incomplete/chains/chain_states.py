@@ -91,7 +91,10 @@ def unknowns(phases: Sequence[Phase], incomplete: Collection[str], hidden: Colle
     kinds = {name: node.child for name, node in phases[-1].nodes.items()}
     lacking = [n for n in kinds if n in hidden or n in incomplete]
     finite = [n for n in lacking if isinstance(kinds[n], Finite) and (n in hidden or _children(phases, n))]
-    numbers = [n for n in lacking if not isinstance(kinds[n], Finite) and (n in hidden or _reaches_on(phases, n))]
+    # a missing number is integrated within its own step unless another step depends on it
+    numbers = [
+        n for n in lacking if not isinstance(kinds[n], Finite) and (n in hidden or any(k for _, k in _children(phases, n)))
+    ]
     if finite and numbers:
         raise FitError(
             f"{listing(finite)} (states) and {listing(numbers)} (numbers) are both unknown and bear on later steps: a switching "
@@ -121,11 +124,6 @@ def _children(phases: Sequence[Phase], name: str) -> list[tuple[str, int]]:
     """The variables that depend on one, with the lag."""
     every = ((child, *variable_and_lag(v.name)) for p in phases for child, node in p.nodes.items() for v in node.parents)
     return [(child, k) for child, base, k in every if base == name]
-
-
-def _reaches_on(phases: Sequence[Phase], name: str) -> bool:
-    """Whether a missing number cannot be integrated within its own step: another step depends on it."""
-    return any(k > 0 for _, k in _children(phases, name))
 
 
 class TransitionTable(NamedTuple):

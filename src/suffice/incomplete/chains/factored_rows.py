@@ -23,7 +23,7 @@ from suffice.incomplete.chains.chain_batches import Scored
 from suffice.incomplete.chains.chain_factors import FactorPlan, plan_of, unknown_places
 from suffice.incomplete.chains.chain_inputs import StepRegression, regressions
 from suffice.incomplete.chains.chain_rows import ChainRows, checked_logs
-from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ShownPart, StatesFound, certain
+from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ShownPart, StatesFound, certain, observed_columns
 from suffice.incomplete.chains.step_layout import Columns, Kinds, StepLayout, steps_of
 from suffice.incomplete.components import Expectation, Theta
 from suffice.inference.chains.factored.factor_paths import best_of_factors, draw_of_factors
@@ -195,9 +195,7 @@ def _moves(plan: FactorPlan, columns: Mapping[str, Any], phases: Ints) -> Iterat
     """The tables of unknown variables, phase by phase."""
     space = plan.layout.space
     for name in space.unknown:
-        driving = sorted(
-            {v.name for p in plan.layout.phases for v in p.nodes[name].parents if _base(v.name) not in space.unknown}
-        )
+        driving = observed_columns(plan.layout, {v.name for p in plan.layout.phases for v in p.nodes[name].parents})
         kinds = Kinds.of(phases, {n: columns[n] for n in driving if columns[n].dtype.kind != "f"})
         for phase in plan.layout.phases:
             node, (some, codes) = phase.nodes[name], kinds.of_phase(phase.number)
@@ -210,10 +208,6 @@ def _moves(plan: FactorPlan, columns: Mapping[str, Any], phases: Ints) -> Iterat
             place = np.zeros(len(kinds.phase), np.int32)
             place[some] = np.arange(len(some))
             yield MoveTable(phase.number, phase.keys[name], plan.scope(places), place[kinds.kind], current[:, None] + base)
-
-
-def _base(name: str) -> str:
-    return variable_and_lag(name)[0]
 
 
 @dataclass(frozen=True, eq=False)

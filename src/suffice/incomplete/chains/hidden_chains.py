@@ -20,12 +20,11 @@ from suffice.engines.sequences.sequences import Sequences
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import FitError
 from suffice.families.protocol.family import flat_index
-from suffice.incomplete.chains.chain_states import Phase
 from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.chains.step_layout import ImpossibleSequence, steps_of
 from suffice.incomplete.components import Expectation, NodeFamily, Shown, Theta, log_likelihood
 from suffice.incomplete.numbers.completed_rows import ObservedRows, observed_moments
-from suffice.incomplete.numbers.mixed import scaled_moments
+from suffice.incomplete.numbers.mixed import scaled_moments, state_weights
 from suffice.incomplete.numbers.patterns import Component
 from suffice.variables import Finite
 
@@ -96,7 +95,8 @@ class ChainComponents:
         n_numbers = len(layout.units.scale) + len(layout.names) // 2 + 2
         step = ReduceChains(layout, data.engine.near and 8.0 * data.n_rows * n_numbers <= min(HELD, room))
         reduced = data.fold(step, threads=threads)
-        return cls(sequences, step, reduced, constant_of(layout), threads)
+        normal = [n for n, node in layout.phases[-1].nodes.items() if node.normal and n in layout.shown]
+        return cls(sequences, step, reduced, -layout.units.of_cells(normal), threads)
 
     @property
     def shown(self) -> Shown:
@@ -119,7 +119,7 @@ class ChainComponents:
                 f"{place} is impossible under the parameters: what is seen up to there has the probability zero; give another "
                 "start, one without zeros, or a prior"
             ) from None
-        return add_up(self._counted(theta), found)  # type: ignore[no-any-return]
+        return add_up(counted_expectation(self.layout, self.shown, theta, self.constant), found)  # type: ignore[no-any-return]
 
     def _expected(self, theta: Theta) -> Expectation:
         if self.step.hold:
@@ -128,10 +128,6 @@ class ChainComponents:
         else:
             total = self.sequences.data.fold(_ExpectAgain(self.layout, theta), threads=self.threads)
         return total or Expectation(0.0, np.zeros(theta.tables.n_cells), {}, {})
-
-    def _counted(self, theta: Theta) -> Expectation:
-        """What families that every step shows count, and their ln p."""
-        return counted_expectation(self.layout, self.shown, theta, self.constant)
 
     def parts(self, n: int) -> list[ChainComponents]:
         """Every n-th sequence of each block; what was counted is in the first part."""
@@ -143,7 +139,7 @@ class ChainComponents:
             raise FitError(
                 "Incremental(batches) cannot be used here: the sequences are elsewhere, or do not fit into memory; leave it out"
             )
-        nothing = replace_counts(self.shown)
+        nothing = self.shown._replace(counts=np.zeros_like(self.shown.counts), moments={})
         result = []
         for i in range(n):
             step = replace(self.step, part=i, n_parts=n)
@@ -151,17 +147,6 @@ class ChainComponents:
             shown = nothing if i else self.shown
             result.append(replace(self, step=step, reduced=ReducedChains(shown, rows), constant=0.0 if i else self.constant))
         return result
-
-
-def replace_counts(shown: Shown) -> Shown:
-    """The same, without anything counted."""
-    return shown._replace(counts=np.zeros_like(shown.counts), moments={})
-
-
-def constant_of(layout: ChainLayout) -> float:
-    """−Σ w ln scale over the observed cells of normal variables."""
-    nodes = layout.phases[-1].nodes
-    return -layout.units.of_cells([n for n, node in nodes.items() if node.normal and n in layout.shown])
 
 
 def counted_expectation(layout: ChainLayout, shown: Shown, theta: Theta, constant: float) -> Expectation:
@@ -194,7 +179,8 @@ def shown_by(layout: ChainLayout, block: Block) -> Shown:
             if key in done or key not in layout.nodes or node.iterative or any(v.name not in columns for v in node.members):
                 continue
             done.add(key)
-            rows = np.flatnonzero(np.isin(phase, _phases_with(layout.phases, name, key)) & _complete(node, columns))
+            having = [p.number for p in layout.phases if p.keys[name] == key]
+            rows = np.flatnonzero(np.isin(phase, having) & _complete(node, columns))
             if not len(rows):
                 continue
             if node.by_table:
@@ -203,15 +189,10 @@ def shown_by(layout: ChainLayout, block: Block) -> Shown:
             else:
                 moments[key] = _moments(layout, node, columns, rows, block.weights)
     finite = {n: node.child for n, node in layout.phases[-1].nodes.items() if n in layout.shown}
-    states = {
-        n: _states(columns[n], block.weights, v.n_states) for n, v in finite.items() if isinstance(v, Finite) and n in columns
-    }
+    shown = {n: v.n_states for n, v in finite.items() if isinstance(v, Finite) and n in columns}
+    states = {n: state_weights(columns[n], block.weights, size) for n, size in shown.items()}
     empty = np.array([is_missing(block.columns[n]) for n in layout.shown]).reshape(len(layout.shown), -1).all(axis=0)
     return Shown(counts, moments, states, float(block.weights.sum()), int(empty.sum()))
-
-
-def _phases_with(phases: tuple[Phase, ...], name: str, key: str) -> list[int]:
-    return [p.number for p in phases if p.keys[name] == key]
 
 
 def _complete(node: NodeFamily, columns: Mapping[str, npt.NDArray[Any]]) -> Bools:
@@ -221,11 +202,4 @@ def _complete(node: NodeFamily, columns: Mapping[str, npt.NDArray[Any]]) -> Bool
 def _moments(layout: ChainLayout, node: NodeFamily, columns: Any, rows: npt.NDArray[np.intp], weights: Array) -> Any:
     component = Component.of(frozenset(), [node])
     [local] = (*component.lines, *component.others)
-    codes = np.array([columns[n][rows] for n in component.codes], np.int32).reshape(len(component.codes), len(rows))
-    reals = np.array([layout.units.inward(n, columns[n][rows]) for n in component.reals]).reshape(len(component.reals), len(rows))
-    return observed_moments(local, ObservedRows(codes, reals, weights[rows], rows), weights[rows][None])
-
-
-def _states(codes: npt.NDArray[Any], weights: Array, n: int) -> Array:
-    seen = codes < n
-    return np.bincount(codes[seen], weights[seen], n).astype(np.float64)
+    return observed_moments(local, ObservedRows.of(component, columns, rows, layout.units, weights, rows), weights[rows][None])

@@ -145,7 +145,10 @@ class LinearRows:
         """What the sequences are expected to count, and ln p of what they show."""
         steps = self.steps(theta)
         if self.space.diffuse and self._undecided(steps.y):
-            raise _unbounded_start(self.space)
+            raise FitError(
+                f"{FIRST_DIFFUSE}: a sequence shows too little to say where {listing(sorted(self.space.unknown))} begin; leave "
+                f"out sequences with so few observed cells, or use {FREE}"
+            )
         found = expected_states(steps, self.groups.kind, len(self.groups.step), weights=self.weight)
         counts = np.diff(self.starts) > 0 if self.weight is None else self.weight > 0
         lost = np.flatnonzero((found.log_likelihoods == -np.inf) & counts)
@@ -348,10 +351,3 @@ def stationary_moments(space: LinearSpace, lines: Lines) -> tuple[Array, Array]:
         )
     covariance = solve_discrete_lyapunov(F, own.Q[0], method="direct" if m <= 8 else None)
     return np.linalg.solve(np.eye(m) - F, own.f[0]), np.asarray((covariance + covariance.T) / 2.0)
-
-
-def _unbounded_start(space: LinearSpace) -> FitError:
-    return FitError(
-        f"{FIRST_DIFFUSE}: a sequence shows too little to say where {listing(sorted(space.unknown))} begin; leave out "
-        f"sequences with so few observed cells, or use {FREE}"
-    )

@@ -65,11 +65,11 @@ class ReducedSteps:
         starts, step = steps_of(block.lengths)
         columns = layout.columns(block, step)
         phase = np.minimum(step, len(layout.phases) - 1)
-        driving = _observed_columns(layout, {v.name for p in layout.phases for n in layout.moving for v in p.nodes[n].parents})
+        driving = observed_columns(layout, {v.name for p in layout.phases for n in layout.moving for v in p.nodes[n].parents})
         transitions = Kinds.of(phase, {n: columns[n] for n in driving if columns[n].dtype.kind != "f"})
         tabled = (node for p in layout.phases for node in layout.emitted(p, by_table=True).values())
         shown = {v.name for node in tabled for v in node.members}
-        seen = sorted({*_observed_columns(layout, shown), *layout.labelled})
+        seen = sorted({*observed_columns(layout, shown), *layout.labelled})
         symbols = Kinds.of(phase if layout.varies else len(layout.phases) - 1, {n: columns[n] for n in seen}) if seen else None
         weight = None if block.weight is None else block.weight[starts[:-1]]
         dense = tuple(step_batches(layout, columns, phase, block.weights))
@@ -98,7 +98,7 @@ class ReducedSteps:
         return result
 
 
-def _observed_columns(layout: StepLayout, names: set[str]) -> list[str]:
+def observed_columns(layout: StepLayout, names: set[str]) -> list[str]:
     """The columns among these that are no part of the joint state, in their order."""
     return sorted(n for n in names if variable_and_lag(n)[0] not in layout.space.unknown)
 

@@ -51,6 +51,15 @@ class ObservedRows:
     row: Ints
     equal: bool = False
 
+    @classmethod
+    def of(
+        cls, component: Component, columns: Mapping[str, Any], some: Any, units: Units, weights: Array, row: Any
+    ) -> ObservedRows:
+        """Some rows of columns, numbers in their units; `row` is what each was."""
+        codes, reals = [columns[n][some] for n in component.codes], [units.inward(n, columns[n][some]) for n in component.reals]
+        own = np.array(codes, np.int32).reshape(len(codes), len(some)), np.array(reals, np.float64).reshape(len(reals), len(some))
+        return cls(*own, np.array(weights[some]), row)
+
     def __add__(self, other: ObservedRows) -> ObservedRows:
         pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)[:4]]
         both = ObservedRows(*[np.concatenate(pair, axis=-1) for pair in pairs])  # type: ignore[arg-type]
@@ -121,7 +130,13 @@ def gather_completions(
     weight = weight.reshape(*component.shape, -1)
     for local in component.tables:
         total.cells[theta.tables.cells(local.node.name)] = count_cells(local, rows.codes, local.gathered(weight))
-    _add_lines(component, rows, weight, total)
+    for pool in component.pools:
+        columns_of_pool = sorted({c for local in pool for c in local.columns})
+        index, values = pool[0].index(rows.codes), rows.reals[columns_of_pool]
+        groups = weighted_moments(index, pool[0].gathered(weight), values, pool[0].node.n_cells)
+        for local in pool:
+            spread = some_columns(groups.spread, [columns_of_pool.index(c) for c in local.columns])
+            total.moments[local.node.name] = replace(groups, spread=spread)
     for local in component.others:
         if local.node.iterative:
             own = local.gathered(weight).reshape(-1)
@@ -225,16 +240,6 @@ def observed_moments(local: Member, rows: ObservedRows, weight: Array) -> Groups
     at = np.searchsorted(groups.keys, np.broadcast_to(index, weight.shape).reshape(-1))
     each = [(weight * d.values(own[node.reals.index(d.column)])).reshape(-1) for d in node.derived]
     return replace(groups, sums=np.stack([np.bincount(at, own, len(groups.keys)) for own in each], axis=1))
-
-
-def _add_lines(component: Component, rows: ObservedRows, weight: Array, total: Expectation) -> None:
-    for pool in component.pools:
-        columns = sorted({c for local in pool for c in local.columns})
-        index, values = pool[0].index(rows.codes), rows.reals[columns]
-        groups = weighted_moments(index, pool[0].gathered(weight), values, pool[0].node.n_cells)
-        for local in pool:
-            own = some_columns(groups.spread, [columns.index(c) for c in local.columns])
-            total.moments[local.node.name] = replace(groups, spread=own)
 
 
 class UnknownNumbers(NamedTuple):

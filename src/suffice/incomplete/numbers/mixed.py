@@ -79,7 +79,7 @@ class ReduceMixed(Step[ReducedRows]):
             elif self.hold:
                 kept[key] = rows
         finite = {n: v.n_states for n in self.finder.columns if isinstance(v := self.finder.nodes[n].child, Finite)}
-        states = {n: _state_weights(block, n, size) for n, size in finite.items()}
+        states = {n: state_weights(block.columns[n], block.weights, size) for n, size in finite.items()}
         shown = Shown(counts, moments, states, float(block.weights.sum()), int(missing.all(axis=0).sum()))
         return ReducedRows(shown, kept, cases)
 
@@ -105,17 +105,15 @@ class ReduceMixed(Step[ReducedRows]):
     def _rows(self, component: Component, block: Block, some: npt.NDArray[np.intp]) -> ObservedRows:
         if block.weight is not None:
             some = some[block.weight[some] > 0]
-        codes = np.array([block.columns[n][some] for n in component.codes], np.int32).reshape(len(component.codes), len(some))
-        reals = np.array([self.units.inward(n, block.columns[n][some]) for n in component.reals], np.float64)
-        reals = reals.reshape(len(component.reals), len(some))
-        reals[list(component.summed)] = 0.0  # so that rows that are equal but for missing counts are
-        return ObservedRows(codes, reals, np.array(block.weights[some]), some)
+        rows = ObservedRows.of(component, block.columns, some, self.units, block.weights, some)
+        rows.reals[list(component.summed)] = 0.0  # so that rows that are equal but for missing counts are
+        return rows
 
 
-def _state_weights(block: Block, name: str, n_states: int) -> Array:
-    codes = block.columns[name]
+def state_weights(codes: npt.NDArray[Any], weights: Array, n_states: int) -> Array:
+    """The weight of the rows that show each state."""
     seen = codes < n_states
-    return np.bincount(codes[seen], block.weights[seen], n_states).astype(np.float64)
+    return np.bincount(codes[seen], weights[seen], n_states).astype(np.float64)
 
 
 def _cases(rows: ObservedRows) -> Cases:
@@ -134,7 +132,7 @@ class _Again(Step[Expectation]):
 
     def of(self, block: Block) -> Expectation:
         parts = (expected_rows(batch, self.theta, self.step.units) for batch in self.step.needed(block))
-        return sum_up(parts) or _nothing(self.theta)
+        return sum_up(parts) or Expectation(0.0, np.zeros(self.theta.tables.n_cells), {}, {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,10 +158,6 @@ class _FirstImpossible(Step[dict[int, int]]):
                     lost[impossible.row] = True
         lost &= block.weights > 0
         return {block.number: int(np.argmax(lost))} if lost.any() else {}
-
-
-def _nothing(theta: Theta) -> Expectation:
-    return Expectation(0.0, np.zeros(theta.tables.n_cells), {}, {})
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,15 +29,11 @@ FEW = 64
 
 def taken_apart(component: Component, states: Collection[str]) -> tuple[Component | None, Component]:
     """The normal nodes of a component that depend on no finite variables but these states, and the rest of it."""
-    fast = [local for local in component.lines if not local.observed and _inner(component, local) <= set(states)]
+    fast = [x for x in component.lines if not x.observed and all(component.states[a].name in states for a in x.axes)]
     if not fast or component.unknown:
         return None, component
     slow = tuple(local for local in component.lines if local not in fast)
     return replace(component, lines=tuple(fast), tables=(), others=()), replace(component, lines=slow)
-
-
-def _inner(component: Component, local: Member) -> set[str]:
-    return {component.states[a].name for a in local.axes}
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +51,8 @@ class NormalForms:
         """Centres are the means that a state gives its columns; of a column that is no child here, its middle, 0."""
         S, J, C = component.n_states, _up(len(component.lines)), _up(len(component.reals))
         centre, weight, base, constant = np.zeros((S, C)), np.zeros((S, J, C)), np.zeros((S, J)), np.zeros(S)
-        lines = [(local, *_by_state(component, local, theta)) for local in component.lines]
+        places = ((local, _configurations(component, local)) for local in component.lines)
+        lines = [(local, *(part[at] for part in theta.lines[local.node.name])) for local, at in places]
         for _ in lines:  # a chain of columns has its means after as many rounds, in whatever order they are
             before = centre.copy()
             for local, a, b, _ in lines:
@@ -75,12 +72,6 @@ class NormalForms:
 def _up(n: int) -> int:
     """The next multiple of four."""
     return n + -n % 4
-
-
-def _by_state(component: Component, local: Member, theta: Theta) -> tuple[Array, Array, Array]:
-    """Intercepts, coefficients and variances of a node in each state of the component."""
-    line, at = theta.lines[local.node.name], _configurations(component, local)
-    return line.intercept[at], line.coefficients[at], line.variance[at]
 
 
 def _configurations(component: Component, local: Member) -> Ints:

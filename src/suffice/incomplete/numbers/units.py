@@ -175,10 +175,6 @@ class Units:
             a = a - b.astype(np.longdouble) @ np.array([self.centre[p] for p in parents], np.longdouble)
         return replace(cpd, intercept=a.astype(np.float64), coefficients=b, variance=cpd.variance * self.scale[y] ** 2)
 
-    def inward_said(self, name: str, said: Any) -> Any:
-        """What a prior says of a node, as it would of scaled columns: imagined moments, or a belief about its mean."""
-        return self.inward_moments(said) if isinstance(said, Moments) else said.scaled(self.centre[name], self.scale[name])
-
     def inward_moments(self, moments: Moments) -> Moments:
         """Imagined moments as a prior would imagine them of scaled columns."""
         centre, scale = (np.array([part[r] for r in moments.reals]) for part in (self.centre, self.scale))

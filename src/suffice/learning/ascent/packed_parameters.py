@@ -27,15 +27,9 @@ def numbers_of(parameters: Any) -> Numbers:
 def _numbers(value: Any) -> Iterator[Array]:
     if isinstance(value, (np.ndarray, float)):
         yield np.array(value, np.float64)
-    elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from _numbers(part)
-    elif isinstance(value, tuple):
-        for part in value:
-            yield from _numbers(part)
-    else:
-        for part in _own(value).values():
-            yield from _numbers(part)
+        return
+    for part in value if isinstance(value, tuple) else (value if isinstance(value, Mapping) else _own(value)).values():
+        yield from _numbers(part)
 
 
 def _own(value: Any) -> dict[str, Any]:

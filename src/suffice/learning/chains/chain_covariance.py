@@ -38,7 +38,7 @@ from suffice.learning.incomplete.problem import ExpectedStatistic
 from suffice.learning.latent.mixture_parts import CollapsedClass, log_prior_of_shared_line, positive_df, shared_line
 from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
 from suffice.learning.latent.mixture_start import SAMPLE, MixtureStarts
-from suffice.statistics import Counts, Moments
+from suffice.statistics import Counts
 from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite
@@ -126,7 +126,8 @@ class StateProblem(ChainProblem):
         mean, S, said = middle[:, 0], scatter[:, 0, 0], self.imagined[node.name]
         if said is None:
             return N, mean, S
-        kappa, m0, S0, df = (part[0] for part in _first(said))
+        one = said.at(np.arange(1))
+        kappa, m0, S0, df = one.count[0], one.mean[0, 0], one.scatter[0, 0, 0], one.df[0]
         S = S + (S0 + kappa * N / (kappa + N) * (mean - m0) ** 2)
         return positive_df(N + df + self._extra(node, 1), node.name), (N * mean + kappa * m0) / (kappa + N), S
 
@@ -156,11 +157,6 @@ class StateProblem(ChainProblem):
             if node.name in columns:
                 return SharedGaussian.of(fitted, columns.index(node.name), tied=tied)
         return fitted  # type: ignore[no-any-return]
-
-
-def _first(said: Moments) -> tuple[Array, Array, Array, Array]:
-    one = said.at(np.arange(1))
-    return one.count, one.mean[:, 0], one.scatter[:, 0, 0], one.df
 
 
 def permuted_statistic(

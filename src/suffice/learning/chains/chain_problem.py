@@ -6,6 +6,7 @@ their own (`state[0]`). All else is as for rows: estimates, priors, starts, extr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -40,6 +41,9 @@ from suffice.models.chain import Chain
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.chan import Spread
 from suffice.variables import Finite, Variable
+
+INDEX = re.compile(r"(?<!^)\[-?\d+\]\Z")
+"""What a column at a lag, or a node of a first slice, has behind the name of its variable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,19 +231,10 @@ class ChainProblem(ParameterProblem):
     def network(self, theta: Theta, statistic: ExpectedStatistic, info: str) -> Chain:  # type: ignore[override]
         """The chain of these parameters."""
         cpds = replace(self, shown=self.units).cpds(theta)
-        statistic = statistic if FIRST not in statistic.steps else without_pull(self._layout, statistic)
-        return Chain.of(
-            self.template,
-            self.slice_variables,
-            {n: self._fitted(node, cpds[n], statistic) for n, node in self.nodes.items()},
-            prior=self.prior,
-            estimate=self.estimate,
-            fit_info=info,
-            incomplete=True,
-            hidden=self.hidden,
-            first_slices=self.first_slices,
-            fixed=dict.fromkeys(self.fixed, True) | {n: held.names(self.nodes[n]) for n, held in self.entries.items()},
-        )
+        own = {n: self._fitted(node, cpds[n], self.plain(statistic)) for n, node in self.nodes.items()}
+        fixed = dict.fromkeys(self.fixed, True) | {n: held.names(self.nodes[n]) for n, held in self.entries.items()}
+        told = self._told(info)
+        return Chain.of(self.template, self.slice_variables, own, **told, first_slices=self.first_slices, fixed=fixed)
 
 
 def chain_problem_of(template: Any, sequences: Any, **options: Any) -> ChainProblem:
@@ -253,11 +248,7 @@ def _base(name: str) -> str:
     >>> _base("x[-2]"), _base("x[0]"), _base("x")
     ('x', 'x', 'x')
     """
-    return name.rpartition("[")[0] or name if name.endswith("]") and _is_index(name) else name
-
-
-def _is_index(name: str) -> bool:
-    return name.rpartition("[")[2][:-1].lstrip("-").isdigit()
+    return INDEX.sub("", name)
 
 
 def _place(name: str) -> tuple[str, int]:

@@ -12,22 +12,20 @@ from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, nearest, note
 from suffice.errors.remedies import (
     FAMILIES,
-    FAMILY,
     SEQUENCES,
     argument,
-    as_regression,
     hidden_variable,
     hidden_with_states,
     of_python,
 )
-from suffice.families.named_families import check_family, variables_with_distributions, with_types_of
+from suffice.families.named_families import variables_with_distributions, with_types_of
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Cpd, Estimate, checked_estimate
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.chains.chain_states import Phase, phases_of
 from suffice.incomplete.first_slices import First, Free, Given, checked_first
-from suffice.learning.incomplete.task import declared_hidden, numbers_of
+from suffice.learning.incomplete.task import checked_families, declared_hidden, numbers_of
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_parts import nodes_given, parameter_names
 from suffice.models.parts.written import written_cpd
@@ -103,13 +101,13 @@ def chain_task_of(
             "tables, normal, Poisson counts or regressions"
         )
     rows = with_types_of(rows, families if isinstance(families, Mapping) else {})
-    _say_labels(rows, labels)
+    for name in (name for name in labels if not rows.missing[name]):
+        note(f"the hidden variable {name!r} is shown in every step: nothing of it is hidden")
     _refuse_empty(rows, labels)
     schema = rows.schema
     variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
-    for name, family in _by_name(families, graph).items():
-        parents = [variables[variable_and_lag(p)[0]] for p in graph.parents(name)]
-        check_family(name, family, variables[name], parents)
+    every = {p: variables[variable_and_lag(p)[0]] for n in graph.nodes for p in (n, *graph.parents(n))}
+    checked_families(families, graph, every, "template")
     for v in unseen.values():
         if isinstance(v, Finite) and v.n_states > rows.n_rows:
             raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} steps")
@@ -153,21 +151,6 @@ def checked_sequences(x: Any) -> Sequences:
         f"a template is fitted to sequences, not to {type(x).__name__}: say which rows belong together and in which order, "
         f"{SEQUENCES}{of_python('; by=None for one sequence')}"
     )
-
-
-def _by_name(families: Any, template: Template) -> Mapping[str, Any]:
-    if not isinstance(families or {}, Mapping):
-        raise FitError(f"families are given by node, {as_regression('y')}, not as {families!r}")
-    for name in families or {}:
-        if name not in template:
-            raise FitError(f"{FAMILY} speaks of {name!r}, which is not in the template{nearest(str(name), template.nodes)}")
-    return families or {}
-
-
-def _say_labels(rows: Sequences, labels: Mapping[str, Variable]) -> None:
-    for name in labels:
-        if not rows.missing[name]:
-            note(f"the hidden variable {name!r} is shown in every step: nothing of it is hidden")
 
 
 def _refuse_empty(rows: Sequences, labels: Mapping[str, Variable]) -> None:

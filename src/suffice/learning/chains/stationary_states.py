@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.arrays import Array
+from suffice.basis.libraries import sc
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import FIRST_STATIONARY, FREE
 from suffice.graphs.lagged import variable_and_lag
@@ -102,8 +103,10 @@ def settled_step(layout: ChainLayout, s: ExpectedStatistic, plain: Theta, counts
     def value(theta: Theta) -> float:
         pi = stationary(layout.settling(theta))
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = sum(float(_xlogy(own, theta.cells[place].reshape(own.shape))) for own, place in zip(N, places, strict=True))
-            return logs + float(_xlogy(first, pi))
+            logs = sum(
+                float(sc.xlogy(own, theta.cells[place].reshape(own.shape)).sum()) for own, place in zip(N, places, strict=True)
+            )
+            return logs + float(sc.xlogy(first, pi).sum())
 
     def loss(eta: Array) -> tuple[float, Array]:
         theta = theta_of(eta)
@@ -159,8 +162,3 @@ def _fixed_point(layout: ChainLayout, theta: Theta, first: Array, counts: Array,
         if change < SETTLED:
             break
     return theta
-
-
-def _xlogy(x: Array, y: Array) -> float:
-    some = x != 0
-    return float((x[some] * np.log(y[some])).sum())

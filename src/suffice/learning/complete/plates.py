@@ -219,11 +219,9 @@ class Plate:
         parts += [f"columns={{{', '.join(f'{n!r}: [{listing(c)}]' for n, c in self.columns.items())}}}"] if self.columns else []
         parts += [f"group={self.group!r}"] if self.group is not None else []
         parts += [f"inside=[{listing(self.inside)}]"] if self.inside and set(self.inside) != set(self.graph.nodes) else []
-        return f"Plate({', '.join(parts)}, pooling={self.pooling!r}): {self._expanded()}"
-
-    def _expanded(self) -> str:
-        tied = "; ".join(f"{listing(nodes, style='str')} share their parameters" for nodes in self.shared)
-        return f"{quantity(len(self.dag.nodes), 'node')}, {quantity(len(self.dag.edges), 'edge')}" + (f"; {tied}" if tied else "")
+        size = f"{quantity(len(self.dag.nodes), 'node')}, {quantity(len(self.dag.edges), 'edge')}"
+        tied = [f"{listing(nodes, style='str')} share their parameters" for nodes in self.shared]
+        return f"Plate({', '.join(parts)}, pooling={self.pooling!r}): {'; '.join([size, *tied])}"
 
 
 def _arrows(dag: Dag) -> str:

@@ -156,16 +156,12 @@ def sequence_weights(block: EncodedBlock) -> Array:
     return np.concatenate([np.zeros(0), *parts])
 
 
-def _weights_of(block: Encoded) -> Array:
-    return sequence_weights(block[0])
-
-
 def descend(problem: LabelProblem, how: Climbing, cost: float) -> tuple[Array, WeightRun]:
     """The weights with the smallest objective that was seen, and the trace of passes, whose bound is the gap."""
     refuse_far(problem, "Margin")
     watch: Progress[Array] = Progress("fitting margins", how.time_limit, how.progress)
     pair = LabelUpdates(problem.features, np.zeros(problem.features.n)).pair
-    planes = Planes(problem.features.n, np.concatenate(list(problem.each(_weights_of))), how.c2)
+    planes = Planes(problem.features.n, np.concatenate(list(problem.each(lambda block: sequence_weights(block[0])))), how.c2)
     way = Gap(problem, how)
     converged = stopped = False
     try:

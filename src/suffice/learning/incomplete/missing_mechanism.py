@@ -77,7 +77,8 @@ def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families
         if names[column] not in own and any(not isinstance(variables[p], Finite) for p in parents):
             own[names[column]] = Logistic()
     whole = Dag({**{n: graph.parents(n) for n in graph.nodes}, **{names[c]: list(parents) for c, parents in said.items()}})
-    _say(said, names, rows.take(columns).missing)
+    if rest := [n for n, count in rows.take(columns).missing.items() if count and n not in said]:
+        note(f"the gaps of {listing(rest)} are taken to be at random: {SAID} does not speak of them")
     return WithMechanism(whole, rows.with_indicators({name: column for column, name in names.items()}), own)
 
 
@@ -180,12 +181,6 @@ def _random_tables(graph: Dag, sizes: Mapping[str, int]) -> BayesNet:
         weights = rng.uniform(0.1, 1.0, shape)
         tables[n] = weights / weights.sum(axis=-1, keepdims=True)
     return BayesNet(graph, tables, [Finite(n, [str(i) for i in range(size)]) for n, size in sizes.items()])
-
-
-def _say(said: Mapping[str, Sequence[str]], names: Mapping[str, str], missing: Mapping[str, int]) -> None:
-    rest = [n for n, count in missing.items() if count and n not in said]
-    if rest:
-        note(f"the gaps of {listing(rest)} are taken to be at random: {SAID} does not speak of them")
 
 
 def _apart(column: str, taken: Sequence[str]) -> str:

@@ -330,8 +330,10 @@ class ParameterProblem(ReducedTask):
     @cached_property
     def imagined(self) -> dict[str, Any]:
         """What the prior imagines of scaled columns."""
-        normal = {n: s for n, s in self.said.items() if self.nodes[n].normal and s is not None}
-        return {**self.said, **{n: self.units.inward_said(n, s) for n, s in normal.items()}}
+        normal, units = {n: s for n, s in self.said.items() if self.nodes[n].normal and s is not None}, self.units
+        moments = {n: units.inward_moments(s) for n, s in normal.items() if isinstance(s, Moments)}
+        beliefs = {n: s.scaled(units.centre[n], units.scale[n]) for n, s in normal.items() if n not in moments}
+        return {**self.said, **moments, **beliefs}
 
     def outward_map(self, cpd: Cpd) -> Array | None:
         """∂ parameters of the columns / ∂ parameters as shown, where they differ."""
@@ -363,17 +365,12 @@ class ParameterProblem(ReducedTask):
     def network(self, theta: Theta, statistic: ExpectedStatistic, info: str) -> BayesNet:
         """The network of these parameters, which were estimated from this expected statistic."""
         seen, cpds = self._pooled(statistic), replace(self, shown=self.units).cpds(theta)
-        return BayesNet.of(
-            self.dag,
-            self.variables,
-            {n: self._fitted(node, cpds[n], seen) for n, node in self.nodes.items()},
-            prior=self.prior,
-            estimate=self.estimate,
-            fit_info=info,
-            incomplete=True,
-            hidden=self.hidden,
-            ties=self.ties,
-        )
+        own = {n: self._fitted(node, cpds[n], seen) for n, node in self.nodes.items()}
+        return BayesNet.of(self.dag, self.variables, own, **self._told(info), ties=self.ties)
+
+    def _told(self, info: str) -> dict[str, Any]:
+        """What a network, or a chain, remembers of how it was learned."""
+        return {"prior": self.prior, "estimate": self.estimate, "fit_info": info, "incomplete": True, "hidden": self.hidden}
 
     def _fitted(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic) -> Cpd:
         """The distribution with what was expected of it; as in `fit`, a configuration that no row can have has no parameters.

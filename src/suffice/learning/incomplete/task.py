@@ -140,13 +140,13 @@ def numbers_of(families: Any, graph: Any) -> list[str]:
     return list(dict.fromkeys((*parents, *children, *variables_with_distributions(families))))
 
 
-def checked_families(families: Any, graph: Dag, variables: Mapping[str, Variable]) -> None:
+def checked_families(families: Any, graph: Dag | Template, variables: Mapping[str, Variable], what: str = "graph") -> None:
     """Refuse families of nodes that are not there, and those that a node cannot have."""
     if not isinstance(families or {}, Mapping):
         raise FitError(f"families are given by node, {as_regression('y')}, not as {families!r}")
     for name, family in (families or {}).items():
         if name not in graph:
-            raise FitError(f"{FAMILY} speaks of {name!r}, which is not in the graph{nearest(str(name), graph.nodes)}")
+            raise FitError(f"{FAMILY} speaks of {name!r}, which is not in the {what}{nearest(str(name), graph.nodes)}")
         check_family(name, family, variables[name], [variables[p] for p in graph.parents(name)])
 
 

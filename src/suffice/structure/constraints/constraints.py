@@ -65,7 +65,7 @@ class Constraints(ConstraintParts):
             lists[child].append(set(names))
         limited = {name for p in parts for name, _ in p.max_parents_of}
         self._hold(
-            **{edges: _unite(getattr(p, edges) for p in parts) for edges in (*EDGES, "tiers")},
+            **{said: tuple(sorted({x for p in parts for x in getattr(p, said)})) for said in (*EDGES, "tiers")},
             max_parents=min((p.max_parents for p in parts if p.max_parents is not None), default=None),
             max_parents_of=tuple(
                 (name, min(most for p in parts if (most := p.most_parents(name)) is not None)) for name in sorted(limited)
@@ -311,10 +311,6 @@ class NotAncestor(Constraints):
 
     def __init__(self, *pairs: Any) -> None:
         self._hold(not_ancestor=pairs_in(pairs))
-
-
-def _unite(parts: Iterable[Iterable[Any]]) -> tuple[Any, ...]:
-    return tuple(sorted(set(joined.from_iterable(parts))))
 
 
 def _spell(c: Constraints) -> Iterator[str]:

@@ -288,7 +288,8 @@ class BranchAndCut:
             ready = np.bincount(point.child, point.x * ~(point.parents & ~placed).any(1), n)
             ready[placed] = -1.0
             child = int(np.argmax(ready))
-            row = self._best_inside(child, placed)
+            rows = range(self.sets.first[child], self.sets.first[child + 1])
+            row = next((r for r in rows if all(placed[p] for p in self.sets.parents[r])), None)
             if row is None:
                 return
             parents[child], score = self.sets.parents[row], score + float(self.sets.score[row])
@@ -296,12 +297,6 @@ class BranchAndCut:
         if score > self.score + self.tolerance:
             self.score, self.parents = score, parents
             self.better(score, parents)
-
-    def _best_inside(self, child: int, placed: Bools) -> int | None:
-        for row in range(self.sets.first[child], self.sets.first[child + 1]):
-            if all(placed[p] for p in self.sets.parents[row]):
-                return row
-        return None
 
     def _branch(self, node: Node, bound: float, point: Fraction | None, fixed: Bools) -> None:
         """Into two: which of two variables comes first, or an edge that is there or not; of a few choices the most helpful."""

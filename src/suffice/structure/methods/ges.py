@@ -122,11 +122,6 @@ def cliques(nodes: int, adjacent: Sequence[int], most: int) -> Iterator[int]:
             agenda += reversed(steps)
 
 
-def is_clique(nodes: int, adjacent: Sequence[int]) -> bool:
-    """Whether these nodes are adjacent to each other."""
-    return all(not nodes & ~adjacent[x] & ~(1 << x) for x in members(nodes))
-
-
 def member(graph: Class) -> Ordered | None:
     """A directed graph with these arrows and no new collider; None where there is none.
 
@@ -216,7 +211,7 @@ class _State:
         changed: Iterable[tuple[int, int]] = [(y, x) for y in range(self.problem.n) for x in range(self.problem.n)]
         while True:
             stamp += 1
-            changed = [pair for pair in changed if self._may_join(*pair)]
+            changed = [(y, x) for y, x in changed if self.rules.allowed[y, x] and not self.adjacent[x] >> y & 1]
             live.update(dict.fromkeys(changed, stamp))
             tie = self.scores.tie(self.total)
             for o in self._inserts(changed):
@@ -259,16 +254,13 @@ class _State:
                 return
             self._go(chosen, f"delete {self._edge(chosen)}")
 
-    def _may_join(self, y: int, x: int) -> bool:
-        return bool(self.rules.allowed[y, x]) and not self.adjacent[x] >> y & 1
-
     def _inserts(self, pairs: Iterable[tuple[int, int]]) -> list[_Operator]:
         """The insertions for these pairs, with their gains; that no path is in the way is seen to later."""
         above, beside, adjacent = self.graph.above, self.graph.beside, self.adjacent
         asked = []
         for y, x in pairs:
             shared = beside[y] & adjacent[x]
-            if not is_clique(shared, adjacent):
+            if any(shared & ~adjacent[z] & ~(1 << z) for z in members(shared)):  # they are no clique
                 continue
             rest = beside[y] & ~adjacent[x]
             for z in members(shared):

@@ -170,11 +170,9 @@ class Walk:
                 self.graph ^= int(self.key[i, p])
         for i, score in zip(grown, self.scores.families([(i, start[i]) for i in grown]).tolist(), strict=True):
             if score == -np.inf:
-                raise FitError(f"no search can start with {self.names[i]!r} below {self._named(start[i])}: there is no estimate")
+                above = ", ".join(repr(self.names[p]) for p in start[i])
+                raise FitError(f"no search can start with {self.names[i]!r} below {above}: there is no estimate")
             self._settle(i, start[i], score)
-
-    def _named(self, nodes: Parents) -> str:
-        return ", ".join(repr(self.names[p]) for p in nodes)
 
     @property
     def total(self) -> float:

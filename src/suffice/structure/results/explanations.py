@@ -256,8 +256,9 @@ def _change_in_words(change: Change) -> str:
         return f"not possible: {change.refused}"
     families = f" ({change.families()})" if len(change.parents) > 1 else ""
     if change.refused:
-        would = f"; else it {_would(change.gain)}{families}"
-        return f"not possible: {change.refused}{would}"
+        verb, rest = _gains(change.gain).split(" ", 1)
+        would = f"would {'have' if verb == 'has' else verb.removesuffix('s')} {rest}"
+        return f"not possible: {change.refused}; else it {would}{families}"
     kept = ": the search did not come to it" if change.gain > 5e-4 else ""
     return f"{change.why()}{kept}{families}"
 
@@ -277,8 +278,3 @@ def _gains(gain: float | None) -> str:
     if abs(gain) < 5e-4:
         return "scores the same"
     return f"gains {gain:,.3f}" if gain > 0 else f"loses {-gain:,.3f}"
-
-
-def _would(gain: float) -> str:
-    verb, rest = _gains(gain).split(" ", 1)
-    return f"would {'have' if verb == 'has' else verb.removesuffix('s')} {rest}"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.errors import FitError, GraphError
+from suffice.errors import FitError, GraphError, quantity
 from suffice.errors.remedies import in_python
 from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.text import Edge
@@ -341,15 +341,12 @@ class Found(PicturedTable):
         n = len(self.cpdag.directed) + len(self.cpdag.undirected)
         score = "" if self.score is None else f"{self._score_word} {self.score:,.3f}, "
         stopped = "" if self.finished else "; stopped before its end: the best so far"
+        most = max((self.lags or {"": 0}).values())
+        size = f"{quantity(len(self.names) - len(self.past), 'variable')}{f', lags up to {most}' if most else ''}"
         return (
-            f"{_many(len(self.names) - len(self.past), 'variable')}{self._looked_back}, {_many(n, 'edge')}; {score}{self._sure}\n"
+            f"{size}, {quantity(n, 'edge')}; {score}{self._sure}\n"
             f"found by {in_words(self.method)} in {self.seconds:.3g} s{stopped}"
         )
-
-    @property
-    def _looked_back(self) -> str:
-        most = max((self.lags or {"": 0}).values())
-        return f", lags up to {most}" if most else ""
 
     @cached_property
     def _score_word(self) -> str:
@@ -365,7 +362,7 @@ class Found(PicturedTable):
 
     def __repr__(self) -> str:
         header, rows = self._table()
-        more = f"\n... and {_many(len(rows) - N_SHOWN, 'more edge')}" if len(rows) > N_SHOWN else ""
+        more = f"\n... and {quantity(len(rows) - N_SHOWN, 'more edge')}" if len(rows) > N_SHOWN else ""
         table = f"\n\n{text_table(header, rows[:N_SHOWN])}" if rows else ""
         return f"Found: {self.summary()}{table}{more}"
 
@@ -419,10 +416,6 @@ def canonical(
     if other_score < score - problem.scores.tie(score) or not kept:
         return tuple(parents), score
     return other, other_score
-
-
-def _many(n: int, what: str) -> str:
-    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 def _family(child: str, parents: Sequence[str]) -> str:

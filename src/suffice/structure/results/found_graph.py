@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from suffice.basis.arrays import Array
-from suffice.errors import FitError, GraphError, SufficeError, nearest
+from suffice.errors import FitError, GraphError, SufficeError, nearest, quantity
 from suffice.families.protocol.family import frame
 from suffice.graphs import Graph
 from suffice.graphs.text import Edge, spelling
@@ -253,11 +253,10 @@ class FoundGraph(PicturedTable):
 
     def summary(self) -> str:
         """The graph's size and score, and how it was found, in two lines."""
-        n, m = len(self.names), len(self.graph.edges)
         score = "" if self.score is None else f"; {self.score_name} {self.score:,.3f}"
         stopped = "" if self.finished else "; stopped before its end: the best so far"
         return (
-            f"{n:,} variable{'s' * (n != 1)}, {m:,} edge{'s' * (m != 1)}{score}\n"
+            f"{quantity(len(self.names), 'variable')}, {quantity(len(self.graph.edges), 'edge')}{score}\n"
             f"found by {in_words(self.method)} in {self.seconds:.3g} s{stopped}"
         )
 

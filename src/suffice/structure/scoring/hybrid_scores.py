@@ -216,8 +216,10 @@ class HybridScores(ScoreSource):
         for (sets, axis), result in zip(asked, results, strict=True):
             child = sets[np.arange(len(sets)), axis]
             numbers = self._kind[sets].sum(1)
-            self._finite_children(sets, axis, np.flatnonzero(numbers == 0), result)
-            self._slowly(sets, axis, np.flatnonzero(self._counted[child] & (numbers == 1)), result)
+            if len(finite := np.flatnonzero(numbers == 0)):
+                result[finite] = self._of_finite._of_sets(self._place[sets[finite]], axis[finite])
+            if len(slow := np.flatnonzero(self._counted[child] & (numbers == 1))):  # each by statistics of its own
+                result[slow] = self._one_by_one.families(families_in(sets[slow], axis[slow]))
             real = np.flatnonzero((self._kind[child] == 1) & ~self._counted[child])
             for parents, families in self._by_parents(sets[real], axis[real], real, result):
                 by_parents.setdefault(parents, []).append(families)
@@ -227,15 +229,6 @@ class HybridScores(ScoreSource):
         for (sets, axis), result in zip(asked, results, strict=True):
             self._tell(sets, axis, result)
         return results
-
-    def _finite_children(self, sets: Sets, axis: Ints, rows: Ints, result: Array) -> None:
-        if len(rows):
-            result[rows] = self._of_finite._of_sets(self._place[sets[rows]], axis[rows])
-
-    def _slowly(self, sets: Sets, axis: Ints, rows: Ints, result: Array) -> None:
-        """Each family by statistics of its own."""
-        if len(rows):
-            result[rows] = self._one_by_one.families(families_in(sets[rows], axis[rows]))
 
     def _by_parents(self, sets: Sets, axis: Ints, rows: Ints, result: Array) -> Iterator[tuple[Parents, Asked]]:
         """Families of real children, those with the same finite parents together."""

@@ -41,13 +41,10 @@ class PriorScores(ScoreSource):
     def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """Nothing is left out for the price of its parameters where the prior may make up for it."""
         levels, scores = self.of_data._scored(rules, prune=prune and not self.prior.favours_edges(self.names))
-        return levels, [self._with_prior(level, score) for level, score in zip(levels, scores, strict=True)]
-
-    def _with_prior(self, level: Level, scores: Array) -> Array:
-        for place in range(level.size):
-            axis = np.full(len(level), place, np.int64)
-            scores[:, place] += self.prior.of_sets(self.names, level.sets, axis)
-        return scores
+        for level, of_level in zip(levels, scores, strict=True):
+            for place in range(level.size):
+                of_level[:, place] += self.prior.of_sets(self.names, level.sets, np.full(len(level), place, np.int64))
+        return levels, scores
 
     def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
         scores = np.array(self.of_data._toggles(child, parents, candidates))
@@ -78,14 +75,12 @@ class Barring(ScoreSource):
 
     def families(self, families: Iterable[Family]) -> Array:
         wanted = list(families)
-        return np.where([self._barred(*f) for f in wanted], -np.inf, super().families(wanted))
+        barred = [any(some <= set(parents) for some in self.barred[child]) for child, parents in wanted]
+        return np.where(barred, -np.inf, super().families(wanted))
 
     def _fresh(self, families: Sequence[Family]) -> Iterable[float]:
         self.scores.watch = self.watch
         return iter(self.scores.families(families))
-
-    def _barred(self, child: int, parents: Parents) -> bool:
-        return any(some <= set(parents) for some in self.barred[child])
 
 
 class LocalScores(ScoreSource):
@@ -115,15 +110,11 @@ def _fastest(data: Any, variables: Sequence[Variable], score: Any) -> type[Score
 
     if kind := fastest_of_tables(data, variables, score):
         return kind
-    if all(isinstance(v, Real) for v in variables) and _gaussian(score):
+    one_matrix = isinstance(score, Penalised) or (type(score) is Evidence and score.prior.is_one_matrix)
+    if all(isinstance(v, Real) for v in variables) and one_matrix:
         from suffice.structure.scoring.gaussian_scores import GaussianScores
 
         return GaussianScores
     from suffice.structure.scoring.hybrid_scores import HybridScores
 
     return HybridScores if HybridScores.serves(data, score) else FamilyScores
-
-
-def _gaussian(score: Any) -> bool:
-    """Whether the score of real variables is a function of one matrix."""
-    return isinstance(score, Penalised) or (type(score) is Evidence and score.prior.is_one_matrix)

@@ -228,7 +228,11 @@ class GraphicalLasso(GraphMethod):
             {(a, b): float(partial[problem.number[a], problem.number[b]]) for a, b in edges},
             "partial correlation",
             PenaltyPath(PathEntry(x, f.n_parameters, c, f.solution.objective, f.solution.gap) for x, f, c in entries),
-            tuple(_steps(path)),
+            tuple(
+                LassoStep(x, *step)
+                for x, f in zip(path.penalties.multiples, path.fits, strict=False)
+                for step in f.solution.steps
+            ),
             freeze(solution.precision),
             freeze(solution.covariance),
             in_data_units(graph, path.seen, solution, info, None if self.refit else penalty),
@@ -269,11 +273,6 @@ class LassoDetails:
         yield "joined", "at no penalty of the path" if np.isnan(first) else f"from a penalty of {first:.6g} down"
         if self.frequency is not None:
             yield "in subsamples", f"{self.frequency[i, j]:.0%}"
-
-
-def _steps(path: LassoPath) -> Iterator[LassoStep]:
-    for penalty, fit in zip(path.penalties.multiples, path.fits, strict=False):
-        yield from (LassoStep(penalty, *step) for step in fit.solution.steps)
 
 
 def _tell(fit: LassoFit) -> None:

@@ -170,14 +170,12 @@ class StARS(Named):
         size = int(0.8 * n) if n <= 144 else int(10.0 * math.sqrt(n))
         if size < 3:
             raise DataError(f"StARS draws subsamples of 80 % of the rows, and there are only {n}")
-        drawn = (rows.of_rows(rows.sample(size, seed)) for seed in self._seeds(path.seed))
+        seeds = (int(s.generate_state(1)[0]) for s in np.random.SeedSequence(path.seed).spawn(self.subsamples))
+        drawn = (rows.of_rows(rows.sample(size, seed)) for seed in seeds)
         frequency: Array = np.zeros((len(path.fits), path.n_variables, path.n_variables))
         for fits in in_order((partial(path.again, part) for part in drawn), path.threads):
             frequency += np.array([fit.joined for fit in fits]) / self.subsamples
         return self._judged(frequency)
-
-    def _seeds(self, seed: int) -> list[int]:
-        return [int(s.generate_state(1)[0]) for s in np.random.SeedSequence(seed).spawn(self.subsamples)]
 
     def _judged(self, frequency: Array) -> Judgement:
         n = frequency.shape[1]
