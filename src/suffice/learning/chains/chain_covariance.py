@@ -34,7 +34,7 @@ from suffice.incomplete.numbers.units import no_groups
 from suffice.learning.chains.chain_problem import ChainProblem
 from suffice.learning.chains.stationary_states import without_pull
 from suffice.learning.incomplete.objective import COLLAPSED, VANISHED, Collapsed, refuse_collapse, regression_of
-from suffice.learning.incomplete.problem import ExpectedStatistic
+from suffice.learning.incomplete.reduced_task import ExpectedStatistic
 from suffice.learning.latent.mixture_parts import CollapsedClass, log_prior_of_shared_line, positive_df, shared_line
 from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
 from suffice.learning.latent.mixture_start import SAMPLE, MixtureStarts

@@ -34,8 +34,8 @@ from suffice.learning.chains.stationary_states import settled_step, with_carrier
 from suffice.learning.incomplete.held import ratios
 from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions
 from suffice.learning.incomplete.objective import Collapsed
-from suffice.learning.incomplete.problem import EStep, ExpectedStatistic, ParameterProblem
-from suffice.learning.incomplete.reduced_task import imagined_by, refuse_beliefs, refuse_constants
+from suffice.learning.incomplete.problem import ParameterProblem
+from suffice.learning.incomplete.reduced_task import EStep, ExpectedStatistic, imagined_by, refuse_beliefs, refuse_constants
 from suffice.limits import check_room
 from suffice.models.chain import Chain
 from suffice.statistics import Counts, Statistics

@@ -26,7 +26,7 @@ from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import pull_of_start, stationary
 from suffice.learning.chains.chain_task import ChainTask
-from suffice.learning.incomplete.problem import EStep, ExpectedStatistic
+from suffice.learning.incomplete.reduced_task import EStep, ExpectedStatistic
 from suffice.variables import Finite
 
 ROUNDS, SETTLED = 30, 1e-13

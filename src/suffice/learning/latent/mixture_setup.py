@@ -25,7 +25,7 @@ from suffice.families.priors.priors import Prior, Several
 from suffice.families.protocol.family import Array, Cpd, Estimate
 from suffice.incomplete.classes import ClassComponents, ClassParameters, ClassSums
 from suffice.incomplete.numbers.units import moments_by_column, observed_cells
-from suffice.learning.incomplete.problem import EStep
+from suffice.learning.incomplete.reduced_task import EStep
 from suffice.learning.latent.mixture_parts import (
     CollapsedClass,
     JointPart,
