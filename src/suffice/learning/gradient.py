@@ -268,7 +268,10 @@ def gradient(
     (True, array([0.5, 0.5]))
     """
     given, budget = options_of("gradient", options, AscentOptions, without=["checkpoint"])
-    chosen, first = _checked_method(given["method"]), given["first"]
+    chosen: AscentMethod = LBFGS() if given["method"] is None else given["method"]
+    if isinstance(chosen, type) or not hasattr(chosen, "climb"):
+        raise FitError(f"a method of gradient ascent is LBFGS() or Projected(), not {chosen!r}")
+    first = given["first"]
     tol, max_iter, seed, starts = checked_numbers(tol, max_iter, seed, starts)
     how: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "start": start, "threads": budget.threads}
     how["room"] = budget.room
@@ -377,12 +380,3 @@ def project_rows(rows: Array, inside: Bools) -> Array:
     kept = (falling > t).sum(axis=1)
     chosen = np.take_along_axis(t, kept[:, None] - 1, axis=1)
     return np.asarray(np.where(inside, np.maximum(above - chosen, 0.0) + FLOOR, 0.0))
-
-
-def _checked_method(method: Any) -> AscentMethod:
-    if method is None:
-        return LBFGS()
-    if isinstance(method, type) or not hasattr(method, "climb"):
-        raise FitError(f"a method of gradient ascent is LBFGS() or Projected(), not {method!r}")
-    chosen: AscentMethod = method
-    return chosen

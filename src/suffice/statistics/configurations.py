@@ -130,17 +130,12 @@ def distinct(columns: Iterable[npt.NDArray[Any]], n_rows: int) -> tuple[npt.NDAr
         group = group * n + column
         size *= n
     if size <= max(COUNTED, 2 * n_rows):
-        return _group_by_marks(group, size)
+        place = np.full(size, -1, np.intp)
+        place[group[::-1]] = np.arange(len(group))[::-1]  # of equal rows, the first is written last
+        seen = place >= 0
+        return place[seen], (np.cumsum(seen) - 1)[group]
     _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
     return first, inverse
-
-
-def _group_by_marks(group: Ints, size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The same by marks instead of sorting, where groups are numbered below `size`."""
-    place = np.full(size, -1, np.intp)
-    place[group[::-1]] = np.arange(len(group))[::-1]  # of equal rows, the first is written last
-    seen = place >= 0
-    return place[seen], (np.cumsum(seen) - 1)[group]
 
 
 def alike(lines: npt.NDArray[Any]) -> Iterator[Ints]:

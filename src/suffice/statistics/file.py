@@ -165,7 +165,9 @@ class Contents:
     def read(path: str | PathLike[str]) -> Contents:
         """What is in a file, of any version; what it says is checked when statistics are made of it."""
         with reading(path), zipfile.ZipFile(path) as archive:
-            header = _header(archive)
+            header: dict[str, Any] = header_of(archive)
+            if header.get("suffice") != "statistics" or header.get("version") not in (1, VERSION):
+                raise FormatError("this is not a file of statistics, or one of a later version", path=archive.filename)
             if header.get("version") == 1:
                 return _first_version(header, archive)
             layout: dict[str, Any] = {k: header[k] for k in ("variables", "entries", "min_count") if k in header}
@@ -200,13 +202,6 @@ def reading(path: str | PathLike[str]) -> Iterator[None]:
         raise FormatError("this file of statistics holds text that is not Unicode: half of a surrogate pair", path=path) from None
     except DAMAGE as error:
         raise FormatError(f"this file of statistics is damaged ({type(error).__name__}: {error})", path=path) from None
-
-
-def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
-    header: dict[str, Any] = header_of(archive)
-    if header.get("suffice") != "statistics" or header.get("version") not in (1, VERSION):
-        raise FormatError("this is not a file of statistics, or one of a later version", path=archive.filename)
-    return header
 
 
 def _first_version(header: dict[str, Any], archive: zipfile.ZipFile) -> Contents:

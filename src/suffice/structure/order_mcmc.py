@@ -322,7 +322,8 @@ def _posterior(problem: Problem, table: _Table, walks: Sequence[_OrderWalk], cor
     """What all chains say together, and each of them alone."""
     batches = [batch for w in walks for batch in w.kept]
     each = _weights(table, batches) if correct else [np.ones(len(batch.totals)) for batch in batches]
-    sums = [_edge_weights(table, b.drawn, u) if correct else b.sums for b, u in zip(batches, each, strict=True)]
+    pairs = zip(batches, each, strict=True)  # of graphs that were drawn, the weight of those that have each edge
+    sums = [np.einsum("s,scp->pc", u, table.sets.flags(b.drawn)) if correct else b.sums for b, u in pairs]
     n = len(problem.names)
     parts = np.array(sums).reshape(len(walks), -1, n, n)
     sizes = np.array([u.sum() for u in each]).reshape(len(walks), -1)
@@ -370,11 +371,6 @@ def _weights(table: _Table, batches: Sequence[_Batch]) -> list[Array]:
     counts = [np.array([orders(rows) for rows in batch.drawn]) for batch in batches]
     fewest = min(float(c.min()) for c in counts)
     return [fewest / c for c in counts]
-
-
-def _edge_weights(table: _Table, drawn: Ints, weights: Array) -> Array:
-    """The weight of the graphs that have each edge."""
-    return np.asarray(np.einsum("s,scp->pc", weights, table.sets.flags(drawn)))
 
 
 def _refuse_too_large(rules: Rules, limit: int) -> None:

@@ -348,7 +348,11 @@ def _variables(data: Data | Statistics, instead: str) -> tuple[Variable, ...]:
         known: Mapping[str, Variable] = data.variables
         left_out: set[str] = set()
     else:
-        _refuse_missing(data, instead)
+        if gaps := [f"{name!r} {n:,}" for name, n in data.missing.items() if n]:
+            raise DataError(
+                f"there are missing cells ({listing(gaps, style='str')}, of {quantity(data.n_rows, 'row')}), and a search needs "
+                f"complete rows; no row is ever dropped: {instead}"
+            )
         known, left_out = data.schema, set(data.identifiers)
     if data.weight <= 0:
         raise DataError("there are no rows to learn a graph from")
@@ -377,15 +381,6 @@ SCORES = "a score is LogLikelihood(), AIC(), BIC(), EBIC(1) or Evidence(prior)"
 
 COMPLETED = f"{Remedy('structural_em(data) and learn(data)', 'methods that work on scores')} search with missing cells"
 """What to do about missing cells."""
-
-
-def _refuse_missing(data: Data, instead: str) -> None:
-    gaps = [f"{name!r} {n:,}" for name, n in data.missing.items() if n]
-    if gaps:
-        raise DataError(
-            f"there are missing cells ({listing(gaps, style='str')}, of {quantity(data.n_rows, 'row')}), and a search needs "
-            f"complete rows; no row is ever dropped: {instead}"
-        )
 
 
 def _check_able(value: Any, able: str, what: str) -> Any:

@@ -157,7 +157,8 @@ class LinearRows:
         weight = np.ones(len(counts)) if self.weight is None else self.weight
         logs = float(weight[counts] @ found.log_likelihoods[counts]) + self.weights @ self.log_units
         total = Expectation(float(logs), np.zeros(theta.tables.n_cells), {}, {})
-        both = self._both(found.means)
+        both = np.concatenate([found.means.T, np.zeros((self.space.size, self.n_steps))])  # z_t and z_{t−1} by coordinate
+        both[self.space.size :, 1:] = found.means[:-1].T
         for number, terms in enumerate(self.space.terms):
             for term in terms:
                 if term.key not in self.space.diffuse:
@@ -183,20 +184,11 @@ class LinearRows:
         cells, wanted = (np.add.reduceat(x, self.starts[:-1]) for x in ((~np.isnan(y)).sum(axis=1), begun))
         return bool(((cells > 0) & (cells < wanted)).any())
 
-    def _both(self, means: Array) -> Array:
-        """z_t and z_{t−1}, one row for each coordinate."""
-        before = np.zeros_like(means)
-        before[1:] = means[:-1]
-        return np.concatenate([means.T, before.T])
-
-    def _steps_of(self, number: int, term: LinearTerm) -> Bools:
-        """The steps in which a node has parameters to count for."""
-        own = self.phase == number
-        return np.asarray(own & ~self.first if self.space.settles and term.moving else own)
-
     def _add(self, total: Expectation, term: LinearTerm, number: int, line: Line, both: Array, sums: Array) -> None:
         """What a node is expected to have in one phase."""
-        some = self._steps_of(number, term)
+        some = self.phase == number
+        if self.space.settles and term.moving:  # there are no parameters to count for in first steps
+            some = some & ~self.first
         rows, at = np.flatnonzero(some), np.flatnonzero(some[self.groups.step])
         if not len(rows):
             return

@@ -171,25 +171,19 @@ MAX_CELLS = 2**22
 def child_states(parts: Sequence[ShownPart], theta: Theta, name: str) -> Iterator[tuple[npt.NDArray[np.intp], Array]]:
     """The steps at which a finite variable is missing on which no other depends, some at a time, and p(state) there (states ×
     steps), by posteriors of the joint states."""
-    for part in parts:
-        yield from _states_of_part(*part, theta, name)
-
-
-def _states_of_part(
-    rows: ReducedSteps, joint: Array, scored: Sequence[Scored], theta: Theta, name: str
-) -> Iterator[tuple[npt.NDArray[np.intp], Array]]:
-    for e in (e for e in rows.emissions if e.name == name):
-        table = theta.cells[theta.tables.cells(e.key)]
-        for first in np.unique(e.base[~e.seen]):
-            kinds = np.zeros(len(rows.symbols.phase), np.bool_)  # type: ignore[union-attr]
-            kinds[e.symbols[~e.seen & (e.base == first)]] = True
-            probs = table[(first + e.current)[:, None] + np.arange(e.n_states)]
-            steps = np.flatnonzero(kinds[rows.symbols.kind])  # type: ignore[union-attr]
-            for part in np.array_split(steps, -(-len(steps) * e.n_states // MAX_CELLS) or 1):
-                yield part, probs.T @ joint[:, part]
-    for s in scored:
-        if s.inside is not None and name in {v.name for v in s.batch.component.states}:
-            yield s.batch.rows.row, _inside(rows, s, name, joint)
+    for rows, joint, scored in parts:
+        for e in (e for e in rows.emissions if e.name == name):
+            table = theta.cells[theta.tables.cells(e.key)]
+            for first in np.unique(e.base[~e.seen]):
+                kinds = np.zeros(len(rows.symbols.phase), np.bool_)  # type: ignore[union-attr]
+                kinds[e.symbols[~e.seen & (e.base == first)]] = True
+                probs = table[(first + e.current)[:, None] + np.arange(e.n_states)]
+                steps = np.flatnonzero(kinds[rows.symbols.kind])  # type: ignore[union-attr]
+                for some in np.array_split(steps, -(-len(steps) * e.n_states // MAX_CELLS) or 1):
+                    yield some, probs.T @ joint[:, some]
+        for s in scored:
+            if s.inside is not None and name in {v.name for v in s.batch.component.states}:
+                yield s.batch.rows.row, _inside(rows, s, name, joint)
 
 
 def _inside(rows: ReducedSteps, s: Scored, name: str, joint: Array) -> Array:
@@ -203,23 +197,17 @@ def _inside(rows: ReducedSteps, s: Scored, name: str, joint: Array) -> Array:
 
 def child_numbers(parts: Sequence[ShownPart], theta: Theta, name: str) -> Iterator[tuple[Ints, tuple[Array, Array, Array]]]:
     """The steps at which a number is missing, and there the weights, means and deviations of what it may be."""
-    for part in parts:
-        yield from _numbers_of_part(*part, theta, name)
-
-
-def _numbers_of_part(
-    rows: ReducedSteps, joint: Array, scored: Sequence[Scored], theta: Theta, name: str
-) -> Iterator[tuple[Ints, tuple[Array, Array, Array]]]:
-    for s in scored:
-        component, at = s.batch.component, s.batch.rows.row
-        if s.joint is None or name not in component.unknown:
-            continue
-        match, i = Match.of(component, rows.layout.space), component.unknown.index(name)
-        weight = match.pooled(joint[:, at])
-        group = np.repeat(np.arange(len(s.batch.bounds) - 1), np.diff(s.batch.bounds))
-        variance = s.joint.given.covariance[group, :, i, i].T
-        yield at, (weight, s.joint.mean[i], np.sqrt(variance))
-    yield from _missing_counts(rows, theta, name, joint)
+    for rows, joint, scored in parts:
+        for s in scored:
+            component, at = s.batch.component, s.batch.rows.row
+            if s.joint is None or name not in component.unknown:
+                continue
+            match, i = Match.of(component, rows.layout.space), component.unknown.index(name)
+            weight = match.pooled(joint[:, at])
+            group = np.repeat(np.arange(len(s.batch.bounds) - 1), np.diff(s.batch.bounds))
+            variance = s.joint.given.covariance[group, :, i, i].T
+            yield at, (weight, s.joint.mean[i], np.sqrt(variance))
+        yield from _missing_counts(rows, theta, name, joint)
 
 
 def _missing_counts(

@@ -67,8 +67,8 @@ def expected_rows(batch: Batch, theta: Theta, units: Units) -> Expectation:
 
 def whole(batch: Batch, theta: Theta, units: Units) -> Iterator[Batch]:
     """A batch, in parts where counts are missing in it that are summed: as copies that lack none."""
-    counted = with_counts(batch, partial(_log_weights, theta=theta, units=units))
-    return counted if batch.component.summed else iter([batch])
+    first, summed = partial(_log_weights, theta=theta, units=units), batch.component.summed
+    return _copies(batch, np.full(len(summed), FIRST), first) if summed else iter([batch])
 
 
 def log_weights_of_states(batch: Batch, theta: Theta, units: Units) -> Array:
@@ -220,13 +220,9 @@ MOST = 2**16
 """and how many joint values there may be."""
 
 
-def with_counts(batch: Batch, log_weights: Callable[[Batch], Array]) -> Iterator[Batch]:
-    """A batch in parts, in the order of its rows, each with a copy of every row for each value that its missing counts may have.
-    `log_weights` gives ln w of the joint states and rows of a batch of copies."""
-    yield from _copies(batch, np.full(len(batch.component.summed), FIRST), log_weights)
-
-
 def _copies(batch: Batch, top: Ints, log_weights: Callable[[Batch], Array]) -> Iterator[Batch]:
+    """A batch in parts, in the order of its rows, each with a copy of every row for each value, up to `top` or more, that its
+    missing counts may have. `log_weights` gives ln w of the joint states and rows of a batch of copies."""
     n, copies, summed = len(batch.rows.weight), math.prod((top + 1).tolist()), list(batch.component.summed)
     if n > 1 and n * copies * batch.component.n_completions > CELLS:
         yield from _copies(batch.part(0, n // 2), top, log_weights)

@@ -214,7 +214,11 @@ class GraphicalLasso(GraphMethod):
 
     def _outcome(self, problem: Problem, path: LassoPath, judgement: Judgement, finished: bool) -> GraphOutcome:
         best = path.fits[judgement.best]
-        _tell(best)
+        if not best.solution.converged and not best.solution.gap <= WORTH_TELLING * max(1.0, abs(best.solution.objective)):
+            note(
+                f"the graphical lasso ended at a duality gap of {best.solution.gap:.3g}, of an objective of "
+                f"{best.solution.objective:.6g}: the columns are nearly functions of each other; a larger penalty is easier"
+            )
         edges = [(problem.names[i], problem.names[j]) for i, j in np.argwhere(np.triu(best.joined)).tolist()]
         graph = Graph(edges, nodes=problem.names)
         solution = selected_precision(graph, path.seen) if self.refit else best.solution
@@ -273,12 +277,3 @@ class LassoDetails:
         yield "joined", "at no penalty of the path" if np.isnan(first) else f"from a penalty of {first:.6g} down"
         if self.frequency is not None:
             yield "in subsamples", f"{self.frequency[i, j]:.0%}"
-
-
-def _tell(fit: LassoFit) -> None:
-    solution = fit.solution
-    if not solution.converged and not solution.gap <= WORTH_TELLING * max(1.0, abs(solution.objective)):
-        note(
-            f"the graphical lasso ended at a duality gap of {solution.gap:.3g}, of an objective of {solution.objective:.6g}: "
-            "the columns are nearly functions of each other; a larger penalty is easier"
-        )
