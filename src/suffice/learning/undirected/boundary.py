@@ -9,18 +9,15 @@ States with t_x = 1 would have probability zero (Fienberg & Rinaldo 2012, Annals
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
 from suffice.errors import FitError
 from suffice.errors.remedies import BDEU, weight_penalty
+from suffice.learning.undirected.problem import UndirectedProblem
 from suffice.statistics.configurations import describe, n_configurations
-
-if TYPE_CHECKING:
-    from suffice.learning.undirected.problem import UndirectedProblem
-
 
 MAX_STATES, MAX_NUMBERS = 2**14, 2**22
 """Joint states, and numbers in states × free parameters, up to which the program is solved."""

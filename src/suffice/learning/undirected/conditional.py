@@ -10,7 +10,6 @@ naive Bayes network is fitted to by `Conditional`.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,13 +21,10 @@ from suffice.learning.conditional.target_rows import TargetRows, distinct_rows
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import Minimum
 from suffice.learning.undirected.likelihood import maximum_likelihood
+from suffice.learning.undirected.problem import UndirectedProblem
+from suffice.models.networks import MarkovNet
 from suffice.models.undirected.terms import Terms
 from suffice.objectives import Likelihood
-
-if TYPE_CHECKING:
-    from suffice.learning.undirected.problem import UndirectedProblem
-    from suffice.models.networks import MarkovNet
-
 
 TOL = 1e-9
 """The gradient of a row at the optimum."""

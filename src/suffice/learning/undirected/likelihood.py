@@ -11,7 +11,7 @@ curvature is nearly singular between the weights that a price keeps apart, and s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,13 +24,10 @@ from suffice.learning.owlqn import ROUNDING, Minimum
 from suffice.learning.undirected.boundary import check_interior
 from suffice.learning.undirected.closed_form import agreeing_counts, bound_prior, closed_form
 from suffice.learning.undirected.ipf import IPF, CliqueTree
+from suffice.learning.undirected.problem import UndirectedProblem
+from suffice.models.networks import MarkovNet
 from suffice.models.undirected.log_linear import Ising, LogLinear
 from suffice.statistics.configurations import describe, n_configurations
-
-if TYPE_CHECKING:
-    from suffice.learning.undirected.problem import UndirectedProblem
-    from suffice.models.networks import MarkovNet
-
 
 MAX_STATES, MAX_WEIGHTS, MAX_NUMBERS = 2**14, 2000, 2**22
 """Joint states, weights, and numbers in states × weights, up to which curvatures are reckoned."""

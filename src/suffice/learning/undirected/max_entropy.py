@@ -3,7 +3,7 @@ with these features, from one row that has them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +13,11 @@ from suffice.errors.remedies import of_python
 from suffice.inference.finite.factor_marginals import FactorTree
 from suffice.inference.finite.network import NONE, Network
 from suffice.learning.undirected.boundary import MAX_NUMBERS, MAX_STATES
+from suffice.learning.undirected.problem import UndirectedProblem
+from suffice.models.networks import MarkovNet
 from suffice.models.undirected.features import Features
 from suffice.objectives import L1
 from suffice.statistics.configurations import describe, n_configurations
-
-if TYPE_CHECKING:
-    from suffice.learning.undirected.problem import UndirectedProblem
-    from suffice.models.networks import MarkovNet
 
 
 def flattest(problem: UndirectedProblem, slack: float) -> MarkovNet:

@@ -235,12 +235,6 @@ def judge_path(select: Any, path: Fits, finished: bool) -> tuple[Judgement, bool
     return EBIC(getattr(select, "gamma", 0.5)).judge(path), finished
 
 
-def tell_of_the_end(judgement: Judgement, penalties: Sequence[float], finished: bool) -> None:
-    """Tell the user that the best penalty is the smallest tried: without its number, so that resamples tell it once."""
-    if finished and len(penalties) > 1 and judgement.best == len(penalties) - 1:
-        note("the penalty that was chosen is the smallest of the path: a still smaller one, given as a penalty, may be better")
-
-
 def rows_of(data: Any, what: str) -> Data:
     """Rows, where statistics are not enough."""
     if isinstance(data, Statistics):
