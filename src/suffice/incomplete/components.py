@@ -333,6 +333,32 @@ class Shown(NamedTuple):
     n_empty: int
 
 
+@dataclass(frozen=True, eq=False)
+class ReducedComponents:
+    """Components of rows that a step reduces, and holds where they are near and fit into memory.
+
+    `constant` is what ln p of the observed cells has besides that of the scaled ones; among parts, the first has it.
+    """
+
+    step: Any
+    reduced: Any
+    constant: float
+    threads: int | None
+
+    @property
+    def shown(self) -> Shown:
+        return self.reduced.shown  # type: ignore[no-any-return]
+
+    @property
+    def passes(self) -> int:
+        return int(not self.step.hold)
+
+    @property
+    def shown_nowhere(self) -> Shown:
+        """What is shown, as of parts besides the first: nothing is counted."""
+        return self.shown._replace(counts=np.zeros_like(self.shown.counts), moments={})
+
+
 class Components(Protocol):
     """Incomplete rows, reduced once. What iterations ask of them is an expectation; they never see the rows."""
 

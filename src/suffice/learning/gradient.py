@@ -14,7 +14,7 @@ import numpy as np
 
 from suffice.basis.arrays import Array, Bools
 from suffice.basis.blas import one_blas_thread
-from suffice.errors import FitError, ModelError, note
+from suffice.errors import FitError, ModelError, note, whole
 from suffice.errors.remedies import argument
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Estimate
@@ -72,8 +72,7 @@ class LBFGS:
     memory: int = 10
 
     def __post_init__(self) -> None:
-        if isinstance(self.memory, bool) or not isinstance(self.memory, int) or self.memory < 1:
-            raise FitError(f"the memory of LBFGS is a whole number of at least 1, not {self.memory!r}")
+        whole(self.memory, "the memory of LBFGS", 1)
 
     def climb(self, ascent: GradientAscent) -> None:
         """Climb until all is quiet, then again from there with the scales of that place, until that gains nothing.

@@ -22,7 +22,7 @@ from suffice.errors import FitError
 from suffice.families.protocol.family import flat_index
 from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.chains.step_layout import ImpossibleSequence, steps_of
-from suffice.incomplete.components import Expectation, NodeFamily, Shown, Theta, log_likelihood
+from suffice.incomplete.components import Expectation, NodeFamily, ReducedComponents, Shown, Theta, log_likelihood
 from suffice.incomplete.numbers.completed_rows import ObservedRows, observed_moments
 from suffice.incomplete.numbers.mixed import scaled_moments, state_weights
 from suffice.incomplete.numbers.patterns import Component
@@ -75,17 +75,10 @@ def every_nth(block: Block, part: int, n: int) -> Block:
 
 
 @dataclass(frozen=True, eq=False)
-class ChainComponents:
-    """Sequences under a template; see `suffice.incomplete.components`.
-
-    `constant` is what ln p of the observed cells has besides that of the scaled ones; among parts, the first has it.
-    """
+class ChainComponents(ReducedComponents):
+    """Sequences under a template; see `suffice.incomplete.components`."""
 
     sequences: Sequences
-    step: ReduceChains
-    reduced: ReducedChains
-    constant: float
-    threads: int | None
 
     @classmethod
     def of(cls, sequences: Sequences, layout: ChainLayout, threads: int | None, room: float = np.inf) -> ChainComponents:
@@ -96,19 +89,11 @@ class ChainComponents:
         step = ReduceChains(layout, data.engine.near and 8.0 * data.n_rows * n_numbers <= min(HELD, room))
         reduced = data.fold(step, threads=threads)
         normal = [n for n, node in layout.phases[-1].nodes.items() if node.normal and n in layout.shown]
-        return cls(sequences, step, reduced, -layout.units.of_cells(normal), threads)
-
-    @property
-    def shown(self) -> Shown:
-        return self.reduced.shown
-
-    @property
-    def passes(self) -> int:
-        return int(not self.step.hold)
+        return cls(step, reduced, -layout.units.of_cells(normal), threads, sequences)
 
     @property
     def layout(self) -> ChainLayout:
-        return self.step.layout
+        return self.step.layout  # type: ignore[no-any-return]
 
     def expected(self, theta: Theta) -> Expectation:
         try:
@@ -139,12 +124,11 @@ class ChainComponents:
             raise FitError(
                 "Incremental(batches) cannot be used here: the sequences are elsewhere, or do not fit into memory; leave it out"
             )
-        nothing = self.shown._replace(counts=np.zeros_like(self.shown.counts), moments={})
         result = []
         for i in range(n):
             step = replace(self.step, part=i, n_parts=n)
             rows = self.sequences.data.fold(step, threads=self.threads).rows
-            shown = nothing if i else self.shown
+            shown = self.shown_nowhere if i else self.shown
             result.append(replace(self, step=step, reduced=ReducedChains(shown, rows), constant=0.0 if i else self.constant))
         return result
 

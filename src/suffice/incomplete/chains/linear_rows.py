@@ -117,21 +117,11 @@ class LinearRows:
         gaps = [np.isnan(reals[name]).astype(np.int64) for name in space.outputs]
         moved, put_out = [index[name] for name in space.unknown], [index[name] for name in space.outputs]
         begins = [first.astype(np.int64)] if space.settles else []
-        return cls(
-            layout,
-            block.number,
-            starts,
-            None if block.weight is None else block.weight[starts[:-1]],
-            block.weights,
-            phase,
-            first,
-            index,
-            reals,
-            Alike.of([phase, *begins, *moved], n),
-            Alike.of([phase, *put_out], n),
-            Alike.of([phase, *begins, *moved, *put_out, *gaps], n),
-            ChainRows.of(layout.rest, block) if layout.has_rest else None,
-        )
+        weight = None if block.weight is None else block.weight[starts[:-1]]
+        cells = weight, block.weights, phase, first, index, reals
+        alike = [[*begins, *moved], put_out, [*begins, *moved, *put_out, *gaps]]
+        rest = ChainRows.of(layout.rest, block) if layout.has_rest else None
+        return cls(layout, block.number, starts, *cells, *(Alike.of([phase, *own], n) for own in alike), rest)
 
     @property
     def n_steps(self) -> int:

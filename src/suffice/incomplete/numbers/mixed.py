@@ -22,7 +22,7 @@ from suffice.engines.gather import Groups
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import FitError
 from suffice.families.protocol.family import flat_index
-from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, Shown, Theta, log_likelihood
+from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, ReducedComponents, Shown, Theta, log_likelihood
 from suffice.incomplete.numbers.completed_rows import Batch, NoProbability, ObservedRows, batches, count_cells, observed_moments
 from suffice.incomplete.numbers.integrated_rows import expected_rows
 from suffice.incomplete.numbers.normal import PatternBatch, pattern_batches, weighted_moments
@@ -161,17 +161,10 @@ class _FirstImpossible(Step[dict[int, int]]):
 
 
 @dataclass(frozen=True, eq=False)
-class MixedComponents:
-    """Incomplete rows of a network with numbers; see `suffice.incomplete.components`.
-
-    `constant` is what ln p of the observed cells has besides that of the scaled ones; among the parts of rows, the first has it.
-    """
+class MixedComponents(ReducedComponents):
+    """Incomplete rows of a network with numbers; see `suffice.incomplete.components`."""
 
     data: Data
-    step: ReduceMixed
-    reduced: ReducedRows
-    constant: float
-    threads: int | None
 
     @classmethod
     def of(
@@ -187,15 +180,7 @@ class MixedComponents:
         held = data.engine.near and 16.0 * data.n_rows * (len(units.scale) + 2) <= min(HELD, room)
         step = ReduceMixed(PatternFinder(nodes, data.columns), tables, units, held)
         constant = -units.of_cells([n for n, node in nodes.items() if node.normal])
-        return cls(data, step, data.fold(step, threads=threads), constant, threads)
-
-    @property
-    def shown(self) -> Shown:
-        return self.reduced.shown
-
-    @property
-    def passes(self) -> int:
-        return int(not self.step.hold)
+        return cls(step, data.fold(step, threads=threads), constant, threads, data)
 
     @cached_property
     def _batches(self) -> list[Batch]:
@@ -245,7 +230,7 @@ class MixedComponents:
             raise FitError(
                 "Incremental(batches) cannot be used here: the rows are elsewhere, or do not fit into memory; leave it out"
             )
-        nothing = ReducedRows(self.shown._replace(counts=np.zeros_like(self.shown.counts), moments={}), {}, {})
+        nothing = ReducedRows(self.shown_nowhere, {}, {})
         result = []
         for i in range(n):
             some = {key: rows.take(slice(i, None, n)) for key, rows in self.reduced.rows.items()}

@@ -99,26 +99,10 @@ class ChainProblem(ParameterProblem):
         if shown.n_empty:
             note(f"{shown.n_empty:,} steps have no observed cell: they say nothing, and are kept")
         rows = task.sequences.lagged({n: _place(n) for n in seen})
-        problem = cls(
-            task.template.parameter_graph,
-            rows,
-            aliases,
-            task.hidden,
-            prior,
-            task.estimate,
-            task.families,
-            task.threads,
-            nodes=nodes,
-            tables=tables,
-            units=units,
-            components=components,
-            said=said,
-            shown=units,
-            template=task.template,
-            sequences=task.sequences,
-            slice_variables=task.variables,
-            first_slices=task.first,
-        )
+        own: dict[str, Any] = {"nodes": nodes, "tables": tables, "units": units, "components": components, "said": said}
+        own |= {"shown": units, "template": task.template, "sequences": task.sequences, "slice_variables": task.variables}
+        how = prior, task.estimate, task.families, task.threads
+        problem = cls(task.template.parameter_graph, rows, aliases, task.hidden, *how, **own, first_slices=task.first)
         return problem if not isinstance(task.first, Given) else problem._given(given_cpds(task.first, task))
 
     def _given(self, cpds: Mapping[str, Cpd]) -> ChainProblem:
