@@ -49,12 +49,8 @@ class Likelihoods(NamedTuple):
     log_likelihood: Array | None
 
 
-class Moving(NamedTuple):
-    """A phase, its kinds of transitions, and of each table the cells that are multiplied (kind × state before × state)."""
-
-    phase: Phase
-    kinds: npt.NDArray[np.intp]
-    tables: list[tuple[str, Ints]]
+Moving = tuple[Phase, npt.NDArray[np.intp], list[tuple[str, Ints]]]
+"""A phase, its kinds of transitions, and of each table the cells that are multiplied (kind × state before × state)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +226,7 @@ class ChainRows(ReducedSteps):
             some, codes = self.transitions.of_phase(phase.number)
             if len(some):
                 every = ((table.key, table.cells(codes)) for table in self.layout.space.transitions(phase))
-                yield Moving(phase, some, [(key, np.broadcast_to(cells, (len(some), K, K))) for key, cells in every])
+                yield phase, some, [(key, np.broadcast_to(cells, (len(some), K, K))) for key, cells in every]
 
     def _log_table(self, theta: Theta, kinds: Kinds) -> Array:
         """ln p(what a symbol shows | joint state): symbols × states."""

@@ -125,27 +125,21 @@ class Planes:
                 break
 
 
-class Violations(NamedTuple):
-    """Σ w max_y (cost + score(y)) of the sequences of a block, and the planes of these labels."""
-
-    total: float
-    planes: FoundPlanes
-
-
 @dataclass(frozen=True, eq=False)
 class MostViolated:
-    """What violates most in an encoded block. pair[i, j] is the weight of j after i, −1 for none."""
+    """What violates most in an encoded block: Σ w max_y (cost + score(y)) of its sequences, and the planes of these labels.
+    pair[i, j] is the weight of j after i, −1 for none."""
 
     features: PairFeatures
     pair: Ints
     weights: Array
     cost: float
 
-    def __call__(self, block: Encoded) -> Violations:
+    def __call__(self, block: Encoded) -> tuple[float, FoundPlanes]:
         own = block[0]
         labels, values = most_probable(self.features, self.weights, own, self.features.transitions(self.weights), cost=self.cost)
         planes = planes_of(self.features, self.pair, own, labels[own.layout.order], self.cost)
-        return Violations(float(sequence_weights(own) @ values), planes)
+        return float(sequence_weights(own) @ values), planes
 
 
 def sequence_weights(block: EncodedBlock) -> Array:
@@ -168,10 +162,10 @@ def descend(problem: LabelProblem, how: Climbing, cost: float) -> tuple[Array, W
         for n in range(how.max_iter + 1):
             watch.check(f"pass {n + 1}, gap {way.gap:,.4f}")
             found = list(problem.each(MostViolated(problem.features, pair, planes.w, cost)))
-            converged = way.record(planes, sum(f.total for f in found), watch.seconds)
+            converged = way.record(planes, sum(total for total, _ in found), watch.seconds)
             if converged or n == how.max_iter:
                 break
-            planes.add([f.planes for f in found])
+            planes.add([of_block for _, of_block in found])
             planes.climb(way.gap)
     except (OutOfTime, KeyboardInterrupt):
         stopped = True

@@ -11,6 +11,14 @@ from typing import Any
 from suffice.graphs.text import spelling
 from suffice.structure.results.directions import COMPELLED, CONSTRAINED, DISTINCT, EITHER, MODEL, TIME
 
+TOLD = {
+    TIME: "fixed by time: the past comes before the present",
+    COMPELLED: "compelled: every equivalent graph has it this way",
+    DISTINCT: f"{DISTINCT}: with a regression at one end they are different distributions, and the score tells them apart",
+    CONSTRAINED: f"{CONSTRAINED}: without them, the data could not tell the direction",
+}
+"""What is said of a direction, by why it is so."""
+
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
@@ -111,10 +119,8 @@ class EdgePresent(Explanation):
             )
 
     def _direction(self) -> str:
-        if self.why == TIME:
-            return "fixed by time: the past comes before the present"
-        if self.why == COMPELLED:
-            return "compelled: every equivalent graph has it this way"
+        if self.why in TOLD:
+            return TOLD[self.why]
         if self.why == MODEL:
             bins = f"variables={{{self.number!r}: Bins(5)}}" if self.number else "variables={name: Bins(5)}"
             word = "PoissonLog" if self.number == self.parent else "Logistic"
@@ -123,10 +129,6 @@ class EdgePresent(Explanation):
                 f"{MODEL}: a state cannot have a number for a parent (conditional Gaussian), so that the data was not asked; "
                 f"to ask it, {ask}cut numbers into intervals: {bins}"
             )
-        if self.why == DISTINCT:
-            return f"{DISTINCT}: with a regression at one end they are different distributions, and the score tells them apart"
-        if self.why == CONSTRAINED:
-            return f"{CONSTRAINED}: without them, the data could not tell the direction"
         gain = None if self.equivalent is None else self.equivalent.gain
         if gain is None or abs(gain) > 1e-6 * (1 + abs(self.loss)):
             return f"{EITHER}: a graph of the same independences has it the other way"

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -113,10 +113,8 @@ class EBIC(GraphPosterior):
     score: Any = field(default=BIC(), init=False, repr=False)
     prior: StructurePrior = field(default=EdgePrice(0.5), init=False, repr=False)
 
-    @property
-    def n_paths(self) -> int:
-        """How many paths of penalties are solved."""
-        return 1
+    n_paths: ClassVar[int] = 1
+    """How many paths of penalties are solved."""
 
     def __post_init__(self) -> None:
         if isinstance(self.gamma, bool) or not isinstance(self.gamma, (int, float)) or not 0.0 <= self.gamma < math.inf:
