@@ -194,7 +194,7 @@ class ChainRows(ReducedSteps):
         matrices = np.zeros((len(kinds.phase), space.size, space.size))
         for phase, some, tables in self._moving():
             if not (self.layout.stationary and phase.number == 0):
-                matrices[some] = space.allowed(phase)
+                matrices[some] = space.allowed[phase.number]
                 for key, cells in tables:
                     matrices[some] *= theta.cells[theta.tables.cells(key)][cells]
         if self.layout.stationary:
@@ -225,7 +225,7 @@ class ChainRows(ReducedSteps):
         for phase in self.layout.phases:
             some, codes = self.transitions.of_phase(phase.number)
             if len(some):
-                every = ((table.key, table.cells(codes)) for table in self.layout.space.transitions(phase))
+                every = ((table.key, table.cells(codes)) for table in self.layout.space.transitions[phase.number])
                 yield phase, some, [(key, np.broadcast_to(cells, (len(some), K, K))) for key, cells in every]
 
     def _log_table(self, theta: Theta, kinds: Kinds) -> Array:

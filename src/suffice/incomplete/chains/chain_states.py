@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.basis.arrays import Array, Bools, Ints
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.sequences.lagged import rename
 from suffice.errors import FitError, TooLarge, bytes_in_words, listing
 from suffice.errors.remedies import INTO_BINS
@@ -201,31 +202,23 @@ class StateSpace:
                 previous = previous + node.strides[v.name] * self.digits[base, k - 1]
         return previous, current, tuple(observed)
 
-    def transitions(self, phase: Phase) -> tuple[TransitionTable, ...]:
-        """The tables that make the transition in a phase."""
-        return self._transitions[phase.number]
-
     @cached_property
-    def _transitions(self) -> dict[int, tuple[TransitionTable, ...]]:
+    def transitions(self) -> dict[int, tuple[TransitionTable, ...]]:
+        """The tables that make the transition in each phase, by its number."""
         every = ((phase, [n for n in self.unknown if phase.nodes[n].by_table]) for phase in self.phases)
         return {
             phase.number: tuple(TransitionTable(phase.keys[n], *self.offsets(phase.nodes[n], emitted=False)) for n in names)
             for phase, names in every
         }
 
-    def allowed(self, phase: Phase) -> Array:
-        """Which states may follow which, 1 or 0: what a state has of earlier steps is a copy; what does not exist yet is 0."""
-        return self._allowed[phase.number]
-
     @cached_property
-    def _allowed(self) -> dict[int, Array]:
-        return {phase.number: self._may_follow(phase).astype(np.float64) for phase in self.phases}
-
-    def _may_follow(self, phase: Phase) -> Bools:
-        result = np.ones((self.size, self.size), bool)
-        for name, k in self.members:
-            if k > phase.number:
-                result &= (self.digits[name, k] == 0)[None, :]
+    def allowed(self) -> dict[int, Array]:
+        """Which states may follow which in each phase, by its number, 1 or 0: what a state has of earlier steps is a copy; what
+        does not exist yet is 0."""
+        result = {phase.number: np.ones((self.size, self.size), bool) for phase in self.phases}
+        for (number, may), (name, k) in product(result.items(), self.members):
+            if k > number:
+                may &= (self.digits[name, k] == 0)[None, :]
             elif k:
-                result &= self.digits[name, k][None, :] == self.digits[name, k - 1][:, None]
-        return result
+                may &= self.digits[name, k][None, :] == self.digits[name, k - 1][:, None]
+        return {number: may.astype(np.float64) for number, may in result.items()}

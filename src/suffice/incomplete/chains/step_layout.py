@@ -146,8 +146,8 @@ class StepLayout:
 
     def product(self, theta: Theta, phase: Phase, codes: Mapping[str, Ints], n: int) -> Array:
         """p(s' | s) in a phase for each of n combinations of observed codes, as far as tables say it."""
-        product = np.repeat(self.space.allowed(phase)[None], n, axis=0)
-        for table in self.space.transitions(phase):
+        product = np.repeat(self.space.allowed[phase.number][None], n, axis=0)
+        for table in self.space.transitions[phase.number]:
             product *= theta.cells[theta.tables.cells(table.key)][table.cells(codes)]
         return product
 

@@ -7,7 +7,6 @@ constraints in numbers for a search; `check` says in words which of them a graph
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain as joined
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Bools
-from suffice.errors import FormatError, GraphError, bytes_in_words, listing, nearest
+from suffice.errors import FormatError, GraphError, listing, nearest
 from suffice.errors.remedies import TIERS, in_python
 from suffice.graphs import Dag
 from suffice.graphs.paths import chain, shortest_path
@@ -32,6 +31,8 @@ from suffice.structure.constraints.contradictions import (
     needed_edges,
     pairs_in,
     size_in,
+    tier_lines,
+    tier_names,
 )
 from suffice.structure.constraints.rules import Rules, ancestors
 from suffice.variables import Finite, Real, Variable
@@ -358,10 +359,10 @@ def read_tiers(path: str | Path, *, within: bool = True) -> Tiers:
     """
     seen: dict[str, int] = {}
     tiers = []
-    for line, text in enumerate(_lines(path), 1):
+    for line, text in enumerate(tier_lines(path), 1):
         if not text.strip() or text.lstrip().startswith("#"):
             continue
-        tier = list(_fields(text, path, line))
+        tier = list(tier_names(text, path, line))
         for name in tier:
             if name in seen:
                 where = f"in line {seen[name]} too" if seen[name] < line else "twice in this line"
@@ -371,38 +372,3 @@ def read_tiers(path: str | Path, *, within: bool = True) -> Tiers:
     if not tiers:
         raise FormatError("there are no tiers in this file: each line should hold the names of one, as in 'age, sex'", path=path)
     return Tiers(*tiers, within=within)
-
-
-MAX_BYTES = 2**26
-"""No larger file is read as tiers."""
-
-_FIELD = re.compile(r'\s*+(?:"((?:[^"]|"")*+)"|([^",]*+))\s*+(,|$)')
-
-
-def _fields(text: str, path: object, line: int) -> Iterator[str]:
-    at, more = 0, True
-    while more:
-        match = _FIELD.match(text, at)
-        if not match:
-            hint = "a name that holds a quote stands in quotes, with the quotes inside doubled"
-            raise FormatError(f"a quote is out of place in {show(text[at:].strip())}: {hint}", path=path, line=line)
-        name = match[2].strip() if match[1] is None else match[1].replace('""', '"')
-        if not name.strip():
-            raise FormatError("a name is missing beside a comma, or blank", path=path, line=line)
-        yield name
-        at, more = match.end(), match[3] == ","
-
-
-def _lines(path: str | Path) -> list[str]:
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except (OSError, TypeError, ValueError) as error:
-        raise FormatError(f"the file cannot be read: {getattr(error, 'strerror', None) or error}", path=path) from None
-    if len(data) > MAX_BYTES:
-        raise FormatError(f"the file is larger than {bytes_in_words(MAX_BYTES)}, too large for tiers", path=path)
-    try:
-        return re.split(r"\r\n|\r|\n", data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise FormatError(f"byte {error.start + 1} of the file is not UTF-8", path=path, line=line) from None
