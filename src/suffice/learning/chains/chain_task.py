@@ -9,12 +9,11 @@ from typing import Any
 
 from suffice.engines.sequences.lagged import rename
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, listing, nearest, note
+from suffice.errors import DataError, FitError, listing, note
 from suffice.errors.remedies import (
     FAMILIES,
     SEQUENCES,
     argument,
-    hidden_variable,
     hidden_with_states,
     of_python,
 )
@@ -25,7 +24,7 @@ from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.chains.chain_states import Phase, phases_of
 from suffice.incomplete.first_slices import First, Free, Given, checked_first
-from suffice.learning.incomplete.task import checked_families, declared_hidden, numbers_of
+from suffice.learning.incomplete.task import check_hidden, checked_families, declared_hidden, numbers_of
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_parts import nodes_given, parameter_names
 from suffice.models.parts.written import written_cpd
@@ -79,15 +78,7 @@ def chain_task_of(
     if hidden == () and start is not None:
         hidden = [v for n, v in start.variables.items() if n in graph and n not in rows.columns]
     unseen = declared_hidden(hidden, numbers=True)
-    for name in unseen:
-        if name not in graph:
-            raise FitError(f"the hidden variable {name!r} is not in the template{nearest(name, graph.nodes)}")
-    lacking = [n for n in graph.nodes if n not in rows.columns and n not in unseen]
-    if lacking:
-        raise DataError(
-            f"the template names {lacking[0]!r}, which is not a column of the data{nearest(lacking[0], rows.columns)}; if no "
-            f"step shows it, declare it: {hidden_variable(lacking[0])}"
-        )
+    check_hidden(unseen, graph, rows, "template", "step")
     rows = rows.select([n for n in graph.nodes if n in rows.columns])
     if not rows.columns:
         raise DataError("every variable of the template is hidden: there is nothing to learn from")
@@ -108,9 +99,6 @@ def chain_task_of(
     variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
     every = {p: variables[variable_and_lag(p)[0]] for n in graph.nodes for p in (n, *graph.parents(n))}
     checked_families(families, graph, every, "template")
-    for v in unseen.values():
-        if isinstance(v, Finite) and v.n_states > rows.n_rows:
-            raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} steps")
     own = dict(families or {})
     how = checked_estimate(estimate), own, checked_first(first)
     return ChainTask(graph, rows, variables, tuple(unseen), as_prior(prior), *how, threads, room)
