@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.basis.arrays import Array, Bools
+from suffice.basis.arrays import Bools
 from suffice.engines.engine import Block, Step, add_up, is_missing, sum_up
 from suffice.engines.sequences.sequences import Sequences
 from suffice.engines.steps.parallel import in_order
@@ -49,7 +49,11 @@ class ReduceChains(Step[ReducedChains]):
     n_parts: int = 1
 
     def of(self, block: Block) -> ReducedChains:
-        some = every_nth(block, self.part, self.n_parts)
+        some = block
+        if self.n_parts > 1:
+            assert block.lengths is not None
+            mine = np.arange(len(block.lengths)) % self.n_parts == self.part
+            some = replace(block.take(np.repeat(mine, block.lengths)), lengths=block.lengths[mine])
         kept = {block.number: self.layout.rows(some)} if self.hold and some.n_rows else {}
         return ReducedChains(shown_by(self.layout, some), kept)
 
@@ -63,15 +67,6 @@ class _ExpectAgain(Step[Expectation]):
 
     def of(self, block: Block) -> Expectation:
         return self.layout.rows(block).expected(self.theta)
-
-
-def every_nth(block: Block, part: int, n: int) -> Block:
-    """Every n-th of the sequences of a block."""
-    if n == 1:
-        return block
-    assert block.lengths is not None
-    mine = np.arange(len(block.lengths)) % n == part
-    return replace(block.take(np.repeat(mine, block.lengths)), lengths=block.lengths[mine])
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +166,10 @@ def shown_by(layout: ChainLayout, block: Block) -> Shown:
                 index = flat_index({v.name: columns[v.name][rows] for v in node.finite}, node.finite, len(rows))
                 counts[layout.tables.cells(key)] = np.bincount(index, block.weights[rows], node.n_cells)
             else:
-                moments[key] = _moments(layout, node, columns, rows, block.weights)
+                component = Component.of(frozenset(), [node])
+                [local] = (*component.lines, *component.others)
+                own_rows = ObservedRows.of(component, columns, rows, layout.units, block.weights, rows)
+                moments[key] = observed_moments(local, own_rows, block.weights[rows][None])
     finite = {n: node.child for n, node in layout.phases[-1].nodes.items() if n in layout.shown}
     shown = {n: v.n_states for n, v in finite.items() if isinstance(v, Finite) and n in columns}
     states = {n: state_weights(columns[n], block.weights, size) for n, size in shown.items()}
@@ -181,9 +179,3 @@ def shown_by(layout: ChainLayout, block: Block) -> Shown:
 
 def _complete(node: NodeFamily, columns: Mapping[str, npt.NDArray[Any]]) -> Bools:
     return ~np.any([is_missing(columns[v.name]) for v in node.members], axis=0)  # type: ignore[no-any-return]
-
-
-def _moments(layout: ChainLayout, node: NodeFamily, columns: Any, rows: npt.NDArray[np.intp], weights: Array) -> Any:
-    component = Component.of(frozenset(), [node])
-    [local] = (*component.lines, *component.others)
-    return observed_moments(local, ObservedRows.of(component, columns, rows, layout.units, weights, rows), weights[rows][None])
