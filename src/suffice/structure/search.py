@@ -26,7 +26,7 @@ from suffice.structure.constraints.constraints import Constraints, Require
 from suffice.structure.lagged.windows import StepWindow, method_at_other_steps, with_first_steps
 from suffice.structure.methods.orders import Orders
 from suffice.structure.problem import Method, Outcome, Problem, is_directed, outcome_so_far
-from suffice.structure.results.directions import model_limit
+from suffice.structure.results.explanations import model_limit
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph
 from suffice.structure.results.plan import Plan, check, in_words

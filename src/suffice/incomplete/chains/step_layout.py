@@ -87,7 +87,7 @@ class StepLayout:
 
     `shown` are the columns that the data have; `counted` the parameter nodes whose families every step shows: they are counted
     once, and take no part in expectations. `stationary`: the joint state begins as its transition settles. `only` are the
-    variables that a part of a template is about, whose states are passed on elsewhere (`incomplete.chains.chain_factors`).
+    variables that a part of a template is about, whose states are passed on elsewhere (`incomplete.chains.factored_rows`).
     """
 
     space: StateSpace

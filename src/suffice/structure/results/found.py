@@ -19,9 +19,8 @@ from suffice.output.display import html_table
 from suffice.pictures import Focus, Picture, Pictured
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.problem import Outcome, Problem
-from suffice.structure.results.directions import directions
 from suffice.structure.results.explain import Neighbourhood, explain
-from suffice.structure.results.explanations import Explanation, spell
+from suffice.structure.results.explanations import Explanation, directions, spell
 from suffice.structure.results.found_graph import SearchResult
 from suffice.structure.results.plan import in_words
 
