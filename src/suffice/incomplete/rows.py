@@ -365,8 +365,8 @@ class Densities:
         """
         result = np.empty((self.rows.n_rows, 2))
         by_scope: dict[tuple[int, ...], list[TargetMoments]] = {}
-        for part in found:
-            by_scope.setdefault(part.scope, []).append(part)
+        for moments in found:
+            by_scope.setdefault(moments.scope, []).append(moments)
         for scope, parts in by_scope.items():
             same, mean, variance = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])
             weights = np.empty(mean.shape)

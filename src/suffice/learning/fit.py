@@ -299,7 +299,7 @@ def fit_network(
     asked: dict[str, Any] = {"prior": prior, "estimate": how, "shared": shared, **climbing}
     if hidden or missing_depends_on is not None or climbing.get("fixed"):
         asked |= {"hidden": hidden, "families": families, "missing_depends_on": missing_depends_on}
-        return model_by_em(dag, rows, watch, **asked)
+        return model_by_em(BayesNet, dag, rows, watch, **asked)
     if isinstance(dag, Plate):
         dag.check_families(families)
     if "memory_limit" in climbing:
@@ -310,7 +310,7 @@ def fit_network(
     try:
         seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
     except MissingCells:
-        return model_by_em(dag, rows, watch, **asked)
+        return model_by_em(BayesNet, dag, rows, watch, **asked)
     seen = agreeing(seen, dag.alike) if isinstance(dag, Plate) else seen
     return estimate_network(BayesNet, graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
 
@@ -369,12 +369,12 @@ def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, An
     families, tied = task.families, {n: tie.nodes for tie in task.ties for n in tie.nodes}
     whole = {n: f for n, f in families.items() if f.iterative and all(_complete(task, m) for m in tied.get(n, (n,)))}
     if not whole:
-        return model_by_em(dag, data, families=families, **options)
+        return model_by_em(BayesNet, dag, data, families=families, **options)
     cut = Dag({n: [] if n in whole else task.dag.parents(n) for n in task.dag.nodes})
     rest = {n: f for n, f in families.items() if n not in whole}
     ties = [tie for tie in task.ties if tie.nodes[0] in whole]
     left = [tie.nodes for tie in task.ties if tie not in ties]
-    bn = model_by_em(cut, task.rows, families=rest, **{**options, "shared": left})
+    bn = model_by_em(BayesNet, cut, task.rows, families=rest, **{**options, "shared": left})
     nodes = {n: (task.variables[n], [task.variables[p] for p in task.dag.parents(n)]) for n in whole}
     return replace_cpds(bn, task.dag, fitted_regressions(nodes, whole, task.rows, ties), ties)
 

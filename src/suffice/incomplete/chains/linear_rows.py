@@ -119,9 +119,10 @@ class LinearRows:
         begins = [first.astype(np.int64)] if space.settles else []
         weight = None if block.weight is None else block.weight[starts[:-1]]
         cells = weight, block.weights, phase, first, index, reals
-        alike = [[*begins, *moved], put_out, [*begins, *moved, *put_out, *gaps]]
+        kinds = [*begins, *moved], put_out, [*begins, *moved, *put_out, *gaps]
+        transitions, shapes, groups = (Alike.of([phase, *own], n) for own in kinds)
         rest = ChainRows.of(layout.rest, block) if layout.has_rest else None
-        return cls(layout, block.number, starts, *cells, *(Alike.of([phase, *own], n) for own in alike), rest)
+        return cls(layout, block.number, starts, *cells, transitions, shapes, groups, rest)
 
     @property
     def n_steps(self) -> int:

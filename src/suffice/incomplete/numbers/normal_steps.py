@@ -51,8 +51,8 @@ class NormalForms:
         """Centres are the means that a state gives its columns; of a column that is no child here, its middle, 0."""
         S, J, C = component.n_states, _up(len(component.lines)), _up(len(component.reals))
         centre, weight, base, constant = np.zeros((S, C)), np.zeros((S, J, C)), np.zeros((S, J)), np.zeros(S)
-        places = ((local, _configurations(component, local)) for local in component.lines)
-        lines = [(local, *(part[at] for part in theta.lines[local.node.name])) for local, at in places]
+        every = ((local, theta.lines[local.node.name], _configurations(component, local)) for local in component.lines)
+        lines = [(local, line.intercept[at], line.coefficients[at], line.variance[at]) for local, line, at in every]
         for _ in lines:  # a chain of columns has its means after as many rounds, in whatever order they are
             before = centre.copy()
             for local, a, b, _ in lines:

@@ -164,12 +164,13 @@ class Plan(OneTable):
     def _table(self) -> tuple[list[str], list[list[object]]]:
         least = "at least " if self.at_least else ""
         fits = f"{least}{_count(self.regressions)} fits × {_count(self.n_rows)} rows × about {PASSES:g} iterations"
+        regressions: list[list[object]] = [["regressions", fits]] if self.regressions else []
         return ["what", "estimate"], [
             ["method", self.method],
             ["rows", _count(self.n_rows)],
             ["variables", _count(self.n_variables)],
             ["families", least + _count(self.families)],
-            *([["regressions", fits]] if self.regressions else []),
+            *regressions,
             ["tables", least + _count(self.tables)],
             ["cells", least + _count(self.cells)],
             ["memory", f"{least}{bytes_in_words(self.bytes)} beside the data"],

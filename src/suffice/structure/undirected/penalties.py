@@ -167,6 +167,9 @@ class PenaltyFits:
         """What the fits need of other rows."""
         raise NotImplementedError
 
+    def held_out(self, train: Data, test: Data) -> Array:
+        raise NotImplementedError
+
     def again(self, data: Data) -> Sequence[Any]:
         return list(self.fits_of(self.seen_in(data)))
 
