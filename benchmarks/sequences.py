@@ -298,7 +298,7 @@ def factorial(chains: int = 5, k: int = 4, n: int = 64, length: int = 25) -> Non
     of k^chains states."""
     from functools import reduce
 
-    from suffice.incomplete.chains import chain_factors
+    from suffice.incomplete.chains import factored_rows
     from suffice.learning.chains.chain_problem import chain_problem_of
 
     rng, names = np.random.default_rng(0), [f"h{i}" for i in range(chains)]
@@ -309,13 +309,13 @@ def factorial(chains: int = 5, k: int = 4, n: int = 64, length: int = 25) -> Non
     chain = sf.Chain("; ".join(f"{name}[-1] -> {name} -> y" for name in names), cpds, [*hidden, symbol])
     rows = chain.sample(n, length=length, seed=1)
     sequences = sf.sequences(rows.select(["sequence", "y"]), by="sequence", variables={"y": symbol}).hold()
-    usual = chain_factors.FIXED
+    usual = factored_rows.FIXED
 
     def e_step(fixed: int) -> Callable[[], Any]:
-        chain_factors.FIXED = fixed  # which way is taken hangs on it
+        factored_rows.FIXED = fixed  # which way is taken hangs on it
         problem = chain_problem_of(chain.template, sequences, hidden=hidden, threads=1)
         theta = problem.parameters({name: chain[name] for name in chain})
-        chain_factors.FIXED = usual
+        factored_rows.FIXED = usual
         return lambda: problem.expected(theta).log_likelihood
 
     def hmmlearn() -> Any:

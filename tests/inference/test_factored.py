@@ -9,7 +9,7 @@ import pytest
 
 import suffice as sf
 from suffice.errors import FitError, TooLarge
-from suffice.incomplete.chains import chain_factors
+from suffice.incomplete.chains import factored_rows
 from suffice.inference.chains.factored import factor_runs, factor_steps
 from suffice.inference.chains.factored.slice_program import SliceProgram
 from suffice.learning.chains.chain_problem import chain_problem_of
@@ -52,8 +52,8 @@ def with_gaps(chain: sf.Chain, seed: int = 1) -> sf.chains.Sequences:
 
 
 def factored(patch: pytest.MonkeyPatch, *, always: bool) -> None:
-    patch.setattr(chain_factors, "FIXED", 1 if always else 2**62)
-    patch.setattr(chain_factors, "DEARER", 0)
+    patch.setattr(factored_rows, "FIXED", 1 if always else 2**62)
+    patch.setattr(factored_rows, "DEARER", 0)
 
 
 def said(chain: sf.Chain, s: sf.chains.Sequences) -> dict[str, Any]:

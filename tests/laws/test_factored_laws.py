@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from suffice.incomplete.chains import chain_factors
+from suffice.incomplete.chains import factored_rows
 from tests.laws.test_chain_laws import (  # noqa: F401
     test_a_column_that_is_not_there_is_missing_everywhere,
     test_following_is_filtering,
@@ -25,6 +25,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::suffice.errors.SufficeNote")
 @pytest.fixture(autouse=True, scope="module")
 def factor_by_factor() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chain_factors, "FIXED", 1)
-        patch.setattr(chain_factors, "DEARER", 0)
+        patch.setattr(factored_rows, "FIXED", 1)
+        patch.setattr(factored_rows, "DEARER", 0)
         yield

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.errors import DataError, FitError, GraphError, SufficeNote, TooLarge
 from suffice.iteration import OutOfTime, Progress
-from suffice.structure.results.directions import COMPELLED, DISTINCT, MODEL
+from suffice.structure.results.explanations import COMPELLED, DISTINCT, MODEL
 from suffice.structure.search import problem_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::suffice.errors.SufficeNote")

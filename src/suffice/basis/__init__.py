@@ -1,4 +1,4 @@
-"""What the rooms stand on and no user imports: types of arguments, the threads of products of matrices, slow libraries, version.
+"""What the rooms stand on and no user imports: argument and array types, threads of matrix products, slow libraries, version.
 
 It may use variables and errors. Start with `libraries`, imported on first use; `argument_types` is for type checkers only.
 """

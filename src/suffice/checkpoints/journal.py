@@ -22,7 +22,6 @@ import time
 import zipfile
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -55,22 +54,6 @@ class StepAnswer(NamedTuple):
     answer: Packed
 
 
-@dataclass
-class Cadence:
-    """When it is time to write."""
-
-    last: float = field(default_factory=time.perf_counter)
-    cost: float = 0.0
-
-    @property
-    def is_due(self) -> bool:
-        return time.perf_counter() - self.last >= max(EVERY, self.cost / SHARE)
-
-    def wrote(self, begun: float) -> None:
-        self.last = time.perf_counter()
-        self.cost = self.last - begun
-
-
 class Journal(Memory):
     """The answers of a run, or of one of its steps; those that are in `place` first.
 
@@ -85,8 +68,8 @@ class Journal(Memory):
     (array([1., 1.]),)
     """
 
-    def __init__(self, place: Path, of: list[Any], when: Cadence) -> None:
-        self.place, self.of, self.when = place, of, when
+    def __init__(self, place: Path, of: list[Any]) -> None:
+        self.place, self.of = place, of
         self.n_steps = 0
         self._asked: list[Any] | None = None  # what the step is asked that is under way,
         self._step: Journal | None = None  # and its journal, if it keeps one
@@ -124,7 +107,7 @@ class Journal(Memory):
         """The journal of the step that is under way."""
         if self._step is None:
             assert self._asked is not None
-            self._step = Journal(self.place / f"{self.n_steps:06d}", self._asked, self.when)
+            self._step = Journal(self.place / f"{self.n_steps:06d}", self._asked)
         return self._step
 
     def keep(self, state: Callable[[], Packed]) -> None:
@@ -239,12 +222,12 @@ class Checkpoint(Memory):
 
     def __init__(self, place: str | PathLike[str], run: Mapping[str, Any]) -> None:
         self.place, self.run = Path(place), json.loads(json.dumps(dict(run)))
-        self.when = Cadence()
+        self._last, self._cost = time.perf_counter(), 0.0  # when it was written, and how long that took
         self._journal: Journal | None = None
 
     def __enter__(self) -> Checkpoint:
         self._open()
-        self._journal = Journal(self.place, [], self.when)
+        self._journal = Journal(self.place, [])
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -290,7 +273,8 @@ class Checkpoint(Memory):
             note(f"the checkpoint in {str(self.place)!r} cannot be removed: {error.strerror}")
 
     def _write_if_due(self) -> None:
-        if self.when.is_due and self._journal is not None and self._journal.has_news:
+        due = time.perf_counter() - self._last >= max(EVERY, self._cost / SHARE)
+        if due and self._journal is not None and self._journal.has_news:
             self._write()
 
     def _write(self) -> None:
@@ -301,7 +285,8 @@ class Checkpoint(Memory):
         except (OSError, FormatError) as error:
             note(f"the checkpoint in {str(self.place)!r} cannot be written any more ({error}): the run goes on without one")
             self._journal = None
-        self.when.wrote(begun)
+        self._last = time.perf_counter()
+        self._cost = self._last - begun
 
     def _open(self) -> None:
         """Make the directory, or see that it is of the same run."""

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Ints
 from suffice.errors import FitError, FormatError, ModelError, note
 from suffice.errors.remedies import BY_MEAN
 from suffice.exponential.arithmetic.special import log_gamma_step
@@ -28,7 +29,7 @@ from suffice.families.parameter_draws import DrawnTable
 from suffice.families.protocol.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, flat_index
 from suffice.registry import find
 from suffice.statistics import Counts, Request
-from suffice.statistics.configurations import Keys, checked_cells, describe, freeze, n_configurations, sizes
+from suffice.statistics.configurations import checked_cells, describe, freeze, n_configurations, sizes
 from suffice.variables import Finite, Variable
 
 
@@ -247,7 +248,7 @@ def normalise(probs: Array, child: Finite, parents: Sequence[Finite]) -> Array:
     return probs
 
 
-def _rows(keys: Keys, values: Array, n_states: int) -> tuple[Keys, npt.NDArray[np.intp], Array]:
+def _rows(keys: Ints, values: Array, n_states: int) -> tuple[Ints, npt.NDArray[np.intp], Array]:
     """The parents' configurations among these cells: their indices, which of them each cell belongs to, their totals."""
     rows, inverse = np.unique(keys // n_states, return_inverse=True)
     return rows, inverse, np.bincount(inverse, values, len(rows)).astype(np.float64)

@@ -31,11 +31,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from suffice.basis.arrays import Array
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, add_up
 from suffice.errors import DataError
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.incomplete.numbers.patterns import Array
 from suffice.statistics.configurations import alike
 from suffice.statistics.derived import log_factorial
 

@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listing, note
 from suffice.errors.remedies import INTO_BINS
@@ -29,9 +29,6 @@ from suffice.limits import COPIES
 from suffice.statistics.configurations import checked_cells, describe, n_configurations, sizes
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite, NotNormal, Variable
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,6 +331,32 @@ class Shown(NamedTuple):
     states: dict[str, Array]
     weight: float
     n_empty: int
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedComponents:
+    """Components of rows that a step reduces, and holds where they are near and fit into memory.
+
+    `constant` is what ln p of the observed cells has besides that of the scaled ones; among parts, the first has it.
+    """
+
+    step: Any
+    reduced: Any
+    constant: float
+    threads: int | None
+
+    @property
+    def shown(self) -> Shown:
+        return self.reduced.shown  # type: ignore[no-any-return]
+
+    @property
+    def passes(self) -> int:
+        return int(not self.step.hold)
+
+    @property
+    def shown_nowhere(self) -> Shown:
+        """What is shown, as of parts besides the first: nothing is counted."""
+        return self.shown._replace(counts=np.zeros_like(self.shown.counts), moments={})
 
 
 class Components(Protocol):

@@ -18,10 +18,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import Block, Step, Sum
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words, listing
-from suffice.incomplete.components import Array, Expectation, FlatTables, Ints, Shown, Theta, log_likelihood
+from suffice.incomplete.components import Expectation, FlatTables, Shown, Theta, log_likelihood
 from suffice.statistics.configurations import distinct
 
 Places = npt.NDArray[np.int32]
@@ -438,17 +439,13 @@ class FiniteComponents:
             if done > first and wanted > LIMIT:
                 break
             if wanted > LARGEST:
-                raise self._too_large(done, need[0])
+                raise TooLarge(
+                    f"rows in which these {len(r.shape(done)[0])} connected variables are missing together need a table of some "
+                    f"{bytes_in_words(8.0 * need[0])}, beyond what exact inference may take"
+                )
             longer = np.empty(int(min(max(2 * len(pool), wanted), max(LIMIT, wanted))), np.int32)
             longer[: at[done]] = pool[: at[done]]
             pool = longer
         header = pool[at[first:done][:, None] + np.arange(3)] if done > first else np.zeros((1, 3), np.int32)
         most = int((header[:, 1].astype(np.int64) + 2 * header[:, 2].astype(np.int64)).max())
         return Programs(first, done, at, pool[: at[done]], most, self._split(first, done, at))
-
-    def _too_large(self, shape: int, need: float) -> TooLarge:
-        variables = self.reduction.shape(shape)[0].tolist()
-        return TooLarge(
-            f"rows in which these {len(variables)} connected variables are missing together need a table of some "
-            f"{bytes_in_words(8.0 * need)}, beyond what exact inference may take"
-        )

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError, ModelError
 from suffice.errors.remedies import DIFFUSE, FREE, STATIONARY
-
-Array = npt.NDArray[np.float64]
 
 UNIT = 1e-9
 """An eigenvalue this near to 1 is 1."""

@@ -11,15 +11,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, bytes_in_words, note
 from suffice.incomplete.components import Components, Expectation, FlatTables, Shown, Theta
 from suffice.incomplete.finite import ComponentTable, FiniteComponents, Reduce
-
-Array = npt.NDArray[np.float64]
 
 MOST = 2**30
 """Bytes of components of rows in other processes that are summed in one place."""

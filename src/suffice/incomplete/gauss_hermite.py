@@ -6,9 +6,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from suffice.basis.arrays import Array
 
 POINTS = {1: 33, 2: 15, 3: 9}
 """HermitePoints for each of one, two or three numbers that are missing together: 33, 15² and 9³ in all."""

@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Bools
 from suffice.errors import ModelError, TooLarge
 from suffice.incomplete.support import support
 from suffice.inference.finite.logs import LogFactor, log_factors, log_joint, shares
@@ -28,8 +29,6 @@ from suffice.inference.finite.network import HINTED, NONE, Array, GaussianNode, 
 from suffice.inference.finite.questions import DONE, IMPOSSIBLE, Codes, in_rows, most_probable, posteriors
 from suffice.inference.numbers.hybrid import GaussianBlock, Hybrid, ManyConfigurations, block_of, condition_block, density
 from suffice.statistics.configurations import alike, keys_of
-
-Flags = npt.NDArray[np.bool_]
 
 CELLS = 2**23
 """Rows are worked on in parts of at most about this many numbers: 64 MiB."""
@@ -106,7 +105,7 @@ def marginals_in_rows(network: Network, codes: Ints) -> Array:
     return out
 
 
-def fill_each(network: Network, codes: Codes, gaps: Flags) -> Flags:
+def fill_each(network: Network, codes: Codes, gaps: Bools) -> Bools:
     """Fill every gap by its most probable state, in place; which rows are impossible, whose gaps stay."""
     impossible, starts = np.zeros(len(codes), bool), network.starts
     for rows in np.array_split(np.arange(len(codes)), -(-len(codes) * int(starts[-1]) // CELLS) or 1):
@@ -122,7 +121,7 @@ _modes: WeakKeyDictionary[Network, dict[bytes, Ints | None]] = WeakKeyDictionary
 """What gaps of rows were filled with, for the next block of rows; None where it is impossible."""
 
 
-def fill_together(network: Network, codes: Codes, gaps: Flags) -> Flags:
+def fill_together(network: Network, codes: Codes, gaps: Bools) -> Bools:
     """Fill all the gaps of a row by the states that are most probable together, in place; which rows are impossible.
 
     What is neither observed nor a gap is summed out.
@@ -210,7 +209,7 @@ def shared_blocks(nodes: Sequence[GaussianNode], reals: Array, target: int | Non
     return _blocks_by_label(nodes, labels, seen, lambda first: own == first), others
 
 
-def _blocks_by_label(nodes: Sequence[GaussianNode], labels: Ints, seen: Flags, having: Callable[[int], Flags]) -> Shared:
+def _blocks_by_label(nodes: Sequence[GaussianNode], labels: Ints, seen: Bools, having: Callable[[int], Bools]) -> Shared:
     """The blocks that begin with each node, in those rows that are to have one."""
     for first in range(len(nodes)):
         rows = np.flatnonzero(having(first))
@@ -221,7 +220,7 @@ def _blocks_by_label(nodes: Sequence[GaussianNode], labels: Ints, seen: Flags, h
             yield block_of(nodes, inside.tolist(), set(known.tolist())), rows[same]
 
 
-def _labels(nodes: Sequence[GaussianNode], seen: Flags, asked: Flags) -> Ints:
+def _labels(nodes: Sequence[GaussianNode], seen: Bools, asked: Bools) -> Ints:
     """For each node and row the first node of its block, −1 if it is barren: what an unobserved parent links is one block."""
     needed = asked.copy()
     for m in range(len(nodes) - 1, -1, -1):
@@ -264,7 +263,7 @@ class Densities:
 
     def __init__(self, hybrid: Hybrid, rows: RowEvidence, beside: Beside) -> None:
         self.hybrid, self.rows = hybrid, rows
-        self.sums: dict[tuple[int, ...], tuple[Array, Flags]] = {}
+        self.sums: dict[tuple[int, ...], tuple[Array, Bools]] = {}
         self.impossible = np.zeros(rows.n_rows, bool)
         for scope, some, values in beside(rows):
             self._add(scope, some, values)
@@ -339,7 +338,7 @@ class Densities:
         return [LogFactor(scope, values[rows]) for scope, (values, touched) in self.sums.items() if touched[rows].any()]
 
     @property
-    def open(self) -> Flags:
+    def open(self) -> Bools:
         """The rows of which something is known that depends on variables that are not observed."""
         touched = [touched for scope, (_, touched) in self.sums.items() if scope]
         return np.asarray(np.logical_or.reduce(touched)) if touched else np.zeros(self.rows.n_rows, bool)
@@ -365,7 +364,11 @@ class Densities:
         If they must be `finite`, others are refused.
         """
         result = np.empty((self.rows.n_rows, 2))
-        for scope, same, mean, variance in _join_scopes(list(found)):
+        by_scope: dict[tuple[int, ...], list[TargetMoments]] = {}
+        for moments in found:
+            by_scope.setdefault(moments.scope, []).append(moments)
+        for scope, parts in by_scope.items():
+            same, mean, variance = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])
             weights = np.empty(mean.shape)
             for part in alike(self.rows.codes[same] != NONE):
                 weights[part] = self.weights(scope, same[part]).reshape(len(part), -1)
@@ -388,13 +391,6 @@ class Densities:
         sums, touched = self.sums[scope]
         sums[rows] += values
         touched[rows] = True
-
-
-def _join_scopes(found: Sequence[TargetMoments]) -> Iterator[TargetMoments]:
-    """Rows of the same scope together."""
-    for scope in dict.fromkeys(f.scope for f in found):
-        same = [f for f in found if f.scope == scope]
-        yield TargetMoments(scope, *(np.concatenate([f[i] for f in same]) for i in (1, 2, 3)))
 
 
 def in_parts(

@@ -12,12 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Bools
 from suffice.inference.finite.network import Ints, Network
 
 MAX_FACTORS, MAX_PARTS = 32, 2**16
 """Networks with more factors with zeros, or with factors of which there are more parts than this, are not looked at."""
-
-Bools = npt.NDArray[np.bool_]
 
 
 class Support(NamedTuple):

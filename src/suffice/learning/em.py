@@ -181,9 +181,8 @@ def em(
         raise FitError(f"information is True, False or left out, not {information!r}")
     tol, max_iter, seed, starts = checked_numbers(tol, max_iter, seed, starts)
     if missing_depends_on is not None and not of_sequences(dag, data):
-        told = with_mechanism(dag, data, missing_depends_on, hidden, families)
         shared = shared_of(dag, shared)
-        dag, data, families = told.dag, told.rows, told.families
+        dag, data, families = with_mechanism(dag, data, missing_depends_on, hidden, families)
     how: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "start": start, "threads": budget.threads}
     how["room"] = budget.room
     if of_sequences(dag, data):

@@ -16,7 +16,7 @@ from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate
 from suffice.graphs import Dag
 from suffice.learning.chains.chain_task import refuse_first, refuse_shared
-from suffice.learning.complete.chain_fit import fit_chain
+from suffice.learning.complete.chain_fit import fit_chain, model_by_em
 from suffice.learning.complete.irls import fit_regression
 from suffice.learning.complete.plates import Plate
 from suffice.learning.complete.tied_regressions import fitted_regressions, from_tables
@@ -35,7 +35,7 @@ from suffice.models.undirected.features import is_undirected
 from suffice.objectives import Bayes, Likelihood, as_penalties
 from suffice.statistics import Statistics
 from suffice.statistics.configurations import n_configurations
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, SharedLike
@@ -299,7 +299,7 @@ def fit_network(
     asked: dict[str, Any] = {"prior": prior, "estimate": how, "shared": shared, **climbing}
     if hidden or missing_depends_on is not None or climbing.get("fixed"):
         asked |= {"hidden": hidden, "families": families, "missing_depends_on": missing_depends_on}
-        return _from_incomplete(dag, rows, watch, **asked)
+        return model_by_em(BayesNet, dag, rows, watch, **asked)
     if isinstance(dag, Plate):
         dag.check_families(families)
     if "memory_limit" in climbing:
@@ -310,7 +310,7 @@ def fit_network(
     try:
         seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
     except MissingCells:
-        return _from_incomplete(dag, rows, watch, **asked)
+        return model_by_em(BayesNet, dag, rows, watch, **asked)
     seen = agreeing(seen, dag.alike) if isinstance(dag, Plate) else seen
     return estimate_network(BayesNet, graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
 
@@ -319,12 +319,11 @@ def _check_size(graph: Dag, rows: Any, limit: int | str | None) -> None:
     """Refuse tables of all nodes that would take more than the limit."""
     known = rows.variables if isinstance(rows, Statistics) else rows.schema
     families = [[known[n] for n in (*graph.parents(node), node) if n in known] for node in graph.nodes]
-    numbers = (n_configurations(v for v in own if isinstance(v, Finite)) * (_width(own) + 1) ** 2 for own in families)
+    numbers = (
+        n_configurations(v for v in own if isinstance(v, Finite)) * (1 + sum(not isinstance(v, Finite) for v in own)) ** 2
+        for own in families
+    )
     check_room(Budget(memory_limit=limit).room, 8.0 * COPIES * float(sum(numbers)), "the network", "take fewer parents")
-
-
-def _width(variables: Sequence[Variable]) -> int:
-    return sum(not isinstance(v, Finite) for v in variables)
 
 
 def _check_objective(kind: ModelKind, objective: Any, target: str | None = None) -> None:
@@ -367,22 +366,17 @@ def _with_regressions(
 def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, Any]) -> BayesNet:
     """Rows with missing cells. A regression whose own columns are complete is a factor by itself: it is fitted by itself, and
     the other nodes by EM as if it had no parents. One with gaps takes part in EM."""
-    families = task.families
-    whole = {n: f for n, f in families.items() if f.iterative and all(_complete(task, m) for m in _together(task, n))}
+    families, tied = task.families, {n: tie.nodes for tie in task.ties for n in tie.nodes}
+    whole = {n: f for n, f in families.items() if f.iterative and all(_complete(task, m) for m in tied.get(n, (n,)))}
     if not whole:
-        return _from_incomplete(dag, data, families=families, **options)
+        return model_by_em(BayesNet, dag, data, families=families, **options)
     cut = Dag({n: [] if n in whole else task.dag.parents(n) for n in task.dag.nodes})
     rest = {n: f for n, f in families.items() if n not in whole}
     ties = [tie for tie in task.ties if tie.nodes[0] in whole]
     left = [tie.nodes for tie in task.ties if tie not in ties]
-    bn = _from_incomplete(cut, task.rows, families=rest, **{**options, "shared": left})
+    bn = model_by_em(BayesNet, cut, task.rows, families=rest, **{**options, "shared": left})
     nodes = {n: (task.variables[n], [task.variables[p] for p in task.dag.parents(n)]) for n in whole}
     return replace_cpds(bn, task.dag, fitted_regressions(nodes, whole, task.rows, ties), ties)
-
-
-def _together(task: Task, node: str) -> tuple[str, ...]:
-    """A node and those that share its parameters."""
-    return next((tie.nodes for tie in task.ties if node in tie.nodes), (node,))
 
 
 def _complete(task: Task, node: str) -> bool:
@@ -404,16 +398,3 @@ def _tabled_regressions(
     for tie in (*alone, *(tie for tie in ties if tie.nodes[0] in nodes)):
         ready |= from_tables(tie, nodes, families[tie.nodes[0]], seen)
     return estimate_network(BayesNet, graph, seen, prior, how, ready=ready, shared=[tie.nodes for tie in ties])
-
-
-def _from_incomplete(dag: Any, rows: Any, watch: Callable[[Any], object] | None = None, **options: Any) -> BayesNet:
-    """The network that EM finds; how far apart the optima of several starts are is noted."""
-    from suffice.learning.em import em, spread
-
-    run = em(dag, rows, **options)
-    if len(run.optima) > 1:
-        note(spread(run.optima))
-    if watch is not None:
-        watch(run)
-    model: BayesNet = run.model
-    return model

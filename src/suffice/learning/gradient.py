@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Unpack, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools
 from suffice.basis.blas import one_blas_thread
-from suffice.errors import FitError, ModelError, note
+from suffice.errors import FitError, ModelError, note, whole
 from suffice.errors.remedies import argument
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Estimate
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from suffice.incomplete.first_slices import First
     from suffice.models.chain import Chain
 
-Array = npt.NDArray[np.float64]
 
 PATIENCE = 3
 """So many iterations in a row must gain no more than `tol`: a quasi-Newton step may be short without being the last."""
@@ -73,8 +72,7 @@ class LBFGS:
     memory: int = 10
 
     def __post_init__(self) -> None:
-        if isinstance(self.memory, bool) or not isinstance(self.memory, int) or self.memory < 1:
-            raise FitError(f"the memory of LBFGS is a whole number of at least 1, not {self.memory!r}")
+        whole(self.memory, "the memory of LBFGS", 1)
 
     def climb(self, ascent: GradientAscent) -> None:
         """Climb until all is quiet, then again from there with the scales of that place, until that gains nothing.
@@ -269,7 +267,10 @@ def gradient(
     (True, array([0.5, 0.5]))
     """
     given, budget = options_of("gradient", options, AscentOptions, without=["checkpoint"])
-    chosen, first = _checked_method(given["method"]), given["first"]
+    chosen: AscentMethod = LBFGS() if given["method"] is None else given["method"]
+    if isinstance(chosen, type) or not hasattr(chosen, "climb"):
+        raise FitError(f"a method of gradient ascent is LBFGS() or Projected(), not {chosen!r}")
+    first = given["first"]
     tol, max_iter, seed, starts = checked_numbers(tol, max_iter, seed, starts)
     how: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "start": start, "threads": budget.threads}
     how["room"] = budget.room
@@ -333,7 +334,7 @@ def lift(ascent: GradientAscent) -> None:
             return
 
 
-def _lift(table: Table, free: npt.NDArray[np.bool_], N: Array, share: float) -> Table:
+def _lift(table: Table, free: Bools, N: Array, share: float) -> Table:
     """The table with `share` of a row's weight in each cell that has less, and should have more than it has."""
     theta, totals = table.probs.reshape(N.shape), N.sum(axis=1, keepdims=True)
     least = share / (1.0 + np.abs(totals))
@@ -362,7 +363,7 @@ def _step(table: Any, N: Array, step: float) -> Table:
     return Table(table.child, table.parent_variables, moved.reshape(table.probs.shape))
 
 
-def project_rows(rows: Array, inside: npt.NDArray[np.bool_]) -> Array:
+def project_rows(rows: Array, inside: Bools) -> Array:
     """The nearest rows of probabilities: max(x − t, FLOOR) with t such that they sum to 1; 0 where not `inside`.
 
     Held, Wolfe & Crowder 1974, Mathematical Programming 6, p. 62.
@@ -378,12 +379,3 @@ def project_rows(rows: Array, inside: npt.NDArray[np.bool_]) -> Array:
     kept = (falling > t).sum(axis=1)
     chosen = np.take_along_axis(t, kept[:, None] - 1, axis=1)
     return np.asarray(np.where(inside, np.maximum(above - chosen, 0.0) + FLOOR, 0.0))
-
-
-def _checked_method(method: Any) -> AscentMethod:
-    if method is None:
-        return LBFGS()
-    if isinstance(method, type) or not hasattr(method, "climb"):
-        raise FitError(f"a method of gradient ascent is LBFGS() or Projected(), not {method!r}")
-    chosen: AscentMethod = method
-    return chosen

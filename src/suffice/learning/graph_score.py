@@ -200,7 +200,10 @@ def by_evidence(
     >>> round(by_evidence("x; y", {"x": list("aab"), "y": list("aaa")}, Dirichlet(), shared=[("x", "y")]).alpha, 3)
     1.394
     """
-    choosing = _choosing(prior)
+    given = as_prior(prior)
+    if given is None:
+        raise FitError("by_evidence needs the prior whose number is to be chosen: by_evidence(dag, data, BDeu())")
+    choosing = Several(tuple(part if part.chooses else EmpiricalBayes(part) for part in given.parts))
     graph, ties = graph_and_ties(dag, shared)
     families = families_of(dag, families)
     regressions = list(regressions_among(families or {}))
@@ -220,10 +223,3 @@ def by_evidence(
     own = own if ties else own.bind(variables, statistics)
     chosen: Prior = own if len(own.priors) > 1 else own.priors[0]
     return chosen
-
-
-def _choosing(prior: Any) -> Several:
-    asked = as_prior(prior)
-    if asked is None:
-        raise FitError("by_evidence needs the prior whose number is to be chosen: by_evidence(dag, data, BDeu())")
-    return Several(tuple(part if part.chooses else EmpiricalBayes(part) for part in asked.parts))

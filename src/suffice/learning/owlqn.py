@@ -13,9 +13,9 @@ from itertools import count
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from suffice.basis.arrays import Array
+
 Evaluate = Callable[[Array], tuple[float, Array]]
 
 ARMIJO, SHRINK = 1e-4, 0.5

@@ -60,7 +60,9 @@ class ModelKind:
     def check(self, objective: Any, target: str | None = None) -> None:
         """Refuse what is no objective, and one that these models do not take. `target` is the column that others are about."""
         if not isinstance(objective, (Objective, Bayes)):
-            raise FitError(f"an objective is a value: {self._hint(objective, target)}, not {objective!r}")
+            known = objective if isinstance(objective, type) and objective in self.takes else next(iter(self.takes))
+            hint = f"objective={objective_in_python(known, target)}"
+            raise FitError(f"an objective is a value: {hint}, not {objective!r}")
         if type(objective) not in self.takes and self.word not in getattr(objective, "models", ()):
             raise self.refusal(objective, target)
 
@@ -74,10 +76,6 @@ class ModelKind:
             f"{objective!r} is not for {self.name}{why}; the nearest is {_remedy(near, getattr(objective, 'target', target))}; "
             f"{type(objective).__name__} is for {_in_words(others) or 'no model: it says for which by its models'}"
         )
-
-    def _hint(self, objective: Any, target: str | None) -> str:
-        known = objective if isinstance(objective, type) and objective in self.takes else next(iter(self.takes))
-        return f"objective={objective_in_python(known, target)}"
 
 
 def _in_words(names: list[str]) -> str:

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools
 from suffice.statistics.configurations import distinct
-
-Array = npt.NDArray[np.float64]
 
 
 class Spread(NamedTuple):
@@ -41,7 +40,7 @@ def merge_spreads(a: Spread, b: Spread) -> Spread:
     return Spread(count, mean, rest, a.scatter + b.scatter + across)
 
 
-def subtract_spread(a: Spread, b: Spread, left: npt.NDArray[np.bool_]) -> Spread:
+def subtract_spread(a: Spread, b: Spread, left: Bools) -> Spread:
     """The moments of the rows of a without those of b; groups that are not `left` are empty."""
     count = np.where(left, a.weight - b.weight, 0.0)
     gap = np.where(left[:, None], (a.mean - b.mean) + (a.rest - b.rest), 0.0)

@@ -11,12 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Ints
 from suffice.errors import StatisticsError, TooLarge, bytes_in_words, listing
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite, sorted_states
-
-Array = npt.NDArray[np.float64]
-Keys = npt.NDArray[np.int64]
 
 GONE = 1e-10
 """What is left of a weight after subtraction is rounding if it is a smaller share of it than this."""
@@ -68,19 +66,16 @@ def common_variable(a: Finite, b: Finite, sides: tuple[str, str] = ("one side", 
     fixed, other = (b, a) if a.inferred else (a, b)
     if set(other.states) <= set(fixed.states) and (other.inferred or len(other.states) == len(fixed.states)):
         return replace(fixed, family=family)
-    only = [f"only {side} has {listing(sorted(own))}" for side, own in zip(sides, _apart(a, b), strict=True) if own]
+    apart = zip(sides, (set(a.states) - set(b.states), set(b.states) - set(a.states)), strict=True)
+    only = [f"only {side} has {listing(sorted(own))}" for side, own in apart if own]
     raise StatisticsError(f"the declared states of variable {a.name!r} differ: {' and '.join(only)}")
-
-
-def _apart(a: Finite, b: Finite) -> tuple[set[str], set[str]]:
-    return set(a.states) - set(b.states), set(b.states) - set(a.states)
 
 
 def _cut(v: Finite) -> str:
     return "not cut" if v.cuts is None else f"cut at {list(v.cuts)}"
 
 
-def move_keys(keys: Keys, source: Sequence[Finite], target: Sequence[Finite]) -> Keys:
+def move_keys(keys: Ints, source: Sequence[Finite], target: Sequence[Finite]) -> Ints:
     """Flat indices over `source`, as those over `target`: some of its variables, in any order, with the same or more states."""
     if tuple(source) == tuple(target):
         return keys
@@ -94,7 +89,7 @@ def move_keys(keys: Keys, source: Sequence[Finite], target: Sequence[Finite]) ->
     return result
 
 
-def project_keys(keys: Keys, source: Sequence[Finite], names: Sequence[str]) -> Keys:
+def project_keys(keys: Ints, source: Sequence[Finite], names: Sequence[str]) -> Ints:
     """Flat indices over the variables `names` of `source`, in that order."""
     by = {v.name: v for v in source}
     return move_keys(keys, source, [by[name] for name in names])
@@ -135,20 +130,15 @@ def distinct(columns: Iterable[npt.NDArray[Any]], n_rows: int) -> tuple[npt.NDAr
         group = group * n + column
         size *= n
     if size <= max(COUNTED, 2 * n_rows):
-        return _group_by_marks(group, size)
+        place = np.full(size, -1, np.intp)
+        place[group[::-1]] = np.arange(len(group))[::-1]  # of equal rows, the first is written last
+        seen = place >= 0
+        return place[seen], (np.cumsum(seen) - 1)[group]
     _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
     return first, inverse
 
 
-def _group_by_marks(group: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The same by marks instead of sorting, where groups are numbered below `size`."""
-    place = np.full(size, -1, np.intp)
-    place[group[::-1]] = np.arange(len(group))[::-1]  # of equal rows, the first is written last
-    seen = place >= 0
-    return place[seen], (np.cumsum(seen) - 1)[group]
-
-
-def alike(lines: npt.NDArray[Any]) -> Iterator[npt.NDArray[np.int64]]:
+def alike(lines: npt.NDArray[Any]) -> Iterator[Ints]:
     """The numbers of the lines that are equal, group by group.
 
     >>> [same.tolist() for same in alike(np.array([[1, 0], [0, 0], [1, 0]]))]

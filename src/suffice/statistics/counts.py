@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from suffice.basis.arrays import Array, Ints
 from suffice.errors import StatisticsError, nearest
 from suffice.statistics.configurations import (
     GONE,
-    Array,
-    Keys,
     Request,
     checked_cells,
     describe,
@@ -39,7 +38,7 @@ class Counts:
 
     variables: tuple[Finite, ...]
     values: Array
-    keys: Keys | None = None
+    keys: Ints | None = None
     background: float = 0.0
 
     def __post_init__(self) -> None:
@@ -74,7 +73,7 @@ class Counts:
         unlisted = 0 if self.keys is None else n_configurations(self.variables) - len(self.keys)
         return float(self.values.sum()) + self.background * unlisted
 
-    def listed(self) -> tuple[Keys, Array]:
+    def listed(self) -> tuple[Ints, Array]:
         """The cells that are not empty: their flat indices, increasing, and their counts."""
         if self.keys is not None:
             full = self.values != 0
@@ -83,7 +82,7 @@ class Counts:
         keys = np.flatnonzero(flat)
         return keys, flat[keys]
 
-    def at(self, keys: Keys) -> Array:
+    def at(self, keys: Ints) -> Array:
         """The counts of the cells with these flat indices."""
         if self.keys is None:
             return np.asarray(self.values.reshape(-1)[keys])

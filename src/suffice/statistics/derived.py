@@ -9,12 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.basis.libraries import sc
 from suffice.errors import StatisticsError
-
-Array = npt.NDArray[np.float64]
 
 
 def log_factorial(x: Array) -> Array:
@@ -26,21 +24,12 @@ def log_factorial(x: Array) -> Array:
     return np.asarray(sc.gammaln(x + 1.0))
 
 
-def _log_choose(x: Array, n: float) -> Array:
-    return np.asarray(-sc.betaln(n - x + 1.0, x + 1.0) - np.log(n + 1.0))
-
-
-def _log_arrangements(x: Array, n: float) -> Array:
-    """ln Γ(x + n)/Γ(n) x!, the ways of x failures before the n-th success."""
-    return np.asarray(-sc.betaln(n, x + 1.0) - np.log(n + x))
-
-
 FORMULAS: dict[str, Callable[[Array, float], Array]] = {
     "ln x": lambda x, n: np.log(x),
     "ln(1 - x)": lambda x, n: np.log1p(-x),
     "ln x!": lambda x, n: log_factorial(x),
-    "ln C(n, x)": _log_choose,
-    "ln C(x + n - 1, x)": _log_arrangements,
+    "ln C(n, x)": lambda x, n: np.asarray(-sc.betaln(n - x + 1.0, x + 1.0) - np.log(n + 1.0)),
+    "ln C(x + n - 1, x)": lambda x, n: np.asarray(-sc.betaln(n, x + 1.0) - np.log(n + x)),  # x failures before n successes
 }
 """What may be summed of a column x, by name; n is a number that is known."""
 WAYS = ("ln x!", "ln C(n, x)", "ln C(x + n - 1, x)")

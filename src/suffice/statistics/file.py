@@ -26,9 +26,10 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from suffice.basis.arrays import Array, Ints
 from suffice.errors import FormatError, SufficeError, listing
 from suffice.output.files import replacing
-from suffice.statistics.configurations import Array, Keys, sizes
+from suffice.statistics.configurations import sizes
 from suffice.statistics.counts import Counts
 from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.statistics.moments import Moments
@@ -62,16 +63,11 @@ def write_archive(
     """Write the header and the arrays: `small` compresses them, `lasting` waits until they are on the disk."""
     how = zipfile.ZIP_DEFLATED if small else zipfile.ZIP_STORED
     with replacing(path, lasting=lasting) as place, zipfile.ZipFile(place, "w", how) as archive:
-        archive.writestr("header.json", json.dumps(header, ensure_ascii=False, default=_plain))
+        archive.writestr("header.json", json.dumps(header, ensure_ascii=False, default=np.generic.item))
         for name, array in arrays.items():
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
             archive.writestr(f"{name}.npy", buffer.getbuffer())
-
-
-def _plain(number: np.generic) -> Any:
-    """A number of numpy as JSON has it."""
-    return number.item()
 
 
 def header_of(archive: zipfile.ZipFile) -> Any:
@@ -137,7 +133,7 @@ class Contents:
     layout: dict[str, Any]
     weight: float
     numbers: Array
-    keys: Keys
+    keys: Ints
     lost: list[Any] | None = None
     """What each table lost, where small cells were left out."""
 
@@ -169,7 +165,9 @@ class Contents:
     def read(path: str | PathLike[str]) -> Contents:
         """What is in a file, of any version; what it says is checked when statistics are made of it."""
         with reading(path), zipfile.ZipFile(path) as archive:
-            header = _header(archive)
+            header: dict[str, Any] = header_of(archive)
+            if header.get("suffice") != "statistics" or header.get("version") not in (1, VERSION):
+                raise FormatError("this is not a file of statistics, or one of a later version", path=archive.filename)
             if header.get("version") == 1:
                 return _first_version(header, archive)
             layout: dict[str, Any] = {k: header[k] for k in ("variables", "entries", "min_count") if k in header}
@@ -206,13 +204,6 @@ def reading(path: str | PathLike[str]) -> Iterator[None]:
         raise FormatError(f"this file of statistics is damaged ({type(error).__name__}: {error})", path=path) from None
 
 
-def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
-    header: dict[str, Any] = header_of(archive)
-    if header.get("suffice") != "statistics" or header.get("version") not in (1, VERSION):
-        raise FormatError("this is not a file of statistics, or one of a later version", path=archive.filename)
-    return header
-
-
 def _first_version(header: dict[str, Any], archive: zipfile.ZipFile) -> Contents:
     """What a file of version 1 says, in which each array is a member of the archive."""
     by = {d["name"]: variable_from_dict(d) for d in header["variables"]}
@@ -226,7 +217,7 @@ def _first_version(header: dict[str, Any], archive: zipfile.ZipFile) -> Contents
     return Contents({"variables": header["variables"], "entries": entries}, header["weight"], *_join(arrays, keys))
 
 
-def _join(arrays: list[Any], keys: list[Any]) -> tuple[Array, Keys]:
+def _join(arrays: list[Any], keys: list[Any]) -> tuple[Array, Ints]:
     """All numbers in one array, and all keys in another."""
     numbers, places = (np.concatenate([np.zeros(0, t), *map(np.ravel, parts)]) for t, parts in ((float, arrays), (int, keys)))
     return numbers, places
@@ -245,7 +236,8 @@ def check_statistics(statistics: SomeEntries) -> SomeEntries:
             raise FormatError(f"the statistic of {what} holds negative or infinite numbers")
         if isinstance(entry, Moments) and np.any(np.einsum("gii->gi", entry.scatter) < 0):
             raise FormatError(f"the statistic of {what} holds a negative variance")
-        if isinstance(entry, Moments) and _impossible_sums(entry):
+        factorials = [d.formula == "ln x!" for d in entry.derived] if isinstance(entry, Moments) else []
+        if isinstance(entry, Moments) and (np.isinf(entry.sums).any() or np.any(entry.sums[:, factorials] < 0)):
             raise FormatError(f"the statistic of {what} holds a sum of ln x! that no counts have, or one that is not finite")
         lacking, most = statistics.weight - entry.total, max(statistics.weight, entry.total)
         lost = NOTHING if statistics.suppression is None else statistics.suppression.of(entry)
@@ -302,7 +294,7 @@ def _entry(d: dict[str, Any], by: dict[str, Variable], take: Callable[[str, Sequ
 class _Flat:
     """The arrays of entries out of two flat ones, in their order; none may be longer than what is left."""
 
-    def __init__(self, numbers: Array, keys: Keys) -> None:
+    def __init__(self, numbers: Array, keys: Ints) -> None:
         self._left = {"keys": keys, "numbers": numbers}
 
     def take(self, part: str, shape: Sequence[int]) -> Any:
@@ -329,11 +321,6 @@ def derived_from_dict(d: dict[str, Any], counted: Iterable[str]) -> tuple[RowFor
     if "derived" not in d:
         return log_factorials(tuple(counted))
     return tuple(RowFormula(str(column), str(formula), float(n)) for column, formula, n in d["derived"])
-
-
-def _impossible_sums(entry: Moments) -> bool:
-    factorials = [d.formula == "ln x!" for d in entry.derived]
-    return bool(np.isinf(entry.sums).any() or np.any(entry.sums[:, factorials] < 0))
 
 
 def _parts(derived: tuple[RowFormula, ...]) -> dict[str, str]:

@@ -9,8 +9,8 @@ from os import PathLike, fspath
 
 import numpy as np
 
+from suffice.basis.arrays import Array
 from suffice.errors import SufficeError
-from suffice.statistics.configurations import Array
 from suffice.statistics.file import Contents, reading
 from suffice.statistics.statistics import Statistics, checked_decay
 

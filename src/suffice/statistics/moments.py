@@ -8,19 +8,10 @@ from typing import cast
 
 import numpy as np
 
+from suffice.basis.arrays import Array, Ints
 from suffice.errors import StatisticsError, nearest
 from suffice.statistics.chan import Spread, merge_spreads, pool_spreads, subtract_spread
-from suffice.statistics.configurations import (
-    GONE,
-    Array,
-    Keys,
-    Request,
-    freeze,
-    move_keys,
-    n_configurations,
-    project_keys,
-    rename_variables,
-)
+from suffice.statistics.configurations import GONE, Request, freeze, move_keys, n_configurations, project_keys, rename_variables
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite
 
@@ -45,7 +36,7 @@ class Moments:
 
     variables: tuple[Finite, ...]
     reals: tuple[str, ...]
-    keys: Keys
+    keys: Ints
     count: Array
     mean: Array
     scatter: Array
@@ -97,7 +88,7 @@ class Moments:
         """All arrays that have a row for each configuration, in the order that `_of` takes them."""
         return (*self.spread, self.df, self.sums)
 
-    def at(self, keys: Keys) -> Moments:
+    def at(self, keys: Ints) -> Moments:
         """The moments at these configurations, increasing: seen, imagined, or of no weight."""
         keys = np.asarray(keys, dtype=np.int64)
         blank = (self.background or nothing(self.reals)).deriving(self.derived)
@@ -126,7 +117,7 @@ class Moments:
         """Σ w f(x) of one derived column in each configuration; NaN where it is not known."""
         return self.sums[:, self.derived.index(derived)] if derived in self.derived else np.full(len(self.keys), np.nan)
 
-    def _of(self, variables: tuple[Finite, ...], keys: Keys, parts: Iterable[Array], background: Moments | None) -> Moments:
+    def _of(self, variables: tuple[Finite, ...], keys: Ints, parts: Iterable[Array], background: Moments | None) -> Moments:
         weight, mean, rest, scatter, df, sums = parts
         return Moments(variables, self.reals, keys, weight, mean, scatter, df, background, rest, self.derived, sums)
 
@@ -206,7 +197,7 @@ class Moments:
     def _about(self) -> tuple[tuple[Finite, ...], tuple[str, ...], tuple[RowFormula, ...]]:
         return self.variables, self.reals, self.derived
 
-    def _paired(self, other: Moments, sign: int) -> tuple[Moments, Moments, Keys, Moments | None]:
+    def _paired(self, other: Moments, sign: int) -> tuple[Moments, Moments, Ints, Moments | None]:
         if other.variables != self.variables or other.reals != self.reals:
             raise StatisticsError(
                 f"moments of {list(self.reals)} | {list(self.names)} do not add to {list(other.reals)} | {list(other.names)}"

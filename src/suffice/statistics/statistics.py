@@ -1,4 +1,4 @@
-"""Statistics: all the tables and moments that a learner asked for, under their names."""
+"""Statistics: the tables and moments that learners ask for, under their names; and the dense tables among them in one array."""
 
 from __future__ import annotations
 
@@ -6,22 +6,70 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import comb
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.errors import StatisticsError, listing, whole
 from suffice.output.display import html_table
 from suffice.statistics.configurations import Request, common_variable, n_configurations
 from suffice.statistics.counts import Counts
 from suffice.statistics.derived import RowFormula, log_factorials
-from suffice.statistics.flat import FlatCounts
 from suffice.statistics.moments import Moments
 from suffice.statistics.suppression import Lost, Scope, Suppression, agreed_suppression, without_small
 from suffice.variables import Count, Distributed, Finite, NotNormal, Real, Variable
 
 if TYPE_CHECKING:
     from suffice.statistics.file import Entry
+
+
+class FlatCounts(NamedTuple):
+    """Tables one after the other, axes in the order of names; sets of one size are numbered by their members, in that order.
+
+    >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["u", "v"])
+    >>> flat = FlatCounts.of([Counts((y, x), [[1, 2], [3, 4]])], {"x": x, "y": y})
+    >>> flat.values, flat.starts(np.array([[0, 1]]))
+    (array([1., 3., 2., 4.]), array([0]))
+    """
+
+    names: tuple[str, ...]
+    values: Array
+    by_size: dict[int, tuple[Ints, Ints]]
+    """Of sets of so many variables: their numbers, increasing, and where the table of each begins."""
+    whole: bool
+    """Whether all counts are whole numbers."""
+
+    @staticmethod
+    def of(entries: Iterable[Any], variables: Mapping[str, Any]) -> FlatCounts:
+        names = tuple(sorted(n for n, v in variables.items() if isinstance(v, Finite)))
+        number, parts, at = {n: i for i, n in enumerate(names)}, list[Array](), 0
+        found: dict[int, list[tuple[int, int]]] = {}
+        for entry in entries:
+            if isinstance(entry, Counts) and entry.keys is None and len(names) ** len(entry.variables) < 2**62:
+                table, key = entry.marginal(sorted(entry.names)).values, 0
+                for name in sorted(entry.names):
+                    key = key * len(names) + number[name]
+                found.setdefault(table.ndim, []).append((key, at))
+                parts.append(table.reshape(-1))
+                at += table.size
+        values = np.concatenate([np.zeros(0), *parts])
+        places = {size: np.array(sorted(pairs), np.int64).T for size, pairs in found.items()}
+        by_size = {size: (np.ascontiguousarray(p[0]), np.ascontiguousarray(p[1])) for size, p in places.items()}
+        return FlatCounts(names, values, by_size, bool((values == np.floor(values)).all()))
+
+    def starts(self, sets: npt.NDArray[Any]) -> Ints | None:
+        """Where the table of each set, its members increasing, begins; None if some have none."""
+        known, begin = self.by_size.get(sets.shape[1], (np.zeros(0, np.int64), np.zeros(0, np.int64)))
+        if not len(known) or (sets[:, 1:] <= sets[:, :-1]).any():
+            return None
+        key = np.zeros(len(sets), np.int64)
+        for column in sets.T:
+            key = key * len(self.names) + column
+        place = np.minimum(np.searchsorted(known, key), len(known) - 1)
+        return begin[place] if (known[place] == key).all() else None
+
 
 SIDES = ("the first", "the second")
 """What two statistics are called that do not add."""

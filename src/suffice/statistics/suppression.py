@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from suffice.basis.arrays import Array
 from suffice.errors import StatisticsError, whole
-from suffice.statistics.configurations import Array, n_configurations
+from suffice.statistics.configurations import n_configurations
 from suffice.statistics.counts import Counts
 from suffice.statistics.moments import Moments
 

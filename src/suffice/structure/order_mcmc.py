@@ -16,8 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
 from suffice.engines.encoding.sources import checked_limit
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, RowsLike, ScoresNodes
     from suffice.statistics import Statistics
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 AT_ONCE = 50_000
 """Moves of a chain between two looks at the clock."""
@@ -224,10 +222,10 @@ class _Table:
 class _Batch(NamedTuple):
     """What a chain kept of some samples: ln p(data, order), the sums of edges, sets that were drawn, and the best graph's."""
 
-    totals: Floats
-    sums: Floats
-    drawn: Integers
-    best: Integers
+    totals: Array
+    sums: Array
+    drawn: Ints
+    best: Ints
 
 
 @dataclass
@@ -324,7 +322,8 @@ def _posterior(problem: Problem, table: _Table, walks: Sequence[_OrderWalk], cor
     """What all chains say together, and each of them alone."""
     batches = [batch for w in walks for batch in w.kept]
     each = _weights(table, batches) if correct else [np.ones(len(batch.totals)) for batch in batches]
-    sums = [_edge_weights(table, b.drawn, u) if correct else b.sums for b, u in zip(batches, each, strict=True)]
+    pairs = zip(batches, each, strict=True)  # of graphs that were drawn, the weight of those that have each edge
+    sums = [np.einsum("s,scp->pc", u, table.sets.flags(b.drawn)) if correct else b.sums for b, u in pairs]
     n = len(problem.names)
     parts = np.array(sums).reshape(len(walks), -1, n, n)
     sizes = np.array([u.sum() for u in each]).reshape(len(walks), -1)
@@ -349,7 +348,7 @@ def _posterior(problem: Problem, table: _Table, walks: Sequence[_OrderWalk], cor
     )
 
 
-def _ratio(parts: Floats, sizes: Floats) -> tuple[Floats, Floats]:
+def _ratio(parts: Array, sizes: Array) -> tuple[Array, Array]:
     """Σ parts / Σ sizes over the batches of all chains, and its standard error by the spread of the batches."""
     total, n = sizes.sum(), sizes.size
     mean = parts.sum(axis=(0, 1)) / total
@@ -357,13 +356,13 @@ def _ratio(parts: Floats, sizes: Floats) -> tuple[Floats, Floats]:
     return mean, np.sqrt((off**2).sum(axis=(0, 1)) * n / (n - 1)) / total
 
 
-def _weights(table: _Table, batches: Sequence[_Batch]) -> list[Floats]:
+def _weights(table: _Table, batches: Sequence[_Batch]) -> list[Array]:
     """One over the number of orders of each graph that was drawn, relative to the largest."""
     from suffice.kernels.search.order_mcmc import linear_extensions
 
     known: dict[bytes, float] = {}
 
-    def orders(rows: Integers) -> float:
+    def orders(rows: Ints) -> float:
         parents = table.sets.masks[rows, 0].astype(np.int64)
         if (key := parents.tobytes()) not in known:
             known[key] = float(linear_extensions(parents))
@@ -372,11 +371,6 @@ def _weights(table: _Table, batches: Sequence[_Batch]) -> list[Floats]:
     counts = [np.array([orders(rows) for rows in batch.drawn]) for batch in batches]
     fewest = min(float(c.min()) for c in counts)
     return [fewest / c for c in counts]
-
-
-def _edge_weights(table: _Table, drawn: Integers, weights: Floats) -> Floats:
-    """The weight of the graphs that have each edge."""
-    return np.asarray(np.einsum("s,scp->pc", weights, table.sets.flags(drawn)))
 
 
 def _refuse_too_large(rules: Rules, limit: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
@@ -23,11 +23,10 @@ from suffice.limits import NO_LIMITS, Budget, budget_of
 from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints.constraints import Constraints, Require
-from suffice.structure.constraints.rules import Rules
 from suffice.structure.lagged.windows import StepWindow, method_at_other_steps, with_first_steps
 from suffice.structure.methods.orders import Orders
 from suffice.structure.problem import Method, Outcome, Problem, is_directed, outcome_so_far
-from suffice.structure.results.directions import model_limit
+from suffice.structure.results.explanations import model_limit
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph
 from suffice.structure.results.plan import Plan, check, in_words
@@ -299,11 +298,13 @@ def problem_of(
         if method is not None and not is_directed(method):
             rows.require_all_cells(f"{type(method).__name__}, which finds graphs without directions,")
         note(f"{rows.suppression.in_words()}: what parents gain is counted where cells are left")
+    known = constraints or Constraints()
+    rules = known.rules(variables, regressions) if is_directed(method) else method.rules(known, variables)
     return Problem(
         rows,
         variables,
         _check_able(BIC() if score is None else score, "of_regression" if regressions else "local", SCORES),
-        replace(_rules(constraints or Constraints(), variables, method, regressions), names=tuple(v.name for v in variables)),
+        replace(rules, names=tuple(v.name for v in variables)),
         seed,
         budget.threads,
         None if budget.memory_limit is None else float(checked_limit(budget.memory_limit)),
@@ -324,10 +325,6 @@ def _refuse_families(data: Any, method: Any) -> None:
         raise FitError(
             f"{type(method).__name__} finds graphs without directions, and {FAMILIES} are of nodes given their parents"
         )
-
-
-def _rules(constraints: Constraints, variables: tuple[Variable, ...], method: Any, regressions: Collection[str]) -> Rules:
-    return constraints.rules(variables, regressions) if is_directed(method) else method.rules(constraints, variables)
 
 
 def outcome_of(method: Method, problem: Problem) -> Any:
@@ -351,7 +348,11 @@ def _variables(data: Data | Statistics, instead: str) -> tuple[Variable, ...]:
         known: Mapping[str, Variable] = data.variables
         left_out: set[str] = set()
     else:
-        _refuse_missing(data, instead)
+        if gaps := [f"{name!r} {n:,}" for name, n in data.missing.items() if n]:
+            raise DataError(
+                f"there are missing cells ({listing(gaps, style='str')}, of {quantity(data.n_rows, 'row')}), and a search needs "
+                f"complete rows; no row is ever dropped: {instead}"
+            )
         known, left_out = data.schema, set(data.identifiers)
     if data.weight <= 0:
         raise DataError("there are no rows to learn a graph from")
@@ -380,15 +381,6 @@ SCORES = "a score is LogLikelihood(), AIC(), BIC(), EBIC(1) or Evidence(prior)"
 
 COMPLETED = f"{Remedy('structural_em(data) and learn(data)', 'methods that work on scores')} search with missing cells"
 """What to do about missing cells."""
-
-
-def _refuse_missing(data: Data, instead: str) -> None:
-    gaps = [f"{name!r} {n:,}" for name, n in data.missing.items() if n]
-    if gaps:
-        raise DataError(
-            f"there are missing cells ({listing(gaps, style='str')}, of {quantity(data.n_rows, 'row')}), and a search needs "
-            f"complete rows; no row is ever dropped: {instead}"
-        )
 
 
 def _check_able(value: Any, able: str, what: str) -> Any:

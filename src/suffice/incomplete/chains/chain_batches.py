@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import Block, is_missing
 from suffice.engines.sequences.lagged import rename
 from suffice.families.protocol.family import Cpd
@@ -23,9 +24,6 @@ from suffice.incomplete.numbers.completed_rows import Batch, ObservedRows, batch
 from suffice.incomplete.numbers.normal_steps import FEW, NormalSteps, taken_apart
 from suffice.incomplete.numbers.patterns import Component, PatternFinder
 from suffice.inference.finite.logs import log_sum
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 NO_TABLES = FlatTables.of((), ())
 
@@ -64,7 +62,11 @@ def step_batches(
         for key, rows in finder.split(missing).items():
             component = finder.component(key)
             fast, rest = taken_apart(component, states) if len(rows) >= FEW else (None, component)
-            shown = None if component.trivial else _rows(layout, component, own, rows, some)
+            shown = (
+                None
+                if component.trivial
+                else ObservedRows.of(component, own.columns, rows, layout.units, own.weights, some[rows])
+            )
             if fast is not None and shown is not None:
                 normal.append(NormalSteps(fast, shown, Match.of(fast, layout.space).place))
             if shown is not None and not rest.trivial:
@@ -72,7 +74,7 @@ def step_batches(
         for node in nodes.values():
             if (seen := finder.seen(node, missing)) is not None:
                 component = finder.component(node.name)
-                found += batches(component, _rows(layout, component, own, seen, some))
+                found += batches(component, ObservedRows.of(component, own.columns, seen, layout.units, own.weights, some[seen]))
         yield layout.phases[number], tuple(found), tuple(normal)
 
 
@@ -83,15 +85,6 @@ def _same_nodes(layout: StepLayout) -> list[tuple[int, list[int]]]:
         keys = tuple(phase.keys[n] for n in layout.emitted(phase, by_table=False))
         groups.setdefault(keys, []).append(phase.number)
     return [(numbers[-1], numbers) for numbers in groups.values()]
-
-
-def _rows(
-    layout: StepLayout, component: Component, block: Block, rows: npt.NDArray[np.intp], steps: npt.NDArray[np.intp]
-) -> ObservedRows:
-    """The observed cells around a component; `steps` are the places of the block's rows among all."""
-    codes = np.array([block.columns[n][rows] for n in component.codes], np.int32).reshape(len(component.codes), len(rows))
-    reals = np.array([layout.units.inward(n, block.columns[n][rows]) for n in component.reals], np.float64)
-    return ObservedRows(codes, reals.reshape(len(component.reals), len(rows)), np.array(block.weights[rows]), steps[rows])
 
 
 class Match(NamedTuple):

@@ -3,6 +3,7 @@
 Steps with the same observed parents of unknown variables have the same *transition*; steps that show the same states have the
 same *symbol*, and one row of a table of likelihoods. Numbers, counts and regressions are scored step by step, for each joint
 state, as rows of components are (`incomplete.numbers.completed_rows`); the posterior of the states weighs their completions.
+Where transitions are regressions on what each step shows, every step has a table, or a matrix, of its own.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import add_up
+from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_batches import Match, Scored, local_parameters
-from suffice.incomplete.chains.chain_found import Drawn, Followed, ShownPart, StatesFound, certain
-from suffice.incomplete.chains.chain_inputs import count_stepwise, stepwise_matrices
-from suffice.incomplete.chains.chain_kinds import ImpossibleSequence, Kinds
-from suffice.incomplete.chains.chain_states import Phase
-from suffice.incomplete.chains.reduced_steps import ReducedSteps
+from suffice.incomplete.chains.chain_states import Phase, StateSpace
+from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ReducedSteps, ShownPart, StatesFound, certain
+from suffice.incomplete.chains.step_layout import ImpossibleSequence, Kinds, StepLayout
 from suffice.incomplete.components import Expectation, Theta
 from suffice.incomplete.first_slices import stationary
 from suffice.incomplete.numbers.completed_rows import Batch, gather_completions, log_weights, other_columns
@@ -30,8 +31,86 @@ from suffice.inference.chains.finite import best_paths, draw_paths, expect_numbe
 from suffice.inference.chains.steps import StateSteps
 from suffice.statistics.chan import Spread
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+Columns = dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class StepRegression:
+    """A regression among transitions: its phase and the steps that have it, its unknown variables, its distribution, and its
+    columns once for each of their n joint states."""
+
+    phase: int
+    some: npt.NDArray[np.intp]
+    inner: tuple[str, ...]
+    shape: tuple[int, ...]
+    cpd: Any
+    columns: Columns
+
+    @property
+    def n(self) -> int:
+        return int(np.prod(self.shape))
+
+    def count(self, theta: Theta, own: Array, total: Expectation) -> None:
+        """Add what its family needs where each of its states (first axis) weighs so much at each of its steps."""
+        name = self.cpd.child.name
+        step = self.cpd.family.step(theta.others[name], self.columns, own.reshape(-1))
+        total.steps[name] = add_up(total.steps[name], step) if name in total.steps else step
+
+    def index(self, space: StateSpace) -> Ints:
+        """Which of its states each pair of joint states is."""
+        index = np.zeros((space.size, space.size), np.int64)
+        for name, n in zip(self.inner, self.shape, strict=True):
+            base, k = variable_and_lag(name)
+            digit = space.digits[base, 0][None, :] if k == 0 else space.digits[base, k - 1][:, None]
+            index = index * n + digit
+        return index
+
+
+def stepwise_matrices(rows: ReducedSteps, theta: Theta, matrices: Array) -> tuple[npt.NDArray[np.int32], Array]:
+    """A matrix for each step: tables as they are for its kind, times what regressions say of the step."""
+    product = matrices[rows.transitions.kind]
+    for r in _of_rows(rows, theta):
+        probs = np.exp(r.cpd.log_prob(r.columns)).reshape(r.n, len(r.some))
+        product[r.some] *= probs.T[:, r.index(rows.layout.space)]
+    return np.arange(rows.n_steps, dtype=np.int32), product
+
+
+def count_stepwise(rows: ReducedSteps, theta: Theta, weight: Array, total: Expectation) -> Array:
+    """What regressions take of the pairs of states of each step; the pairs of each kind of step are left for tables."""
+    for r in _of_rows(rows, theta):
+        own, index = np.zeros((r.n, len(r.some))), r.index(rows.layout.space)
+        for i in range(r.n):
+            own[i] = weight[r.some][:, index == i].sum(axis=1)
+        r.count(theta, own, total)
+    pairs = np.zeros((len(rows.transitions.phase), *weight.shape[1:]))
+    np.add.at(pairs, rows.transitions.kind, weight)
+    return pairs
+
+
+def _of_rows(rows: ReducedSteps, theta: Theta) -> Iterator[StepRegression]:
+    return regressions(rows.layout, rows.transitions.phase[rows.transitions.kind], rows.inputs, theta)
+
+
+def regressions(layout: StepLayout, phases: Ints, inputs: Columns, theta: Theta) -> Iterator[StepRegression]:
+    """The regressions among transitions. `phases` are those of the steps, `inputs` has the columns that they depend on."""
+    unknown = layout.space.unknown
+    for phase in layout.phases:
+        some = np.flatnonzero(phases == phase.number)
+        for name in unknown if len(some) else ():
+            node, key = phase.nodes[name], phase.keys[name]
+            if node.by_table:
+                continue
+            inner: list[Any] = [v for v in node.members if variable_and_lag(v.name)[0] in unknown]
+            shape = tuple(v.n_states for v in inner)
+            states = dict(zip((v.name for v in inner), np.indices(shape).reshape(len(shape), -1), strict=True))
+            columns = {
+                key if v.name == name else v.name: np.repeat(states[v.name], len(some))
+                if v.name in states
+                else np.tile(inputs[v.name][some], int(np.prod(shape)))
+                for v in node.members
+            }
+            yield StepRegression(phase.number, some, tuple(v.name for v in inner), shape, theta.others[key], columns)
+
 
 FIRST = "first states"
 """Under this name an expectation has how often each joint state is expected to be the first, where that is stationary."""
@@ -52,12 +131,8 @@ class Likelihoods(NamedTuple):
     log_likelihood: Array | None
 
 
-class Moving(NamedTuple):
-    """A phase, its kinds of transitions, and of each table the cells that are multiplied (kind × state before × state)."""
-
-    phase: Phase
-    kinds: npt.NDArray[np.intp]
-    tables: list[tuple[str, Ints]]
+Moving = tuple[Phase, npt.NDArray[np.intp], list[tuple[str, Ints]]]
+"""A phase, its kinds of transitions, and of each table the cells that are multiplied (kind × state before × state)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,10 +234,8 @@ class ChainRows(ReducedSteps):
         found, space = best_paths(self.steps(theta)[0], n), self.layout.space
         if len(space.members) == 1:  # the joint state is the state
             return dict.fromkeys(space.unknown, found.paths), found.log_prob
-        digits = {
-            name: np.append(space.digits[name, 0], -1).astype(np.int32) for name in space.unknown
-        }  # no path is -1, the last
-        return {name: own[found.paths] for name, own in digits.items()}, found.log_prob
+        own = {n: np.append(space.digits[n, 0], -1).astype(np.int32) for n in space.unknown}  # no path is -1, the last
+        return {name: digits[found.paths] for name, digits in own.items()}, found.log_prob
 
     def drawn(self, theta: Theta, rng: np.random.Generator) -> Drawn:
         """Paths of the unknown variables given all that is seen."""
@@ -203,7 +276,7 @@ class ChainRows(ReducedSteps):
         matrices = np.zeros((len(kinds.phase), space.size, space.size))
         for phase, some, tables in self._moving():
             if not (self.layout.stationary and phase.number == 0):
-                matrices[some] = space.allowed(phase)
+                matrices[some] = space.allowed[phase.number]
                 for key, cells in tables:
                     matrices[some] *= theta.cells[theta.tables.cells(key)][cells]
         if self.layout.stationary:
@@ -234,8 +307,8 @@ class ChainRows(ReducedSteps):
         for phase in self.layout.phases:
             some, codes = self.transitions.of_phase(phase.number)
             if len(some):
-                every = ((table.key, table.cells(codes)) for table in self.layout.space.transitions(phase))
-                yield Moving(phase, some, [(key, np.broadcast_to(cells, (len(some), K, K))) for key, cells in every])
+                every = ((table.key, table.cells(codes)) for table in self.layout.space.transitions[phase.number])
+                yield phase, some, [(key, np.broadcast_to(cells, (len(some), K, K))) for key, cells in every]
 
     def _log_table(self, theta: Theta, kinds: Kinds) -> Array:
         """ln p(what a symbol shows | joint state): symbols × states."""
@@ -288,10 +361,7 @@ def checked_logs(rows: Any, logs: Array, stuck: Ints) -> float:
         lost = lost[rows.weight[lost] > 0]
     if len(lost):
         raise ImpossibleSequence(rows.number, int(stuck[lost[0]]))
-    return float(logs.sum() if rows.weight is None else _dot(rows.weight, logs))
-
-
-def _dot(weight: Array, values: Array) -> float:
-    """Σ w x, in which what has no weight may be infinite."""
-    some = weight > 0
-    return float(weight[some] @ values[some])
+    if rows.weight is None:
+        return float(logs.sum())
+    some = rows.weight > 0  # what has no weight may be infinite
+    return float(rows.weight[some] @ logs[some])

@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.sequences.lagged import rename
 from suffice.errors import FitError, TooLarge, bytes_in_words, listing
 from suffice.errors.remedies import INTO_BINS
@@ -29,9 +30,6 @@ from suffice.incomplete.components import NodeFamily, node_family
 from suffice.incomplete.numbers.patterns import digits_of
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, Variable
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MAX_STATES = 2**12
 """Matrices of transitions between more joint states than this are not made: each would take more than 128 MiB."""
@@ -94,7 +92,10 @@ def unknowns(phases: Sequence[Phase], incomplete: Collection[str], hidden: Colle
     kinds = {name: node.child for name, node in phases[-1].nodes.items()}
     lacking = [n for n in kinds if n in hidden or n in incomplete]
     finite = [n for n in lacking if isinstance(kinds[n], Finite) and (n in hidden or _children(phases, n))]
-    numbers = [n for n in lacking if not isinstance(kinds[n], Finite) and (n in hidden or _reaches_on(phases, n))]
+    # a missing number is integrated within its own step unless another step depends on it
+    numbers = [
+        n for n in lacking if not isinstance(kinds[n], Finite) and (n in hidden or any(k for _, k in _children(phases, n)))
+    ]
     if finite and numbers:
         raise FitError(
             f"{listing(finite)} (states) and {listing(numbers)} (numbers) are both unknown and bear on later steps: a switching "
@@ -124,11 +125,6 @@ def _children(phases: Sequence[Phase], name: str) -> list[tuple[str, int]]:
     """The variables that depend on one, with the lag."""
     every = ((child, *variable_and_lag(v.name)) for p in phases for child, node in p.nodes.items() for v in node.parents)
     return [(child, k) for child, base, k in every if base == name]
-
-
-def _reaches_on(phases: Sequence[Phase], name: str) -> bool:
-    """Whether a missing number cannot be integrated within its own step: another step depends on it."""
-    return any(k > 0 for _, k in _children(phases, name))
 
 
 class TransitionTable(NamedTuple):
@@ -206,31 +202,23 @@ class StateSpace:
                 previous = previous + node.strides[v.name] * self.digits[base, k - 1]
         return previous, current, tuple(observed)
 
-    def transitions(self, phase: Phase) -> tuple[TransitionTable, ...]:
-        """The tables that make the transition in a phase."""
-        return self._transitions[phase.number]
-
     @cached_property
-    def _transitions(self) -> dict[int, tuple[TransitionTable, ...]]:
+    def transitions(self) -> dict[int, tuple[TransitionTable, ...]]:
+        """The tables that make the transition in each phase, by its number."""
         every = ((phase, [n for n in self.unknown if phase.nodes[n].by_table]) for phase in self.phases)
         return {
             phase.number: tuple(TransitionTable(phase.keys[n], *self.offsets(phase.nodes[n], emitted=False)) for n in names)
             for phase, names in every
         }
 
-    def allowed(self, phase: Phase) -> npt.NDArray[np.float64]:
-        """Which states may follow which, 1 or 0: what a state has of earlier steps is a copy; what does not exist yet is 0."""
-        return self._allowed[phase.number]
-
     @cached_property
-    def _allowed(self) -> dict[int, npt.NDArray[np.float64]]:
-        return {phase.number: self._may_follow(phase).astype(np.float64) for phase in self.phases}
-
-    def _may_follow(self, phase: Phase) -> npt.NDArray[np.bool_]:
-        result = np.ones((self.size, self.size), bool)
-        for name, k in self.members:
-            if k > phase.number:
-                result &= (self.digits[name, k] == 0)[None, :]
+    def allowed(self) -> dict[int, Array]:
+        """Which states may follow which in each phase, by its number, 1 or 0: what a state has of earlier steps is a copy; what
+        does not exist yet is 0."""
+        result = {phase.number: np.ones((self.size, self.size), bool) for phase in self.phases}
+        for (number, may), (name, k) in product(result.items(), self.members):
+            if k > number:
+                may &= (self.digits[name, k] == 0)[None, :]
             elif k:
-                result &= self.digits[name, k][None, :] == self.digits[name, k - 1][:, None]
-        return result
+                may &= self.digits[name, k][None, :] == self.digits[name, k - 1][:, None]
+        return {number: may.astype(np.float64) for number, may in result.items()}

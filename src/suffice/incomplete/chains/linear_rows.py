@@ -18,25 +18,23 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.engine import Block, add_up
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, ModelError, listing
 from suffice.errors.remedies import DIFFUSE, FIRST_DIFFUSE, FREE, STATIONARY
 from suffice.families.protocol.family import flat_index
-from suffice.incomplete.chains.chain_kinds import ImpossibleSequence, steps_of
-from suffice.incomplete.chains.chain_layout import ChainLayout
 from suffice.incomplete.chains.chain_rows import ChainRows
 from suffice.incomplete.chains.chain_states import parameter_nodes
+from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.chains.linear_states import OBSERVED, LinearSpace, LinearTerm
-from suffice.incomplete.chains.step_layout import Columns
+from suffice.incomplete.chains.step_layout import Columns, ImpossibleSequence, steps_of
 from suffice.incomplete.components import Expectation, Line, NodeFamily, Theta
 from suffice.incomplete.numbers.normal import weighted_moments, widen_groups
 from suffice.inference.chains.linear.gaussian import expected_states
 from suffice.inference.chains.linear.linear_steps import LinearSteps
 from suffice.statistics.configurations import distinct
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Lines = Mapping[str, Line]
 
 FIRST_NUMBERS = "first numbers"
@@ -91,7 +89,7 @@ class LinearRows:
     weight: Array | None
     weights: Array
     phase: Ints
-    first: npt.NDArray[np.bool_]
+    first: Bools
     configuration: Mapping[str, Ints]
     reals: Columns
     """Observed numbers in their units, by column."""
@@ -119,21 +117,12 @@ class LinearRows:
         gaps = [np.isnan(reals[name]).astype(np.int64) for name in space.outputs]
         moved, put_out = [index[name] for name in space.unknown], [index[name] for name in space.outputs]
         begins = [first.astype(np.int64)] if space.settles else []
-        return cls(
-            layout,
-            block.number,
-            starts,
-            None if block.weight is None else block.weight[starts[:-1]],
-            block.weights,
-            phase,
-            first,
-            index,
-            reals,
-            Alike.of([phase, *begins, *moved], n),
-            Alike.of([phase, *put_out], n),
-            Alike.of([phase, *begins, *moved, *put_out, *gaps], n),
-            ChainRows.of(layout.rest, block) if layout.has_rest else None,
-        )
+        weight = None if block.weight is None else block.weight[starts[:-1]]
+        cells = weight, block.weights, phase, first, index, reals
+        kinds = [*begins, *moved], put_out, [*begins, *moved, *put_out, *gaps]
+        transitions, shapes, groups = (Alike.of([phase, *own], n) for own in kinds)
+        rest = ChainRows.of(layout.rest, block) if layout.has_rest else None
+        return cls(layout, block.number, starts, *cells, transitions, shapes, groups, rest)
 
     @property
     def n_steps(self) -> int:
@@ -147,7 +136,10 @@ class LinearRows:
         """What the sequences are expected to count, and ln p of what they show."""
         steps = self.steps(theta)
         if self.space.diffuse and self._undecided(steps.y):
-            raise _unbounded_start(self.space)
+            raise FitError(
+                f"{FIRST_DIFFUSE}: a sequence shows too little to say where {listing(sorted(self.space.unknown))} begin; leave "
+                f"out sequences with so few observed cells, or use {FREE}"
+            )
         found = expected_states(steps, self.groups.kind, len(self.groups.step), weights=self.weight)
         counts = np.diff(self.starts) > 0 if self.weight is None else self.weight > 0
         lost = np.flatnonzero((found.log_likelihoods == -np.inf) & counts)
@@ -156,7 +148,8 @@ class LinearRows:
         weight = np.ones(len(counts)) if self.weight is None else self.weight
         logs = float(weight[counts] @ found.log_likelihoods[counts]) + self.weights @ self.log_units
         total = Expectation(float(logs), np.zeros(theta.tables.n_cells), {}, {})
-        both = self._both(found.means)
+        both = np.concatenate([found.means.T, np.zeros((self.space.size, self.n_steps))])  # z_t and z_{t−1} by coordinate
+        both[self.space.size :, 1:] = found.means[:-1].T
         for number, terms in enumerate(self.space.terms):
             for term in terms:
                 if term.key not in self.space.diffuse:
@@ -182,20 +175,11 @@ class LinearRows:
         cells, wanted = (np.add.reduceat(x, self.starts[:-1]) for x in ((~np.isnan(y)).sum(axis=1), begun))
         return bool(((cells > 0) & (cells < wanted)).any())
 
-    def _both(self, means: Array) -> Array:
-        """z_t and z_{t−1}, one row for each coordinate."""
-        before = np.zeros_like(means)
-        before[1:] = means[:-1]
-        return np.concatenate([means.T, before.T])
-
-    def _steps_of(self, number: int, term: LinearTerm) -> npt.NDArray[np.bool_]:
-        """The steps in which a node has parameters to count for."""
-        own = self.phase == number
-        return np.asarray(own & ~self.first if self.space.settles and term.moving else own)
-
     def _add(self, total: Expectation, term: LinearTerm, number: int, line: Line, both: Array, sums: Array) -> None:
         """What a node is expected to have in one phase."""
-        some = self._steps_of(number, term)
+        some = self.phase == number
+        if self.space.settles and term.moving:  # there are no parameters to count for in first steps
+            some = some & ~self.first
         rows, at = np.flatnonzero(some), np.flatnonzero(some[self.groups.step])
         if not len(rows):
             return
@@ -306,7 +290,7 @@ class Transition(NamedTuple):
     F: Array
     Q: Array
     f: Array
-    diffuse: npt.NDArray[np.bool_]
+    diffuse: Bools
     solve: Array
     now: list[int]
 
@@ -350,10 +334,3 @@ def stationary_moments(space: LinearSpace, lines: Lines) -> tuple[Array, Array]:
         )
     covariance = solve_discrete_lyapunov(F, own.Q[0], method="direct" if m <= 8 else None)
     return np.linalg.solve(np.eye(m) - F, own.f[0]), np.asarray((covariance + covariance.T) / 2.0)
-
-
-def _unbounded_start(space: LinearSpace) -> FitError:
-    return FitError(
-        f"{FIRST_DIFFUSE}: a sequence shows too little to say where {listing(sorted(space.unknown))} begin; leave out "
-        f"sequences with so few observed cells, or use {FREE}"
-    )

@@ -130,28 +130,18 @@ class LinearSpace:
         for phase, terms in zip(self.phases, self.terms, strict=True):
             anywhere = {phase.keys[n] for n in self.unknown} & self.diffuse
             for term in (t for t in terms if t.moving and t.key not in self.diffuse):
-                lost = [self.unknown_at(p) for _, p in term.inside if p < self.size]
+                lost = [self.members[p][0] for _, p in term.inside if p < self.size]
                 if any(phase.keys[n] in anywhere for n in lost):
                     raise FitError(
                         f"{FIRST_DIFFUSE}: {lost[0]!r} begins anywhere, and {term.name!r}, unknown too, depends on it within the "
                         f"step: give the first slices with {FREE}{of_python(' or Given(...)')}"
                     )
-        if self.settles:
-            _refuse_inputs(self)
-
-    def unknown_at(self, place: int) -> str:
-        """The variable at a place of z_t."""
-        return self.members[place][0]
-
-
-def _refuse_inputs(space: LinearSpace) -> None:
-    for term in (t for t in space.terms[-1] if t.moving):
-        inputs = [n for _, n in term.outside] + [v.name for v in term.node.finite]
-        if inputs:
-            raise ModelError(
-                f"what the numbers settle to depends on the input {inputs[0]!r} of {term.name!r}: there is no one distribution; "
-                f"use {FREE}"
-            )
+        for term in (t for t in self.terms[-1] if t.moving and self.settles):
+            if inputs := [n for _, n in term.outside] + [v.name for v in term.node.finite]:
+                raise ModelError(
+                    f"what the numbers settle to depends on the input {inputs[0]!r} of {term.name!r}: there is no one "
+                    f"distribution; use {FREE}"
+                )
 
 
 def linear_space(
@@ -197,24 +187,13 @@ def _carries_states(phases: Sequence[Phase], numbers: Sequence[str]) -> bool:
 def unknown_numbers(phases: Sequence[Phase], numbers: Collection[str], incomplete: Collection[str]) -> tuple[str, ...]:
     """The numbers that a state must have: those given, and missing ones with children in families that speak of them."""
     kinds = {name: node.child for name, node in phases[-1].nodes.items()}
-    lacking = {n for n in incomplete if not isinstance(kinds[n], Finite) and _has_children(phases, n)}
-    found = set(numbers)
-    while True:
-        near = {
-            variable_and_lag(v.name)[0] for p in phases for node in p.nodes.values() for v in node.members if _meets(node, found)
-        }
-        more = (near & lacking) - found
-        if not more:
-            return tuple(n for n in phases[-1].nodes if n in found)
+    nodes = [node for p in phases for node in p.nodes.values()]
+    parents = {variable_and_lag(v.name)[0] for node in nodes for v in node.parents}
+    families = [{variable_and_lag(v.name)[0] for v in node.members} for node in nodes]
+    lacking, found = {n for n in parents & set(incomplete) if not isinstance(kinds[n], Finite)}, set(numbers)
+    while more := {n for family in families if family & found for n in family & lacking} - found:
         found |= more
-
-
-def _has_children(phases: Sequence[Phase], name: str) -> bool:
-    return any(variable_and_lag(v.name)[0] == name for p in phases for node in p.nodes.values() for v in node.parents)
-
-
-def _meets(node: NodeFamily, names: Collection[str]) -> bool:
-    return any(variable_and_lag(v.name)[0] in names for v in node.members)
+    return tuple(n for n in phases[-1].nodes if n in found)
 
 
 def names_in_state(phases: Sequence[Phase]) -> list[str]:

@@ -1,27 +1,30 @@
-"""Steps of whole sequences, reduced: which transition each has, and what it shows."""
+"""Steps of whole sequences, reduced: which transition each has, and what it shows; and what sequences say of their unknown
+variables, whether these are one joint state or passed on factor by factor.
+
+What steps show hangs on some of the states: a `ShownPart` has the rows of a part, what is said of its joint states, and what
+was remembered of numbers. Cells that steps do not show and on which no other cell depends are as their distributions say, given
+the joint states.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.engine import Block, is_missing
 from suffice.graphs.lagged import variable_and_lag
-from suffice.incomplete.chains.chain_batches import step_batches
-from suffice.incomplete.chains.chain_kinds import Kinds, steps_of
+from suffice.incomplete.chains.chain_batches import Match, Scored, step_batches
 from suffice.incomplete.chains.chain_states import Phase, StateSpace
-from suffice.incomplete.chains.step_layout import Columns, StepLayout
-from suffice.incomplete.components import NodeFamily
+from suffice.incomplete.chains.step_layout import Columns, Kinds, StepLayout, steps_of
+from suffice.incomplete.components import NodeFamily, Theta
 from suffice.incomplete.numbers.completed_rows import Batch
 from suffice.incomplete.numbers.normal_steps import NormalSteps
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Emission(NamedTuple):
@@ -34,7 +37,7 @@ class Emission(NamedTuple):
     n_states: int
     current: Ints
     base: Ints
-    seen: npt.NDArray[np.bool_]
+    seen: Bools
     shown: Ints
 
 
@@ -62,11 +65,11 @@ class ReducedSteps:
         starts, step = steps_of(block.lengths)
         columns = layout.columns(block, step)
         phase = np.minimum(step, len(layout.phases) - 1)
-        driving = _observed_columns(layout, {v.name for p in layout.phases for n in layout.moving for v in p.nodes[n].parents})
+        driving = observed_columns(layout, {v.name for p in layout.phases for n in layout.moving for v in p.nodes[n].parents})
         transitions = Kinds.of(phase, {n: columns[n] for n in driving if columns[n].dtype.kind != "f"})
         tabled = (node for p in layout.phases for node in layout.emitted(p, by_table=True).values())
         shown = {v.name for node in tabled for v in node.members}
-        seen = sorted({*_observed_columns(layout, shown), *layout.labelled})
+        seen = sorted({*observed_columns(layout, shown), *layout.labelled})
         symbols = Kinds.of(phase if layout.varies else len(layout.phases) - 1, {n: columns[n] for n in seen}) if seen else None
         weight = None if block.weight is None else block.weight[starts[:-1]]
         dense = tuple(step_batches(layout, columns, phase, block.weights))
@@ -95,12 +98,12 @@ class ReducedSteps:
         return result
 
 
-def _observed_columns(layout: StepLayout, names: set[str]) -> list[str]:
+def observed_columns(layout: StepLayout, names: set[str]) -> list[str]:
     """The columns among these that are no part of the joint state, in their order."""
     return sorted(n for n in names if variable_and_lag(n)[0] not in layout.space.unknown)
 
 
-def _base(node: NodeFamily, codes: Mapping[str, Ints], space: StateSpace) -> tuple[Ints, npt.NDArray[np.bool_]]:
+def _base(node: NodeFamily, codes: Mapping[str, Ints], space: StateSpace) -> tuple[Ints, Bools]:
     """Where a node's cells begin for each symbol, and whether the symbol shows the child; if not, by its first state."""
     first = next(iter(codes.values()))
     base, seen = np.zeros(len(first), np.int64), np.ones(len(first), bool)
@@ -113,3 +116,114 @@ def _base(node: NodeFamily, codes: Mapping[str, Ints], space: StateSpace) -> tup
             own = np.where(seen, own, 0)
         base = base + node.strides[v.name] * own
     return base, seen
+
+
+class ShownPart(NamedTuple):
+    """The rows of a part, p(joint state) of it at each step (states × steps), and numbers that were scored."""
+
+    rows: ReducedSteps
+    joint: Array
+    scored: list[Scored]
+
+
+class StatesFound(NamedTuple):
+    """Of each sequence ln p and its first impossible step, counted within the block, or −1; p(state) of variables at each step;
+    and parts."""
+
+    log_likelihood: Array
+    stuck: Ints
+    states: Mapping[str, Array]
+    parts: list[ShownPart]
+
+
+class Drawn(NamedTuple):
+    """A path of each unknown variable, −1 where a sequence is impossible; and of parts the joint states on it, with certainty."""
+
+    states: Mapping[str, Ints]
+    parts: list[ShownPart]
+
+
+class Followed(NamedTuple):
+    """ln p of the last step given those before; what is known after it; p(state) of variables there; and parts."""
+
+    log_prob: float
+    after: Any
+    states: Mapping[str, Array]
+    parts: list[ShownPart]
+
+
+def certain(path: Ints, n_states: int) -> Array:
+    """1 for the state of each step, −1 for none.
+
+    >>> certain(np.array([1, -1]), 2)
+    array([[0., 0.],
+           [1., 0.]])
+    """
+    joint = np.zeros((n_states, len(path)))
+    joint[np.maximum(path, 0), np.arange(len(path))] = path >= 0
+    return joint
+
+
+MAX_CELLS = 2**22
+"""Probabilities of missing states that are worked out at once: 32 MiB."""
+
+
+def child_states(parts: Sequence[ShownPart], theta: Theta, name: str) -> Iterator[tuple[npt.NDArray[np.intp], Array]]:
+    """The steps at which a finite variable is missing on which no other depends, some at a time, and p(state) there (states ×
+    steps), by posteriors of the joint states."""
+    for rows, joint, scored in parts:
+        for e in (e for e in rows.emissions if e.name == name):
+            table = theta.cells[theta.tables.cells(e.key)]
+            for first in np.unique(e.base[~e.seen]):
+                kinds = np.zeros(len(rows.symbols.phase), np.bool_)  # type: ignore[union-attr]
+                kinds[e.symbols[~e.seen & (e.base == first)]] = True
+                probs = table[(first + e.current)[:, None] + np.arange(e.n_states)]
+                steps = np.flatnonzero(kinds[rows.symbols.kind])  # type: ignore[union-attr]
+                for some in np.array_split(steps, -(-len(steps) * e.n_states // MAX_CELLS) or 1):
+                    yield some, probs.T @ joint[:, some]
+        for s in scored:
+            if s.inside is not None and name in {v.name for v in s.batch.component.states}:
+                yield s.batch.rows.row, _inside(rows, s, name, joint)
+
+
+def _inside(rows: ReducedSteps, s: Scored, name: str, joint: Array) -> Array:
+    """The same of a regression's child, which the batch has summed out."""
+    match = Match.of(s.batch.component, rows.layout.space)
+    weight = match.widened(match.pooled(joint[:, s.batch.rows.row]), s.inside)  # type: ignore[arg-type]
+    axis = [v.name for v in s.batch.component.states].index(name)
+    wide = weight.reshape(*s.batch.component.shape, -1)
+    return np.asarray(wide.sum(axis=tuple(i for i in range(wide.ndim - 1) if i != axis)))
+
+
+def child_numbers(parts: Sequence[ShownPart], theta: Theta, name: str) -> Iterator[tuple[Ints, tuple[Array, Array, Array]]]:
+    """The steps at which a number is missing, and there the weights, means and deviations of what it may be."""
+    for rows, joint, scored in parts:
+        for s in scored:
+            component, at = s.batch.component, s.batch.rows.row
+            if s.joint is None or name not in component.unknown:
+                continue
+            match, i = Match.of(component, rows.layout.space), component.unknown.index(name)
+            weight = match.pooled(joint[:, at])
+            group = np.repeat(np.arange(len(s.batch.bounds) - 1), np.diff(s.batch.bounds))
+            variance = s.joint.given.covariance[group, :, i, i].T
+            yield at, (weight, s.joint.mean[i], np.sqrt(variance))
+        yield from _missing_counts(rows, theta, name, joint)
+
+
+def _missing_counts(
+    rows: ReducedSteps, theta: Theta, name: str, joint: Array
+) -> Iterator[tuple[Ints, tuple[Array, Array, Array]]]:
+    """The same of counts with a rate for each state."""
+    for phase in rows.layout.phases:
+        node, key = phase.nodes[name], phase.keys[name]
+        if name not in rows.gaps or "rates" not in theta.others[key].arrays:
+            continue
+        lost = np.flatnonzero((rows.transitions.phase[rows.transitions.kind] == phase.number) & rows.gaps[name])
+        if not len(lost):
+            continue
+        base = np.zeros(len(lost), np.int64)
+        _, current, observed = rows.layout.space.offsets(node, emitted=True)
+        for column, stride in observed:
+            base = base + stride * rows.observed[column][lost].astype(np.int64)
+        rates = theta.others[key].rates.reshape(-1)[current[:, None] + base]
+        yield lost, (joint[:, lost], rates, rates)

@@ -1,24 +1,83 @@
-"""A template's nodes as steps of sequences need them: which are tables, which columns there are, what the joint state is."""
+"""A template's nodes as steps of sequences need them: which are tables, which columns there are, what the joint state is; and
+steps that are alike: those with the same transition, and those that show the same states."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import Block
-from suffice.engines.sequences.lagged import lag_cells
+from suffice.engines.sequences.lagged import lag_cells, places_of
+from suffice.errors import FitError
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_states import Phase, StateSpace, parameter_nodes
 from suffice.incomplete.components import FlatTables, NodeFamily, Theta
 from suffice.incomplete.numbers.units import Units
+from suffice.statistics.configurations import distinct
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+FEW = 2**16
+"""Codes below this are looked up, not sorted."""
+
+GLANCE = 2**12
+"""So many steps often show all codes that there are."""
+
+
+def steps_of(lengths: Ints) -> tuple[Ints, Ints]:
+    """Where sequences of these lengths begin, one more for the end; and the place of each step in its sequence.
+
+    >>> steps_of(np.array([2, 1]))
+    (array([0, 2, 3]), array([0, 1, 0]))
+    """
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), places_of(lengths)
+
+
+def _by_code(column: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], Ints]:
+    """The place of each cell's code among the codes that occur, and these."""
+    there = np.zeros(int(column.max(initial=0)) + 1, np.bool_)
+    there[column[:GLANCE]] = True
+    if not there.all():
+        there[column] = True
+    if there.all():
+        return column.astype(np.int32), np.arange(len(there))
+    return (np.cumsum(there, dtype=np.int32) - 1)[column], np.flatnonzero(there)
+
+
+class Kinds(NamedTuple):
+    """Steps that are alike: the kind of each step, and of each kind its phase and codes."""
+
+    kind: npt.NDArray[np.int32]
+    phase: Ints
+    codes: dict[str, Ints]
+
+    @classmethod
+    def of(cls, phase: Ints | int, columns: Mapping[str, npt.NDArray[Any]]) -> Kinds:
+        """Kinds by the codes of columns and by the phase, unless that is the same for all steps."""
+        apart = [] if isinstance(phase, int) else [phase]
+        cells = [*apart, *columns.values()]
+        if len(cells) == 1 and int(cells[0].max(initial=0)) < FEW:
+            kind, first = _by_code(cells[0])
+            codes = dict.fromkeys(columns, first)
+            return cls(kind, np.full(len(first), phase) if not apart else first, codes)
+        rows, inverse = distinct(cells, len(cells[0]))
+        codes = {name: column[rows].astype(np.int64) for name, column in columns.items()}
+        return cls(inverse.astype(np.int32), np.full(len(rows), phase) if not apart else phase[rows], codes)  # type: ignore[index]
+
+    def of_phase(self, number: int) -> tuple[npt.NDArray[np.intp], dict[str, Ints]]:
+        """The kinds of a phase and their codes."""
+        some = np.flatnonzero(self.phase == number)
+        return some, {name: codes[some] for name, codes in self.codes.items()}
+
+
+class ImpossibleSequence(FitError):
+    """A sequence without probability under the parameters: the number of its block, and the step there at which it is lost."""
+
+
 Columns = dict[str, npt.NDArray[Any]]
 
 
@@ -28,7 +87,7 @@ class StepLayout:
 
     `shown` are the columns that the data have; `counted` the parameter nodes whose families every step shows: they are counted
     once, and take no part in expectations. `stationary`: the joint state begins as its transition settles. `only` are the
-    variables that a part of a template is about, whose states are passed on elsewhere (`incomplete.chains.chain_factors`).
+    variables that a part of a template is about, whose states are passed on elsewhere (`incomplete.chains.factored_rows`).
     """
 
     space: StateSpace
@@ -87,8 +146,8 @@ class StepLayout:
 
     def product(self, theta: Theta, phase: Phase, codes: Mapping[str, Ints], n: int) -> Array:
         """p(s' | s) in a phase for each of n combinations of observed codes, as far as tables say it."""
-        product = np.repeat(self.space.allowed(phase)[None], n, axis=0)
-        for table in self.space.transitions(phase):
+        product = np.repeat(self.space.allowed[phase.number][None], n, axis=0)
+        for table in self.space.transitions[phase.number]:
             product *= theta.cells[theta.tables.cells(table.key)][table.cells(codes)]
         return product
 

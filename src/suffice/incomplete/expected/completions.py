@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.data import MAX_BYTES, Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.views.sample import SampledRows, row_hashes
@@ -32,8 +33,6 @@ from suffice.inference.finite.tree import n_cells, steps
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
 
 CROWD = 4
@@ -77,8 +76,8 @@ class CodedRows(NamedTuple):
     variables: tuple[Finite, ...]
     reals: tuple[str, ...]
     codes: Small
-    numbers: Floats
-    weights: Floats
+    numbers: Array
+    weights: Array
     at: Ints
     units: Units
 
@@ -92,7 +91,7 @@ class CodedRows(NamedTuple):
         """That of all rows together."""
         return float(self.weights.sum()) if self.data is None else self.data.weight
 
-    def ways(self, integrated: Sequence[str] = ()) -> Floats:
+    def ways(self, integrated: Sequence[str] = ()) -> Array:
         """In how many ways each row is completed: its combinations of missing states, times the points that stand for missing
         numbers among those that are `integrated`, and the values of counts, of which there are about as many as were seen."""
         counts = [n for n in integrated if n in self.units.not_normal]
@@ -105,7 +104,7 @@ class CodedRows(NamedTuple):
             states = states * np.where(np.isnan(column), np.nanmax(column) + 1.0, 1.0)
         return np.asarray(states * points[lost])
 
-    def block(self, codes: Small, numbers: Floats) -> Block:
+    def block(self, codes: Small, numbers: Array) -> Block:
         """Rows of these variables as an engine has them."""
         states = {v.name: column for v, column in zip(self.variables, codes.view(np.uint32), strict=True)}
         return Block({**states, **dict(zip(self.reals, numbers, strict=True))})
@@ -191,7 +190,7 @@ class _Reduced:
         own = {**few.columns, **dict(zip(self.step.reals, numbers.T, strict=True))}
         return _Reduced(SampledRows(own, weights, at=few.at), self.step)
 
-    def _groups(self, numbers: Floats) -> list[Ints]:
+    def _groups(self, numbers: Array) -> list[Ints]:
         """The rows that lack no state, in groups of equal states and patterns."""
         states = [c for n, c in self.rows.columns.items() if n not in self.step.reals]
         whole = np.flatnonzero(~np.any([is_missing(c) for c in states], axis=0)) if states else np.arange(len(numbers))
@@ -201,7 +200,7 @@ class _Reduced:
         return np.split(whole[order], np.flatnonzero(new) + 1)
 
 
-def condense_rows(x: Floats, w: Floats) -> tuple[Floats, Floats]:
+def condense_rows(x: Array, w: Array) -> tuple[Array, Array]:
     """Few rows with the weight, mean and scatter of these, which all lack (NaN) the same numbers; a constant stays one.
 
     >>> x, w = condense_rows(np.array([[1.0, np.nan], [2.0, np.nan], [6.0, np.nan]]), np.array([1.0, 1.0, 2.0]))
@@ -248,23 +247,23 @@ class FiniteCompletions(NamedTuple):
 
     codes: Small
     """[variable, row]: states, and ~c for the missing cell c of a component."""
-    weights: Floats
+    weights: Array
     start: Ints = NO_INTS
     """Of each component: where its cells begin;"""
     component: Small = NO_SMALL
     """of each cell: its component,"""
     begin: Ints = NO_INTS
     """and where its marginal begins."""
-    marginal: Floats = NO_FLOATS
+    marginal: Array = NO_FLOATS
     at: Ints = NO_INTS
     """Of each component: where its completions begin,"""
     digit_at: Ints = NO_INTS
     """and where their states begin."""
-    p: Floats = NO_FLOATS
+    p: Array = NO_FLOATS
     digits: Small = NO_SMALL
     pair_at: Ints = NO_INTS
     """Of each component: where the marginals of pairs of cells begin, if they are held, else −1."""
-    pair: Floats = NO_FLOATS
+    pair: Array = NO_FLOATS
 
     @staticmethod
     def of(theta: Theta, rows: CodedRows, seed: int, watch: Watch) -> FiniteCompletions:
@@ -312,7 +311,7 @@ class _Components(NamedTuple):
         return self.rows.impossible(int(self.first[d]))
 
 
-def _list_completions(some: _Components, seed: int, watch: Watch) -> tuple[Ints, Floats, Small]:
+def _list_completions(some: _Components, seed: int, watch: Watch) -> tuple[Ints, Array, Small]:
     """The number of completions of each component, their probabilities, and their states."""
     n = len(some.first)
     bits = np.concatenate([[0.0], np.cumsum(np.log2(some.theta.tables.sizes[some.variables]))])
@@ -323,7 +322,7 @@ def _list_completions(some: _Components, seed: int, watch: Watch) -> tuple[Ints,
             f"{int(large.sum()):,} groups of cells that are missing together have more than {MOST:,} combinations of states: "
             f"for these {DRAWS:,} exact draws stand for the posterior, and what is expected is approximate"
         )
-    parts: list[tuple[Ints, Floats, Small]] = [(NO_INTS, NO_FLOATS, NO_SMALL)]
+    parts: list[tuple[Ints, Array, Small]] = [(NO_INTS, NO_FLOATS, NO_SMALL)]
     block = np.cumsum(np.where(large, 0, ways)) // ROOM
     edges = np.flatnonzero(np.diff(np.where(large, -1 - np.arange(n), block))) + 1
     for low, high in zip([0, *edges], [*edges, n], strict=True):
@@ -341,7 +340,7 @@ def _list_completions(some: _Components, seed: int, watch: Watch) -> tuple[Ints,
     return count, p, digits
 
 
-def _enumerate_states(some: _Components, low: int, high: int, ways: Ints) -> tuple[Ints, Floats, Small]:
+def _enumerate_states(some: _Components, low: int, high: int, ways: Ints) -> tuple[Ints, Array, Small]:
     from suffice.kernels.inference.expectations import list_completions
 
     t, found = some.theta.tables, some.table
@@ -355,7 +354,7 @@ def _enumerate_states(some: _Components, low: int, high: int, ways: Ints) -> tup
     return count, p[: count.sum()].copy(), digits[: int(count @ size)].copy()
 
 
-def _marginals(start: Ints, begin: Ints, lists: Any, watch: Watch) -> tuple[Floats, Ints, Floats]:
+def _marginals(start: Ints, begin: Ints, lists: Any, watch: Watch) -> tuple[Array, Ints, Array]:
     """The marginal of each cell of each component; of components with many completions those of pairs, and where they begin."""
     from suffice.kernels.inference.expectations import marginals
 

@@ -17,21 +17,13 @@ from typing import Protocol
 
 import numpy as np
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.engines.steps.parallel import in_order, n_threads
 from suffice.errors import FitError, TooLarge, listing
 from suffice.families.protocol.family import Cpd
-from suffice.incomplete.expected.completions import (
-    CodedRows,
-    FiniteCompletions,
-    Floats,
-    Ints,
-    ReduceRows,
-    Watch,
-    starts,
-    theta_of,
-)
+from suffice.incomplete.expected.completions import CodedRows, FiniteCompletions, ReduceRows, Watch, starts, theta_of
 from suffice.incomplete.expected.expected_moments import ExpectedMoments, saturated_statistics
 from suffice.statistics import Counts, Request, Statistics
 from suffice.statistics.configurations import n_configurations, sizes
@@ -171,7 +163,7 @@ class ExpectedTables:
         entries += [self._sparse(s) for s in sets if s in huge]
         return Statistics(entries, self.weight)
 
-    def tables(self, sets: Sequence[Sequence[str]], *, threads: int | None = None) -> tuple[Floats, Ints]:
+    def tables(self, sets: Sequence[Sequence[str]], *, threads: int | None = None) -> tuple[Array, Ints]:
         """The expected tables of some sets of variables end to end, the last variable fastest, and where each begins."""
         flat, at = self._tables(sets, threads)
         for names, (a, b) in zip(sets, pairwise(at), strict=True) if self._complete_only else ():
@@ -179,7 +171,7 @@ class ExpectedTables:
             flat[a:b] = flat[a:b] * (self.weight / total) if total > 0 else self._independent(names)
         return flat, at
 
-    def _tables(self, sets: Sequence[Sequence[str]], threads: int | None) -> tuple[Floats, Ints]:
+    def _tables(self, sets: Sequence[Sequence[str]], threads: int | None) -> tuple[Array, Ints]:
         from suffice.kernels.inference.expectations import expected_tables
 
         at, states = starts([n_configurations(self._named(s)) for s in sets]), np.array(sizes(self.variables), np.int64)
@@ -196,7 +188,7 @@ class ExpectedTables:
             self._watch(f"expected tables, {done:,} of {len(sets):,}")
         return flat, at
 
-    def _independent(self, names: Sequence[str]) -> Floats:
+    def _independent(self, names: Sequence[str]) -> Array:
         result = np.full(1, self.weight)
         for name in names:
             alone = self._tables([[name]], 1)[0]
@@ -219,7 +211,7 @@ class ExpectedTables:
         return tuple(self.variables[self._number[n]] for n in names)
 
 
-def spread(c: FiniteCompletions, shape: Sequence[int], members: Sequence[int]) -> tuple[Ints, Floats]:
+def spread(c: FiniteCompletions, shape: Sequence[int], members: Sequence[int]) -> tuple[Ints, Array]:
     """The cells of a table over which the rows are expected to fall, and the weight in each: what `expected_tables` computes.
 
     A cell may come several times. Without completions, rows that lack a member are left out.

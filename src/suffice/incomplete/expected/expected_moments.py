@@ -24,13 +24,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.engine import Block, Step, add_up
 from suffice.engines.gather import Groups, table_of
 from suffice.errors import TooLarge, listing, note
 from suffice.families.protocol.family import Cpd, flat_index
 from suffice.graphs import Dag
 from suffice.incomplete.components import FlatTables, NodeFamily, Theta, nodes_of
-from suffice.incomplete.expected.completions import CodedRows, Floats, Ints, Small, Watch, factors_at, joint_draws, starts
+from suffice.incomplete.expected.completions import CodedRows, Small, Watch, factors_at, joint_draws, starts
 from suffice.incomplete.numbers.completed_rows import (
     NoProbability,
     batches,
@@ -170,7 +171,7 @@ class ExpectedMoments:
         numbers = {n: self.rows.units.outward(n, x) for n, x in zip(self.rows.reals, self.numbers, strict=True)}
         return {**self.rows.block(self.codes, self.numbers).columns, **numbers}
 
-    def _complete_states(self, ways: Floats) -> Ints:
+    def _complete_states(self, ways: Array) -> Ints:
         """Rows with every combination of states of their missing cells, or draws of them, and their weights; whose each is."""
         rows, (times, drawn) = self.rows, self._times(ways)
         owner, first = np.repeat(np.arange(len(times)), times), starts(times)
@@ -196,7 +197,7 @@ class ExpectedMoments:
         self.codes, self.p = np.ascontiguousarray(codes[:, kept]), (share * rows.weights[owner])[kept]
         return owner[kept]
 
-    def _drawn(self, component: Component, p: Floats, seeds: list[int], draws: int) -> Ints:
+    def _drawn(self, component: Component, p: Array, seeds: list[int], draws: int) -> Ints:
         """States of a component by their probabilities, [variable, draw]."""
         ends = np.cumsum(p)
         at = np.searchsorted(ends, np.random.default_rng([self._seed, *seeds]).random(draws) * ends[-1], side="right")
@@ -210,7 +211,7 @@ class ExpectedMoments:
         assert found is not None
         codes[members] = found.T
 
-    def _times(self, ways: Floats) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    def _times(self, ways: Array) -> tuple[Ints, Bools]:
         """How many completed rows stand for the combinations of states of each row, and whether they are drawn."""
         if ways.sum() <= MOST:
             return ways.astype(np.int64), np.zeros(len(ways), bool)
@@ -234,7 +235,7 @@ class ExpectedMoments:
         )
         return times, ways > draws
 
-    def _posteriors(self) -> Iterator[tuple[Component, Ints, Floats]]:
+    def _posteriors(self) -> Iterator[tuple[Component, Ints, Array]]:
         """Components with missing states, the rows that have them, and p(states | row), [states, rows]."""
         block = self.rows.block(self.rows.codes, self.rows.numbers)
         for _, component, observed in self._step.components(block, self._step.finder.missing(block)):
@@ -271,7 +272,7 @@ class ExpectedMoments:
             self.numbers[which, at : at + len(row)] = values
             at += len(row)
 
-    def _complete_numbers(self) -> dict[tuple[int, int], tuple[Ints, Floats]]:
+    def _complete_numbers(self) -> dict[tuple[int, int], tuple[Ints, Array]]:
         """Put means into the missing numbers of completed rows; the covariance that is left of each pair, and in which rows."""
         found = defaultdict(list)
         block, column = self.rows.block(self.codes, self.numbers), {n: i for i, n in enumerate(self.rows.reals)}
@@ -287,7 +288,7 @@ class ExpectedMoments:
                         found[min(a, b), max(a, b)].append((row, left[:, i, j]))
         return {pair: (np.concatenate([r for r, _ in own]), np.concatenate([c for _, c in own])) for pair, own in found.items()}
 
-    def _complete_others(self, node: NodeFamily) -> dict[RowFormula, Floats]:
+    def _complete_others(self, node: NodeFamily) -> dict[RowFormula, Array]:
         """Put means into the missing cells of a number that is not normal, by its parents' states; and what is derived from it,
         or the mean of that."""
         at = self.rows.reals.index(node.name)
@@ -359,7 +360,7 @@ class ExpectedMoments:
         return self.rows.units.outward_moments(members, reals, Groups(groups.keys[some], spread, groups.sums[some]), derived)
 
 
-def _combine_states(rows: CodedRows, owner: Ints, first: Ints, every: npt.NDArray[np.bool_]) -> Small:
+def _combine_states(rows: CodedRows, owner: Ints, first: Ints, every: Bools) -> Small:
     """The states of completed rows: combination after combination of the missing ones of each row that has `every` one."""
     codes, turn = rows.codes[:, owner], np.arange(len(owner)) - first[owner]
     for row, v in zip(codes, rows.variables, strict=True):

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.gather import Groups
 from suffice.errors import FitError
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Expectation, Line, Theta
 from suffice.incomplete.numbers.normal import ConditionalNormal, conditional, places, some_columns, weighted_moments, widen_groups
-from suffice.incomplete.numbers.patterns import Array, Component, Index, Member, digits_of
+from suffice.incomplete.numbers.patterns import Component, Member, digits_of
 from suffice.incomplete.numbers.units import Units
 from suffice.statistics.configurations import distinct
 
@@ -47,8 +48,17 @@ class ObservedRows:
     codes: npt.NDArray[Any]
     reals: Array
     weight: Array
-    row: Index
+    row: Ints
     equal: bool = False
+
+    @classmethod
+    def of(
+        cls, component: Component, columns: Mapping[str, Any], some: Any, units: Units, weights: Array, row: Any
+    ) -> ObservedRows:
+        """Some rows of columns, numbers in their units; `row` is what each was."""
+        codes, reals = [columns[n][some] for n in component.codes], [units.inward(n, columns[n][some]) for n in component.reals]
+        own = np.array(codes, np.int32).reshape(len(codes), len(some)), np.array(reals, np.float64).reshape(len(reals), len(some))
+        return cls(*own, np.array(weights[some]), row)
 
     def __add__(self, other: ObservedRows) -> ObservedRows:
         pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)[:4]]
@@ -120,7 +130,13 @@ def gather_completions(
     weight = weight.reshape(*component.shape, -1)
     for local in component.tables:
         total.cells[theta.tables.cells(local.node.name)] = count_cells(local, rows.codes, local.gathered(weight))
-    _add_lines(component, rows, weight, total)
+    for pool in component.pools:
+        columns_of_pool = sorted({c for local in pool for c in local.columns})
+        index, values = pool[0].index(rows.codes), rows.reals[columns_of_pool]
+        groups = weighted_moments(index, pool[0].gathered(weight), values, pool[0].node.n_cells)
+        for local in pool:
+            spread = some_columns(groups.spread, [columns_of_pool.index(c) for c in local.columns])
+            total.moments[local.node.name] = replace(groups, spread=spread)
     for local in component.others:
         if local.node.iterative:
             own = local.gathered(weight).reshape(-1)
@@ -226,22 +242,12 @@ def observed_moments(local: Member, rows: ObservedRows, weight: Array) -> Groups
     return replace(groups, sums=np.stack([np.bincount(at, own, len(groups.keys)) for own in each], axis=1))
 
 
-def _add_lines(component: Component, rows: ObservedRows, weight: Array, total: Expectation) -> None:
-    for pool in component.pools:
-        columns = sorted({c for local in pool for c in local.columns})
-        index, values = pool[0].index(rows.codes), rows.reals[columns]
-        groups = weighted_moments(index, pool[0].gathered(weight), values, pool[0].node.n_cells)
-        for local in pool:
-            own = some_columns(groups.spread, [columns.index(c) for c in local.columns])
-            total.moments[local.node.name] = replace(groups, spread=own)
-
-
 class UnknownNumbers(NamedTuple):
     """Unknown numbers of a batch: how they hang on the observed ones (groups, states, …), and by state and row their
     ln ∫ p and mean (unknown, states, rows)."""
 
     given: ConditionalNormal
-    indices: list[Index]
+    indices: list[Ints]
     log_density: Array
     mean: Array
 
@@ -262,7 +268,7 @@ def unknown_numbers(batch: Batch, lines: Mapping[str, Line]) -> UnknownNumbers:
     return UnknownNumbers(given, indices, log_density, mean)
 
 
-def _by_group(local: Member, component: Component, codes: npt.NDArray[Any]) -> Index:
+def _by_group(local: Member, component: Component, codes: npt.NDArray[Any]) -> Ints:
     """The configuration of a joint node for each group of rows (first axis) and joint state of the component."""
     index = local.index(codes)
     wide = np.broadcast_to(index.reshape(*local.shape, index.shape[1]), (*component.shape, index.shape[1]))

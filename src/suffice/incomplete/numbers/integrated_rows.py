@@ -8,21 +8,35 @@ that a regression has among its parents, v is put on points; of the others the m
 and everything else is as with enumerated states. The points adapt to each row: from standard normal ones they are moved and
 scaled to the mean and covariance of the posterior that they show, again and again (Naylor & Smith 1982, Applied Statistics 31,
 p. 214). They are stated in `gauss_hermite`; draws, which stand for more than three numbers, stay where they are.
+
+Missing counts that other nodes depend on are summed over their values, each a copy of the row in which it is that value:
+
+    p(row)  =  Σ_c p(row, c)          c = 0 … K, joint values where several are missing together
+
+The sum has no end, but in each joint state of what else is missing the last quarter of the values from 0 to K has no more than
+`TAIL` of its mass; where it has more, K is doubled. K follows the parameters: it is found anew in each pass over the rows. Beyond
+it the terms fall, as those of Poisson, binomial and negative binomial counts do under normal, logistic and log-linear children.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.engine import sum_up
+from suffice.errors import TooLarge, listing
+from suffice.errors.remedies import INTO_BINS
 from suffice.incomplete.components import Expectation, Theta
-from suffice.incomplete.gauss_hermite import HermitePoints, points
+from suffice.incomplete.gauss_hermite import TAIL, HermitePoints, points
 from suffice.incomplete.numbers.completed_rows import (
+    CELLS,
     Batch,
     UnknownNumbers,
     add_unknown,
@@ -33,8 +47,7 @@ from suffice.incomplete.numbers.completed_rows import (
     other_columns,
     posterior,
 )
-from suffice.incomplete.numbers.patterns import Array, Index, Member, digits_of
-from suffice.incomplete.numbers.summed_counts import with_counts
+from suffice.incomplete.numbers.patterns import Member, digits_of
 from suffice.incomplete.numbers.units import Units
 
 ROUNDS = 8
@@ -54,8 +67,8 @@ def expected_rows(batch: Batch, theta: Theta, units: Units) -> Expectation:
 
 def whole(batch: Batch, theta: Theta, units: Units) -> Iterator[Batch]:
     """A batch, in parts where counts are missing in it that are summed: as copies that lack none."""
-    counted = with_counts(batch, partial(_log_weights, theta=theta, units=units))
-    return counted if batch.component.summed else iter([batch])
+    first, summed = partial(_log_weights, theta=theta, units=units), batch.component.summed
+    return _copies(batch, np.full(len(summed), FIRST), first) if summed else iter([batch])
 
 
 def log_weights_of_states(batch: Batch, theta: Theta, units: Units) -> Array:
@@ -74,7 +87,7 @@ def _log_weights(batch: Batch, theta: Theta, units: Units) -> Array:
     return np.asarray(own.base + np.logaddexp.reduce(own.settled()[1], axis=1))
 
 
-def weighted_points(batch: Batch, theta: Theta, units: Units, least: float) -> Iterator[tuple[Index, Array, Array]]:
+def weighted_points(batch: Batch, theta: Theta, units: Units, least: float) -> Iterator[tuple[Ints, Array, Array]]:
     """The `completed` numbers of rows at their points, in every joint state, but for points of less than the `least` posterior
     probability: the row of each point, the numbers there, [number, point], and its probability."""
     component = batch.component
@@ -198,3 +211,47 @@ def _moments(v: Array, log_share: Array, root: Array, spacing: float) -> tuple[A
     covariance = np.einsum("skn,dskn,eskn->snde", share, off, off)
     least = (0.5 * spacing) ** 2 * np.einsum("ijsn,kjsn->snik", root, root)
     return mean, np.moveaxis(np.linalg.cholesky(covariance + least), (-2, -1), (0, 1))
+
+
+FIRST = 15
+"""The largest value that is looked at first,"""
+
+MOST = 2**16
+"""and how many joint values there may be."""
+
+
+def _copies(batch: Batch, top: Ints, log_weights: Callable[[Batch], Array]) -> Iterator[Batch]:
+    """A batch in parts, in the order of its rows, each with a copy of every row for each value, up to `top` or more, that its
+    missing counts may have. `log_weights` gives ln w of the joint states and rows of a batch of copies."""
+    n, copies, summed = len(batch.rows.weight), math.prod((top + 1).tolist()), list(batch.component.summed)
+    if n > 1 and n * copies * batch.component.n_completions > CELLS:
+        yield from _copies(batch.part(0, n // 2), top, log_weights)
+        yield from _copies(batch.part(n // 2, n), top, log_weights)
+        return
+    rows = batch.rows.take(np.repeat(np.arange(n), copies))
+    rows.reals[summed] = np.tile(np.indices(tuple(top + 1)).reshape(len(top), copies), n)
+    found = replace(batch, rows=rows, bounds=batch.bounds * copies, copies=copies)
+    short, lost = _are_short(log_weights(found).reshape(-1, n, *(top + 1)))
+    wider = np.where(short | lost, 2 * top + 1, top)
+    if not short.any() and not lost:
+        yield found
+    elif math.prod((wider + 1).tolist()) <= MOST:
+        yield from _copies(batch, wider, log_weights)
+    elif short.any():
+        raise TooLarge(
+            f"missing counts of {listing([batch.component.reals[i] for i in summed])} have more than {MOST:,} values that "
+            f"matter, over which they would be summed: fill them, or cut them {INTO_BINS}"
+        )
+    else:
+        yield found  # a row that is impossible whatever the count was, as its posterior will say
+
+
+def _are_short(logs: Array) -> tuple[Bools, bool]:
+    """Which counts have too much of the mass in the last quarter of their values, `logs` of [state, row, values of each], and
+    whether a row has no mass yet."""
+    logs, values = np.where(np.isnan(logs), -np.inf, logs), tuple(range(2, logs.ndim))
+    largest = logs.max(axis=values, keepdims=True)
+    share = np.exp(logs - np.where(largest > -np.inf, largest, 0.0))
+    whole = TAIL * share.sum(axis=values)
+    last = [share.take(range(3 * share.shape[axis] // 4, share.shape[axis]), axis=axis).sum(axis=values) for axis in values]
+    return np.array([bool((tail > whole).any()) for tail in last]), not bool((whole > 0).any(axis=0).all())

@@ -15,18 +15,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, add_up, sum_up
 from suffice.engines.gather import Groups
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import FitError
 from suffice.families.protocol.family import flat_index
-from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, Shown, Theta, log_likelihood
+from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, ReducedComponents, Shown, Theta, log_likelihood
 from suffice.incomplete.numbers.completed_rows import Batch, NoProbability, ObservedRows, batches, count_cells, observed_moments
 from suffice.incomplete.numbers.integrated_rows import expected_rows
-from suffice.incomplete.numbers.normal import weighted_moments
-from suffice.incomplete.numbers.pattern_batches import PatternBatch, pattern_batches
-from suffice.incomplete.numbers.patterns import Array, Component, Key, PatternFinder
+from suffice.incomplete.numbers.normal import PatternBatch, pattern_batches, weighted_moments
+from suffice.incomplete.numbers.patterns import Component, Key, PatternFinder
 from suffice.incomplete.numbers.units import Units
 from suffice.statistics import Moments
 from suffice.statistics.chan import Cases
@@ -79,7 +79,7 @@ class ReduceMixed(Step[ReducedRows]):
             elif self.hold:
                 kept[key] = rows
         finite = {n: v.n_states for n in self.finder.columns if isinstance(v := self.finder.nodes[n].child, Finite)}
-        states = {n: _state_weights(block, n, size) for n, size in finite.items()}
+        states = {n: state_weights(block.columns[n], block.weights, size) for n, size in finite.items()}
         shown = Shown(counts, moments, states, float(block.weights.sum()), int(missing.all(axis=0).sum()))
         return ReducedRows(shown, kept, cases)
 
@@ -89,7 +89,7 @@ class ReduceMixed(Step[ReducedRows]):
             if not component.by_moments and not component.mergeable:
                 yield from batches(component, rows)
 
-    def components(self, block: Block, missing: npt.NDArray[np.bool_]) -> Iterator[tuple[Key, Component, ObservedRows]]:
+    def components(self, block: Block, missing: Bools) -> Iterator[tuple[Key, Component, ObservedRows]]:
         for key, some in self.finder.split(missing).items():
             component = self.finder.component(key)
             if not component.trivial:
@@ -105,17 +105,15 @@ class ReduceMixed(Step[ReducedRows]):
     def _rows(self, component: Component, block: Block, some: npt.NDArray[np.intp]) -> ObservedRows:
         if block.weight is not None:
             some = some[block.weight[some] > 0]
-        codes = np.array([block.columns[n][some] for n in component.codes], np.int32).reshape(len(component.codes), len(some))
-        reals = np.array([self.units.inward(n, block.columns[n][some]) for n in component.reals], np.float64)
-        reals = reals.reshape(len(component.reals), len(some))
-        reals[list(component.summed)] = 0.0  # so that rows that are equal but for missing counts are
-        return ObservedRows(codes, reals, np.array(block.weights[some]), some)
+        rows = ObservedRows.of(component, block.columns, some, self.units, block.weights, some)
+        rows.reals[list(component.summed)] = 0.0  # so that rows that are equal but for missing counts are
+        return rows
 
 
-def _state_weights(block: Block, name: str, n_states: int) -> Array:
-    codes = block.columns[name]
+def state_weights(codes: npt.NDArray[Any], weights: Array, n_states: int) -> Array:
+    """The weight of the rows that show each state."""
     seen = codes < n_states
-    return np.bincount(codes[seen], block.weights[seen], n_states).astype(np.float64)
+    return np.bincount(codes[seen], weights[seen], n_states).astype(np.float64)
 
 
 def _cases(rows: ObservedRows) -> Cases:
@@ -134,7 +132,7 @@ class _Again(Step[Expectation]):
 
     def of(self, block: Block) -> Expectation:
         parts = (expected_rows(batch, self.theta, self.step.units) for batch in self.step.needed(block))
-        return sum_up(parts) or _nothing(self.theta)
+        return sum_up(parts) or Expectation(0.0, np.zeros(self.theta.tables.n_cells), {}, {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,22 +160,11 @@ class _FirstImpossible(Step[dict[int, int]]):
         return {block.number: int(np.argmax(lost))} if lost.any() else {}
 
 
-def _nothing(theta: Theta) -> Expectation:
-    return Expectation(0.0, np.zeros(theta.tables.n_cells), {}, {})
-
-
 @dataclass(frozen=True, eq=False)
-class MixedComponents:
-    """Incomplete rows of a network with numbers; see `suffice.incomplete.components`.
-
-    `constant` is what ln p of the observed cells has besides that of the scaled ones; among the parts of rows, the first has it.
-    """
+class MixedComponents(ReducedComponents):
+    """Incomplete rows of a network with numbers; see `suffice.incomplete.components`."""
 
     data: Data
-    step: ReduceMixed
-    reduced: ReducedRows
-    constant: float
-    threads: int | None
 
     @classmethod
     def of(
@@ -193,15 +180,7 @@ class MixedComponents:
         held = data.engine.near and 16.0 * data.n_rows * (len(units.scale) + 2) <= min(HELD, room)
         step = ReduceMixed(PatternFinder(nodes, data.columns), tables, units, held)
         constant = -units.of_cells([n for n, node in nodes.items() if node.normal])
-        return cls(data, step, data.fold(step, threads=threads), constant, threads)
-
-    @property
-    def shown(self) -> Shown:
-        return self.reduced.shown
-
-    @property
-    def passes(self) -> int:
-        return int(not self.step.hold)
+        return cls(step, data.fold(step, threads=threads), constant, threads, data)
 
     @cached_property
     def _batches(self) -> list[Batch]:
@@ -251,7 +230,7 @@ class MixedComponents:
             raise FitError(
                 "Incremental(batches) cannot be used here: the rows are elsewhere, or do not fit into memory; leave it out"
             )
-        nothing = ReducedRows(self.shown._replace(counts=np.zeros_like(self.shown.counts), moments={}), {}, {})
+        nothing = ReducedRows(self.shown_nowhere, {}, {})
         result = []
         for i in range(n):
             some = {key: rows.take(slice(i, None, n)) for key, rows in self.reduced.rows.items()}

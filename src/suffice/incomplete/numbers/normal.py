@@ -9,25 +9,26 @@ e ~ Normal(0, diag v). Scaled to unit noise and factored, V^(−½) A = Q [R; 0]
 Each missing number is the child of one of the nodes, so R is never singular; no covariance is formed and none is inverted.
 
 Moments of completed rows are weighted: each row counts for several completions, each with its own weight.
+
+What a pattern of missing numbers lacks is a choice of columns of one matrix, that of the nodes: e = M x − a, of which A are the
+columns that are missing, and C those that are there. So patterns that touch the same nodes and lack as many numbers are solved
+side by side: a hundred of them are one product of stacked matrices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.gather import Groups, group_rows
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.incomplete.components import Line
+from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.numbers.patterns import Component, Member
-from suffice.statistics.chan import Spread, pool_spreads
-
-Array = npt.NDArray[np.float64]
-Index = npt.NDArray[np.int64]
+from suffice.statistics.chan import Cases, Spread, pool_spreads
 
 FEW = 16
 """Of fewer rows than this the completions are not worth a product of matrices each."""
@@ -47,7 +48,7 @@ class ConditionalNormal(NamedTuple):
     log_scale: Array
 
 
-def conditional(component: Component, lines: Mapping[str, Line], indices: list[Index]) -> ConditionalNormal:
+def conditional(component: Component, lines: Mapping[str, Line], indices: list[Ints]) -> ConditionalNormal:
     """The conditional of a component's unknown numbers, at a configuration of each of its joint nodes (all of one shape)."""
     shape, q = indices[0].shape, len(component.joint)
     p, o = len(component.unknown), len(component.reals)
@@ -95,14 +96,14 @@ def some_columns(spread: Spread, columns: list[int]) -> Spread:
     return Spread(weight, mean[:, columns], rest[:, columns], scatter[:, columns][:, :, columns])
 
 
-def widen_groups(groups: Groups, keys: Index, weight: Array, covariance: Array) -> Groups:
+def widen_groups(groups: Groups, keys: Ints, weight: Array, covariance: Array) -> Groups:
     """With the scatter of what is not known exactly: so much weight with these covariances at these configurations."""
     scatter = groups.spread.scatter.copy()
     np.add.at(scatter, np.searchsorted(groups.keys, keys), weight[..., None, None] * covariance)
     return replace(groups, spread=groups.spread._replace(scatter=scatter))
 
 
-def collect_groups(keys: Index, parts: Spread) -> Groups:
+def collect_groups(keys: Ints, parts: Spread) -> Groups:
     """Groups from moments of configurations that may occur more than once."""
     if (keys[1:] > keys[:-1]).all():
         return Groups(keys, parts, np.zeros((len(keys), 0)))
@@ -114,7 +115,7 @@ def collect_groups(keys: Index, parts: Spread) -> Groups:
     return Groups(found, pool_spreads(parts, inverse, len(found)), none)
 
 
-def weighted_moments(index: Index, weight: Array, values: Array, n_cells: int) -> Groups:
+def weighted_moments(index: Ints, weight: Array, values: Array, n_cells: int) -> Groups:
     """The moments of completed rows within their configurations.
 
     index     (states, rows), or (states, 1) if all rows have the same configurations
@@ -154,7 +155,7 @@ def _by_state(weight: Array, values: Array) -> Spread:
     return Spread(total, mean, np.zeros((n, k)), (scatter + scatter.transpose(0, 2, 1)) / 2.0)
 
 
-def _scatter_rows(flat: Index, weight: Array, values: Array, n_cells: int) -> Groups:
+def _scatter_rows(flat: Ints, weight: Array, values: Array, n_cells: int) -> Groups:
     """Rows of any configurations: sums by counting."""
     keys, group = group_rows(flat, n_cells)
     g, k = len(keys), len(values)
@@ -167,3 +168,91 @@ def _scatter_rows(flat: Index, weight: Array, values: Array, n_cells: int) -> Gr
         for j in range(i + 1):
             scatter[:, i, j] = scatter[:, j, i] = np.bincount(group, weight * off[i] * off[j], g)
     return Groups(keys, Spread(total, mean, np.zeros((g, k)), scatter), np.zeros((g, 0)))
+
+
+CELLS = 2**20
+"""A batch has at most so many cells of matrices."""
+
+
+@dataclass(frozen=True, eq=False)
+class PatternBatch:
+    """Moments of rows that lack numbers. Of each set of rows (first axis): where the missing and the observed numbers stand among
+    `names`, and the configuration of each node."""
+
+    nodes: tuple[NodeFamily, ...]
+    names: tuple[str, ...]
+    missing: Ints
+    observed: Ints
+    configurations: Ints
+    spread: Spread
+
+    def expected(self, lines: Mapping[str, Line]) -> tuple[float, dict[str, Groups]]:
+        """ln p of what these rows observed, and the expected moments of each node."""
+        M, a, v = self._matrix(lines)
+        A, C = (np.take_along_axis(M, at[:, None, :], axis=2) for at in (self.missing, self.observed))
+        c = solve_missing(A, C, a, v)
+        N, o, _, S = self.spread
+        off = (c.residual_map @ o[..., None])[..., 0] + c.residual_constant
+        square = np.einsum("gro,gro->g", c.residual_map @ S, c.residual_map) + N * (off * off).sum(axis=-1)
+        n, (m, k) = len(self.names), (self.missing.shape[1], self.observed.shape[1])
+        each = np.arange(len(N))[:, None]
+        mean, T = np.empty((len(N), n)), np.zeros((len(N), n, k))
+        mean[each, self.missing] = (c.mean_map @ o[..., None])[..., 0] + c.mean_constant
+        mean[each, self.observed] = o
+        T[each, self.missing], T[each, self.observed, np.arange(k)] = c.mean_map, 1.0
+        scatter = T @ S @ np.swapaxes(T, 1, 2)
+        if m:
+            scatter[each[..., None], self.missing[:, :, None], self.missing[:, None, :]] += N[:, None, None] * c.covariance
+        whole = Spread(N, mean, np.zeros_like(mean), scatter)
+        moments = {
+            node.name: collect_groups(keys, some_columns(whole, [self.names.index(r) for r in node.reals]))
+            for node, keys in zip(self.nodes, self.configurations, strict=True)
+        }
+        return float(N @ c.log_scale - 0.5 * square.sum()), moments
+
+    def _matrix(self, lines: Mapping[str, Line]) -> tuple[Array, Array, Array]:
+        """M, a and v of the nodes, for each set of rows."""
+        n, q = len(self.missing), len(self.nodes)
+        M, a, v = np.zeros((n, q, len(self.names))), np.empty((n, q)), np.empty((n, q))
+        for i, (node, keys) in enumerate(zip(self.nodes, self.configurations, strict=True)):
+            line, (*parents, child) = lines[node.name], [self.names.index(r) for r in node.reals]
+            a[:, i], v[:, i] = line.intercept[keys], line.variance[keys]
+            M[:, i, parents], M[:, i, child] = -line.coefficients[keys], 1.0
+        return M, a, v
+
+
+def pattern_batches(parts: Iterable[tuple[Component, Cases]]) -> Iterator[PatternBatch]:
+    """The moments of components without finite unknowns, those together that can be."""
+    alike: dict[tuple[object, ...], list[PatternBatch]] = {}
+    for component, cases in parts:
+        batch = _of(component, cases)
+        alike.setdefault((tuple(node.name for node in batch.nodes), batch.missing.shape[1]), []).append(batch)
+    for batches in alike.values():
+        whole = _join_batches(batches)
+        most = max(1, CELLS // (len(whole.nodes) ** 2 + len(whole.names) ** 2))
+        yield from (_cut(whole, slice(i, i + most)) for i in range(0, len(whole.missing), most))
+
+
+def _of(component: Component, cases: Cases) -> PatternBatch:
+    """A component by itself."""
+    names, size = tuple(sorted((*component.unknown, *component.reals))), len(cases.spread.weight)
+    missing, observed = (
+        np.tile(np.array([names.index(n) for n in part], np.int64), (size, 1)) for part in (component.unknown, component.reals)
+    )
+    keys = [np.broadcast_to(local.index(cases.codes)[0], size) for local in component.joint]
+    nodes = tuple(local.node for local in component.joint)
+    return PatternBatch(nodes, names, missing, observed, np.array(keys, np.int64), cases.spread)
+
+
+def _join_batches(batches: list[PatternBatch]) -> PatternBatch:
+    missing, observed = (np.concatenate(part) for part in zip(*((b.missing, b.observed) for b in batches), strict=True))
+    keys = np.concatenate([b.configurations for b in batches], axis=1)
+    spread = Spread(*(np.concatenate(part) for part in zip(*(b.spread for b in batches), strict=True)))
+    return PatternBatch(batches[0].nodes, batches[0].names, missing, observed, keys, spread)
+
+
+def _cut(batch: PatternBatch, some: slice) -> PatternBatch:
+    spread = Spread(*(part[some] for part in batch.spread))
+    return PatternBatch(
+        batch.nodes, batch.names, batch.missing[some], batch.observed[some], batch.configurations[:, some], spread
+    )

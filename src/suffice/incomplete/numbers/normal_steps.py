@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Theta
@@ -23,23 +23,17 @@ from suffice.incomplete.numbers.patterns import Component, Member
 from suffice.inference.chains.normals import StateNormals, weighted_numbers
 from suffice.statistics.chan import Spread
 
-Array = npt.NDArray[np.float64]
-
 FEW = 64
 """Of fewer steps than this the loops are not worth compiling."""
 
 
 def taken_apart(component: Component, states: Collection[str]) -> tuple[Component | None, Component]:
     """The normal nodes of a component that depend on no finite variables but these states, and the rest of it."""
-    fast = [local for local in component.lines if not local.observed and _inner(component, local) <= set(states)]
+    fast = [x for x in component.lines if not x.observed and all(component.states[a].name in states for a in x.axes)]
     if not fast or component.unknown:
         return None, component
     slow = tuple(local for local in component.lines if local not in fast)
     return replace(component, lines=tuple(fast), tables=(), others=()), replace(component, lines=slow)
-
-
-def _inner(component: Component, local: Member) -> set[str]:
-    return {component.states[a].name for a in local.axes}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +51,8 @@ class NormalForms:
         """Centres are the means that a state gives its columns; of a column that is no child here, its middle, 0."""
         S, J, C = component.n_states, _up(len(component.lines)), _up(len(component.reals))
         centre, weight, base, constant = np.zeros((S, C)), np.zeros((S, J, C)), np.zeros((S, J)), np.zeros(S)
-        lines = [(local, *_by_state(component, local, theta)) for local in component.lines]
+        every = ((local, theta.lines[local.node.name], _configurations(component, local)) for local in component.lines)
+        lines = [(local, line.intercept[at], line.coefficients[at], line.variance[at]) for local, line, at in every]
         for _ in lines:  # a chain of columns has its means after as many rounds, in whatever order they are
             before = centre.copy()
             for local, a, b, _ in lines:
@@ -79,13 +74,7 @@ def _up(n: int) -> int:
     return n + -n % 4
 
 
-def _by_state(component: Component, local: Member, theta: Theta) -> tuple[Array, Array, Array]:
-    """Intercepts, coefficients and variances of a node in each state of the component."""
-    line, at = theta.lines[local.node.name], _configurations(component, local)
-    return line.intercept[at], line.coefficients[at], line.variance[at]
-
-
-def _configurations(component: Component, local: Member) -> npt.NDArray[np.int64]:
+def _configurations(component: Component, local: Member) -> Ints:
     """The configuration of a node in each state of its component."""
     own = np.arange(len(local.offsets)).reshape(local.shape)
     return np.asarray(local.offsets[np.broadcast_to(own, component.shape).reshape(-1)])
@@ -97,7 +86,7 @@ class NormalSteps:
 
     component: Component
     rows: ObservedRows
-    place: npt.NDArray[np.int64]
+    place: Ints
 
     @cached_property
     def begin(self) -> int | None:
@@ -116,7 +105,7 @@ class NormalSteps:
         return np.zeros(0) if (self.rows.weight == 1.0).all() else np.ascontiguousarray(self.rows.weight)
 
     @cached_property
-    def _used(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    def _used(self) -> tuple[Bools, Bools]:
         """Which fours of columns each four of nodes has, and of which pairs of a column and a four the products are needed."""
         C, lines = len(self.component.reals), self.component.lines
         forms, pairs = np.zeros((_up(len(lines)) // 4, _up(C) // 4), np.bool_), np.zeros((C, _up(C) // 4), np.bool_)

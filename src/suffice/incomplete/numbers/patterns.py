@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.engine import Block, is_missing
 from suffice.errors import TooLarge, listing
 from suffice.incomplete.components import NodeFamily
@@ -23,8 +24,6 @@ from suffice.incomplete.gauss_hermite import n_points
 from suffice.statistics.configurations import alike, n_configurations, sizes
 from suffice.variables import Finite, NotNormal
 
-Array = npt.NDArray[np.float64]
-Index = npt.NDArray[np.int64]
 Missing = frozenset[str]
 Key = Missing | str
 """A component by its missing variables, or a family without missing cells by its node."""
@@ -40,7 +39,7 @@ class Member:
     node: NodeFamily
     axes: tuple[int, ...]
     shape: tuple[int, ...]
-    offsets: Index
+    offsets: Ints
     observed: tuple[tuple[int, int], ...]
     columns: tuple[int, ...]
     sources: Mapping[str, tuple[str, int]]
@@ -50,7 +49,7 @@ class Member:
         """Whether numbers of it are missing."""
         return any(kind == "unknown" for kind, _ in self.sources.values())
 
-    def index(self, codes: npt.NDArray[Any]) -> Index:
+    def index(self, codes: npt.NDArray[Any]) -> Ints:
         """The configuration of each local state (first axis) and row (last axis); one column if all rows have the same."""
         base = np.zeros((1, 1), np.int64)
         for position, stride in self.observed:
@@ -232,11 +231,11 @@ class PatternFinder:
         self._keys: dict[bytes, tuple[Missing, ...]] = {}
         self._components: dict[Key, Component] = {}
 
-    def missing(self, block: Block) -> npt.NDArray[np.bool_]:
+    def missing(self, block: Block) -> Bools:
         """Which cells are missing: one row per column."""
         return np.array([is_missing(block.columns[n]) for n in self.columns]).reshape(len(self.columns), -1)
 
-    def seen(self, node: NodeFamily, missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp] | None:
+    def seen(self, node: NodeFamily, missing: Bools) -> npt.NDArray[np.intp] | None:
         """The rows that have every cell of a node's family; None if there are none."""
         names = [v.name for v in node.members]
         if any(n in self.hidden for n in names):
@@ -244,7 +243,7 @@ class PatternFinder:
         some = np.flatnonzero(~missing[[self.columns.index(n) for n in names]].any(axis=0))
         return some if len(some) else None
 
-    def split(self, missing: npt.NDArray[np.bool_]) -> dict[Key, npt.NDArray[np.intp]]:
+    def split(self, missing: Bools) -> dict[Key, npt.NDArray[np.intp]]:
         """The components that occur, and the rows of each, increasing."""
         rows: dict[Key, list[npt.NDArray[np.intp]]] = {}
         for some in alike(missing.T):
@@ -259,7 +258,7 @@ class PatternFinder:
             self._components[key] = Component.of(frozenset() if isinstance(key, str) else key, nodes, self.most, self.integrated)
         return self._components[key]
 
-    def _of(self, missing: npt.NDArray[np.bool_]) -> tuple[Missing, ...]:
+    def _of(self, missing: Bools) -> tuple[Missing, ...]:
         if (pattern := missing.tobytes()) not in self._keys:
             names = self.hidden | {n for n, m in zip(self.columns, missing, strict=True) if m}
             families = [[v.name for v in node.members] for node in self.nodes.values()]

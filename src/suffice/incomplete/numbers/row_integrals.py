@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from suffice.basis.arrays import Array
 from suffice.engines.engine import Block
 from suffice.families.protocol.family import Cpd, flat_index
 from suffice.graphs import Dag
@@ -21,7 +22,7 @@ from suffice.incomplete.components import FlatTables, NodeFamily, Theta, nodes_o
 from suffice.incomplete.numbers.completed_rows import Batch, batches
 from suffice.incomplete.numbers.integrated_rows import log_weights_of_states, weighted_points
 from suffice.incomplete.numbers.mixed import ReduceMixed
-from suffice.incomplete.numbers.patterns import Array, PatternFinder
+from suffice.incomplete.numbers.patterns import PatternFinder
 from suffice.incomplete.numbers.units import Units, block_cells
 from suffice.variables import Finite, Variable
 

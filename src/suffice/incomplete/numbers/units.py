@@ -2,31 +2,33 @@
 
     z = (x − centre) / scale     centre: the mean of the observed cells; scale: a power of two near their deviation
 
-The division is exact, and so is the subtraction for cells within a factor of two of the centre. Counts stay as they are.
+The division is exact, and so is the subtraction for cells within a factor of two of the centre. Counts stay as they are. Hidden
+numbers have the units of the first observed child, going down the graph, so that what is computed stays near 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.engines.gather import Groups
 from suffice.exponential.normals.lines import too_large
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.protocol.family import Cpd
+from suffice.graphs.lagged import variable_and_lag
+from suffice.graphs.template import Template
 from suffice.statistics import Moments
 from suffice.statistics.chan import Spread, add_exactly
 from suffice.statistics.configurations import freeze
 from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.variables import Count, Distributed, Finite, NotNormal, Variable
-
-Array = npt.NDArray[np.float64]
 
 
 def no_groups(n_columns: int, n_derived: int = 0) -> Groups:
@@ -173,10 +175,6 @@ class Units:
             a = a - b.astype(np.longdouble) @ np.array([self.centre[p] for p in parents], np.longdouble)
         return replace(cpd, intercept=a.astype(np.float64), coefficients=b, variance=cpd.variance * self.scale[y] ** 2)
 
-    def inward_said(self, name: str, said: Any) -> Any:
-        """What a prior says of a node, as it would of scaled columns: imagined moments, or a belief about its mean."""
-        return self.inward_moments(said) if isinstance(said, Moments) else said.scaled(self.centre[name], self.scale[name])
-
     def inward_moments(self, moments: Moments) -> Moments:
         """Imagined moments as a prior would imagine them of scaled columns."""
         centre, scale = (np.array([part[r] for r in moments.reals]) for part in (self.centre, self.scale))
@@ -234,3 +232,44 @@ def moments_by_column(
         found: dict[str, Any] = {"rest": rest, "derived": tuple(own), "sums": [list(own.values())]}
         entries.append(Moments((), (n,), np.zeros(1, np.int64), count, mean, scatter, **found))
     return entries
+
+
+def with_hidden(units: Units, alike: Mapping[str, str | None]) -> Units:
+    """The units with those of hidden numbers, each as the column it is like, or as they are."""
+    centre, scale, mean, variance, weight = map(dict, (units.centre, units.scale, units.mean, units.variance, units.weight))
+    for name, model in alike.items():
+        known = model is not None and model in units.centre
+        centre[name] = units.centre[model] if known else 0.0  # type: ignore[index]
+        scale[name] = units.scale[model] if known else 1.0  # type: ignore[index]
+        mean[name], variance[name], weight[name] = 0.0, units.variance[model] if known else 1.0, 0.0  # type: ignore[index]
+    return replace(units, centre=centre, scale=scale, mean=mean, variance=variance, weight=weight)
+
+
+def observed_below(children: Mapping[str, Sequence[str]], name: str, observed: Collection[str]) -> str | None:
+    """The first observed variable among the descendants of one, the nearest first.
+
+    >>> observed_below({"a": ["b", "c"], "b": ["a", "y"]}, "a", {"y"})
+    'y'
+    """
+    near, seen = [name], {name}
+    while near:
+        below = [c for n in near for c in children.get(n, ()) if c not in seen]
+        found = next((c for c in below if c in observed), None)
+        if found is not None:
+            return found
+        seen.update(below)
+        near = list(dict.fromkeys(below))
+    return None
+
+
+def columns_below(template: Template, hidden: Collection[str], observed: Collection[str]) -> dict[str, str | None]:
+    """For each hidden variable the column that it is measured like, or None.
+
+    >>> columns_below(Template("trend[-1] -> trend; trend[-1] -> level; level -> y"), ["trend", "level"], ["y"])
+    {'trend': 'y', 'level': 'y'}
+    """
+    children: dict[str, list[str]] = {}
+    for child in template.nodes:
+        for parent in template.parents(child):
+            children.setdefault(variable_and_lag(parent)[0], []).append(child)
+    return {name: observed_below(children, name, observed) for name in hidden}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice, pairwise
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -158,7 +158,7 @@ class Way:
         """The end of this way, for a checkpoint."""
         return _pack_point(self.point, self.trace, self.converged, self.stopped)
 
-    def restore(self, packed: Packed) -> None:
+    def restore(self, packed: Packed) -> Self:
         """Go to where this way was."""
         facts, (trace, *numbers) = packed
         self.converged, self.stopped = facts["converged"], facts["stopped"]
@@ -166,6 +166,7 @@ class Way:
         if self.trace:
             self.begun = time.perf_counter() - self.trace[-1].seconds  # what was spent before counts
             self.point = self._point(*self.trace[-1][:2], [tuple(numbers[a:b]) for a, b in pairwise(facts["cuts"])])
+        return self
 
     def _point(self, objective: float, log_likelihood: float, each: list[Numbers]) -> Point:
         """A point, and the parameters of its parts, at these numbers."""
@@ -214,9 +215,8 @@ def from_starts(
             way = begin(parameters)
             way.memory = shown.memory
             ways.append(way)
-            shown.memory.answer(
-                ["start", i, n], partial(_climb, i, way, climb, collapse, n), lambda w: w.packed(), _restorer(way)
-            )
+            walk = partial(_climb, i, way, climb, collapse, n)
+            shown.memory.answer(["start", i, n], walk, lambda way: way.packed(), way.restore)
     except (OutOfTime, KeyboardInterrupt) as stop:
         if any(way.trace for way in ways):
             return ways, True
@@ -236,14 +236,6 @@ def _climb(i: int, way: W, climb: Callable[[int, W], None], collapse: type[Sente
         if n == 1:
             raise
     return way
-
-
-def _restorer(way: W) -> Callable[[Packed], W]:
-    def restore(packed: Packed) -> W:
-        way.restore(packed)
-        return way
-
-    return restore
 
 
 def best_first(ways: list[W], n: int) -> list[W]:

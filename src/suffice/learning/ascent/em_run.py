@@ -104,14 +104,16 @@ class EmRun(Run[Learned]):
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
         rows: list[list[object]] = [
-            [o.start + 1, f"{o.objective:,.4f}", o.iterations, "yes" if o.converged else o.stopped or "no", _labels(o)]
+            [
+                o.start + 1,
+                f"{o.objective:,.4f}",
+                o.iterations,
+                "yes" if o.converged else o.stopped or "no",
+                "other places" * o.labels,
+            ]
             for o in self.optima
         ]
         return ["start", "objective", "iterations", "converged", "labels"], rows
-
-
-def _labels(optimum: Optimum) -> str:
-    return "other places" if optimum.labels else ""
 
 
 def spread(optima: tuple[Optimum, ...]) -> str:

@@ -10,20 +10,19 @@ data can tell: parameters along which none of these changes are not identified (
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import NORMAL_PRIOR
-from suffice.incomplete.components import Array, NodeFamily, Theta
+from suffice.incomplete.components import NodeFamily, Theta
 from suffice.incomplete.numbers.patterns import digits_of
+from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.models.parts.hidden_numbers import n_angles
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite
-
-if TYPE_CHECKING:
-    from suffice.learning.incomplete.problem import ParameterProblem
 
 MOST = 2**21
 """Derivatives that are looked at; of larger graphs only the numbers of parameters and moments are compared."""

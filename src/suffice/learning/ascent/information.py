@@ -29,8 +29,7 @@ from suffice.families.charts.plain import Array, Chart, Natural
 from suffice.families.protocol.family import Cpd, Interval, checked_level, frame
 from suffice.incomplete.components import Theta
 from suffice.iteration import Progress, ProgressLike
-from suffice.learning.ascent.constrained import projection, refuse_classes_above
-from suffice.learning.ascent.coordinates import Atlas
+from suffice.learning.ascent.coordinates import Atlas, projection, refuse_classes_above
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.output.display import html_table, text_table
@@ -252,7 +251,11 @@ def observed_information(problem: ParameterProblem, parameters: Theta, *, progre
     expected = problem.expected(parameters)
     atlas = Atlas.around(problem, parameters, expected.statistic, BOUNDARY, problem.still)
     refuse_classes_above(atlas)
-    _check_size(atlas.size)
+    if (n := atlas.size) > MOST:
+        raise TooLarge(
+            f"the observed information of {n:,} free parameters would be {n:,} × {n:,} numbers ({bytes_in_words(8.0 * n * n)}); "
+            f"the limit is {MOST:,} parameters"
+        )
     cpds = problem.cpds(parameters)
     watch: Progress[Any] = Progress("observed information", None, progress)
     try:
@@ -351,11 +354,3 @@ def _say(information: Information, score: Array) -> None:
     gain = 0.5 * float(score @ information.covariance @ score)
     if gain > 0.01:
         note(f"the estimate is short of the maximum, which is higher by about {gain:.2g}: run em with a smaller tol")
-
-
-def _check_size(n: int) -> None:
-    if n > MOST:
-        raise TooLarge(
-            f"the observed information of {n:,} free parameters would be {n:,} × {n:,} numbers ({bytes_in_words(8.0 * n * n)}); "
-            f"the limit is {MOST:,} parameters"
-        )

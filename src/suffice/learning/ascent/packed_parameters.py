@@ -7,9 +7,10 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Numbers = tuple[npt.NDArray[np.float64], ...]
+from suffice.basis.arrays import Array
+
+Numbers = tuple[Array, ...]
 
 
 def numbers_of(parameters: Any) -> Numbers:
@@ -23,18 +24,12 @@ def numbers_of(parameters: Any) -> Numbers:
     return tuple(_numbers(parameters))
 
 
-def _numbers(value: Any) -> Iterator[npt.NDArray[np.float64]]:
+def _numbers(value: Any) -> Iterator[Array]:
     if isinstance(value, (np.ndarray, float)):
         yield np.array(value, np.float64)
-    elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from _numbers(part)
-    elif isinstance(value, tuple):
-        for part in value:
-            yield from _numbers(part)
-    else:
-        for part in _own(value).values():
-            yield from _numbers(part)
+        return
+    for part in value if isinstance(value, tuple) else (value if isinstance(value, Mapping) else _own(value)).values():
+        yield from _numbers(part)
 
 
 def _own(value: Any) -> dict[str, Any]:
@@ -52,7 +47,7 @@ def with_numbers(like: Any, numbers: Numbers) -> Any:
     return _fill(like, iter(numbers))
 
 
-def _fill(like: Any, numbers: Iterator[npt.NDArray[np.float64]]) -> Any:
+def _fill(like: Any, numbers: Iterator[Array]) -> Any:
     if isinstance(like, np.ndarray):
         return next(numbers).reshape(like.shape)
     if isinstance(like, float):

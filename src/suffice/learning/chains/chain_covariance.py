@@ -5,28 +5,40 @@
 
 With a prior the formulas are those of `learning.latent.mixture_parts`. `sticky` imagines so many more steps that stay in their
 state, besides what the prior imagines.
+
+At a start states emit what the classes of a mixture do at its starts, and tend to stay. A mixture forgets the order of the steps,
+so its classes are found from a sample of them; what it cannot say, how long states last, is drawn. Where labels show some states,
+or regressions are among the columns, a start is one of `em` instead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from suffice.basis.arrays import Array
+from suffice.engines.engine import is_missing
 from suffice.engines.gather import Groups
+from suffice.errors import DataError, FitError
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
-from suffice.families.protocol.family import Cpd
+from suffice.families.priors.priors import Dirichlet, Gamma, NormalInverseGamma, as_prior
+from suffice.families.protocol.family import Cpd, Mean
 from suffice.graphs.lagged import unrolled_name
 from suffice.incomplete.chains.chain_rows import FIRST
-from suffice.incomplete.components import Array, NodeFamily, Theta
+from suffice.incomplete.components import NodeFamily, Theta
 from suffice.incomplete.numbers.units import no_groups
 from suffice.learning.chains.chain_problem import ChainProblem
 from suffice.learning.chains.stationary_states import without_pull
 from suffice.learning.incomplete.objective import COLLAPSED, VANISHED, Collapsed, refuse_collapse, regression_of
-from suffice.learning.incomplete.problem import ExpectedStatistic
-from suffice.learning.latent.mixture_parts import log_prior_of_shared_line, positive_df, shared_line
-from suffice.statistics import Counts, Moments
+from suffice.learning.incomplete.reduced_task import ExpectedStatistic
+from suffice.learning.latent.mixture_parts import CollapsedClass, log_prior_of_shared_line, positive_df, shared_line
+from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
+from suffice.learning.latent.mixture_start import SAMPLE, MixtureStarts
+from suffice.statistics import Counts
 from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite
@@ -114,7 +126,8 @@ class StateProblem(ChainProblem):
         mean, S, said = middle[:, 0], scatter[:, 0, 0], self.imagined[node.name]
         if said is None:
             return N, mean, S
-        kappa, m0, S0, df = (part[0] for part in _first(said))
+        one = said.at(np.arange(1))
+        kappa, m0, S0, df = one.count[0], one.mean[0, 0], one.scatter[0, 0, 0], one.df[0]
         S = S + (S0 + kappa * N / (kappa + N) * (mean - m0) ** 2)
         return positive_df(N + df + self._extra(node, 1), node.name), (N * mean + kappa * m0) / (kappa + N), S
 
@@ -144,11 +157,6 @@ class StateProblem(ChainProblem):
             if node.name in columns:
                 return SharedGaussian.of(fitted, columns.index(node.name), tied=tied)
         return fitted  # type: ignore[no-any-return]
-
-
-def _first(said: Moments) -> tuple[Array, Array, Array, Array]:
-    one = said.at(np.arange(1))
-    return one.count, one.mean[:, 0], one.scatter[:, 0, 0], one.df
 
 
 def permuted_statistic(
@@ -186,3 +194,58 @@ def permute_states(cpd: Any, order: list[int], names: frozenset[str]) -> Any:
             for part in cpd.arrays:
                 changed[part] = np.take(changed.get(part, getattr(cpd, part)), order, axis=axis)
     return replace(cpd, **changed) if changed else cpd
+
+
+STAY = 0.6, 0.95
+"""Between these lies the share of a state that stays, at most starts."""
+
+WEAK = (Dirichlet(1), NormalInverseGamma(), Gamma())
+"""Under this prior a class of a start has no variance and no rate of 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class StateStarts:
+    """Starts of one problem: `hidden` is the variable of the states, `kinds` of covariances as `mixture` takes them."""
+
+    problem: StateProblem
+    hidden: Finite
+    kinds: Mapping[str, Any]
+    seed: int
+
+    def draw(self, number: int, rng: np.random.Generator) -> Theta:
+        """Every other start moves its centres to the means of their rows; every third may also have states that never stay."""
+        theta = self._classes(rng, number % 2 == 0)
+        stay = rng.uniform(*(STAY if number % 3 < 2 else (0.0, STAY[1])), self.hidden.n_states)
+        own = self.problem.tables.cells(self.hidden.name)
+        cells = theta.cells.copy()
+        table = cells[own].reshape(-1, self.hidden.n_states)
+        cells[own] = ((1.0 - stay)[:, None] * table + np.diag(stay)).reshape(-1)
+        return replace(theta, cells=cells)
+
+    def _classes(self, rng: np.random.Generator, moving: bool) -> Theta:
+        """A start of `em`, whose emissions are those of classes of a mixture if they can be."""
+        theta = self.problem.random(rng)
+        if self._mixture is None:
+            return theta
+        try:
+            drawn = self._mixture.draw(rng, moving)
+        except CollapsedClass:
+            return theta
+        cpds = self._mixture.mixture.cpds(drawn, np.ones(self.hidden.n_states))
+        del cpds[self.hidden.name]
+        return self.problem.parameters({**self.problem.cpds(theta), **cpds})
+
+    @cached_property
+    def _mixture(self) -> MixtureStarts | None:
+        data, hidden = self.problem.sequences.data, self.hidden
+        data = data.select([n for n in self.problem.template.topological_order if n in data.columns])  # as regressions follow
+        if hidden.name in data.columns or any(node.iterative for node in self.problem.nodes.values()):
+            return None
+        sample = data.sample(SAMPLE, self.seed)
+        shown = ~np.logical_and.reduce([is_missing(c) for c in sample.columns.values()])
+        try:  # a column may be missing in the whole sample
+            table = MixtureRows.of(data.of_rows(sample.take(np.flatnonzero(shown))))
+            mixture: MixtureProblem = table.mixture(hidden, self.kinds, as_prior(WEAK), Mean())
+            return MixtureStarts(mixture, self.seed)
+        except (DataError, FitError):
+            return None

@@ -6,6 +6,7 @@ their own (`state[0]`). All else is as for rows: estimates, priors, starts, extr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,16 +18,15 @@ from suffice.errors.remedies import FIRST_DIFFUSE, FIRST_STATIONARY, FREE, STATI
 from suffice.families.protocol.family import Cpd
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
-from suffice.incomplete.chains.chain_layout import ChainLayout
 from suffice.incomplete.chains.chain_rows import FIRST
 from suffice.incomplete.chains.chain_states import Phase, StateSpace, parameter_nodes, refuse_regressions, unknowns
+from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.chains.hidden_chains import ChainComponents
 from suffice.incomplete.chains.linear_rows import FIRST_NUMBERS, LinearLayout
 from suffice.incomplete.chains.linear_states import linear_space
 from suffice.incomplete.components import Components, FlatTables, NodeFamily, Theta, bytes_of_parameters
 from suffice.incomplete.first_slices import Diffuse, First, Given, Stationary
-from suffice.incomplete.numbers.hidden_units import columns_below, with_hidden
-from suffice.incomplete.numbers.units import Units, moments_by_column, observed_cells
+from suffice.incomplete.numbers.units import Units, columns_below, moments_by_column, observed_cells, with_hidden
 from suffice.learning.chains.chain_task import ChainTask, chain_task_of, given_cpds
 from suffice.learning.chains.stationary_numbers import SettledLines, imagined_part, pull, steady_parameters
 from suffice.learning.chains.stationary_numbers import with_pull as with_numbers_pull
@@ -34,13 +34,16 @@ from suffice.learning.chains.stationary_states import settled_step, with_carrier
 from suffice.learning.incomplete.held import ratios
 from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions
 from suffice.learning.incomplete.objective import Collapsed
-from suffice.learning.incomplete.problem import EStep, ExpectedStatistic, ParameterProblem
-from suffice.learning.incomplete.reduced_task import imagined_by, refuse_beliefs, refuse_constants
+from suffice.learning.incomplete.problem import ParameterProblem
+from suffice.learning.incomplete.reduced_task import EStep, ExpectedStatistic, imagined_by, refuse_beliefs, refuse_constants
 from suffice.limits import check_room
 from suffice.models.chain import Chain
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.chan import Spread
 from suffice.variables import Finite, Variable
+
+INDEX = re.compile(r"(?<!^)\[-?\d+\]\Z")
+"""What a column at a lag, or a node of a first slice, has behind the name of its variable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,26 +99,10 @@ class ChainProblem(ParameterProblem):
         if shown.n_empty:
             note(f"{shown.n_empty:,} steps have no observed cell: they say nothing, and are kept")
         rows = task.sequences.lagged({n: _place(n) for n in seen})
-        problem = cls(
-            task.template.parameter_graph,
-            rows,
-            aliases,
-            task.hidden,
-            prior,
-            task.estimate,
-            task.families,
-            task.threads,
-            nodes=nodes,
-            tables=tables,
-            units=units,
-            components=components,
-            said=said,
-            shown=units,
-            template=task.template,
-            sequences=task.sequences,
-            slice_variables=task.variables,
-            first_slices=task.first,
-        )
+        own: dict[str, Any] = {"nodes": nodes, "tables": tables, "units": units, "components": components, "said": said}
+        own |= {"shown": units, "template": task.template, "sequences": task.sequences, "slice_variables": task.variables}
+        how = prior, task.estimate, task.families, task.threads
+        problem = cls(task.template.parameter_graph, rows, aliases, task.hidden, *how, **own, first_slices=task.first)
         return problem if not isinstance(task.first, Given) else problem._given(given_cpds(task.first, task))
 
     def _given(self, cpds: Mapping[str, Cpd]) -> ChainProblem:
@@ -228,19 +215,10 @@ class ChainProblem(ParameterProblem):
     def network(self, theta: Theta, statistic: ExpectedStatistic, info: str) -> Chain:  # type: ignore[override]
         """The chain of these parameters."""
         cpds = replace(self, shown=self.units).cpds(theta)
-        statistic = statistic if FIRST not in statistic.steps else without_pull(self._layout, statistic)
-        return Chain.of(
-            self.template,
-            self.slice_variables,
-            {n: self._fitted(node, cpds[n], statistic) for n, node in self.nodes.items()},
-            prior=self.prior,
-            estimate=self.estimate,
-            fit_info=info,
-            incomplete=True,
-            hidden=self.hidden,
-            first_slices=self.first_slices,
-            fixed=dict.fromkeys(self.fixed, True) | {n: held.names(self.nodes[n]) for n, held in self.entries.items()},
-        )
+        own = {n: self._fitted(node, cpds[n], self.plain(statistic)) for n, node in self.nodes.items()}
+        fixed = dict.fromkeys(self.fixed, True) | {n: held.names(self.nodes[n]) for n, held in self.entries.items()}
+        told = self._told(info)
+        return Chain.of(self.template, self.slice_variables, own, **told, first_slices=self.first_slices, fixed=fixed)
 
 
 def chain_problem_of(template: Any, sequences: Any, **options: Any) -> ChainProblem:
@@ -254,11 +232,7 @@ def _base(name: str) -> str:
     >>> _base("x[-2]"), _base("x[0]"), _base("x")
     ('x', 'x', 'x')
     """
-    return name.rpartition("[")[0] or name if name.endswith("]") and _is_index(name) else name
-
-
-def _is_index(name: str) -> bool:
-    return name.rpartition("[")[2][:-1].lstrip("-").isdigit()
+    return INDEX.sub("", name)
 
 
 def _place(name: str) -> tuple[str, int]:

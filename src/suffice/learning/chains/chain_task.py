@@ -9,25 +9,22 @@ from typing import Any
 
 from suffice.engines.sequences.lagged import rename
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, listing, nearest, note
+from suffice.errors import DataError, FitError, listing, note
 from suffice.errors.remedies import (
     FAMILIES,
-    FAMILY,
     SEQUENCES,
     argument,
-    as_regression,
-    hidden_variable,
     hidden_with_states,
     of_python,
 )
-from suffice.families.named_families import check_family, variables_with_distributions, with_types_of
+from suffice.families.named_families import variables_with_distributions, with_types_of
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Cpd, Estimate, checked_estimate
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.chains.chain_states import Phase, phases_of
 from suffice.incomplete.first_slices import First, Free, Given, checked_first
-from suffice.learning.incomplete.task import declared_hidden, numbers_of
+from suffice.learning.incomplete.task import check_hidden, checked_families, declared_hidden, numbers_of
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_parts import nodes_given, parameter_names
 from suffice.models.parts.written import written_cpd
@@ -81,15 +78,7 @@ def chain_task_of(
     if hidden == () and start is not None:
         hidden = [v for n, v in start.variables.items() if n in graph and n not in rows.columns]
     unseen = declared_hidden(hidden, numbers=True)
-    for name in unseen:
-        if name not in graph:
-            raise FitError(f"the hidden variable {name!r} is not in the template{nearest(name, graph.nodes)}")
-    lacking = [n for n in graph.nodes if n not in rows.columns and n not in unseen]
-    if lacking:
-        raise DataError(
-            f"the template names {lacking[0]!r}, which is not a column of the data{nearest(lacking[0], rows.columns)}; if no "
-            f"step shows it, declare it: {hidden_variable(lacking[0])}"
-        )
+    check_hidden(unseen, graph, rows, "template", "step")
     rows = rows.select([n for n in graph.nodes if n in rows.columns])
     if not rows.columns:
         raise DataError("every variable of the template is hidden: there is nothing to learn from")
@@ -103,16 +92,13 @@ def chain_task_of(
             "tables, normal, Poisson counts or regressions"
         )
     rows = with_types_of(rows, families if isinstance(families, Mapping) else {})
-    _say_labels(rows, labels)
+    for name in (name for name in labels if not rows.missing[name]):
+        note(f"the hidden variable {name!r} is shown in every step: nothing of it is hidden")
     _refuse_empty(rows, labels)
     schema = rows.schema
     variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
-    for name, family in _by_name(families, graph).items():
-        parents = [variables[variable_and_lag(p)[0]] for p in graph.parents(name)]
-        check_family(name, family, variables[name], parents)
-    for v in unseen.values():
-        if isinstance(v, Finite) and v.n_states > rows.n_rows:
-            raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} steps")
+    every = {p: variables[variable_and_lag(p)[0]] for n in graph.nodes for p in (n, *graph.parents(n))}
+    checked_families(families, graph, every, "template")
     own = dict(families or {})
     how = checked_estimate(estimate), own, checked_first(first)
     return ChainTask(graph, rows, variables, tuple(unseen), as_prior(prior), *how, threads, room)
@@ -153,21 +139,6 @@ def checked_sequences(x: Any) -> Sequences:
         f"a template is fitted to sequences, not to {type(x).__name__}: say which rows belong together and in which order, "
         f"{SEQUENCES}{of_python('; by=None for one sequence')}"
     )
-
-
-def _by_name(families: Any, template: Template) -> Mapping[str, Any]:
-    if not isinstance(families or {}, Mapping):
-        raise FitError(f"families are given by node, {as_regression('y')}, not as {families!r}")
-    for name in families or {}:
-        if name not in template:
-            raise FitError(f"{FAMILY} speaks of {name!r}, which is not in the template{nearest(str(name), template.nodes)}")
-    return families or {}
-
-
-def _say_labels(rows: Sequences, labels: Mapping[str, Variable]) -> None:
-    for name in labels:
-        if not rows.missing[name]:
-            note(f"the hidden variable {name!r} is shown in every step: nothing of it is hidden")
 
 
 def _refuse_empty(rows: Sequences, labels: Mapping[str, Variable]) -> None:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.engines.gather import Groups
 from suffice.errors import ModelError
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
@@ -28,7 +28,6 @@ from suffice.learning.incomplete.held import HeldEntries
 from suffice.statistics import Moments
 from suffice.statistics.chan import Spread
 
-Array = npt.NDArray[np.float64]
 Slopes = dict[str, tuple[float, Array, float]]
 """By node: the derivatives by intercept, coefficients, and ln variance."""
 
@@ -38,6 +37,8 @@ STABLE = 0.95
 
 def pull(space: LinearSpace, lines: Mapping[str, Line], first: Groups) -> tuple[float, Slopes]:
     """E ln p of the first z, and its derivatives by the lines of the unknown numbers."""
+    from scipy.linalg import solve_discrete_lyapunov
+
     mu, Sigma = stationary_moments(space, lines)
     own = transition(space, space.terms[-1], lines, {n: np.zeros(1, np.int64) for n in space.unknown}, 1)
     F, T, now, m = own.F[0], own.solve[0], own.now, space.size
@@ -45,16 +46,11 @@ def pull(space: LinearSpace, lines: Mapping[str, Line], first: Groups) -> tuple[
     inverse = np.linalg.inv(Sigma)
     scatter = first.spread.scatter[0] + W * np.outer(off, off)
     logs = -0.5 * (W * (m * LOG_2PI + np.linalg.slogdet(Sigma)[1]) + float((inverse * scatter).sum()))
-    by_Q = _back(F, 0.5 * (inverse @ scatter @ inverse - W * inverse))
+    A = inverse @ scatter @ inverse - W * inverse
+    by_Q = np.asarray(solve_discrete_lyapunov(F.T, (A + A.T) / 4.0))
     by_f = np.linalg.solve(np.eye(m) - F.T, W * inverse @ off)
     by_F = 2.0 * by_Q @ F @ Sigma + np.outer(by_f, mu)
     return logs, _by_line(space, lines, T, (by_F[now], by_f[now], by_Q[np.ix_(now, now)]))
-
-
-def _back(F: Array, A: Array) -> Array:
-    from scipy.linalg import solve_discrete_lyapunov
-
-    return np.asarray(solve_discrete_lyapunov(F.T, (A + A.T) / 2.0))
 
 
 def _by_line(space: LinearSpace, lines: Mapping[str, Line], T: Array, slopes: tuple[Array, Array, Array]) -> Slopes:
@@ -138,11 +134,7 @@ class SettledLines:
         options: dict[str, Any] = {"maxiter": 100, "ftol": 1e-15, "gtol": 1e-9}
         found = minimize(loss, np.zeros_like(x), jac=True, method="L-BFGS-B", options=options)
         best = max((self._theta(plain, x + found.x * scale), self._theta(plain, x)), key=self.value)
-        return (
-            best
-            if self.value(best) >= self.value(self._theta(plain, self._vector(old)))
-            else self._theta(plain, self._vector(old))
-        )
+        return max((best, self._theta(plain, self._vector(old))), key=self.value)
 
     def _vector(self, theta: Theta) -> Array:
         lines = theta.lines

@@ -14,21 +14,20 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
+from suffice.basis.libraries import sc
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import FIRST_STATIONARY, FREE
 from suffice.graphs.lagged import variable_and_lag
-from suffice.incomplete.chains.chain_layout import ChainLayout
 from suffice.incomplete.chains.chain_rows import FIRST
 from suffice.incomplete.chains.chain_states import Phase
+from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import pull_of_start, stationary
 from suffice.learning.chains.chain_task import ChainTask
-from suffice.learning.incomplete.problem import EStep, ExpectedStatistic
+from suffice.learning.incomplete.reduced_task import EStep, ExpectedStatistic
 from suffice.variables import Finite
-
-Array = npt.NDArray[np.float64]
 
 ROUNDS, SETTLED = 30, 1e-13
 """A fixed point is looked for in so many rounds, or until probabilities change by less than this."""
@@ -62,7 +61,7 @@ def _pull(layout: ChainLayout, theta: Theta, first: Array) -> Array:
     """∂ (Σ γ₀ ln π) / ∂ ln θ by cell of all tables."""
     M, result = layout.settling(theta), np.zeros(theta.tables.n_cells)
     pull = pull_of_start(M, stationary(M), first)
-    for table in layout.space.transitions(layout.phases[-1]):
+    for table in layout.space.transitions[layout.phases[-1].number]:
         own = result[theta.tables.cells(table.key)]
         own += np.bincount(table.cells({})[0].reshape(-1), pull.reshape(-1), len(own))
     return result
@@ -87,7 +86,7 @@ def settled_step(layout: ChainLayout, s: ExpectedStatistic, plain: Theta, counts
     from scipy.optimize import minimize
 
     first: Array = s.steps[FIRST]
-    keys = [table.key for table in layout.space.transitions(layout.phases[-1])]
+    keys = [table.key for table in layout.space.transitions[layout.phases[-1].number]]
     places = [plain.tables.cells(key) for key in keys]
     sizes = [layout.nodes[key].finite[-1].n_states for key in keys]
     N = [counts[place].reshape(-1, size) for place, size in zip(places, sizes, strict=True)]
@@ -104,8 +103,10 @@ def settled_step(layout: ChainLayout, s: ExpectedStatistic, plain: Theta, counts
     def value(theta: Theta) -> float:
         pi = stationary(layout.settling(theta))
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = sum(float(_xlogy(own, theta.cells[place].reshape(own.shape))) for own, place in zip(N, places, strict=True))
-            return logs + float(_xlogy(first, pi))
+            logs = sum(
+                float(sc.xlogy(own, theta.cells[place].reshape(own.shape)).sum()) for own, place in zip(N, places, strict=True)
+            )
+            return logs + float(sc.xlogy(first, pi).sum())
 
     def loss(eta: Array) -> tuple[float, Array]:
         theta = theta_of(eta)
@@ -161,8 +162,3 @@ def _fixed_point(layout: ChainLayout, theta: Theta, first: Array, counts: Array,
         if change < SETTLED:
             break
     return theta
-
-
-def _xlogy(x: Array, y: Array) -> float:
-    some = x != 0
-    return float((x[some] * np.log(y[some])).sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from suffice.errors import FitError, MissingCells, note
 from suffice.errors.remedies import FIRST_DIFFUSE, Remedy
@@ -23,6 +23,8 @@ from suffice.models.chain import Chain
 from suffice.models.chains.chain_estimated import estimated_chain
 from suffice.scores import Evidence
 from suffice.statistics import Statistics
+
+M = TypeVar("M")
 
 HIDDEN = "em(template, sequences, hidden=[Real('level')], first=Diffuse())"
 
@@ -46,7 +48,7 @@ def fit_chain(
     graph = template.template if isinstance(template, Chain) else Template(template)
     asked: dict[str, Any] = {"prior": prior, "estimate": how, "families": families, "first": begin, "watch": watch, **climbing}
     if hidden or climbing.get("fixed"):
-        return _by_em(template, data, hidden=hidden, **asked)
+        return model_by_em(Chain, template, data, hidden=hidden, **asked)
     if isinstance(begin, Diffuse) and not any(getattr(data, "missing", {}).get(n, 0) for n in graph.nodes):
         raise FitError(f"{FIRST_DIFFUSE} is for hidden numbers: {Remedy(HIDDEN, '--hidden level=real')}")
     if isinstance(data, Statistics):
@@ -55,10 +57,10 @@ def fit_chain(
         return estimated_chain(Chain, graph, data, as_prior(prior), how)
     rows = checked_sequences(data)
     if isinstance(begin, (Stationary, Diffuse)):
-        return _by_em(template, rows, **asked)
+        return model_by_em(Chain, template, rows, **asked)
     task = chain_task_of(template, rows, prior=prior, estimate=how, families=families, first=first)
     if any(task.sequences.missing.values()):
-        return _by_em(template, rows, **asked)
+        return model_by_em(Chain, template, rows, **asked)
     begin = Given(given_cpds(begin, task)) if isinstance(begin, Given) else begin
     regressions = _regressions(task)
     room, nodes = Budget(memory_limit=climbing.get("memory_limit")).room, parameter_nodes(task.phases).values()
@@ -66,21 +68,21 @@ def fit_chain(
     try:
         statistics = gather_steps(task.sequences, graph, without=regressions)
     except MissingCells:
-        return _by_em(template, rows, **asked)
+        return model_by_em(Chain, template, rows, **asked)
     return estimated_chain(Chain, graph, statistics, task.prior, how, ready=regressions, first=begin)
 
 
-def _by_em(template: Any, rows: Any, watch: Callable[[Any], object] | None = None, **asked: Any) -> Chain:
-    """The chain that EM finds; how far apart the optima of several starts are is noted."""
+def model_by_em(kind: type[M], graph: Any, rows: Any, watch: Callable[[Any], object] | None = None, **asked: Any) -> M:
+    """The network or chain that EM finds; how far apart the optima of several starts are is noted."""
     from suffice.learning.em import em, spread
 
-    run = em(template, rows, **asked)
+    run = em(graph, rows, **asked)
     if len(run.optima) > 1:
         note(spread(run.optima))
     if watch is not None:
         watch(run)
-    chain: Chain = run.model
-    return chain
+    assert isinstance(run.model, kind)
+    return run.model
 
 
 def _regressions(task: Any) -> dict[str, Cpd]:
@@ -111,19 +113,11 @@ def score_chain(template: Any, data: Any, chosen: Any, *, by_node: bool) -> floa
     graph = template.template if isinstance(template, Chain) else Template(template)
     statistics = data if isinstance(data, Statistics) else gather_steps(checked_sequences(data), graph)
     known = statistics.variables
-    nodes = {n: known[n] for n in _parameter_nodes(graph)}
-    pairs = {n: (v, [known[p] for p in _parents(graph, n)]) for n, v in nodes.items()}
+    nodes = [*graph.nodes, *(graph.parameter_name(n, t) for n, t in graph.first_nodes)]
+    pairs = {n: (known[n], [known[p] for p in graph.parameter_graph.parents(n)]) for n in nodes}
     seen = {n: statistics.answer(family_of(c, ps).needs(c, ps)) for n, (c, ps) in pairs.items()}
     if isinstance(chosen, Evidence):
         chosen = chosen.choose(known, ((c, ps, seen[n]) for n, (c, ps) in pairs.items()), statistics)
     bound = chosen.bind(known, statistics)
     parts = {n: float(bound.local(family_of(c, ps), c, ps, seen[n], statistics.weight)) for n, (c, ps) in pairs.items()}
     return parts if by_node else float(sum(parts.values()))
-
-
-def _parameter_nodes(graph: Template) -> list[str]:
-    return [*graph.nodes, *(graph.parameter_name(n, t) for n, t in graph.first_nodes)]
-
-
-def _parents(graph: Template, node: str) -> tuple[str, ...]:
-    return graph.parameter_graph.parents(node)

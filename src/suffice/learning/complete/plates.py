@@ -130,14 +130,9 @@ class Plate:
             raise FitError(
                 "a plate repeats its nodes over columns={'x': ['x1', 'x2']}, or over the groups of a column, group='g'"
             )
-        self._check_group()
-
-    def _check_group(self) -> None:
-        if self.group is None:
-            return
-        if not isinstance(self.group, str):
+        if not isinstance(self.group, str | None):
             raise FitError(f"the group of a plate is the name of a column, not {self.group!r}")
-        if self.group in self.graph or any(self.group in copies for copies in self._copies.values()):
+        if self.group is not None and (self.group in graph or any(self.group in copies for copies in self._copies.values())):
             raise FitError(f"the group {self.group!r} is also a node of the plate: leave it out there, it is added by itself")
 
     @property
@@ -219,11 +214,9 @@ class Plate:
         parts += [f"columns={{{', '.join(f'{n!r}: [{listing(c)}]' for n, c in self.columns.items())}}}"] if self.columns else []
         parts += [f"group={self.group!r}"] if self.group is not None else []
         parts += [f"inside=[{listing(self.inside)}]"] if self.inside and set(self.inside) != set(self.graph.nodes) else []
-        return f"Plate({', '.join(parts)}, pooling={self.pooling!r}): {self._expanded()}"
-
-    def _expanded(self) -> str:
-        tied = "; ".join(f"{listing(nodes, style='str')} share their parameters" for nodes in self.shared)
-        return f"{quantity(len(self.dag.nodes), 'node')}, {quantity(len(self.dag.edges), 'edge')}" + (f"; {tied}" if tied else "")
+        size = f"{quantity(len(self.dag.nodes), 'node')}, {quantity(len(self.dag.edges), 'edge')}"
+        tied = [f"{listing(nodes, style='str')} share their parameters" for nodes in self.shared]
+        return f"Plate({', '.join(parts)}, pooling={self.pooling!r}): {'; '.join([size, *tied])}"
 
 
 def _arrows(dag: Dag) -> str:

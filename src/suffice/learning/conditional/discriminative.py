@@ -20,8 +20,8 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing, nearest, note
 from suffice.errors.remedies import weight_penalty
 from suffice.families.categorical import Table
@@ -30,8 +30,6 @@ from suffice.learning.conditional.target_rows import TargetRows, distinct_rows
 from suffice.learning.owlqn import minimise
 from suffice.models.networks import BayesNet
 from suffice.objectives import L2, Conditional, Margin, PenaltySum
-
-Array = npt.NDArray[np.float64]
 
 LEAST = 1e-10
 """The smallest probability that the climb begins with: from 0 there is no way up."""

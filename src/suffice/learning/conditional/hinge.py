@@ -18,12 +18,10 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError, TooLarge
 from suffice.learning.conditional.target_rows import TargetRows
-
-Array = npt.NDArray[np.float64]
 
 TOL = 1e-9
 """The gap, as a share of the objective, at the end."""

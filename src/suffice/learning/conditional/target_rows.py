@@ -17,17 +17,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, StatisticsError, listing
 from suffice.inference.finite.logs import log_sum
 from suffice.statistics import Statistics
 from suffice.variables import Finite
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def distinct_rows(variables: Mapping[str, Any], names: Iterable[str], data: Any) -> tuple[dict[str, Ints], Array]:

@@ -9,16 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import note
 from suffice.errors.remedies import argument
 from suffice.iteration import OutOfTime, Progress, ProgressLike
 from suffice.learning.crf.problem import LabelProblem
 from suffice.learning.owlqn import minimise, pseudo_gradient
 from suffice.models.linear_chain.run import WeightRun, WeightStep
-
-Array = npt.NDArray[np.float64]
 
 PERIOD, SLOW = 10, 100.0
 """Without a bound, the end is where so many iterations gain less than so many times `tol`, relative to the objective."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, nearest, note, quantity, whole
@@ -24,8 +24,6 @@ from suffice.models.linear_chain.reading import as_kinds, checked_sequences
 from suffice.models.linear_chain.windows import LinearChain, Plain
 from suffice.objectives import L1, L2, Conditional, Margin, PenaltySum, Perceptron, as_penalties
 from suffice.variables import Finite
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

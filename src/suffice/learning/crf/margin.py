@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.errors import note
 from suffice.iteration import OutOfTime, Progress
 from suffice.learning.crf.conditional import Climbing
@@ -125,31 +125,21 @@ class Planes:
                 break
 
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
-
-class Violations(NamedTuple):
-    """Σ w max_y (cost + score(y)) of the sequences of a block, and the planes of these labels."""
-
-    total: float
-    planes: FoundPlanes
-
-
 @dataclass(frozen=True, eq=False)
 class MostViolated:
-    """What violates most in an encoded block. pair[i, j] is the weight of j after i, −1 for none."""
+    """What violates most in an encoded block: Σ w max_y (cost + score(y)) of its sequences, and the planes of these labels.
+    pair[i, j] is the weight of j after i, −1 for none."""
 
     features: PairFeatures
     pair: Ints
     weights: Array
     cost: float
 
-    def __call__(self, block: Encoded) -> Violations:
+    def __call__(self, block: Encoded) -> tuple[float, FoundPlanes]:
         own = block[0]
         labels, values = most_probable(self.features, self.weights, own, self.features.transitions(self.weights), cost=self.cost)
         planes = planes_of(self.features, self.pair, own, labels[own.layout.order], self.cost)
-        return Violations(float(sequence_weights(own) @ values), planes)
+        return float(sequence_weights(own) @ values), planes
 
 
 def sequence_weights(block: EncodedBlock) -> Array:
@@ -160,26 +150,22 @@ def sequence_weights(block: EncodedBlock) -> Array:
     return np.concatenate([np.zeros(0), *parts])
 
 
-def _weights_of(block: Encoded) -> Array:
-    return sequence_weights(block[0])
-
-
 def descend(problem: LabelProblem, how: Climbing, cost: float) -> tuple[Array, WeightRun]:
     """The weights with the smallest objective that was seen, and the trace of passes, whose bound is the gap."""
     refuse_far(problem, "Margin")
     watch: Progress[Array] = Progress("fitting margins", how.time_limit, how.progress)
     pair = LabelUpdates(problem.features, np.zeros(problem.features.n)).pair
-    planes = Planes(problem.features.n, np.concatenate(list(problem.each(_weights_of))), how.c2)
+    planes = Planes(problem.features.n, np.concatenate(list(problem.each(lambda block: sequence_weights(block[0])))), how.c2)
     way = Gap(problem, how)
     converged = stopped = False
     try:
         for n in range(how.max_iter + 1):
             watch.check(f"pass {n + 1}, gap {way.gap:,.4f}")
             found = list(problem.each(MostViolated(problem.features, pair, planes.w, cost)))
-            converged = way.record(planes, sum(f.total for f in found), watch.seconds)
+            converged = way.record(planes, sum(total for total, _ in found), watch.seconds)
             if converged or n == how.max_iter:
                 break
-            planes.add([f.planes for f in found])
+            planes.add([of_block for _, of_block in found])
             planes.climb(way.gap)
     except (OutOfTime, KeyboardInterrupt):
         stopped = True

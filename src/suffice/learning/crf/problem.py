@@ -11,10 +11,10 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import Block, Step, sum_up
-from suffice.engines.local.kept import KeptValue, ValueStore
+from suffice.engines.local.kept import ValueStore
 from suffice.engines.sequences.sequences import Sequences
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words
@@ -24,8 +24,6 @@ from suffice.models.linear_chain.features import LabelTerms, PairFeatures
 from suffice.models.linear_chain.vocabulary import Tables, Vocabulary, texts_by_column
 from suffice.models.linear_chain.windows import LinearChain
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 R = TypeVar("R")
 
 MAX_WEIGHTS = 2**28
@@ -86,26 +84,10 @@ class LabelProblem:
         step = FindPairs(tables, ValueStore(min(room, engine.memory_limit)) if engine.near else None)
         findings = sequences.data.fold(step, threads=threads, what="encoding sequences")
         keys = choose_pairs(chain, findings.counts, every)
-        if chain.is_plain:
-            return cls._reduced(chain, sequences, every, findings, keys, threads, room)
-        wider = WiderKeys.of(chain, every, tables, sequences, threads)
-        keys = wider.permitted(keys, of_pairs(every), len(every.labels))
-        return cls._reduced(chain, sequences, every, findings, keys, threads, room, wider)
-
-    @classmethod
-    def _reduced(
-        cls,
-        chain: LinearChain,
-        sequences: Sequences,
-        every: Vocabulary,
-        findings: Findings,
-        keys: Ints,
-        threads: int | None,
-        room: float,
-        wider: WiderKeys | None = None,
-    ) -> LabelProblem:
-        """Without the attributes that have no weight."""
+        wider = None if chain.is_plain else WiderKeys.of(chain, every, tables, sequences, threads)
         L, numbers = len(every.labels), [every.starts[i] for i in every.numbers]
+        keys = keys if wider is None else wider.permitted(keys, of_pairs(every), L)
+        # without the attributes that have no weight
         kept = np.zeros(every.size, bool)
         kept[keys[keys < every.size * L] // L] = True
         kept[[*numbers, *([0] if chain.bias else [])]] = True
@@ -125,7 +107,7 @@ class LabelProblem:
             seen[k] = findings.sums[row, own.labels[k]]
         if wider is not None:
             features, seen = wider.added(features, number), np.concatenate([seen, wider.seen])
-        blocks, store = dict(findings.blocks), ValueStore(min(room, sequences.data.engine.memory_limit))
+        blocks, store = dict(findings.blocks), ValueStore(min(room, engine.memory_limit))
         for n in blocks:  # one at a time, and what is replaced is let go
             whole, partly = findings.blocks.pop(n).read()
             blocks[n] = keep(store, (whole.renumbered(number), None if partly is None else partly.renumbered(number)))
@@ -152,7 +134,7 @@ class LabelProblem:
 
     def each(self, what: Callable[[Encoded], R]) -> Iterator[R]:
         """Of each block that is kept, in their order."""
-        tasks = (partial(_of_kept, what, block) for _, block in sorted(self.findings.blocks.items()))
+        tasks = (partial(lambda kept: what(kept.read()), block) for _, block in sorted(self.findings.blocks.items()))
         return in_order(tasks, 1 if len(self.findings.blocks) == 1 else self.threads)
 
     def blocks(self) -> Iterator[Encoded]:
@@ -163,10 +145,6 @@ class LabelProblem:
         """−Σ log p(labels | all else), and its gradient: expected − seen."""
         terms = self.total(ExpectFeatures(self.features, w, self.costs))
         return terms.log_z - float(self.seen @ w), terms.expected - self.seen
-
-
-def _of_kept(what: Callable[[Encoded], R], block: KeptValue[Encoded]) -> R:
-    return what(block.read())
 
 
 def choose_pairs(chain: LinearChain, counts: PairCounts, every: Vocabulary) -> Ints:

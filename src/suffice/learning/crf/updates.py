@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.errors import FitError, note
 from suffice.iteration import OutOfTime, Progress
 from suffice.learning.crf.conditional import Climbing
@@ -17,8 +18,6 @@ from suffice.models.linear_chain.features import PairFeatures
 from suffice.models.linear_chain.run import WeightRun, WeightStep
 from suffice.objectives import Perceptron
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 
 
@@ -36,9 +35,6 @@ class LabelUpdates:
         self.pair = np.full(self.T.shape, -1, np.int64)
         self.pair[features.before, features.after] = len(features.labels) + np.arange(len(features.before))
         self.numbers = np.array(features.numbers, np.int64)
-
-    def of(self, block: EncodedBlock) -> BlockUpdates:
-        return BlockUpdates(self, block)
 
     def renew(self, pairs: Array) -> None:
         """Take over into T what has changed in w."""
@@ -102,7 +98,7 @@ class PerceptronWalk:
 
     def through(self, block: EncodedBlock) -> float:
         """Take the sequences of a block in their order; how many labels were wrong, by weight."""
-        wrong, own = 0.0, self.steps.of(block)
+        wrong, own = 0.0, BlockUpdates(self.steps, block)
         for places in own.places:
             found, truth = own.best(places, 0.0), block.labels[places]
             if n := int(np.count_nonzero(truth != found)):

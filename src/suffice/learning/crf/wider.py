@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.engine import Block, Step
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, TooLarge, bytes_in_words
@@ -18,14 +18,11 @@ from suffice.models.linear_chain.vocabulary import Tables, Vocabulary
 from suffice.models.linear_chain.wider_features import InSequence, WiderFeatures, check_bytes
 from suffice.models.linear_chain.windows import LinearChain
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
 MAX_WEIGHTS = 2**28
 """As of all weights: see `problem`."""
 
 
-def of_pairs(vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
+def of_pairs(vocabulary: Vocabulary) -> Bools:
     """Which attributes have weights of two labels in a row, and not of one."""
     flags = [False] * int(vocabulary.chain.bias)
     for place, values in zip(vocabulary.chain.places, vocabulary.values, strict=True):
@@ -46,7 +43,7 @@ class CountWider(Step[WiderFindings]):
     """Counts what further weights are of."""
 
     tables: Tables
-    pairs: npt.NDArray[np.bool_]
+    pairs: Bools
     triples: bool
 
     def of(self, block: Block) -> WiderFindings:
@@ -124,7 +121,7 @@ class WiderKeys:
         own = self.keys // n_labels**2
         return np.unique(own[own < self.n_attributes])
 
-    def permitted(self, keys: Ints, pairs: npt.NDArray[np.bool_], n_labels: int) -> Ints:
+    def permitted(self, keys: Ints, pairs: Bools, n_labels: int) -> Ints:
         """The keys of pairs without those that are forbidden, or of attributes of two labels."""
         L, A = n_labels, self.n_attributes
         own = keys < A * L
@@ -144,7 +141,7 @@ class WiderKeys:
         return WiderFeatures(**plain, **pairs, allowed=self.allowed, order=self.order)
 
 
-def every_key(chain: LinearChain, counts: PairCounts, mine: npt.NDArray[np.bool_], n_labels: int) -> Ints:
+def every_key(chain: LinearChain, counts: PairCounts, mine: Bools, n_labels: int) -> Ints:
     """All pairs of labels of attributes that occur often enough, and all triples."""
     L, A = n_labels, len(mine)
     own = counts.keys < A * L * L

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,11 +10,9 @@ from suffice.errors import listing, note
 from suffice.incomplete.components import Theta
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.learning.incomplete.starts import alike, break_symmetry
+from suffice.models.chain import Chain
+from suffice.models.networks import BayesNet
 from suffice.variables import Finite
-
-if TYPE_CHECKING:
-    from suffice.models.chain import Chain
-    from suffice.models.networks import BayesNet
 
 
 def beginnings(problem: ParameterProblem, start: BayesNet | Chain | None, n: int, seed: int) -> Iterator[Theta]:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, listing, nearest
 from suffice.errors.remedies import Remedy
@@ -23,8 +23,6 @@ from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.numbers.units import Units, no_groups
 from suffice.learning.incomplete.objective import VANISHED, refuse_collapse, regression_of
-
-Array = npt.NDArray[np.float64]
 
 ENTRIES = ("intercept", "coefficients", "variance")
 

@@ -18,12 +18,10 @@ import numpy as np
 
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, listing
-from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.learning.incomplete.reduced_task import ReducedTask
 from suffice.models.parts.hidden_numbers import rotations
-from suffice.models.parts.sharing import Tie
 from suffice.statistics import Moments
 from suffice.variables import Real, Variable
 
@@ -89,7 +87,8 @@ class Conventions:
 
     def put(self, theta: Theta) -> Theta:
         """The parameters with what is fixed."""
-        some = {n: _standard(theta.others[n]) for n in self.fixed}
+        own: Lines = {n: theta.others[n] for n in self.fixed}
+        some = {n: replace(c, intercept=np.zeros_like(c.intercept), variance=np.ones_like(c.variance)) for n, c in own.items()}
         return replace(theta, others={**theta.others, **some}) if some else theta
 
     def standardise_roots(self, theta: Theta) -> Theta:
@@ -119,16 +118,12 @@ class Conventions:
         lines: Lines = dict(theta.others)
         singles = [(n,) for n in (*self.loose, *self.still) if not any(n in group for group in self.rotations)]
         for group in (*self.rotations, *singles):
-            if self._free_by_configuration(group):
+            below = {tuple(v.name for v in self.nodes[c].finite) for c in self.children[group[0]]}
+            if not self.nodes[group[0]].parents and len(below) == 1:  # each configuration has a rotation and a sign of its own
                 self._turn_each(lines, group)
             else:
                 self._turn(lines, group)
         return replace(theta, others=lines)
-
-    def _free_by_configuration(self, group: tuple[str, ...]) -> bool:
-        """Whether each configuration of its children has a rotation and a sign of its own."""
-        below = {tuple(v.name for v in self.nodes[c].finite) for c in self.children[group[0]]}
-        return not self.nodes[group[0]].parents and len(below) == 1
 
     def _turn_each(self, lines: Lines, group: tuple[str, ...]) -> None:
         """Rotate standard normal numbers, at each configuration so that Σ λλᵀ/noise is diagonal and falls, signs by the first
@@ -163,7 +158,8 @@ class Conventions:
         if len(group) > 1:
             self._rotate(lines, group)
         for name in group:
-            if self._first_loading(lines, name) < 0.0:
+            sums = (float(np.sum(lines[c].coefficients[..., self._place(c, name)])) for c in self.children[name])
+            if next((s for s in sums if s), 0.0) < 0.0:
                 self._move(lines, name, 0.0, -1.0)
 
     def _rotate(self, lines: Lines, group: tuple[str, ...]) -> None:
@@ -180,11 +176,6 @@ class Conventions:
         a, b = (np.stack([getattr(lines[h], part) for h in group]) for part in ("intercept", "coefficients"))
         for h, own_a, own_b in zip(group, turn.T @ a, turn.T @ b, strict=True):
             lines[h] = replace(lines[h], intercept=np.asarray(own_a), coefficients=own_b)
-
-    def _first_loading(self, lines: Lines, name: str) -> float:
-        """The loading of the first child, over its configurations, that is not zero."""
-        sums = (float(np.sum(lines[c].coefficients[..., self._place(c, name)])) for c in self.children[name])
-        return next((s for s in sums if s), 0.0)
 
     def _place(self, child: str, name: str) -> int:
         return self.nodes[child].reals.index(name)
@@ -210,17 +201,7 @@ def _is_bound(problem: ReducedTask, name: str, children: Sequence[str]) -> bool:
     """Whether its scale is in distributions that are fixed, or shared with nodes of other hidden numbers."""
     if any(n in problem.fixed or n in problem.entries for n in (name, *children)):
         return True
-    return any(_ties(tie, name) for tie in problem.ties)
-
-
-def _ties(tie: Tie, name: str) -> bool:
-    """Whether a hidden number corresponds to another one in a tie."""
-    return any(name in column and set(column) != {name} for column in tie.columns)
-
-
-def _standard(cpd: Any) -> ConditionalGaussian:
-    standard: ConditionalGaussian = replace(cpd, intercept=np.zeros_like(cpd.intercept), variance=np.ones_like(cpd.variance))
-    return standard
+    return any(name in column and set(column) != {name} for tie in problem.ties for column in tie.columns)
 
 
 def _overall(groups: Groups) -> tuple[float, float]:

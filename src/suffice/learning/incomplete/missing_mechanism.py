@@ -16,7 +16,6 @@ p. 475: a shadow variable). Whether a graph allows that is seen at random tables
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,21 +40,13 @@ MOST_CELLS = 2**14
 SAID = name_of("missing_depends_on")
 
 
-@dataclass(frozen=True)
-class WithMechanism:
-    """A graph and rows with the indicators of missing cells among them, and the families that these need."""
-
-    dag: Dag
-    rows: Data
-    families: dict[str, Any]
-
-
-def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families: Any = None) -> WithMechanism:
-    """The task with an observed indicator for each column that `depends` names; what is not identified is refused.
+def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families: Any = None) -> tuple[Dag, Data, dict[str, Any]]:
+    """Graph and rows with an observed indicator for each column that `depends` names, and the families that these need; what is
+    not identified is refused.
 
     >>> rows = {"sick": ["no", "yes", None, "no", None], "cough": ["no", "yes", "yes", "no", "no"]}
-    >>> task = with_mechanism("sick -> cough", rows, {"sick": ["cough"]})
-    >>> task.dag, task.rows.schema["sick_missing"]
+    >>> dag, rows, _ = with_mechanism("sick -> cough", rows, {"sick": ["cough"]})
+    >>> dag, rows.schema["sick_missing"]
     (Dag('sick -> cough; cough -> sick_missing'), Finite('sick_missing', ['no', 'yes']))
     """
     if not isinstance(dag, (BayesNet, Dag, str)) and not isinstance(dag, (Mapping, list, tuple)):
@@ -77,8 +68,9 @@ def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families
         if names[column] not in own and any(not isinstance(variables[p], Finite) for p in parents):
             own[names[column]] = Logistic()
     whole = Dag({**{n: graph.parents(n) for n in graph.nodes}, **{names[c]: list(parents) for c, parents in said.items()}})
-    _say(said, names, rows.take(columns).missing)
-    return WithMechanism(whole, rows.with_indicators({name: column for column, name in names.items()}), own)
+    if rest := [n for n, count in rows.take(columns).missing.items() if count and n not in said]:
+        note(f"the gaps of {listing(rest)} are taken to be at random: {SAID} does not speak of them")
+    return whole, rows.with_indicators({name: column for column, name in names.items()}), own
 
 
 def _check_depends(depends: Any, graph: Dag, rows: Data, hidden: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -180,12 +172,6 @@ def _random_tables(graph: Dag, sizes: Mapping[str, int]) -> BayesNet:
         weights = rng.uniform(0.1, 1.0, shape)
         tables[n] = weights / weights.sum(axis=-1, keepdims=True)
     return BayesNet(graph, tables, [Finite(n, [str(i) for i in range(size)]) for n, size in sizes.items()])
-
-
-def _say(said: Mapping[str, Sequence[str]], names: Mapping[str, str], missing: Mapping[str, int]) -> None:
-    rest = [n for n, count in missing.items() if count and n not in said]
-    if rest:
-        note(f"the gaps of {listing(rest)} are taken to be at random: {SAID} does not speak of them")
 
 
 def _apart(column: str, taken: Sequence[str]) -> str:

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import NORMAL_PRIOR
@@ -29,8 +29,6 @@ from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.numbers.mixed import scaled_moments
 from suffice.incomplete.numbers.units import no_groups
 from suffice.statistics.configurations import describe, sizes
-
-Array = npt.NDArray[np.float64]
 
 VANISHED = 1e-8
 """A configuration with less expected weight than this, in rows, keeps its parameters."""

@@ -12,23 +12,21 @@ Parameters are a `Theta`: all tables in one array, and the distributions of othe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from suffice.basis.arrays import Array
 from suffice.engines.engine import add_up
-from suffice.engines.gather import Groups
 from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import BY_MEAN, PARTIAL, POOLED, SEPARATE, argument, ridge_of
-from suffice.families.categorical import Table
 from suffice.families.charts.regression import line_of
 from suffice.families.protocol.family import Cpd, Mode
 from suffice.families.regressions.glm_steps import between
 from suffice.incomplete.components import (
-    Array,
     Components,
     FlatTables,
     NodeFamily,
@@ -40,13 +38,26 @@ from suffice.incomplete.components import (
 )
 from suffice.incomplete.folded import finite_components
 from suffice.incomplete.gauss_hermite import error_of
-from suffice.incomplete.numbers.hidden_units import with_hidden
 from suffice.incomplete.numbers.mixed import MixedComponents, scaled_moments
-from suffice.incomplete.numbers.units import NO_UNITS, Units, moments_by_column, no_groups, observed_cells, observed_sums
+from suffice.incomplete.numbers.units import (
+    NO_UNITS,
+    Units,
+    moments_by_column,
+    observed_cells,
+    observed_sums,
+    with_hidden,
+)
 from suffice.learning.incomplete.held import ratios
 from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions, refuse_unlinked, standard_moments
 from suffice.learning.incomplete.objective import VANISHED, common_line_of, normal_of
-from suffice.learning.incomplete.reduced_task import ReducedTask, imagined_by, refuse_constants, with_known
+from suffice.learning.incomplete.reduced_task import (
+    EStep,
+    ExpectedStatistic,
+    ReducedTask,
+    imagined_by,
+    refuse_constants,
+    with_known,
+)
 from suffice.learning.incomplete.starts import Starts
 from suffice.learning.incomplete.task import Task, task_of
 from suffice.limits import check_room
@@ -54,24 +65,7 @@ from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import hidden_numbers
 from suffice.models.parts.sharing import linked_names
 from suffice.statistics import Counts, Moments, Statistics
-from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Real
-
-
-class ExpectedStatistic(NamedTuple):
-    """What the data is expected to count, as in `Expectation`, and the parameters under which it was expected."""
-
-    theta: Theta
-    cells: Array
-    moments: dict[str, Groups]
-    steps: dict[str, Any]
-
-
-class EStep(NamedTuple):
-    """The result of an E-step: what is expected, in the form of the problem, and ln p(observed | θ)."""
-
-    statistic: Any
-    log_likelihood: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +97,8 @@ class ParameterProblem(ReducedTask):
             spread = observed_cells(task.rows, reals, task.threads)
             observed = Units.of(spread, seen).alike(linked_names(task.ties))
             units = with_hidden(observed, dict.fromkeys(numbers))
-            moments = [*_moments(task, spread, seen), *standard_moments(numbers)]
+            sums = {} if task.prior is None else observed_sums(task.rows, seen, task.threads)  # which its defaults come from
+            moments = [*moments_by_column(spread, seen, sums), *standard_moments(numbers)]
         components: Components
         if len(tables.families) == len(nodes):
             components = finite_components(task.rows, tables, task.threads, task.room)
@@ -121,21 +116,6 @@ class ParameterProblem(ReducedTask):
             note(f"{shown.n_empty:,} rows have no observed cell: they say nothing, and are kept")
         own = {"nodes": nodes, "tables": tables, "units": units, "components": components, "said": said, "shown": units}
         return cls(**{**vars(task), **own, "prior": prior})
-
-    @property
-    def weight(self) -> float:
-        """The weight of all rows together."""
-        return self.components.shown.weight
-
-    @property
-    def missing_share(self) -> float:
-        """The share of the cells that is missing."""
-        return sum(self.rows.missing.values()) / max(1, self.rows.n_rows * len(self.rows.columns))
-
-    @property
-    def amount(self) -> str:
-        """How much data there is, in words."""
-        return f"{self.weight:,.10g} rows"
 
     @cached_property
     def scaled(self) -> ParameterProblem:
@@ -269,6 +249,10 @@ class ParameterProblem(ReducedTask):
         """Coordinates to extrapolate in: of tables roots, since logarithms of vanishing probabilities run away."""
         return np.concatenate([np.sqrt(theta.cells), *(p.reshape(-1) for c in theta.others.values() for p in c.free_parts())])
 
+    @cached_property
+    def _shapes(self) -> Mapping[str, Cpd]:
+        return self._starts.first().others if self.others else {}
+
     def from_vector(self, vector: Array) -> Theta:
         """Back from them; roots may have been led below 0, and rows are divided by their sums."""
         cells, vector = np.split(vector, [self.tables.n_cells])
@@ -278,18 +262,6 @@ class ParameterProblem(ReducedTask):
             *parts, vector = np.split(vector, np.cumsum([math.prod(shape) for shape in shapes]))
             others[name] = cpd.with_parts([p.reshape(shape) for p, shape in zip(parts, shapes, strict=True)])
         return self._held(self._projected(Theta(self.tables, self.tables.normalised(cells**2), others)))
-
-    @cached_property
-    def _shapes(self) -> Mapping[str, Cpd]:
-        return self._starts.first().others if self.others else {}
-
-    def cpds(self, theta: Theta) -> dict[str, Cpd]:
-        """The parameters as distributions by node."""
-        tables = self.tables.cut(theta.cells)
-        return {
-            n: Table(node.child, node.parents, tables[n]) if node.by_table else self._outward(node, theta.others[n])  # type: ignore[arg-type]
-            for n, node in self.nodes.items()
-        }
 
     def parameters(self, cpds: Mapping[str, Cpd]) -> Theta:
         """The parameters of these distributions; where tied nodes differ, one step on from them."""
@@ -303,70 +275,11 @@ class ParameterProblem(ReducedTask):
         theta = self._projected(self.conventions.standardise_roots(theta))
         return theta if self._shares(theta) else self._tied(theta)
 
-    def with_nodes(self, theta: Theta, other: Theta, names: Iterable[str]) -> Theta:
-        """The parameters, those of some nodes taken from others."""
-        cells, others = theta.cells.copy(), dict(theta.others)
-        for name in names:
-            if name in others:
-                others[name] = other.others[name]
-            else:
-                cells[self.tables.cells(name)] = other.cells[self.tables.cells(name)]
-        return Theta(self.tables, cells, others)
-
-    def known_of(self, name: str) -> Any:
-        """What the prior imagines of a node, None if it says nothing; of a linear regression the slope of its offset."""
-        node, as_columns = self.nodes[name], self.shown is self.units
-        if node.normal and node.regression:
-            return dict.fromkeys(self.offset_slopes(node), 1.0) if as_columns else self.offset_slopes(node)
-        return self.said[name] if as_columns else self.imagined[name]
-
-    @cached_property
-    def imagined(self) -> dict[str, Any]:
-        """What the prior imagines of scaled columns."""
-        normal = {n: s for n, s in self.said.items() if self.nodes[n].normal and s is not None}
-        return {**self.said, **{n: self.units.inward_said(n, s) for n, s in normal.items()}}
-
-    def outward_map(self, cpd: Cpd) -> Array | None:
-        """∂ parameters of the columns / ∂ parameters as shown, where they differ."""
-        if self.shown is self.units or not self.nodes[cpd.child.name].normal:
-            return None
-        along = self.units.outward_map(cpd)
-        return along if cpd.is_line else np.asarray(cpd.family.outward_map(cpd, along))
-
-    def statistics(self, statistic: ExpectedStatistic) -> Statistics:
-        """EStep counts and moments by name; of regressions the counts of the child."""
-        plain = [self._named(node, statistic) for node in self.nodes.values() if not node.iterative]
-        steps = {self.nodes[n].child: s for n, s in statistic.steps.items()}
-        return Statistics([*plain, *(Counts((v,), s.counts) for v, s in steps.items() if isinstance(v, Finite))], self.weight)
-
-    def plain(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
-        """The statistic in which nodes that share parameters have that of all of them."""
-        return self._pooled(statistic)
-
-    def scored(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
-        """The same, with what else the gradient of the objective follows from."""
-        return self._pooled(statistic)
-
-    def of_node(self, name: str, statistic: ExpectedStatistic) -> Any:
-        """What is expected of a node: counts or moments; of a regression what completed rows say, and the parameters they say it
-        at."""
-        node = self.nodes[name]
-        return (statistic.theta.others[name], statistic.steps.get(name)) if node.iterative else self._named(node, statistic)
-
     def network(self, theta: Theta, statistic: ExpectedStatistic, info: str) -> BayesNet:
         """The network of these parameters, which were estimated from this expected statistic."""
         seen, cpds = self._pooled(statistic), replace(self, shown=self.units).cpds(theta)
-        return BayesNet.of(
-            self.dag,
-            self.variables,
-            {n: self._fitted(node, cpds[n], seen) for n, node in self.nodes.items()},
-            prior=self.prior,
-            estimate=self.estimate,
-            fit_info=info,
-            incomplete=True,
-            hidden=self.hidden,
-            ties=self.ties,
-        )
+        own = {n: self._fitted(node, cpds[n], seen) for n, node in self.nodes.items()}
+        return BayesNet.of(self.dag, self.variables, own, **self._told(info), ties=self.ties)
 
     def _fitted(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic) -> Cpd:
         """The distribution with what was expected of it; as in `fit`, a configuration that no row can have has no parameters.
@@ -387,51 +300,6 @@ class ParameterProblem(ReducedTask):
             return replace(cpd, seen=seen)  # type: ignore[no-any-return]
         a, b, v = np.where(lost, np.nan, cpd.intercept), np.where(lost[..., None], np.nan, cpd.coefficients), cpd.variance
         return replace(cpd, intercept=a, coefficients=b, variance=np.where(lost, np.nan, v), seen=seen)  # type: ignore[no-any-return]
-
-    def _is_seen(self, node: NodeFamily) -> bool:
-        """Whether rows show all of a family, and it has parameters of its own that were estimated from them."""
-        missing = self.rows.missing
-        held = {*self.fixed, *self.entries, *(name for tie in self.ties for name in tie.nodes)}
-        return node.name not in held and all(v.name in missing and not missing[v.name] for v in node.members)
-
-    def _outward(self, node: NodeFamily, cpd: Any) -> Cpd:
-        own: Cpd = self.shown.outward_cpd(cpd) if node.normal else cpd
-        return node.family.opened(own) if node.normal and node.regression else own
-
-    def _named(self, node: NodeFamily, statistic: ExpectedStatistic, units: Units | None = None) -> Counts | Moments:
-        if node.by_table:
-            return Counts(node.finite, statistic.cells[self.tables.cells(node.name)].reshape(sizes(node.finite)))
-        groups = statistic.moments.get(node.name) or no_groups(len(node.reals), len(node.derived))
-        return (units or self.shown).outward_moments(node.finite, node.reals, groups, node.derived)
-
-    @cached_property
-    def _more(self) -> Array:
-        """What is added to counts: imagined ones, less 1 for modes."""
-        return self._imagined_cells(self.estimate.less)
-
-    @cached_property
-    def _more_once(self) -> tuple[Array, Any]:
-        """The same, but that of tied nodes only the first has it, and the cells where there is any."""
-        more = self._more.copy()
-        for node in (node for tie in self.ties for node in tie.nodes[1:] if self.nodes[node].by_table):
-            more[self.tables.cells(node)] = 0.0
-        return more, np.flatnonzero(more)
-
-    @cached_property
-    def _chosen(self) -> list[NodeFamily]:
-        """The nodes of states whose family was chosen: their tables are what it makes of counts."""
-        return [node for node in self.nodes.values() if node.by_table and node.child.family is not None]
-
-    def _in_families(self, cells: Array, weights: Array) -> Array:
-        """Tables, of which those of chosen families are what they make of these weights of cells."""
-        for node in self._chosen:
-            own = self.tables.cells(node.name)
-            cells[own] = node.family.fitted(node.child, node.parents, weights[own].reshape(sizes(node.finite))).reshape(-1)
-        return cells
-
-    def _projected(self, theta: Theta) -> Theta:
-        """Parameters whose tables are of the families that were chosen: any table is taken for weights of its cells."""
-        return replace(theta, cells=self._in_families(theta.cells.copy(), theta.cells)) if self._chosen else theta
 
     def _estimate(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:
         old: Any = s.theta.others[node.name]
@@ -461,24 +329,6 @@ class ParameterProblem(ReducedTask):
         if imagined is None:
             return 0.0
         return cpd.log_prior(imagined, how, float(np.log(self.units.scale[node.name])))
-
-    def _pooled(self, s: ExpectedStatistic) -> ExpectedStatistic:
-        """The statistic in which each tied node has the counts or moments of its whole tie, whose columns have the same units."""
-        if not self.ties:
-            return s
-        cells, moments, old, steps = s.cells.copy(), dict(s.moments), dict(s.theta.others), dict(s.steps)
-        for tie in self.ties:
-            if self.nodes[tie.nodes[0]].by_table:
-                total = sum(s.cells[self.tables.cells(node)] for node in tie.nodes)
-                for node in tie.nodes:
-                    cells[self.tables.cells(node)] = total
-                continue
-            # what has no weight keeps its parameters: they must be shared, too
-            old |= {node: old[node].like(old[tie.nodes[0]]) for node in tie.nodes[1:]}
-            for seen in (moments, steps):
-                own = [seen[node] for node in tie.nodes if node in seen]
-                seen |= dict.fromkeys(tie.nodes, reduce(add_up, own)) if own else {}
-        return s._replace(theta=replace(s.theta, others=old), cells=cells, moments=moments, steps=steps)
 
     def _shares(self, theta: Theta) -> bool:
         """Whether tied nodes have the same parameters."""
@@ -512,12 +362,6 @@ class ParameterProblem(ReducedTask):
             for n, held in self.entries.items()
         }
         return replace(theta, others={**theta.others, **put}) if put else theta
-
-
-def _moments(task: Task, spread: Any, seen: Mapping[str, Any]) -> list[Moments]:
-    """What a prior takes its defaults from, of each column of numbers."""
-    sums = {} if task.prior is None else observed_sums(task.rows, seen, task.threads)
-    return moments_by_column(spread, seen, sums)
 
 
 def problem_of(dag: Any, data: Any, **options: Any) -> ParameterProblem:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from suffice.basis.arrays import Array
+from suffice.engines.engine import add_up
+from suffice.engines.gather import Groups
 from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import ANY_PRIOR, NORMAL_PRIOR
+from suffice.families.categorical import Table
 from suffice.families.priors.priors import Prior
-from suffice.families.protocol.family import Estimate, Mode
-from suffice.incomplete.components import Array, Components, FlatTables, NodeFamily, Theta
-from suffice.incomplete.numbers.units import Units
+from suffice.families.protocol.family import Cpd, Estimate, Mode
+from suffice.incomplete.components import Components, FlatTables, NodeFamily, Theta
+from suffice.incomplete.numbers.units import Units, no_groups
 from suffice.learning.incomplete.held import HeldEntries
 from suffice.learning.incomplete.task import Task
 from suffice.models.parts.sharing import Tie
-from suffice.statistics import Counts, Moments
+from suffice.statistics import Counts, Moments, Statistics
+from suffice.statistics.configurations import sizes
+from suffice.variables import Finite
 
 
 def imagined_by(nodes: Mapping[str, NodeFamily], prior: Prior | None, how: Estimate) -> dict[str, Any]:
@@ -80,9 +86,26 @@ def refuse_constants(
             )
 
 
+class ExpectedStatistic(NamedTuple):
+    """What the data is expected to count, as in `Expectation`, and the parameters under which it was expected."""
+
+    theta: Theta
+    cells: Array
+    moments: dict[str, Groups]
+    steps: dict[str, Any]
+
+
+class EStep(NamedTuple):
+    """The result of an E-step: what is expected, in the form of the problem, and ln p(observed | θ)."""
+
+    statistic: Any
+    log_likelihood: float
+
+
 @dataclass(frozen=True, eq=False)
 class ReducedTask(Task):
-    """What starts, and conventions of hidden numbers, are made of. `ParameterProblem` iterates over it."""
+    """What starts, and conventions of hidden numbers, are made of, and the forms that parameters and statistics have.
+    `ParameterProblem` iterates over it."""
 
     nodes: Mapping[str, NodeFamily] = field(kw_only=True)
     tables: FlatTables = field(kw_only=True)
@@ -133,3 +156,145 @@ class ReducedTask(Task):
         """The slope of the offset of a linear regression, by its place: 1, but that the columns are scaled."""
         y = self.units.scale[node.name]
         return {j: self.units.scale[r] / y for j, r in enumerate(node.reals[:-1]) if r == node.family.offset}
+
+    @property
+    def weight(self) -> float:
+        """The weight of all rows together."""
+        return self.components.shown.weight
+
+    @property
+    def missing_share(self) -> float:
+        """The share of the cells that is missing."""
+        return sum(self.rows.missing.values()) / max(1, self.rows.n_rows * len(self.rows.columns))
+
+    @property
+    def amount(self) -> str:
+        """How much data there is, in words."""
+        return f"{self.weight:,.10g} rows"
+
+    def with_nodes(self, theta: Theta, other: Theta, names: Iterable[str]) -> Theta:
+        """The parameters, those of some nodes taken from others."""
+        cells, others = theta.cells.copy(), dict(theta.others)
+        for name in names:
+            if name in others:
+                others[name] = other.others[name]
+            else:
+                cells[self.tables.cells(name)] = other.cells[self.tables.cells(name)]
+        return Theta(self.tables, cells, others)
+
+    def cpds(self, theta: Theta) -> dict[str, Cpd]:
+        """The parameters as distributions by node."""
+        tables = self.tables.cut(theta.cells)
+        return {
+            n: Table(node.child, node.parents, tables[n]) if node.by_table else self._outward(node, theta.others[n])  # type: ignore[arg-type]
+            for n, node in self.nodes.items()
+        }
+
+    def _outward(self, node: NodeFamily, cpd: Any) -> Cpd:
+        own: Cpd = self.shown.outward_cpd(cpd) if node.normal else cpd
+        return node.family.opened(own) if node.normal and node.regression else own
+
+    def known_of(self, name: str) -> Any:
+        """What the prior imagines of a node, None if it says nothing; of a linear regression the slope of its offset."""
+        node, as_columns = self.nodes[name], self.shown is self.units
+        if node.normal and node.regression:
+            return dict.fromkeys(self.offset_slopes(node), 1.0) if as_columns else self.offset_slopes(node)
+        return self.said[name] if as_columns else self.imagined[name]
+
+    @cached_property
+    def imagined(self) -> dict[str, Any]:
+        """What the prior imagines of scaled columns."""
+        normal, units = {n: s for n, s in self.said.items() if self.nodes[n].normal and s is not None}, self.units
+        moments = {n: units.inward_moments(s) for n, s in normal.items() if isinstance(s, Moments)}
+        beliefs = {n: s.scaled(units.centre[n], units.scale[n]) for n, s in normal.items() if n not in moments}
+        return {**self.said, **moments, **beliefs}
+
+    def outward_map(self, cpd: Cpd) -> Array | None:
+        """∂ parameters of the columns / ∂ parameters as shown, where they differ."""
+        if self.shown is self.units or not self.nodes[cpd.child.name].normal:
+            return None
+        along = self.units.outward_map(cpd)
+        return along if cpd.is_line else np.asarray(cpd.family.outward_map(cpd, along))
+
+    def statistics(self, statistic: ExpectedStatistic) -> Statistics:
+        """EStep counts and moments by name; of regressions the counts of the child."""
+        plain = [self._named(node, statistic) for node in self.nodes.values() if not node.iterative]
+        steps = {self.nodes[n].child: s for n, s in statistic.steps.items()}
+        return Statistics([*plain, *(Counts((v,), s.counts) for v, s in steps.items() if isinstance(v, Finite))], self.weight)
+
+    def of_node(self, name: str, statistic: ExpectedStatistic) -> Any:
+        """What is expected of a node: counts or moments; of a regression what completed rows say, and the parameters they say it
+        at."""
+        node = self.nodes[name]
+        return (statistic.theta.others[name], statistic.steps.get(name)) if node.iterative else self._named(node, statistic)
+
+    def _named(self, node: NodeFamily, statistic: ExpectedStatistic, units: Units | None = None) -> Counts | Moments:
+        if node.by_table:
+            return Counts(node.finite, statistic.cells[self.tables.cells(node.name)].reshape(sizes(node.finite)))
+        groups = statistic.moments.get(node.name) or no_groups(len(node.reals), len(node.derived))
+        return (units or self.shown).outward_moments(node.finite, node.reals, groups, node.derived)
+
+    def _is_seen(self, node: NodeFamily) -> bool:
+        """Whether rows show all of a family, and it has parameters of its own that were estimated from them."""
+        missing = self.rows.missing
+        held = {*self.fixed, *self.entries, *(name for tie in self.ties for name in tie.nodes)}
+        return node.name not in held and all(v.name in missing and not missing[v.name] for v in node.members)
+
+    def _told(self, info: str) -> dict[str, Any]:
+        """What a network, or a chain, remembers of how it was learned."""
+        return {"prior": self.prior, "estimate": self.estimate, "fit_info": info, "incomplete": True, "hidden": self.hidden}
+
+    @cached_property
+    def _more(self) -> Array:
+        """What is added to counts: imagined ones, less 1 for modes."""
+        return self._imagined_cells(self.estimate.less)
+
+    @cached_property
+    def _more_once(self) -> tuple[Array, Any]:
+        """The same, but that of tied nodes only the first has it, and the cells where there is any."""
+        more = self._more.copy()
+        for node in (node for tie in self.ties for node in tie.nodes[1:] if self.nodes[node].by_table):
+            more[self.tables.cells(node)] = 0.0
+        return more, np.flatnonzero(more)
+
+    @cached_property
+    def _chosen(self) -> list[NodeFamily]:
+        """The nodes of states whose family was chosen: their tables are what it makes of counts."""
+        return [node for node in self.nodes.values() if node.by_table and node.child.family is not None]
+
+    def _in_families(self, cells: Array, weights: Array) -> Array:
+        """Tables, of which those of chosen families are what they make of these weights of cells."""
+        for node in self._chosen:
+            own = self.tables.cells(node.name)
+            cells[own] = node.family.fitted(node.child, node.parents, weights[own].reshape(sizes(node.finite))).reshape(-1)
+        return cells
+
+    def _projected(self, theta: Theta) -> Theta:
+        """Parameters whose tables are of the families that were chosen: any table is taken for weights of its cells."""
+        return replace(theta, cells=self._in_families(theta.cells.copy(), theta.cells)) if self._chosen else theta
+
+    def plain(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
+        """The statistic in which nodes that share parameters have that of all of them."""
+        return self._pooled(statistic)
+
+    def scored(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
+        """The same, with what else the gradient of the objective follows from."""
+        return self._pooled(statistic)
+
+    def _pooled(self, s: ExpectedStatistic) -> ExpectedStatistic:
+        """The statistic in which each tied node has the counts or moments of its whole tie, whose columns have the same units."""
+        if not self.ties:
+            return s
+        cells, moments, old, steps = s.cells.copy(), dict(s.moments), dict(s.theta.others), dict(s.steps)
+        for tie in self.ties:
+            if self.nodes[tie.nodes[0]].by_table:
+                total = sum(s.cells[self.tables.cells(node)] for node in tie.nodes)
+                for node in tie.nodes:
+                    cells[self.tables.cells(node)] = total
+                continue
+            # what has no weight keeps its parameters: they must be shared, too
+            old |= {node: old[node].like(old[tie.nodes[0]]) for node in tie.nodes[1:]}
+            for seen in (moments, steps):
+                own = [seen[node] for node in tie.nodes if node in seen]
+                seen |= dict.fromkeys(tie.nodes, reduce(add_up, own)) if own else {}
+        return s._replace(theta=replace(s.theta, others=old), cells=cells, moments=moments, steps=steps)

@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import design_terms
 from suffice.families.protocol.family import Cpd, Mean
 from suffice.families.regressions.fitted import Summary
 from suffice.graphs import Dag
-from suffice.incomplete.components import Array, NodeFamily, Theta
+from suffice.incomplete.components import NodeFamily, Theta
 from suffice.incomplete.numbers.units import Units
 from suffice.learning.incomplete.hidden_numbers import Conventions
 from suffice.learning.incomplete.objective import common_line_of, normal_of

@@ -73,28 +73,17 @@ def task_of(
         others = (v for n, v in start.variables.items() if n in graph and n not in rows.columns)
         hidden = [v for v in others if isinstance(v, (Finite, Real))]
     unseen: dict[str, Any] = {} if hidden == () else declared_hidden(hidden, numbers=True)
-    for name, v in unseen.items():
-        if name not in graph:
-            raise FitError(f"the hidden variable {name!r} is not in the graph{nearest(name, graph.nodes)}")
-        if isinstance(v, Real):
-            rows = rows.with_numbers(graph.children(name))
+    check_hidden(unseen, graph, rows)
+    for name in (name for name, v in unseen.items() if isinstance(v, Real)):
+        rows = rows.with_numbers(graph.children(name))
     if known:
         rows = rows.with_variables({n: v for n, v in known.items() if n in rows.columns and n not in unseen})
-    lacking = [n for n in graph.nodes if n not in rows.columns and n not in unseen]
-    if lacking:
-        raise DataError(
-            f"the graph names {lacking[0]!r}, which is not a column of the data{nearest(lacking[0], rows.columns)}; "
-            f"if no row shows it, declare it: {hidden_variable(lacking[0])}"
-        )
     if unseen:
         _refuse_values(unseen, rows)
     rows = rows.select([n for n in graph.nodes if n not in unseen])
     if not rows.columns:
         raise DataError("every node of the graph is hidden: there is nothing to learn from")
     _refuse_empty(rows)
-    for v in unseen.values():
-        if isinstance(v, Finite) and v.n_states > rows.n_rows:
-            raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} rows")
     if families:
         rows = with_types_of(rows, families if isinstance(families, Mapping) else {})
     schema = rows.schema
@@ -140,13 +129,13 @@ def numbers_of(families: Any, graph: Any) -> list[str]:
     return list(dict.fromkeys((*parents, *children, *variables_with_distributions(families))))
 
 
-def checked_families(families: Any, graph: Dag, variables: Mapping[str, Variable]) -> None:
+def checked_families(families: Any, graph: Dag | Template, variables: Mapping[str, Variable], what: str = "graph") -> None:
     """Refuse families of nodes that are not there, and those that a node cannot have."""
     if not isinstance(families or {}, Mapping):
         raise FitError(f"families are given by node, {as_regression('y')}, not as {families!r}")
     for name, family in (families or {}).items():
         if name not in graph:
-            raise FitError(f"{FAMILY} speaks of {name!r}, which is not in the graph{nearest(str(name), graph.nodes)}")
+            raise FitError(f"{FAMILY} speaks of {name!r}, which is not in the {what}{nearest(str(name), graph.nodes)}")
         check_family(name, family, variables[name], [variables[p] for p in graph.parents(name)])
 
 
@@ -168,6 +157,21 @@ def declared_hidden(hidden: Any, *, numbers: bool = False) -> dict[str, Any]:
             raise FitError(f"the hidden variable {v.name!r} is declared twice")
         result[v.name] = v
     return result
+
+
+def check_hidden(unseen: Mapping[str, Any], graph: Dag | Template, rows: Any, what: str = "graph", row: str = "row") -> None:
+    """Refuse hidden variables that are not in the graph, or have more states than there are rows, and nodes that are neither
+    hidden nor columns."""
+    for name, v in unseen.items():
+        if name not in graph:
+            raise FitError(f"the hidden variable {name!r} is not in the {what}{nearest(name, graph.nodes)}")
+        if isinstance(v, Finite) and v.n_states > rows.n_rows:
+            raise FitError(f"the hidden variable {name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} {row}s")
+    for name in (n for n in graph.nodes if n not in rows.columns and n not in unseen):
+        raise DataError(
+            f"the {what} names {name!r}, which is not a column of the data{nearest(name, rows.columns)}; if no {row} shows it, "
+            f"declare it: {hidden_variable(name)}"
+        )
 
 
 def _refuse_values(hidden: Mapping[str, Finite], rows: Data) -> None:

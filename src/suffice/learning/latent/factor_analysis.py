@@ -23,14 +23,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.learning.ascent.climb import Point, Way
 from suffice.learning.incomplete.hidden_numbers import FLOOR
 from suffice.models.undirected.covariances import Covariances
-
-Array = npt.NDArray[np.float64]
 
 SLOPE = 1e-12
 """A step whose gain in −2/N ln L is foretold to be smaller than this is the last."""

@@ -25,7 +25,7 @@ from suffice.families.priors.priors import Prior, Several
 from suffice.families.protocol.family import Array, Cpd, Estimate
 from suffice.incomplete.classes import ClassComponents, ClassParameters, ClassSums
 from suffice.incomplete.numbers.units import moments_by_column, observed_cells
-from suffice.learning.incomplete.problem import EStep
+from suffice.learning.incomplete.reduced_task import EStep
 from suffice.learning.latent.mixture_parts import (
     CollapsedClass,
     JointPart,
@@ -231,11 +231,8 @@ def _imagined_counts(prior: Prior, child: Finite, *parents: Finite) -> Array | N
     return said.dense() if isinstance(said, Counts) else None
 
 
-class MixtureSums(NamedTuple):
-    """Sums, and the parameters around which they were gathered."""
-
-    sums: ClassSums
-    at: ClassParameters
+MixtureSums = tuple[ClassSums, ClassParameters]
+"""Sums, and the parameters around which they were gathered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +261,7 @@ class MixtureProblem:
 
     def expected(self, parameters: ClassParameters) -> EStep:
         sums = self.components.expected(parameters)
-        return EStep(MixtureSums(sums, parameters), sums.log_likelihood)
+        return EStep((sums, parameters), sums.log_likelihood)
 
     def maximised(self, statistic: MixtureSums) -> ClassParameters:
         sums, at = statistic
@@ -301,7 +298,7 @@ class MixtureProblem:
         k, components = self.hidden.n_states, self.components if rows is None else replace(self.components, data=rows)
         parameters = ClassParameters(np.full(k, 1.0 / k), self.parts)
         for _ in range(2):
-            parameters = self.maximised(MixtureSums(components.expected(parameters, responsibilities), parameters))
+            parameters = self.maximised((components.expected(parameters, responsibilities), parameters))
         return parameters
 
 

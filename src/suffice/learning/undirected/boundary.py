@@ -9,20 +9,15 @@ States with t_x = 1 would have probability zero (Fienberg & Rinaldo 2012, Annals
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.errors import FitError
 from suffice.errors.remedies import BDEU, weight_penalty
+from suffice.learning.undirected.problem import UndirectedProblem
 from suffice.statistics.configurations import describe, n_configurations
-
-if TYPE_CHECKING:
-    from suffice.learning.undirected.problem import UndirectedProblem
-
-Array = npt.NDArray[np.float64]
-Keys = npt.NDArray[np.int64]
 
 MAX_STATES, MAX_NUMBERS = 2**14, 2**22
 """Joint states, and numbers in states × free parameters, up to which the program is solved."""
@@ -69,7 +64,7 @@ def _free(problem: UndirectedProblem) -> Any:
     return csc_array(eye_array(problem.terms.n_weights))[:, np.flatnonzero((problem.l1 + problem.l2) == 0.0)]
 
 
-def _sparsest(rows: Any, out: Keys, contrasts: Any, found: Array) -> Array:
+def _sparsest(rows: Any, out: Ints, contrasts: Any, found: Array) -> Array:
     """Of the directions that take all these states to zero the one with the smallest Σ|w|: it names few weights."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array, hstack
@@ -82,7 +77,7 @@ def _sparsest(rows: Any, out: Keys, contrasts: Any, found: Array) -> Array:
     return np.asarray(contrasts @ (split.x[:k] - split.x[k:] if split.success else found))
 
 
-def _possible(problem: UndirectedProblem, seen: Array, n: int) -> Keys:
+def _possible(problem: UndirectedProblem, seen: Array, n: int) -> Ints:
     """The joint states that no margin of zero excludes; of models with bases of their own, all."""
     terms, every = problem.terms, np.arange(n)
     if problem.penalties or any(t.basis is not None for t in terms.terms):
@@ -95,7 +90,7 @@ def _possible(problem: UndirectedProblem, seen: Array, n: int) -> Keys:
     return every[kept]
 
 
-def _runs_off(problem: UndirectedProblem, direction: Array, out: Keys, what: str) -> FitError:
+def _runs_off(problem: UndirectedProblem, direction: Array, out: Ints, what: str) -> FitError:
     terms = problem.terms
     direction = direction * terms.units
     far = [

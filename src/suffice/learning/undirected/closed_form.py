@@ -8,23 +8,19 @@ Annals of Statistics 21, p. 1272): the estimate is its mean, and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import BDEU, TABLE_PRIORS
 from suffice.exponential.arithmetic.special import log_gamma_step
+from suffice.learning.undirected.problem import UndirectedProblem
+from suffice.models.networks import MarkovNet
 from suffice.models.undirected.factor import Factor
 from suffice.models.undirected.log_linear import Names
 from suffice.statistics import Counts
-
-if TYPE_CHECKING:
-    from suffice.learning.undirected.problem import UndirectedProblem
-    from suffice.models.networks import MarkovNet
-
-Array = npt.NDArray[np.float64]
 
 
 def closed_form(problem: UndirectedProblem) -> MarkovNet:

@@ -10,27 +10,21 @@ naive Bayes network is fitted to by `Conditional`.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
 from suffice.errors import FitError, listing, nearest
 from suffice.errors.remedies import MAX_ENTROPY, weight_penalty
-from suffice.iteration import Progress
 from suffice.learning.conditional.target_rows import TargetRows, distinct_rows
 from suffice.learning.gradient import LBFGS
-from suffice.learning.owlqn import Minimum, minimise
+from suffice.learning.owlqn import Minimum
 from suffice.learning.undirected.likelihood import maximum_likelihood
+from suffice.learning.undirected.problem import UndirectedProblem
+from suffice.models.networks import MarkovNet
 from suffice.models.undirected.terms import Terms
 from suffice.objectives import Likelihood
-
-if TYPE_CHECKING:
-    from suffice.learning.undirected.problem import UndirectedProblem
-    from suffice.models.networks import MarkovNet
-
-Array = npt.NDArray[np.float64]
 
 TOL = 1e-9
 """The gradient of a row at the optimum."""
@@ -55,18 +49,8 @@ def maximum_conditional_likelihood(problem: UndirectedProblem, y: str) -> Markov
         value, slope = rows.loss(terms.log_tables(w))
         return value + float(l2 @ (x * x)), terms.by_weight(slope)[own] + 2.0 * l2 * x
 
-    watch: Progress[Any] = Progress("conditional likelihood")
-    memory = problem.method.memory if isinstance(problem.method, LBFGS) else LBFGS().memory
-    found = minimise(
-        loss,
-        start[own],
-        l1=l1,
-        memory=memory,
-        tol=TOL * rows.weight,
-        max_iter=MAX_ITER,
-        check=lambda n, value: watch.check(f"iteration {n}, {-value:.6f}"),
-    )
-    watch.close()
+    limits, shown = {"tol": TOL * rows.weight, "max_iter": MAX_ITER}, "iteration {n}, {gain:.6f}"
+    found = problem.minimise("conditional likelihood", shown, loss, start[own], l1=l1, **limits)
     weights = start.copy()
     weights[own] = found.x
     _check_found(problem, y, found, (found.x - start[own]) * terms.units[own])

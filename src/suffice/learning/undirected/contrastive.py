@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.errors import FitError, note, whole
@@ -25,8 +25,6 @@ from suffice.learning.undirected.pseudo_likelihood import blankets_of, kept_weig
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.terms import Terms
 from suffice.objectives import ContrastiveDivergence
-
-Array = npt.NDArray[np.float64]
 
 POOL = 10_000
 """Rows, drawn once, from which chains start that do not go on."""

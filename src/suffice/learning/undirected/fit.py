@@ -20,13 +20,13 @@ from suffice.learning.undirected.problem import UndirectedProblem
 from suffice.limits import COPIES, Budget, check_room
 from suffice.models.gaussian_markov_net import GaussianMarkovNet, fit_gaussian
 from suffice.models.networks import MarkovNet
-from suffice.models.undirected.features import Features, UndirectedModel, is_undirected, undirected_model
+from suffice.models.undirected.features import Features, is_undirected, undirected_model
 from suffice.models.undirected.log_linear import LogLinear
 from suffice.objectives import Bayes, Conditional, ContrastiveDivergence, Likelihood, MaxEntropy, as_penalties
 from suffice.scores import Evidence
 from suffice.statistics import Moments, Statistics
 from suffice.statistics.configurations import n_configurations
-from suffice.variables import Real, Variable
+from suffice.variables import Real
 
 
 def fit_undirected(
@@ -79,7 +79,10 @@ def fit_undirected(
     known = model.variables if isinstance(model, MarkovNet) else wanted.variables if isinstance(wanted, Features) else {}
     rows = data if isinstance(data, Statistics) else complete_rows(data, wanted.nodes, known)
     variables = rows.variables if isinstance(rows, Statistics) else rows.schema
-    _check_names(wanted, variables)
+    if lacking := [n for n in wanted.nodes if n not in variables]:
+        raise DataError(
+            f"the statistics do not speak of {listing(lacking)}, which the model names{nearest(lacking[0], variables)}"
+        )
     known = wanted.checked(variables)
     room = Budget(memory_limit=memory_limit).room
     need = 8.0 * COPIES * sum(float(n_configurations([known[n] for n in scope])) for scope in wanted.scopes)
@@ -120,14 +123,6 @@ def is_moments(model: Any, data: Any) -> bool:
     if not isinstance(model, Features) or not isinstance(data, Mapping):
         return False
     return any(name in data and not (name in model.variables and np.ndim(data[name])) for name in model.tables)
-
-
-def _check_names(model: UndirectedModel, variables: Mapping[str, Variable]) -> None:
-    lacking = [n for n in model.nodes if n not in variables]
-    if lacking:
-        raise DataError(
-            f"the statistics do not speak of {listing(lacking)}, which the model names{nearest(lacking[0], variables)}"
-        )
 
 
 def score_undirected(model: Any, data: Any, score: Any) -> float:

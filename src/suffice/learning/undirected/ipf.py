@@ -15,17 +15,14 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.errors import FitError, TooLarge, bytes_in_words, whole
 from suffice.errors.remedies import CONTRASTIVE, PSEUDO
 from suffice.graphs import Graph
 from suffice.inference.finite.tree import COMPILING, greedy_order, part_of, steps
 from suffice.models.undirected.log_linear import Names
 from suffice.models.undirected.terms import Terms
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MAX_TABLES = 2**27
 """Numbers that the tables of all cliques, and the places of their cells, may take: 1 GiB."""

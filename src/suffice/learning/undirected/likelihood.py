@@ -11,26 +11,23 @@ curvature is nearly singular between the weights that a price keeps apart, and s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import BDEU, MAX_ENTROPY, Remedy, of_python, weight_penalty
 from suffice.inference.finite.factor_marginals import FactorTree
 from suffice.learning.gradient import LBFGS
-from suffice.learning.owlqn import ROUNDING, Minimum, minimise
+from suffice.learning.owlqn import ROUNDING, Minimum
 from suffice.learning.undirected.boundary import check_interior
 from suffice.learning.undirected.closed_form import agreeing_counts, bound_prior, closed_form
 from suffice.learning.undirected.ipf import IPF, CliqueTree
+from suffice.learning.undirected.problem import UndirectedProblem
+from suffice.models.networks import MarkovNet
 from suffice.models.undirected.log_linear import Ising, LogLinear
 from suffice.statistics.configurations import describe, n_configurations
-
-if TYPE_CHECKING:
-    from suffice.learning.undirected.problem import UndirectedProblem
-    from suffice.models.networks import MarkovNet
-
 
 MAX_STATES, MAX_WEIGHTS, MAX_NUMBERS = 2**14, 2000, 2**22
 """Joint states, weights, and numbers in states × weights, up to which curvatures are reckoned."""
@@ -104,8 +101,6 @@ def _move(f: Curved, w: Array, value: float, direction: Array, promised: float) 
     return None
 
 
-Array = npt.NDArray[np.float64]
-
 FEW_CYCLES = 200
 """Cycles of IPF after which, unless it was asked for, L-BFGS takes over."""
 MAX_CLIQUES = 2**24
@@ -134,7 +129,9 @@ def maximum_likelihood(problem: UndirectedProblem) -> MarkovNet:
         return closed_form(problem)
     if problem.prior is not None and not isinstance(problem.model, LogLinear):
         raise FitError("a prior imagines counts of tables, and features have none: take a penalty")
-    seen, prior = _target(problem)
+    seen, prior = problem.terms.seen(problem.statistics), bound_prior(problem)
+    if prior is not None:
+        seen = seen + np.concatenate([t.reshape(-1) for t in agreeing_counts(prior, problem)])
     if spins and not problem.penalties:
         _refuse_unseen_pairs(problem, seen)
     plain = all(t.basis is None for t in problem.terms.terms)
@@ -153,14 +150,6 @@ def _check_method(problem: UndirectedProblem) -> None:
         raise FitError("IPF() fits margins exactly and has no place for a penalty: method=LBFGS()")
     if isinstance(method, IPF) and not isinstance(problem.model, LogLinear):
         raise FitError("IPF() fits margins, and features are no margins: method=LBFGS()")
-
-
-def _target(problem: UndirectedProblem) -> tuple[Array, Any]:
-    """The cells of all scopes, seen and imagined."""
-    seen, prior = problem.terms.seen(problem.statistics), bound_prior(problem)
-    if prior is None:
-        return seen, None
-    return seen + np.concatenate([t.reshape(-1) for t in agreeing_counts(prior, problem)]), prior
 
 
 def _by_ipf(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNet | None:
@@ -241,18 +230,10 @@ def descend(problem: UndirectedProblem, mean: Array, total: float) -> tuple[Mini
         value = log_z - float(seen @ w) + float(l2 @ (w * w))
         return value, (terms.by_weight(probs) - seen + 2.0 * l2 * w) / scale
 
-    method = problem.method if isinstance(problem.method, LBFGS) else LBFGS()
     curved = Curved.of(problem, mean, total) if problem.penalties else None
-    progress = problem.watch("maximum likelihood")
-    found = minimise(
-        loss,
-        np.zeros(terms.n_weights),
-        l1=l1 / scale,
-        memory=method.memory,
-        tol=TOL,
-        max_iter=MAX_ITER if curved is None else FEW,
-        check=lambda n, value: progress.check(f"iteration {n}, loss {value:.6f} a row"),
-    )
+    shown, most = "iteration {n}, loss {loss:.6f} a row", MAX_ITER if curved is None else FEW
+    start = np.zeros(terms.n_weights)
+    found = problem.minimise("maximum likelihood", shown, loss, start, l1=l1 / scale, tol=TOL, max_iter=most)
     if curved is not None and not found.converged:
         end = newton(curved, found.x / scale, TOL)
         found = end._replace(x=end.x * scale, iterations=found.iterations + end.iterations)

@@ -3,26 +3,21 @@ with these features, from one row that has them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing, nearest
 from suffice.errors.remedies import of_python
 from suffice.inference.finite.factor_marginals import FactorTree
 from suffice.inference.finite.network import NONE, Network
-from suffice.learning.owlqn import minimise
 from suffice.learning.undirected.boundary import MAX_NUMBERS, MAX_STATES
+from suffice.learning.undirected.problem import UndirectedProblem
+from suffice.models.networks import MarkovNet
 from suffice.models.undirected.features import Features
 from suffice.objectives import L1
 from suffice.statistics.configurations import describe, n_configurations
-
-if TYPE_CHECKING:
-    from suffice.learning.undirected.problem import UndirectedProblem
-    from suffice.models.networks import MarkovNet
-
-Array = npt.NDArray[np.float64]
 
 
 def flattest(problem: UndirectedProblem, slack: float) -> MarkovNet:
@@ -32,10 +27,6 @@ def flattest(problem: UndirectedProblem, slack: float) -> MarkovNet:
     problem.refuse_prior("a distribution of maximum entropy")
     if problem.method is not None:
         raise FitError(f"MaxEntropy takes no method, it has its own: leave out method={problem.method!r}")
-    return _minimal(problem, slack)
-
-
-def _minimal(problem: UndirectedProblem, slack: float) -> MarkovNet:
     terms = problem.terms
     moments = _moments(problem)
     check_possible(problem, moments, slack)
@@ -47,16 +38,8 @@ def _minimal(problem: UndirectedProblem, slack: float) -> MarkovNet:
         log_z, probs = tree(np.concatenate([terms.log_tables(w), base]))
         return log_z - float(moments @ w), (terms.by_weight(probs[:own]) - moments) / spread
 
-    price = slack / spread
-    progress = problem.watch("maximum entropy")
-    found = minimise(
-        loss,
-        np.zeros(terms.n_weights),
-        l1=price if slack else None,
-        tol=1e-11,
-        max_iter=5000,
-        check=lambda n, value: progress.check(f"iteration {n}, {value:.6f}"),
-    )
+    shown, start, l1 = "iteration {n}, {loss:.6f}", np.zeros(terms.n_weights), slack / spread if slack else None
+    found = problem.minimise("maximum entropy", shown, loss, start, l1=l1, tol=1e-11, max_iter=5000)
     w = found.x / spread
     if not found.converged:
         raise FitError(
@@ -132,21 +115,21 @@ def check_possible(problem: UndirectedProblem, moments: Array, slack: float) -> 
 
 def _column(problem: UndirectedProblem, k: int) -> Array:
     """The values of one feature."""
-    terms = problem.terms
-    t = int(np.searchsorted(terms.weight_start, k, side="right")) - 1
-    term, at = terms.terms[t], k - int(terms.weight_start[t])
+    term, at = _term(problem, k)
     return np.array([0.0, 1.0]) if term.basis is None else term.basis[:, at]
+
+
+def _term(problem: UndirectedProblem, k: int) -> tuple[Any, int]:
+    """The term that a weight is of, and its place there."""
+    t = int(np.searchsorted(problem.terms.weight_start, k, side="right")) - 1
+    return problem.terms.terms[t], k - int(problem.terms.weight_start[t])
 
 
 def _cell(problem: UndirectedProblem, k: int) -> str:
     """The joint state, in words, whose share is a moment of a model of tables."""
-    terms = problem.terms
-    t = int(np.searchsorted(terms.weight_start, k, side="right")) - 1
-    own = tuple(problem.variables[n] for n in terms.terms[t].scope)
+    term, at = _term(problem, k)
     return (
-        describe(k - int(terms.weight_start[t]), own)
-        if terms.terms[t].basis is None
-        else f"the spins {listing(terms.terms[t].scope)}"
+        f"the spins {listing(term.scope)}" if term.basis is not None else describe(at, [problem.variables[n] for n in term.scope])
     )
 
 

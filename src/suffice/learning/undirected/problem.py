@@ -9,11 +9,13 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import DataError, FitError, StatisticsError, listing
 from suffice.errors.remedies import Remedy
 from suffice.iteration import Progress, ProgressLike
+from suffice.learning.gradient import LBFGS
+from suffice.learning.owlqn import Evaluate, Minimum, minimise
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.factor import Factor
 from suffice.models.undirected.features import UndirectedModel
@@ -73,8 +75,6 @@ def _compare(
         )
 
 
-Array = npt.NDArray[np.float64]
-
 MAX_JOINT = 2**18
 """Cells of the table of all variables up to which it is gathered, too, for the deviance and X²."""
 
@@ -100,6 +100,18 @@ class UndirectedProblem:
     def watch(self, what: str) -> Progress[Any]:
         """What iterations report to: it raises `OutOfTime` at the time limit."""
         return Progress(what, self.time_limit, self.progress)
+
+    def minimise(self, what: str, shown: str, loss: Evaluate, start: Array, **how: Any) -> Minimum:
+        """The minimum of a loss by L-BFGS; `shown` is what is told of an iteration n: its loss, or what is gained, −loss."""
+        watch, memory = self.watch(what), self.method.memory if isinstance(self.method, LBFGS) else LBFGS().memory
+
+        def check(n: int, value: float) -> None:
+            watch.check(shown.format(n=n, loss=value, gain=-value))
+
+        try:
+            return minimise(loss, start, memory=memory, check=check, **how)
+        finally:
+            watch.close()
 
     @cached_property
     def terms(self) -> Terms:

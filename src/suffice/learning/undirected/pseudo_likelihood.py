@@ -12,23 +12,21 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
-from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, StatisticsError, listing
 from suffice.errors.remedies import LIKELIHOOD, MAX_ENTROPY, PSEUDO, weight_penalty
 from suffice.inference.sampling.blankets import Blankets, LocalTables
 from suffice.learning.gradient import LBFGS
-from suffice.learning.owlqn import Minimum, minimise
+from suffice.learning.owlqn import Minimum
 from suffice.learning.undirected.boundary import check_interior
 from suffice.learning.undirected.likelihood import way_out
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.terms import Terms
 from suffice.statistics import Request, Statistics
 
-Array = npt.NDArray[np.float64]
 Sums = Callable[[Array], tuple[float, Array]]
 """Σ ln p(node | the others) over rows and nodes, and its gradient, as functions of the logs of all tables."""
 
@@ -83,7 +81,8 @@ def pseudo_sums(terms: Terms, rows: Any) -> Sums:
     if sum(cells) <= MAX_CELLS or isinstance(rows, Statistics):
         local = LocalTables.of(blankets, _local_tables(rows, around))
         return lambda logs: blankets.pseudo_of_tables(local, logs)
-    held = _merge_rows(rows, terms).hold()
+    few = 4 * prod(int(k) for k in terms.sizes) < rows.n_rows  # then equal rows are one
+    held = (rows.of_rows(rows.distinct()) if few else rows).hold()
     return lambda logs: held.fold(PseudoStep(blankets, terms.names, logs))
 
 
@@ -95,12 +94,6 @@ def _local_tables(rows: Any, around: list[tuple[str, ...]]) -> list[Array]:
         raise StatisticsError(
             f"a pseudo-likelihood needs the table of each node with its neighbours, as of {listing(around[0])}: {error.said}"
         ) from None
-
-
-def _merge_rows(rows: Data, terms: Terms) -> Data:
-    """Equal rows as one, where they cannot be many."""
-    states = prod(int(k) for k in terms.sizes)
-    return rows.of_rows(rows.distinct()) if 4 * states < rows.n_rows else rows
 
 
 @one_blas_thread
@@ -120,18 +113,8 @@ def maximum_pseudo_likelihood(problem: Any) -> MarkovNet:
         gradient = -terms.by_weight(by_cell) / N + 2.0 * l2 * w
         return -value / N + float(l2 @ (w * w)), gradient / scale
 
-    watch = problem.watch("pseudo-likelihood")
-    memory = problem.method.memory if isinstance(problem.method, LBFGS) else LBFGS().memory
-    found = minimise(
-        loss,
-        np.zeros(terms.n_weights),
-        l1=l1 / scale,
-        memory=memory,
-        tol=TOL,
-        max_iter=MAX_ITER,
-        check=lambda n, value: watch.check(f"iteration {n}, {-value:.6f} a row"),
-    )
-    watch.close()
+    shown, start = "iteration {n}, {gain:.6f} a row", np.zeros(terms.n_weights)
+    found = problem.minimise("pseudo-likelihood", shown, loss, start, l1=l1 / scale, tol=TOL, max_iter=MAX_ITER)
     weights = found.x / scale
     _check(problem, found, weights)
     by = f"with {problem.penalties!r}" if problem.penalties else "maximum pseudo-likelihood"

@@ -103,6 +103,8 @@ def rbm(
     rows = _rows(data, n_hidden)
     columns, means = _summary(rows)
     by = _checked_rate(rate, columns)
+    if isinstance(momentum, bool) or not isinstance(momentum, (int, float, np.number)) or not 0.0 <= float(momentum) < 1.0:
+        raise FitError(f"momentum is a number from 0 up and below 1, not {momentum!r}")
     l1, l2 = (x / rows.weight for x in _amounts(penalty))
     units = sum(v.n_states if isinstance(v, Finite) else 1 for v in columns.variables.values())
     chains = goal.chains if goal.persistent else 0
@@ -110,8 +112,7 @@ def rbm(
     check_room(budget.room, need, f"a machine of {units:,} by {n_hidden:,} units", "take fewer hidden units or a smaller batch")
     watch = budget.watch("rbm")
     deadline = watch.start + (watch.time_limit or np.inf)
-    momentum = _checked_share(momentum)
-    descent = Descent(columns, goal.steps, goal.persistent, batch, by, momentum, l1, l2, seed, deadline)
+    descent = Descent(columns, goal.steps, goal.persistent, batch, by, float(momentum), l1, l2, seed, deadline)
     state = Learned.start(columns.units, means, n_hidden, goal.chains if goal.persistent else 0, seed)
     state, trace, done = _passes(rows, descent, state, passes, watch)
     info = f"by {goal!r} from {quantity(rows.n_rows, 'row')}{', real columns centred and scaled' if columns.numbers else ''}"
@@ -198,12 +199,6 @@ def _checked_rate(rate: Any, columns: VisibleColumns) -> float:
     if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)) or not 0.0 < float(rate) < np.inf:
         raise FitError(f"rate is a number above 0, not {rate!r}")
     return float(rate)
-
-
-def _checked_share(momentum: Any) -> float:
-    if isinstance(momentum, bool) or not isinstance(momentum, (int, float, np.number)) or not 0.0 <= float(momentum) < 1.0:
-        raise FitError(f"momentum is a number from 0 up and below 1, not {momentum!r}")
-    return float(momentum)
 
 
 def _amounts(penalty: Any) -> tuple[float, float]:

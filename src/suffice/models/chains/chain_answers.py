@@ -243,8 +243,8 @@ def stationary_distribution(chain: ChainParts) -> Any:
 
 
 def _settled_states(chain: ChainParts, names: Iterable[str]) -> Array:
-    from suffice.incomplete.chains.chain_layout import ChainLayout
     from suffice.incomplete.chains.chain_states import StateSpace, parameter_nodes, phases_of
+    from suffice.incomplete.chains.factored_rows import ChainLayout
     from suffice.incomplete.components import FlatTables, Theta
     from suffice.models.chains.chain_reading import plain_units
 

@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Block, is_missing
 from suffice.families.protocol.family import Array
-from suffice.incomplete.chains.chain_children import child_numbers, child_states
-from suffice.incomplete.chains.chain_found import ShownPart
+from suffice.incomplete.chains.reduced_steps import ShownPart, child_numbers, child_states
 from suffice.models.chains.chain_reading import ChainReading
 from suffice.models.chains.spread import MixtureOfNumbers
 from suffice.variables import Count, Finite

@@ -14,8 +14,8 @@ from suffice.engines.engine import Block
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, ModelError, listing, nearest, note
 from suffice.errors.remedies import FIRST_DIFFUSE, SEQUENCES
-from suffice.incomplete.chains.chain_layout import ChainLayout
 from suffice.incomplete.chains.chain_states import Phase, StateSpace, parameter_nodes, phases_of, refuse_regressions, unknowns
+from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.chains.linear_states import LinearSpace, linear_space
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.first_slices import Diffuse, Stationary

@@ -16,8 +16,7 @@ from suffice.errors import ModelError, TooLarge, bytes_in_words, note
 from suffice.families.protocol.family import Array
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chains.chain_batches import Match
-from suffice.incomplete.chains.chain_children import child_numbers, child_states
-from suffice.incomplete.chains.chain_found import ShownPart
+from suffice.incomplete.chains.reduced_steps import ShownPart, child_numbers, child_states
 from suffice.incomplete.first_slices import Stationary
 from suffice.inference.sampling.sampling import checked_seed, whole_number
 from suffice.models.chains.chain_answers import answers, most_probable, refuse_impossible

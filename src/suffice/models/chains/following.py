@@ -13,8 +13,7 @@ from suffice.engines.engine import Block, is_missing
 from suffice.engines.sequences.sequences import sequences
 from suffice.errors import DataError, ModelError, nearest, quantity
 from suffice.families.protocol.family import Array
-from suffice.incomplete.chains.chain_children import child_numbers, child_states
-from suffice.incomplete.chains.chain_found import ShownPart
+from suffice.incomplete.chains.reduced_steps import ShownPart, child_numbers, child_states
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading, missing_in
 from suffice.models.questions.answers.answers import Distribution

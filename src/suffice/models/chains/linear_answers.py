@@ -17,14 +17,13 @@ import numpy.typing as npt
 from suffice.basis.libraries import sc
 from suffice.engines.engine import Block, is_missing
 from suffice.errors import ModelError, listing
-from suffice.incomplete.chains.chain_found import ShownPart
-from suffice.incomplete.chains.chain_layout import ChainLayout
 from suffice.incomplete.chains.chain_rows import ChainRows
+from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.chains.linear_rows import LinearLayout, LinearRows, stationary_moments
 from suffice.incomplete.chains.linear_states import LinearSpace, LinearTerm, names_in_state
+from suffice.incomplete.chains.reduced_steps import ShownPart
 from suffice.incomplete.components import Line, Theta
-from suffice.incomplete.numbers.hidden_units import columns_below, with_hidden
-from suffice.incomplete.numbers.units import Units
+from suffice.incomplete.numbers.units import Units, columns_below, with_hidden
 from suffice.inference.chains.linear.gaussian import draw_states, filter_states, smooth_states
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, shown_cell

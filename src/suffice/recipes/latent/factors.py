@@ -26,7 +26,8 @@ from suffice.learning.ascent.climb import Climb, Squarem, best_first, evaluate, 
 from suffice.learning.em import EmRun, checked_numbers, run_of
 from suffice.learning.incomplete.beginnings import beginnings
 from suffice.learning.incomplete.hidden_numbers import FLOOR
-from suffice.learning.incomplete.problem import ExpectedStatistic, ParameterProblem
+from suffice.learning.incomplete.problem import ParameterProblem
+from suffice.learning.incomplete.reduced_task import ExpectedStatistic
 from suffice.learning.incomplete.task import task_of
 from suffice.learning.latent.factor_analysis import FactorMoments, FactorWay
 from suffice.learning.latent.mixture_setup import Diagonal, Spherical

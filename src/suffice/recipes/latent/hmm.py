@@ -21,8 +21,7 @@ from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import checked_first
 from suffice.iteration import Progress
 from suffice.learning.ascent.climb import Climb, EmMethod, Point, em_method_of, evaluate, from_starts, steps_of
-from suffice.learning.chains.chain_covariance import StateProblem, permute_states, permuted_statistic
-from suffice.learning.chains.chain_start import StateStarts
+from suffice.learning.chains.chain_covariance import StateProblem, StateStarts, permute_states, permuted_statistic
 from suffice.learning.chains.chain_task import chain_task_of, checked_sequences
 from suffice.learning.em import checked_numbers
 from suffice.learning.incomplete.starts import FEW

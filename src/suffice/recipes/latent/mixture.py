@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
@@ -173,10 +173,10 @@ def _learn(table: MixtureRows, k: int, task: _MixtureTask) -> tuple[MixtureRun, 
 class _Drawn(Climb):
     """A climb whose start is drawn when it begins."""
 
-    def restore(self, packed: Packed) -> None:
+    def restore(self, packed: Packed) -> Self:
         if self.point.statistic is None and packed[0]["cuts"][1:]:
             self.point = self.point._replace(parameters=self.point.parameters())
-        super().restore(packed)
+        return super().restore(packed)
 
 
 def _climbs(mixture: MixtureProblem, task: _MixtureTask) -> tuple[list[Climb], bool]:

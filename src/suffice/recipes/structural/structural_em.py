@@ -47,9 +47,9 @@ from suffice.structure.methods.ges import GES
 from suffice.structure.methods.hill_climb import HillClimb, check_number
 from suffice.structure.methods.pc import MMHC, PC
 from suffice.structure.problem import Method, Problem
-from suffice.structure.results.directions import directions
-from suffice.structure.results.explanations import Explanation, spell
-from suffice.structure.results.found import N_SHOWN, Found, roots_of
+from suffice.structure.results.explanations import Explanation, directions, spell
+from suffice.structure.results.found import Found, roots_of
+from suffice.structure.results.found_graph import N_SHOWN
 from suffice.structure.search import problem_of as search_problem
 from suffice.variables import Finite, NotNormal, Real
 

@@ -31,7 +31,7 @@ from suffice.structure.problem import Method, Problem
 from suffice.structure.results.found import Found
 from suffice.structure.scoring.local_scores import FamilyScores
 from suffice.structure.scoring.parent_sets import TIE
-from suffice.structure.scoring.prior_scores import Barring
+from suffice.structure.scoring.score_sources import Barring
 from suffice.structure.search import outcome_of
 from suffice.variables import Finite
 

@@ -7,7 +7,6 @@ constraints in numbers for a search; `check` says in words which of them a graph
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain as joined
@@ -17,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FormatError, GraphError, bytes_in_words, listing, nearest
+from suffice.basis.arrays import Bools
+from suffice.errors import FormatError, GraphError, listing, nearest
 from suffice.errors.remedies import TIERS, in_python
 from suffice.graphs import Dag
 from suffice.graphs.paths import chain, shortest_path
@@ -31,6 +31,8 @@ from suffice.structure.constraints.contradictions import (
     needed_edges,
     pairs_in,
     size_in,
+    tier_lines,
+    tier_names,
 )
 from suffice.structure.constraints.rules import Rules, ancestors
 from suffice.variables import Finite, Real, Variable
@@ -64,7 +66,7 @@ class Constraints(ConstraintParts):
             lists[child].append(set(names))
         limited = {name for p in parts for name, _ in p.max_parents_of}
         self._hold(
-            **{edges: _unite(getattr(p, edges) for p in parts) for edges in (*EDGES, "tiers")},
+            **{said: tuple(sorted({x for p in parts for x in getattr(p, said)})) for said in (*EDGES, "tiers")},
             max_parents=min((p.max_parents for p in parts if p.max_parents is not None), default=None),
             max_parents_of=tuple(
                 (name, min(most for p in parts if (most := p.most_parents(name)) is not None)) for name in sorted(limited)
@@ -139,12 +141,12 @@ class Constraints(ConstraintParts):
 
     def _allowed_by_themselves(
         self, variables: Sequence[Variable], number: Mapping[str, int], regressions: Collection[str]
-    ) -> npt.NDArray[np.bool_]:
+    ) -> Bools:
         """The edges, as [child, parent], that no constraint on a single edge is against: what `EdgeByEdge` says of one edge."""
         n = len(variables)
         finite, real = (np.array([isinstance(v, kind) for v in variables], bool) for kind in (Finite, Real))
         real[_numbers(regressions, number)] = True  # a regression may have any parents, as a real variable may
-        allowed: npt.NDArray[np.bool_] = ~np.eye(n, dtype=bool) & (real[:, None] | finite)
+        allowed: Bools = ~np.eye(n, dtype=bool) & (real[:, None] | finite)
         allowed[_cells(self.forbidden, number)] = False
         for tiering in self.tiers:
             tier = np.full(n, -1)
@@ -312,10 +314,6 @@ class NotAncestor(Constraints):
         self._hold(not_ancestor=pairs_in(pairs))
 
 
-def _unite(parts: Iterable[Iterable[Any]]) -> tuple[Any, ...]:
-    return tuple(sorted(set(joined.from_iterable(parts))))
-
-
 def _spell(c: Constraints) -> Iterator[str]:
     """Each kind of constraint as it would be written."""
     if c.forbidden:
@@ -361,10 +359,10 @@ def read_tiers(path: str | Path, *, within: bool = True) -> Tiers:
     """
     seen: dict[str, int] = {}
     tiers = []
-    for line, text in enumerate(_lines(path), 1):
+    for line, text in enumerate(tier_lines(path), 1):
         if not text.strip() or text.lstrip().startswith("#"):
             continue
-        tier = list(_fields(text, path, line))
+        tier = list(tier_names(text, path, line))
         for name in tier:
             if name in seen:
                 where = f"in line {seen[name]} too" if seen[name] < line else "twice in this line"
@@ -374,38 +372,3 @@ def read_tiers(path: str | Path, *, within: bool = True) -> Tiers:
     if not tiers:
         raise FormatError("there are no tiers in this file: each line should hold the names of one, as in 'age, sex'", path=path)
     return Tiers(*tiers, within=within)
-
-
-MAX_BYTES = 2**26
-"""No larger file is read as tiers."""
-
-_FIELD = re.compile(r'\s*+(?:"((?:[^"]|"")*+)"|([^",]*+))\s*+(,|$)')
-
-
-def _fields(text: str, path: object, line: int) -> Iterator[str]:
-    at, more = 0, True
-    while more:
-        match = _FIELD.match(text, at)
-        if not match:
-            hint = "a name that holds a quote stands in quotes, with the quotes inside doubled"
-            raise FormatError(f"a quote is out of place in {show(text[at:].strip())}: {hint}", path=path, line=line)
-        name = match[2].strip() if match[1] is None else match[1].replace('""', '"')
-        if not name.strip():
-            raise FormatError("a name is missing beside a comma, or blank", path=path, line=line)
-        yield name
-        at, more = match.end(), match[3] == ","
-
-
-def _lines(path: str | Path) -> list[str]:
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except (OSError, TypeError, ValueError) as error:
-        raise FormatError(f"the file cannot be read: {getattr(error, 'strerror', None) or error}", path=path) from None
-    if len(data) > MAX_BYTES:
-        raise FormatError(f"the file is larger than {bytes_in_words(MAX_BYTES)}, too large for tiers", path=path)
-    try:
-        return re.split(r"\r\n|\r|\n", data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise FormatError(f"byte {error.start + 1} of the file is not UTF-8", path=path, line=line) from None

@@ -4,11 +4,13 @@ what follows from the rest is found."""
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain as joined
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from suffice.errors import GraphError, listing
+from suffice.errors import FormatError, GraphError, bytes_in_words, listing
 from suffice.errors.remedies import as_regression
 from suffice.families import has_family
 from suffice.graphs import Dag
@@ -198,3 +200,40 @@ def size_in(most: Any, of: str) -> int:
     if number < 0 or isinstance(most, bool):
         raise GraphError(f"the maximum of parents of {of} is a whole number from 0 up, not {show(most)}")
     return number
+
+
+MAX_BYTES = 2**26
+"""No larger file is read as tiers."""
+
+_FIELD = re.compile(r'\s*+(?:"((?:[^"]|"")*+)"|([^",]*+))\s*+(,|$)')
+
+
+def tier_names(text: str, path: object, line: int) -> Iterator[str]:
+    """The names in a line of a file of tiers."""
+    at, more = 0, True
+    while more:
+        match = _FIELD.match(text, at)
+        if not match:
+            hint = "a name that holds a quote stands in quotes, with the quotes inside doubled"
+            raise FormatError(f"a quote is out of place in {show(text[at:].strip())}: {hint}", path=path, line=line)
+        name = match[2].strip() if match[1] is None else match[1].replace('""', '"')
+        if not name.strip():
+            raise FormatError("a name is missing beside a comma, or blank", path=path, line=line)
+        yield name
+        at, more = match.end(), match[3] == ","
+
+
+def tier_lines(path: str | Path) -> list[str]:
+    """The lines of a file of tiers."""
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, TypeError, ValueError) as error:
+        raise FormatError(f"the file cannot be read: {getattr(error, 'strerror', None) or error}", path=path) from None
+    if len(data) > MAX_BYTES:
+        raise FormatError(f"the file is larger than {bytes_in_words(MAX_BYTES)}, too large for tiers", path=path)
+    try:
+        return re.split(r"\r\n|\r|\n", data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FormatError(f"byte {error.start + 1} of the file is not UTF-8", path=path, line=line) from None

@@ -10,6 +10,7 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Bools, Ints
 from suffice.errors import FitError
 from suffice.graphs.paths import links, topological_order
 
@@ -26,9 +27,9 @@ class Rules:
     np.int64(6)
     """
 
-    allowed: npt.NDArray[np.bool_]
-    required: npt.NDArray[np.bool_]
-    max_parents: npt.NDArray[np.int64]
+    allowed: Bools
+    required: Bools
+    max_parents: Ints
     names: tuple[str, ...] = ()
 
     @staticmethod
@@ -82,7 +83,7 @@ class Rules:
         allowed[nodes], required[nodes] = False, False
         return replace(self, allowed=allowed, required=required)
 
-    def within(self, candidates: npt.NDArray[np.bool_]) -> Rules:
+    def within(self, candidates: Bools) -> Rules:
         """The same rules with these candidate parents only, and what is required."""
         return replace(self, allowed=(self.allowed & candidates) | self.required)
 
@@ -112,7 +113,7 @@ class Rules:
         return few and not (matrix & ~self.allowed).any() and not (self.required & ~matrix).any()
 
 
-def ancestors(parents: Sequence[Sequence[int]]) -> npt.NDArray[np.bool_]:
+def ancestors(parents: Sequence[Sequence[int]]) -> Bools:
     """Which have a directed path to which: [descendant, ancestor].
 
     >>> ancestors([(), (0,), (1,)]).astype(int)

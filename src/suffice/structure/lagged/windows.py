@@ -51,7 +51,13 @@ class StepWindow:
         """All steps that have every lag; `lags` is a number of steps for all columns, or for some, {column: steps}."""
         names = _columns_to_search(sequences)
         steps = _checked_lags(lags, names, sequences.columns)
-        _refuse_missing(sequences.select(names))
+        if gaps := [f"{name!r} {n:,}" for name, n in sequences.select(names).missing.items() if n]:
+            raise DataError(
+                f"structure with hidden variables or missing cells of sequences is not attempted: {listing(gaps, style='str')}, "
+                f"of {sequences.n_steps:,} steps, are missing; {Remedy('em(template, sequences)', 'suffice fit')} learns the "
+                f"parameters of a template with them, and {Remedy('impute(sequences)', 'suffice smooth')} of what it learned "
+                "fills them in"
+            )
         most = max(steps.values())
         longest = int(sequences.lengths.max(initial=0))
         if longest <= most:
@@ -147,16 +153,6 @@ def _steps(value: Any, what: str) -> int:
         return whole_steps(value, what, 0)
     except GraphError as error:
         raise FitError(f"{error}: how many steps back parents may lie, or of each column, {{'x': 2}}") from None
-
-
-def _refuse_missing(sequences: Sequences) -> None:
-    gaps = [f"{name!r} {n:,}" for name, n in sequences.missing.items() if n]
-    if gaps:
-        raise DataError(
-            f"structure with hidden variables or missing cells of sequences is not attempted: {listing(gaps, style='str')}, of "
-            f"{sequences.n_steps:,} steps, are missing; {Remedy('em(template, sequences)', 'suffice fit')} learns the parameters "
-            f"of a template with them, and {Remedy('impute(sequences)', 'suffice smooth')} of what it learned fills them in"
-        )
 
 
 FEW = 10

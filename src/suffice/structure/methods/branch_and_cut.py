@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.structure.constraints.rules import Parents
-from suffice.structure.methods.cuts import Cut, Flags, Floats, Fraction, Whole, cluster_cut, clusters, local_cuts
+from suffice.structure.methods.cuts import Cut, Fraction, cluster_cut, clusters, local_cuts
 from suffice.structure.scoring.parent_sets import ParentSets
 
 Pair = tuple[int, int]
@@ -43,7 +44,7 @@ class Solved:
     """A solved relaxation: its bound, how far each column is below its child's best, and the fractional graph, if optimal."""
 
     bound: float
-    below: Floats
+    below: Array
     point: Fraction | None
 
 
@@ -54,13 +55,13 @@ class Relaxation:
         import highspy
 
         self.n = sets.n
-        self.child: Whole = np.repeat(np.arange(sets.n), np.diff(sets.first))
-        self.parents: Flags = sets.flags()
-        self.first: Whole = sets.first[:-1].astype(np.int64)
+        self.child: Ints = np.repeat(np.arange(sets.n), np.diff(sets.first))
+        self.parents: Bools = sets.flags()
+        self.first: Ints = sets.first[:-1].astype(np.int64)
         self.base = sets.score[self.first]
-        self.score: Floats = sets.score - self.base[self.child]
+        self.score: Array = sets.score - self.base[self.child]
         self.cuts: list[Cut] = []
-        self.age: Whole = np.zeros(0, np.int64)
+        self.age: Ints = np.zeros(0, np.int64)
         self._highs = highspy
         self._build()
 
@@ -97,7 +98,7 @@ class Relaxation:
             self.cuts, self.age = [self.cuts[k] for k in kept], self.age[kept]
             self._matrix = None
 
-    def keep(self, columns: Flags) -> None:
+    def keep(self, columns: Bools) -> None:
         """Drop the other columns for good."""
         place = np.cumsum(columns) - 1
         self.cuts = [Cut(place[c.columns[columns[c.columns]]], c.values[columns[c.columns]], c.most) for c in self.cuts]
@@ -105,7 +106,7 @@ class Relaxation:
         self.first = np.searchsorted(self.child, np.arange(self.n)).astype(np.int64)
         self._build()
 
-    def solve(self, open_columns: Flags, left: Callable[[], float], *, aging: bool = True) -> Solved | None:
+    def solve(self, open_columns: Bools, left: Callable[[], float], *, aging: bool = True) -> Solved | None:
         """The relaxation over some columns; None if it has no solution."""
         if not np.logical_or.reduceat(open_columns, self.first).all():
             return None
@@ -158,9 +159,9 @@ class Node:
 
     worst: float
     number: int
-    never: Flags = field(compare=False)
-    always: Flags = field(compare=False)
-    before: Flags = field(compare=False)
+    never: Bools = field(compare=False)
+    always: Bools = field(compare=False)
+    before: Bools = field(compare=False)
 
     def with_(self, never: Pair | None = None, always: Pair | None = None, before: Pair | None = None) -> Node | None:
         """A part of it: without an edge (child, parent), with one, or with one variable before another; None if there is none."""
@@ -176,7 +177,7 @@ class Node:
             part.before = self.before | np.outer(earlier, later)
         return None if part.before.diagonal().any() else part
 
-    def admits(self, child: Whole, parents: Flags) -> Flags:
+    def admits(self, child: Ints, parents: Bools) -> Bools:
         """The columns that its graphs may have."""
         never = self.never | self.before  # i before j: j is no parent of i
         missed = (parents & never[child]) | (self.always[child] & ~parents)
@@ -287,7 +288,8 @@ class BranchAndCut:
             ready = np.bincount(point.child, point.x * ~(point.parents & ~placed).any(1), n)
             ready[placed] = -1.0
             child = int(np.argmax(ready))
-            row = self._best_inside(child, placed)
+            rows = range(self.sets.first[child], self.sets.first[child + 1])
+            row = next((r for r in rows if all(placed[p] for p in self.sets.parents[r])), None)
             if row is None:
                 return
             parents[child], score = self.sets.parents[row], score + float(self.sets.score[row])
@@ -296,13 +298,7 @@ class BranchAndCut:
             self.score, self.parents = score, parents
             self.better(score, parents)
 
-    def _best_inside(self, child: int, placed: Flags) -> int | None:
-        for row in range(self.sets.first[child], self.sets.first[child + 1]):
-            if all(placed[p] for p in self.sets.parents[row]):
-                return row
-        return None
-
-    def _branch(self, node: Node, bound: float, point: Fraction | None, fixed: Flags) -> None:
+    def _branch(self, node: Node, bound: float, point: Fraction | None, fixed: Bools) -> None:
         """Into two: which of two variables comes first, or an edge that is there or not; of a few choices the most helpful."""
         best: tuple[float, list[Node]] | None = None
         choices = self._choices(node, point)

@@ -72,16 +72,14 @@ class _Branching:
             if not choices:  # its graph keeps the constraints; what else it may hold, the method did not find
                 self._left = max(self._left, -part.worst)
             else:
-                self._search_all([r for r in (_stricter(part.rules, *choice) for choice in choices) if r is not None], part)
-
-    def _search_all(self, stricter: list[Rules], part: GraphSubset) -> None:
-        for k, rules in enumerate(stricter):
-            try:
-                self._search(rules, -part.worst)
-            except (OutOfTime, KeyboardInterrupt):
-                for other in stricter[k:]:  # not searched, but not forgotten
-                    heappush(self._open, replace(part, rules=other))
-                raise
+                left = [rules for choice in choices if (rules := _stricter(part.rules, *choice)) is not None]
+                try:
+                    while left:
+                        self._search(left[0], -part.worst)
+                        del left[0]
+                finally:
+                    for other in left:  # not searched, but not forgotten
+                        heappush(self._open, replace(part, rules=other))
 
     def _search(self, rules: Rules, most: float) -> None:
         """Run the method under some rules."""

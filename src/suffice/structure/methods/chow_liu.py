@@ -10,15 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.errors import FitError, nearest
 from suffice.scores import LogLikelihood
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.problem import Method, Outcome, Problem
-
-Array = npt.NDArray[np.float64]
-Numbers = npt.NDArray[np.int64]
 
 NONE = -1
 
@@ -123,7 +120,7 @@ class TAN(Method):
 
 def forest(
     problem: Problem, weight: Array, rules: Rules, base: float, root: int, method: str, numbers: list[int] | None = None
-) -> Numbers:
+) -> Ints:
     """The best forest that keeps the rules, over all variables or those with these numbers; `base` is the score without it."""
     names = problem.names if numbers is None else [problem.names[i] for i in numbers]
     for i in np.flatnonzero(rules.required.sum(1) > 1).tolist():
@@ -145,7 +142,7 @@ def number_of(problem: Problem, name: str, what: str) -> int:
     return problem.names.index(name)
 
 
-def best_forest(weight: Array, required: npt.NDArray[np.bool_], tie: float, *, root: int = NONE) -> Numbers:
+def best_forest(weight: Array, required: Bools, tie: float, *, root: int = NONE) -> Ints:
     """The parent of each node, NONE for a root; `weight[child, parent]` is −inf for an edge that cannot be.
 
     Edges of weight ≤ `tie` are left out unless they are required; of edges within `tie` the first by name is taken. A `root` gets
@@ -182,7 +179,7 @@ def _symmetric(weight: Array, tie: float) -> bool:
     return bool((alone <= 2 * tie).all() and (apart <= tie).all())
 
 
-def spanning_tree(weight: Array, tie: float, first: int = 0) -> Numbers:
+def spanning_tree(weight: Array, tie: float, first: int = 0) -> Ints:
     """The parent of each node in the maximum spanning forest of a symmetric matrix; of each tree the first node is the root.
 
     >>> spanning_tree(np.array([[-np.inf, 1.0], [1.0, -np.inf]]), 0.0)
@@ -209,7 +206,7 @@ def spanning_tree(weight: Array, tie: float, first: int = 0) -> Numbers:
     return parent
 
 
-def reroot(parent: Numbers, root: int) -> Numbers:
+def reroot(parent: Ints, root: int) -> Ints:
     """The same forest with this node as a root: the way up from it is turned around.
 
     >>> reroot(np.array([-1, 0, 1]), 2)
@@ -221,7 +218,7 @@ def reroot(parent: Numbers, root: int) -> Numbers:
     return turned
 
 
-def branching(weight: Array, tie: float) -> Numbers:
+def branching(weight: Array, tie: float) -> Ints:
     """The parent of each node in the maximum branching.
 
     >>> branching(np.array([[-np.inf, 2.0], [3.0, -np.inf]]), 0.0)
@@ -231,7 +228,7 @@ def branching(weight: Array, tie: float) -> Numbers:
     return _arborescence(np.hstack([nobody, weight]), tie) - 1
 
 
-def _arborescence(weight: Array, tie: float) -> Numbers:
+def _arborescence(weight: Array, tie: float) -> Ints:
     """The column of each row's parent: column 0 is the root, everybody's parent at need, and column i + 1 is row i.
 
     Each row takes its best column. Cycles among these are contracted, each into its first member, and the smaller problem says
@@ -244,7 +241,7 @@ def _arborescence(weight: Array, tie: float) -> Numbers:
         return parent
     # What each edge loses against the chosen one: a constant for each row, which has one parent anyway, so nothing else changes.
     loss = weight - weight[np.arange(n), parent][:, None]
-    into, out_of = dict[int, Numbers](), dict[int, Numbers]()
+    into, out_of = dict[int, Ints](), dict[int, Ints]()
     for cycle in cycles:
         members = loss[:, cycle + 1]
         out_of[cycle[0]] = cycle[_first_best(members, tie, axis=1)] + 1
@@ -262,12 +259,12 @@ def _arborescence(weight: Array, tie: float) -> Numbers:
     return parent
 
 
-def _first_best(weight: Array, tie: float, axis: int) -> Numbers:
-    chosen: Numbers = np.argmax(weight >= weight.max(axis, keepdims=True) - tie, axis=axis)
+def _first_best(weight: Array, tie: float, axis: int) -> Ints:
+    chosen: Ints = np.argmax(weight >= weight.max(axis, keepdims=True) - tie, axis=axis)
     return chosen
 
 
-def _cycles(parent: Numbers) -> list[Numbers]:
+def _cycles(parent: Ints) -> list[Ints]:
     """The rows of each cycle among parent columns, sorted."""
     up = [0, *parent.tolist()]
     seen, found = [-1] + [0] * len(parent), []

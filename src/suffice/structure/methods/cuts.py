@@ -19,11 +19,8 @@ from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Whole = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from suffice.basis.arrays import Array, Bools, Ints
 
 LEAST = 0.01
 """A cut that is violated by less is not worth a row."""
@@ -35,8 +32,8 @@ ROUNDS = 100
 class Cut(NamedTuple):
     """Σ values · x[columns] ≤ most."""
 
-    columns: Whole
-    values: Floats
+    columns: Ints
+    values: Array
     most: float
 
 
@@ -44,23 +41,23 @@ class Cut(NamedTuple):
 class Fraction:
     """A fractional graph: of the columns (child, parents as flags) the positive ones, and their weights."""
 
-    child: Whole
-    parents: Flags
-    x: Floats
+    child: Ints
+    parents: Bools
+    x: Array
 
     @property
     def n(self) -> int:
         return int(self.parents.shape[1])
 
     @cached_property
-    def arcs(self) -> Floats:
+    def arcs(self) -> Array:
         """[child, parent]: how much of the edge there is."""
         result = np.zeros((self.n, self.n))
         np.add.at(result, self.child, self.parents * self.x[:, None])
         return result
 
 
-def cluster_cut(child: Whole, parents: Flags, cluster: Flags, k: int) -> Cut:
+def cluster_cut(child: Ints, parents: Bools, cluster: Bools, k: int) -> Cut:
     """The cut of a cluster over columns (child, parents): at most |C| − k with k parents, or at least k with fewer.
 
     >>> child, parents = np.array([0, 0, 1, 1]), np.array([[0, 0], [0, 1], [0, 0], [1, 0]], bool)
@@ -75,7 +72,7 @@ def cluster_cut(child: Whole, parents: Flags, cluster: Flags, k: int) -> Cut:
     return Cut(others, -np.ones(len(others)), float(-k))
 
 
-def clusters(point: Fraction, k: int, most: int) -> list[Flags]:
+def clusters(point: Fraction, k: int, most: int) -> list[Bools]:
     """Clusters that the point violates, most violated first."""
     from suffice.kernels.search.subsets import clusters as search
 
@@ -122,7 +119,7 @@ class CutProgram:
                 if j != i and not q >> j & 1:
                     self.lp.addRow(-infinite, 0.0, 2, np.array([k, place[cell | 1 << j]], np.int32), np.array([1.0, -1.0]))
 
-    def weights(self, x: Floats) -> Floats:
+    def weights(self, x: Array) -> Array:
         """w[i·2^m + Q] of the cut that x[i·2^m + Q] violates most."""
         cost = np.append(-x[self.cells] - 1e-4, 1.0)
         self.lp.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost)
@@ -135,11 +132,11 @@ class CutProgram:
         simple = np.round(w * 12) / 12
         return max((simple, w), key=lambda v: self.violation(v, x) + 1e-6 * (v is simple))
 
-    def most(self, w: Floats) -> float:
+    def most(self, w: Array) -> float:
         """β: the most that an order collects."""
         return float(w[self.orders].sum(1).max())
 
-    def violation(self, w: Floats, x: Floats) -> float:
+    def violation(self, w: Array, x: Array) -> float:
         return float(w @ x) - self.most(w)
 
 
@@ -155,7 +152,7 @@ def _cells_of_order(order: Sequence[int]) -> list[int]:
 _programs = cache(CutProgram)
 
 
-def local_cuts(point: Fraction, child: Whole, parents: Flags, m: int, tries: int, most: int = 60) -> list[Cut]:
+def local_cuts(point: Fraction, child: Ints, parents: Bools, m: int, tries: int, most: int = 60) -> list[Cut]:
     """Cuts over m variables that the point violates, over columns (child, parents); at most `tries` sets are looked at."""
     from suffice.kernels.search.subsets import screen
 
@@ -165,17 +162,17 @@ def local_cuts(point: Fraction, child: Whole, parents: Flags, m: int, tries: int
     if not outside.any():
         return []
     program = _programs(m)
-    found: list[tuple[float, Whole, Floats]] = []
+    found: list[tuple[float, Ints, Array]] = []
     for chosen in members[outside]:
         cell = _cells(point.child, point.parents, chosen)
-        x: Floats = np.bincount(cell[cell >= 0], point.x[cell >= 0], m << m).astype(float)
+        x: Array = np.bincount(cell[cell >= 0], point.x[cell >= 0], m << m).astype(float)
         w = program.weights(x)
         found.append((program.violation(w, x), chosen, w))
     found.sort(key=lambda f: (-f[0], f[1].tolist()))
     return [_over(program, child, parents, chosen, w) for violation, chosen, w in found[:most] if violation > LEAST]
 
 
-def _over(program: CutProgram, child: Whole, parents: Flags, members: Whole, w: Floats) -> Cut:
+def _over(program: CutProgram, child: Ints, parents: Bools, members: Ints, w: Array) -> Cut:
     """The cut over all columns."""
     cell = _cells(child, parents, members)
     value = np.where(cell >= 0, w[cell], 0.0)
@@ -183,16 +180,16 @@ def _over(program: CutProgram, child: Whole, parents: Flags, members: Whole, w: 
     return Cut(columns, value[columns], program.most(w))
 
 
-def _cells(child: Whole, parents: Flags, members: Whole) -> Whole:
+def _cells(child: Ints, parents: Bools, members: Ints) -> Ints:
     """i·2^m + Q of each column, with Q its parents among the members; −1 where the child is not among them."""
     m = len(members)
     place = np.full(parents.shape[1], -1)
     place[members] = np.arange(m)
-    among: Whole = parents[:, members] @ (1 << np.arange(m))
+    among: Ints = parents[:, members] @ (1 << np.arange(m))
     return np.where(place[child] >= 0, (place[child] << m) + among, -1)
 
 
-def promising(point: Fraction, m: int, tries: int) -> Whole:
+def promising(point: Fraction, m: int, tries: int) -> Ints:
     """Sets of m variables (rows of numbers) that come nearest to a violated cluster.
 
     Each leads to each other in them; if not, the cuts over them are cuts over fewer.
@@ -209,16 +206,16 @@ def promising(point: Fraction, m: int, tries: int) -> Whole:
         _, once = np.unique(np.packbits(grown, axis=1).view(f"V{-(-point.n // 8)}"), return_index=True)
         chosen = grown[once]
         chosen = chosen[np.argsort(_outside(point, chosen), kind="stable")[: 4 * tries]]
-    members: Whole = np.nonzero(chosen)[1].reshape(-1, m).astype(np.int64)
+    members: Ints = np.nonzero(chosen)[1].reshape(-1, m).astype(np.int64)
     reach = (edge[members[:, :, None], members[:, None, :]] | np.eye(m, dtype=bool)).astype(np.float32)
     for _ in range(m.bit_length()):
         reach = (reach @ reach > 0).astype(np.float32)
     return members[reach.all((1, 2))][:tries]
 
 
-def _outside(point: Fraction, chosen: Flags) -> Floats:
+def _outside(point: Fraction, chosen: Bools) -> Array:
     """How many of the variables in each set have no parents there; 1 at least, unless a cluster is violated."""
     wide = chosen.astype(np.float32)
     alone = (wide @ point.parents.T.astype(np.float32) == 0) & chosen[:, point.child]
-    weight: Floats = alone.astype(float) @ point.x
+    weight: Array = alone.astype(float) @ point.x
     return weight

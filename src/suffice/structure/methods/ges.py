@@ -11,8 +11,8 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError, GraphError
 from suffice.errors.remedies import BY_BIC, score_by
 from suffice.graphs.paths import compelled_parents, extension, meek
@@ -20,7 +20,6 @@ from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.problem import Method, Outcome, Problem
 
-Array = npt.NDArray[np.float64]
 Edge = tuple[int, int]
 
 Ordered = dict[int, list[int]]
@@ -123,11 +122,6 @@ def cliques(nodes: int, adjacent: Sequence[int], most: int) -> Iterator[int]:
             agenda += reversed(steps)
 
 
-def is_clique(nodes: int, adjacent: Sequence[int]) -> bool:
-    """Whether these nodes are adjacent to each other."""
-    return all(not nodes & ~adjacent[x] & ~(1 << x) for x in members(nodes))
-
-
 def member(graph: Class) -> Ordered | None:
     """A directed graph with these arrows and no new collider; None where there is none.
 
@@ -217,7 +211,7 @@ class _State:
         changed: Iterable[tuple[int, int]] = [(y, x) for y in range(self.problem.n) for x in range(self.problem.n)]
         while True:
             stamp += 1
-            changed = [pair for pair in changed if self._may_join(*pair)]
+            changed = [(y, x) for y, x in changed if self.rules.allowed[y, x] and not self.adjacent[x] >> y & 1]
             live.update(dict.fromkeys(changed, stamp))
             tie = self.scores.tie(self.total)
             for o in self._inserts(changed):
@@ -260,16 +254,13 @@ class _State:
                 return
             self._go(chosen, f"delete {self._edge(chosen)}")
 
-    def _may_join(self, y: int, x: int) -> bool:
-        return bool(self.rules.allowed[y, x]) and not self.adjacent[x] >> y & 1
-
     def _inserts(self, pairs: Iterable[tuple[int, int]]) -> list[_Operator]:
         """The insertions for these pairs, with their gains; that no path is in the way is seen to later."""
         above, beside, adjacent = self.graph.above, self.graph.beside, self.adjacent
         asked = []
         for y, x in pairs:
             shared = beside[y] & adjacent[x]
-            if not is_clique(shared, adjacent):
+            if any(shared & ~adjacent[z] & ~(1 << z) for z in members(shared)):  # they are no clique
                 continue
             rest = beside[y] & ~adjacent[x]
             for z in members(shared):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError
 from suffice.graphs import Dag
 from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
@@ -151,7 +152,7 @@ class Walk:
         self.key = np.random.default_rng(0).integers(1, 2**64 - 1, (n, n), np.uint64)
         self.graph = 0
         self._open = [np.flatnonzero(row).tolist() for row in rules.allowed & ~rules.required]
-        self._rows: dict[tuple[int, Parents], npt.NDArray[np.float64]] = {}
+        self._rows: dict[tuple[int, Parents], Array] = {}
         self._move = np.zeros(3, np.int64)
         self._start(start)
 
@@ -169,11 +170,9 @@ class Walk:
                 self.graph ^= int(self.key[i, p])
         for i, score in zip(grown, self.scores.families([(i, start[i]) for i in grown]).tolist(), strict=True):
             if score == -np.inf:
-                raise FitError(f"no search can start with {self.names[i]!r} below {self._named(start[i])}: there is no estimate")
+                above = ", ".join(repr(self.names[p]) for p in start[i])
+                raise FitError(f"no search can start with {self.names[i]!r} below {above}: there is no estimate")
             self._settle(i, start[i], score)
-
-    def _named(self, nodes: Parents) -> str:
-        return ", ".join(repr(self.names[p]) for p in nodes)
 
     @property
     def total(self) -> float:
@@ -236,7 +235,7 @@ class Walk:
         row -= score
         self.top[child] = row.max()
 
-    def _row(self, child: int, parents: Parents) -> npt.NDArray[np.float64]:
+    def _row(self, child: int, parents: Parents) -> Array:
         known = self._rows.get((child, parents))
         if known is not None:
             return known

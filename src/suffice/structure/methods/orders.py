@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.steps.parallel import in_order, n_threads
 from suffice.errors import FitError
 from suffice.iteration import Packed
@@ -180,7 +181,7 @@ def restrict_rules(scores: ScoreSource, rules: Rules, parents: list[Parents], mo
     return result
 
 
-def markov_blankets(parents: list[Parents]) -> npt.NDArray[np.bool_]:
+def markov_blankets(parents: list[Parents]) -> Bools:
     """[i, j]: whether j is a parent, a child, or another parent of a child of i."""
     n = len(parents)
     matrix = np.zeros((n, n), bool)
@@ -230,9 +231,7 @@ def best_of_all(
     return result
 
 
-def _walk_back(
-    sets: ParentSets, masks: npt.NDArray[np.int64], total: npt.NDArray[np.float64], tie: float, parents: Sequence[Parents]
-) -> list[int]:
+def _walk_back(sets: ParentSets, masks: Ints, total: Array, tie: float, parents: Sequence[Parents]) -> list[int]:
     """The graph behind the best total, as the place of each node's set; `parents` are the sets with all their members.
 
     What ties may lose is lost once, not at every step, so that the score stays the best.

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Bools
 from suffice.errors import GraphError
 from suffice.graphs import Cpdag
 from suffice.graphs.paths import find_cycle, links, reach
 from suffice.structure.constraints.rules import Rules
 
-Matrix = npt.NDArray[np.bool_]
 Arrow = tuple[int, int]
 
 MOST_REVERSED = 100
@@ -78,7 +77,7 @@ class Triple(NamedTuple):
     y: int
 
 
-def triples(adjacent: Matrix) -> list[Triple]:
+def triples(adjacent: Bools) -> list[Triple]:
     """All triples x - z - y with x < y apart, sorted by (x, y, z).
 
     >>> triples(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], bool))
@@ -101,7 +100,7 @@ class Verdict(NamedTuple):
     log_p: float
 
 
-def orient_edges(names: Sequence[str], adjacent: Matrix, rules: Rules, verdicts: Sequence[Verdict]) -> Cpdag:
+def orient_edges(names: Sequence[str], adjacent: Bools, rules: Rules, verdicts: Sequence[Verdict]) -> Cpdag:
     """The class that edges, rules and verdicts on the triples make.
 
     What is required, or allowed in one direction only, is directed first. Then each collider, surest first (the smallest share,
@@ -176,20 +175,20 @@ def _in_the_way(names: Sequence[str], cpdag: Cpdag) -> Callable[[Triple], bool]:
     return lambda t: names[t.z] in stuck and names[t.x] in near[names[t.z]] and names[t.y] in near[names[t.z]]
 
 
-def _known_arrows(adjacent: Matrix, rules: Rules) -> list[Arrow]:
+def _known_arrows(adjacent: Bools, rules: Rules) -> list[Arrow]:
     """The arrows (parent, child) that the rules leave no choice."""
     may = possible(rules)
     only = adjacent & may & ~may.T | rules.required
     return [(int(p), int(c)) for c, p in np.argwhere(only)]
 
 
-def possible(rules: Rules) -> Matrix:
+def possible(rules: Rules) -> Bools:
     """Which arrows there may be, [child, parent]: allowed, into a child that may have parents, and not against one required."""
-    result: Matrix = rules.allowed & (rules.max_parents > 0)[:, None] & ~rules.required.T
+    result: Bools = rules.allowed & (rules.max_parents > 0)[:, None] & ~rules.required.T
     return result
 
 
-def _complete(names: Sequence[str], adjacent: Matrix, rules: Rules, known: Iterable[Arrow], colliders: Iterable[Triple]) -> Cpdag:
+def _complete(names: Sequence[str], adjacent: Bools, rules: Rules, known: Iterable[Arrow], colliders: Iterable[Triple]) -> Cpdag:
     may = possible(rules)
     parents = links(((names[p], names[c]) for p, c in known), names)[0]
     for x, z, y in colliders:

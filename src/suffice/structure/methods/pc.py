@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.errors import FitError, GraphError, note
 from suffice.graphs import Cpdag, Dag
 from suffice.structure.constraints.rules import Parents, Rules
@@ -21,9 +21,6 @@ from suffice.structure.tests.independence import IndependenceTest, suitable_test
 from suffice.structure.tests.mixed_judge import judge_of
 from suffice.structure.tests.separation import Census, Judge, Questions, census, find_separators
 
-Matrix = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Pair = tuple[str, str]
 MAJORITY = Majority()
 
@@ -145,15 +142,15 @@ class PC(Method):
 class Skeleton:
     """Which variables are joined, what separates the others, and the log p-value of that; of a joined pair the largest."""
 
-    adjacent: Matrix
+    adjacent: Bools
     given: dict[tuple[int, int], Parents]
-    log_p: Floats
+    log_p: Array
     n_tests: int
     largest: int
     """The size of the largest sets that were tried."""
 
     @staticmethod
-    def of(judge: Judge, may: Matrix, required: Matrix, alpha: float, max_condition: int | None, problem: Problem) -> Skeleton:
+    def of(judge: Judge, may: Bools, required: Bools, alpha: float, max_condition: int | None, problem: Problem) -> Skeleton:
         """Take away the edges that a test separates, by sets of 0, 1, 2 … neighbours."""
         n = problem.n
         adjacent, kept = may.copy(), required | required.T
@@ -209,7 +206,7 @@ def within_bounds(problem: Problem, skeleton: Skeleton, verdicts: list[Verdict])
     return cpdag
 
 
-def _one_too_many(problem: Problem, rules: Rules, cpdag: Cpdag, log_p: Floats) -> tuple[int, int] | None:
+def _one_too_many(problem: Problem, rules: Rules, cpdag: Cpdag, log_p: Array) -> tuple[int, int] | None:
     """The weakest edge (child, parent) into the first node that has too many parents."""
     if rules.max_parents.min() >= problem.n - 1:
         return None
@@ -264,7 +261,7 @@ class MMHC(Method):
         rules = problem.rules.capped(self.max_parents)
         return HillClimb(restarts=self.restarts).run(problem.under(rules=rules.within(self.candidates(problem))))
 
-    def candidates(self, problem: Problem) -> Matrix:
+    def candidates(self, problem: Problem) -> Bools:
         """[i, j]: whether i and j are candidates of each other."""
         if problem.n < 2:
             return np.zeros((problem.n, problem.n), bool)
@@ -272,10 +269,10 @@ class MMHC(Method):
         judge = judge_of(problem, suitable_test(problem.variables, self.test, adjusted=True))
         near = self._grown(judge, may | may.T, problem)
         near = self._shrunk(judge, near, problem)
-        result: Matrix = near & near.T
+        result: Bools = near & near.T
         return result
 
-    def _grown(self, judge: Judge, may: Matrix, problem: Problem) -> Matrix:
+    def _grown(self, judge: Judge, may: Bools, problem: Problem) -> Bools:
         """Add to every variable's candidates, one in each round, who is still dependent on it and most so."""
         largest = np.where(may, -np.inf, 0.0)  # [t, x]: the largest log p of t and x given any set of candidates of t
         near, newest = np.zeros_like(may), np.full(len(may), -1)
@@ -291,7 +288,7 @@ class MMHC(Method):
             near[targets, newest[targets]] = True
         return near
 
-    def _dependence(self, judge: Judge, near: Matrix, newest: Ints, targets: Ints, largest: Floats, problem: Problem) -> None:
+    def _dependence(self, judge: Judge, near: Bools, newest: Ints, targets: Ints, largest: Array, problem: Problem) -> None:
         """Bring `largest` up to date: the newest candidate makes new sets, with each set of the older ones."""
         older = near.copy()
         began = newest[targets[0]] >= 0
@@ -308,7 +305,7 @@ class MMHC(Method):
             at = tuple(np.array(pairs).T)
             largest[at] = np.maximum(largest[at], answers.log_p)
 
-    def _shrunk(self, judge: Judge, near: Matrix, problem: Problem) -> Matrix:
+    def _shrunk(self, judge: Judge, near: Bools, problem: Problem) -> Bools:
         """Take away candidates that a set of the others separates."""
         pools = [np.flatnonzero(row) for row in near]
         kept = near.copy()

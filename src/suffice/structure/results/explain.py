@@ -13,8 +13,8 @@ from math import comb
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Bools
 from suffice.errors import GraphError
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.paths import chain, links, shortest_path
@@ -51,7 +51,7 @@ class Neighbourhood:
         return links(((p, c) for c, chosen in enumerate(self.parents) for p in chosen), range(len(self.parents)))[1]
 
     @cached_property
-    def above(self) -> npt.NDArray[np.bool_]:
+    def above(self) -> Bools:
         """above[i, j]: there is a directed path from j to i."""
         return ancestors(self.parents)
 
@@ -144,7 +144,10 @@ class Explicable(Protocol):
 def explain(found: Explicable, what: str | Sequence[str]) -> Explanation:
     """The explanation of a node, or of an edge whether it is there or not."""
     if isinstance(what, str) and what in found.names:
-        return _node_tested(found, what) if found.score is None else _node(found, what)
+        if found.score is not None:
+            return _node(found, what)
+        edges = sorted(e for e in (*found.cpdag.directed, *found.cpdag.undirected) if what in e)
+        return NodeTested(what, tuple(_test_of(found, a, b) for a, b in edges))
     a, b = _edge_of(what, found.names)
     if found.score is None:
         return _test_of(found, a, b)
@@ -225,7 +228,10 @@ def _equivalent(found: Explicable, a: str, b: str) -> Change | None:
 
 def _absent(found: Explicable, parent: int, child: int) -> EdgeAbsent:
     around = found.neighbourhood
-    forward, backward = (_addition(around, *e) for e in ((parent, child), (child, parent)))
+    forward, backward = (
+        _change(around, {b: toggle_parent(around.parents[b], a)}, _refusal(around, a, b))
+        for a, b in ((parent, child), (child, parent))
+    )
     swap = None
     if forward.refused == _full(around, child):
         loose = [p for p in around.parents[child] if not around.rules.required[child, p]]
@@ -233,10 +239,6 @@ def _absent(found: Explicable, parent: int, child: int) -> EdgeAbsent:
         ranked = around.ranked(child, sets)
         swap = _change(around, {child: ranked[0][1]}) if ranked else None
     return EdgeAbsent(found.names[parent], found.names[child], forward, backward, swap)
-
-
-def _addition(around: Neighbourhood, parent: int, child: int) -> Change:
-    return _change(around, {child: toggle_parent(around.parents[child], parent)}, _refusal(around, parent, child))
 
 
 def _full(around: Neighbourhood, child: int) -> str:
@@ -314,11 +316,6 @@ def _penalty(around: Neighbourhood, new: dict[int, Parents]) -> float | None:
     count = around.problem.n_parameters
     more = sum(count(x, ps) - count(x, around.parents[x]) for x, ps in new.items())
     return float(price(around.scores.weight)) * more
-
-
-def _node_tested(found: Explicable, name: str) -> NodeTested:
-    edges = sorted(e for e in (*found.cpdag.directed, *found.cpdag.undirected) if name in e)
-    return NodeTested(name, tuple(_test_of(found, a, b) for a, b in edges))
 
 
 def _test_of(found: Explicable, a: str, b: str) -> PairTested:

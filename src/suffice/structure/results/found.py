@@ -10,23 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.errors import FitError, GraphError
+from suffice.errors import FitError, GraphError, quantity
 from suffice.errors.remedies import in_python
 from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.text import Edge
 from suffice.iteration import TraceStep
-from suffice.output.display import html_table, text_table
-from suffice.pictures import Focus, Picture, Pictured, PicturedTable
+from suffice.output.display import html_table
+from suffice.pictures import Focus, Picture, Pictured
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.problem import Outcome, Problem
-from suffice.structure.results.directions import directions
 from suffice.structure.results.explain import Neighbourhood, explain
-from suffice.structure.results.explanations import Explanation, spell
-from suffice.structure.results.plan import Plan, in_words
-
-N_SHOWN = 60
-"""Edges that a printed result lists."""
-
+from suffice.structure.results.explanations import Explanation, directions, spell
+from suffice.structure.results.found_graph import SearchResult
+from suffice.structure.results.plan import in_words
 
 TELLING = 0.1
 """A gap above this says no more than that nothing is proved."""
@@ -45,7 +41,7 @@ class ScoreTie(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Found(PicturedTable):
+class Found(SearchResult):
     """The result of `search`. It prints as a table: each edge with what the score loses without it.
 
     >>> from suffice import search
@@ -175,18 +171,6 @@ class Found(PicturedTable):
     def proved(self) -> bool:
         """Whether it is proved that no graph that keeps the constraints and the method's maximum of parents scores more."""
         return self.gap is not None and self.gap <= 1e-9
-
-    @cached_property
-    def plan(self) -> Plan:
-        """What the search was estimated to cost."""
-        return Plan.of(self.problem, self.method)
-
-    @property
-    def problem(self) -> Problem:
-        """The data, the score and the rules of the search."""
-        if self._problem is None:
-            raise FitError("this result was unpickled, and its data is not with it; search again to ask for more")
-        return self._problem
 
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
@@ -340,16 +324,9 @@ class Found(PicturedTable):
         """The graph's size and score, how sure that is, and how it was found, in two lines."""
         n = len(self.cpdag.directed) + len(self.cpdag.undirected)
         score = "" if self.score is None else f"{self._score_word} {self.score:,.3f}, "
-        stopped = "" if self.finished else "; stopped before its end: the best so far"
-        return (
-            f"{_many(len(self.names) - len(self.past), 'variable')}{self._looked_back}, {_many(n, 'edge')}; {score}{self._sure}\n"
-            f"found by {in_words(self.method)} in {self.seconds:.3g} s{stopped}"
-        )
-
-    @property
-    def _looked_back(self) -> str:
         most = max((self.lags or {"": 0}).values())
-        return f", lags up to {most}" if most else ""
+        size = f"{quantity(len(self.names) - len(self.past), 'variable')}{f', lags up to {most}' if most else ''}"
+        return f"{size}, {quantity(n, 'edge')}; {score}{self._sure}\n{self._found_by()}"
 
     @cached_property
     def _score_word(self) -> str:
@@ -362,12 +339,6 @@ class Found(PicturedTable):
         ways = self.directions
         rows = [[f"{spell(a)} -> {spell(b)}", f"{loss:,.3f}", ways[a, b]] for (a, b), loss in self.losses.items()]
         return ["edge", "loss without it", "direction"], rows
-
-    def __repr__(self) -> str:
-        header, rows = self._table()
-        more = f"\n... and {_many(len(rows) - N_SHOWN, 'more edge')}" if len(rows) > N_SHOWN else ""
-        table = f"\n\n{text_table(header, rows[:N_SHOWN])}" if rows else ""
-        return f"Found: {self.summary()}{table}{more}"
 
     def _repr_html_(self) -> str:
         lines = "<br>".join(html.escape(line) for line in self.summary().splitlines())
@@ -419,10 +390,6 @@ def canonical(
     if other_score < score - problem.scores.tie(score) or not kept:
         return tuple(parents), score
     return other, other_score
-
-
-def _many(n: int, what: str) -> str:
-    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 def _family(child: str, parents: Sequence[str]) -> str:

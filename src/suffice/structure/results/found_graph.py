@@ -6,12 +6,10 @@ import html
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from suffice.errors import FitError, GraphError, SufficeError, nearest
+from suffice.basis.arrays import Array
+from suffice.errors import FitError, GraphError, SufficeError, nearest, quantity
 from suffice.families.protocol.family import frame
 from suffice.graphs import Graph
 from suffice.graphs.text import Edge, spelling
@@ -20,8 +18,6 @@ from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.structure.problem import Problem
 from suffice.structure.results.explanations import Explanation
 from suffice.structure.results.plan import Plan, in_words
-
-Array = npt.NDArray[np.float64]
 
 N_SHOWN = 60
 """Edges that a printed result lists."""
@@ -119,8 +115,46 @@ class Link(Explanation):
         return self.facts
 
 
+class SearchResult(PicturedTable):
+    """What a search found, whatever its graph: it knows its method and its problem, and shows its edges in a table."""
+
+    if TYPE_CHECKING:
+        method: Any
+        seconds: float
+        finished: bool
+        _problem: Problem | None
+
+        def summary(self) -> str: ...
+        def _table(self) -> tuple[list[str], list[list[object]]]: ...
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What the search was estimated to cost."""
+        return Plan.of(self.problem, self.method)
+
+    @property
+    def problem(self) -> Problem:
+        """The data, the score and the rules of the search."""
+        if self._problem is None:
+            raise FitError("this result was unpickled, and its data is not with it; search again to ask for more")
+        return self._problem
+
+    def _found_by(self) -> str:
+        stopped = "" if self.finished else "; stopped before its end: the best so far"
+        return f"found by {in_words(self.method)} in {self.seconds:.3g} s{stopped}"
+
+    def _further(self, n: int) -> str:
+        return quantity(n, "more edge")
+
+    def __repr__(self) -> str:
+        header, rows = self._table()
+        more = f"\n... and {self._further(len(rows) - N_SHOWN)}" if len(rows) > N_SHOWN else ""
+        table = f"\n\n{text_table(header, rows[:N_SHOWN])}" if rows else ""
+        return f"{type(self).__name__}: {self.summary()}{table}{more}"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class FoundGraph(PicturedTable):
+class FoundGraph(SearchResult):
     """The result of `search` by a method whose edges have no direction. It prints as a table of edges with their strengths.
 
     >>> from suffice import GraphicalLasso, search
@@ -193,18 +227,6 @@ class FoundGraph(PicturedTable):
         own: tuple[tuple[str, ...], ...] | None = getattr(self.details, "generators", None)
         return self.graph.cliques() if own is None else own
 
-    @cached_property
-    def plan(self) -> Plan:
-        """What the search was estimated to cost."""
-        return Plan.of(self.problem, self.method)
-
-    @property
-    def problem(self) -> Problem:
-        """The data, the score and the rules of the search."""
-        if self._problem is None:
-            raise FitError("this result was unpickled, and its data is not with it; search again to ask for more")
-        return self._problem
-
     def _scene(self) -> Picture:
         return self.graph._scene().weighed(self.strengths, self._strength)
 
@@ -257,24 +279,17 @@ class FoundGraph(PicturedTable):
 
     def summary(self) -> str:
         """The graph's size and score, and how it was found, in two lines."""
-        n, m = len(self.names), len(self.graph.edges)
         score = "" if self.score is None else f"; {self.score_name} {self.score:,.3f}"
-        stopped = "" if self.finished else "; stopped before its end: the best so far"
-        return (
-            f"{n:,} variable{'s' * (n != 1)}, {m:,} edge{'s' * (m != 1)}{score}\n"
-            f"found by {in_words(self.method)} in {self.seconds:.3g} s{stopped}"
-        )
+        size = f"{quantity(len(self.names), 'variable')}, {quantity(len(self.graph.edges), 'edge')}"
+        return f"{size}{score}\n{self._found_by()}"
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
         edges = [(a, b, self.strengths.get((a, b))) for a, b in self.graph.edges]
         rows: list[list[object]] = [[f"{spelling(a)} -- {spelling(b)}", "" if s is None else f"{s:,.4g}"] for a, b, s in edges]
         return ["edge", self._strength], rows
 
-    def __repr__(self) -> str:
-        header, rows = self._table()
-        more = f"\n... and {len(rows) - N_SHOWN:,} more edges; see found.strengths" if len(rows) > N_SHOWN else ""
-        table = f"\n\n{text_table(header, rows[:N_SHOWN])}" if rows else ""
-        return f"FoundGraph: {self.summary()}{table}{more}"
+    def _further(self, n: int) -> str:
+        return f"{n:,} more edges; see found.strengths"
 
     def _repr_html_(self) -> str:
         lines = "<br>".join(html.escape(line) for line in self.summary().splitlines())

@@ -12,15 +12,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import GraphError, nearest
 from suffice.families.protocol.family import frame
 from suffice.graphs import Dag
 from suffice.output.display import OneTable
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable, PictureEdge, PictureNode
-
-Floats = npt.NDArray[np.float64]
 
 AGREED = 1.1
 """Chains agree when the R-hat of their scores is at most this,"""
@@ -50,15 +48,15 @@ class OrderPosterior(OneTable, PicturedTable):
 
     names: tuple[str, ...]
     """The variables, sorted."""
-    matrix: Floats
+    matrix: Array
     """matrix[i, j] = P(names[i] → names[j] | data)."""
-    error: Floats
+    error: Array
     """The Monte Carlo standard error of each."""
-    by_chain: Floats
+    by_chain: Array
     """by_chain[c]: the same matrix from chain c alone."""
-    log_scores: Floats
+    log_scores: Array
     """log_scores[c, t]: ln p(data, order) of the t-th order that chain c kept, up to a constant."""
-    acceptance: Floats
+    acceptance: Array
     """The share of its moves that each chain made."""
     best: Dag
     """The best graph of all orders that were kept."""
@@ -81,7 +79,7 @@ class OrderPosterior(OneTable, PicturedTable):
         return effective(self.log_scores)
 
     @cached_property
-    def differences(self) -> Floats:
+    def differences(self) -> Array:
         """How far apart the chains are about each edge: the largest of their posteriors less the smallest."""
         return np.asarray(self.by_chain.max(axis=0) - self.by_chain.min(axis=0))
 
@@ -174,7 +172,7 @@ class OrderPosterior(OneTable, PicturedTable):
         return f"\n... and {len(self.edges) - N_SHOWN:,} more; see edges" if len(self.edges) > N_SHOWN else ""
 
 
-def r_hat(draws: Floats) -> float:
+def r_hat(draws: Array) -> float:
     """The split R̂ of draws[chain, time]: the spread of all draws over the spread within halves of chains; near 1 is good.
 
     >>> rng = np.random.default_rng(0)
@@ -189,7 +187,7 @@ def r_hat(draws: Floats) -> float:
     return float(np.sqrt(total / within)) if within > 0 else float("inf")
 
 
-def effective(draws: Floats) -> float:
+def effective(draws: Array) -> float:
     """How many independent draws would tell the mean as well: m n / (1 + 2 Σ ρ(t)), ρ the autocorrelation at lag t.
 
     The sum ends where two neighbouring ρ together are no longer positive (Geyer 1992).
@@ -217,12 +215,12 @@ def effective(draws: Floats) -> float:
     return float(min(m * n / correlated, draws.size))
 
 
-def _halves(draws: Floats) -> Floats:
+def _halves(draws: Array) -> Array:
     n = draws.shape[1] // 2
     return np.concatenate([draws[:, :n], draws[:, -n:]])
 
 
-def _variances(chains: Floats) -> tuple[float, float]:
+def _variances(chains: Array) -> tuple[float, float]:
     """The mean variance within chains, and what it is estimated to be over all of them together."""
     n = chains.shape[1]
     within = float(chains.var(axis=1, ddof=1).mean())

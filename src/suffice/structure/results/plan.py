@@ -163,23 +163,21 @@ class Plan(OneTable):
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
         least = "at least " if self.at_least else ""
+        fits = f"{least}{_count(self.regressions)} fits × {_count(self.n_rows)} rows × about {PASSES:g} iterations"
+        regressions: list[list[object]] = [["regressions", fits]] if self.regressions else []
         return ["what", "estimate"], [
             ["method", self.method],
             ["rows", _count(self.n_rows)],
             ["variables", _count(self.n_variables)],
             ["families", least + _count(self.families)],
-            *self._fits(least),
+            *regressions,
             ["tables", least + _count(self.tables)],
             ["cells", least + _count(self.cells)],
             ["memory", f"{least}{bytes_in_words(self.bytes)} beside the data"],
             ["process", f"{least}{bytes_in_words(self.process_bytes)} in all"],
             ["scans", least + _count(self.scans) + (f", and {self.further_scans}" if self.further_scans else "")],
-            ["seconds", f"about {self.seconds:.2g}" if not self.at_least else f"at least about {self.seconds:.2g}"],
+            ["seconds", f"{least}about {self.seconds:.2g}"],
         ]
-
-    def _fits(self, least: str) -> list[list[object]]:
-        fits = f"{least}{_count(self.regressions)} fits × {_count(self.n_rows)} rows × about {PASSES:g} iterations"
-        return [["regressions", fits]] if self.regressions else []
 
 
 def check(plan: Plan, memory_limit: float | None) -> None:

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.data import Data
 from suffice.engines.steps.bits import BitStep, Counts
 from suffice.statistics import Statistics
 from suffice.structure.constraints.rules import Parents, Rules
-from suffice.structure.scoring.finite_scores import DENSE, Array, FiniteScores
+from suffice.structure.scoring.finite_scores import DENSE, FiniteScores
 from suffice.structure.scoring.local_scores import (
     ExpectedScores,
     Family,
@@ -27,7 +28,7 @@ from suffice.structure.scoring.local_scores import (
     form_of,
     in_memory,
 )
-from suffice.structure.scoring.parent_sets import Ints, Level, Sets, by_size, lattice
+from suffice.structure.scoring.parent_sets import Level, Sets, by_size, lattice
 from suffice.variables import Finite, Variable
 
 

@@ -19,16 +19,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.bitmaps import TABLES, Bitmaps
 from suffice.engines.data import Data
 from suffice.engines.steps.bits import BitBlock, BitLayout, Counts
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource, families_in, form_of
-from suffice.structure.scoring.parent_sets import Ints, Level, Sets, lattice, pieces
+from suffice.structure.scoring.parent_sets import Level, Sets, lattice, pieces
 from suffice.variables import Finite
-
-Array = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 KNOWN = 2**17
 """Values of c ln c that are looked up."""
@@ -258,7 +256,7 @@ class FiniteScores(ScoreSource):
             return values
         return np.column_stack([self._family_terms(sets, np.full(len(sets), j), tables, at) for j in range(sets.shape[1])])
 
-    def _imagined(self, cells: Ints) -> tuple[Array, Ints, npt.NDArray[np.int64]]:
+    def _imagined(self, cells: Ints) -> tuple[Array, Ints, Ints]:
         """The imagined rows in a cell, by the number of cells: distinct numbers, which a table has, and terms of small counts."""
         if self.kind == 0:
             return np.zeros(1), np.zeros(len(cells), np.int64), self.logs[None, :]

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.errors import FitError, note
 from suffice.exponential.normals.lines import COLLINEAR, NO_RESIDUAL, ROUNDING, too_large
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.scores import Evidence
 from suffice.statistics import Request
-from suffice.structure.scoring.local_scores import Array, ScoreSource
-from suffice.structure.scoring.parent_sets import Ints, Sets
+from suffice.structure.scoring.local_scores import ScoreSource
+from suffice.structure.scoring.parent_sets import Sets
 
 
 class GaussianScores(ScoreSource):

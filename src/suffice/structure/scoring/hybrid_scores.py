@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.exponential.normals.lines import COLLINEAR, NO_RESIDUAL, too_large
@@ -27,10 +28,8 @@ from suffice.statistics import Moments, Request, Statistics
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.scoring.distant_scores import fastest_of_tables
 from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource, families_in, in_memory
-from suffice.structure.scoring.parent_sets import Ints, Level, Sets, lattice
+from suffice.structure.scoring.parent_sets import Level, Sets, lattice
 from suffice.variables import Finite, NotNormal
-
-Array = npt.NDArray[np.float64]
 
 NUMBERS = 2**24
 """Numbers of all tables that one pass over the rows fills."""
@@ -83,7 +82,7 @@ class ConfigurationMoments(NamedTuple):
     weight: Array
     mean: Array
     scatter: Array
-    keys: npt.NDArray[np.int64]
+    keys: Ints
     exact: bool = False
 
     @property
@@ -126,7 +125,7 @@ class ConfigurationMoments(NamedTuple):
         own = np.einsum("gii->gi", self.scatter)
         return bool((self.weight[:, None] * self.mean**2 > 1e8 * own).any())
 
-    def log_likelihoods(self, members: npt.NDArray[np.int32], total: float) -> tuple[Array, npt.NDArray[np.bool_]]:
+    def log_likelihoods(self, members: npt.NDArray[np.int32], total: float) -> tuple[Array, Bools]:
         """Of families by their real members, the child last: the value, NaN without an estimate, and whether digits are lost."""
         from suffice.kernels.counting.moments import group_likelihoods
 
@@ -217,8 +216,10 @@ class HybridScores(ScoreSource):
         for (sets, axis), result in zip(asked, results, strict=True):
             child = sets[np.arange(len(sets)), axis]
             numbers = self._kind[sets].sum(1)
-            self._finite_children(sets, axis, np.flatnonzero(numbers == 0), result)
-            self._slowly(sets, axis, np.flatnonzero(self._counted[child] & (numbers == 1)), result)
+            if len(finite := np.flatnonzero(numbers == 0)):
+                result[finite] = self._of_finite._of_sets(self._place[sets[finite]], axis[finite])
+            if len(slow := np.flatnonzero(self._counted[child] & (numbers == 1))):  # each by statistics of its own
+                result[slow] = self._one_by_one.families(families_in(sets[slow], axis[slow]))
             real = np.flatnonzero((self._kind[child] == 1) & ~self._counted[child])
             for parents, families in self._by_parents(sets[real], axis[real], real, result):
                 by_parents.setdefault(parents, []).append(families)
@@ -228,15 +229,6 @@ class HybridScores(ScoreSource):
         for (sets, axis), result in zip(asked, results, strict=True):
             self._tell(sets, axis, result)
         return results
-
-    def _finite_children(self, sets: Sets, axis: Ints, rows: Ints, result: Array) -> None:
-        if len(rows):
-            result[rows] = self._of_finite._of_sets(self._place[sets[rows]], axis[rows])
-
-    def _slowly(self, sets: Sets, axis: Ints, rows: Ints, result: Array) -> None:
-        """Each family by statistics of its own."""
-        if len(rows):
-            result[rows] = self._one_by_one.families(families_in(sets[rows], axis[rows]))
 
     def _by_parents(self, sets: Sets, axis: Ints, rows: Ints, result: Array) -> Iterator[tuple[Parents, Asked]]:
         """Families of real children, those with the same finite parents together."""

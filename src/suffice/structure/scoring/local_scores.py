@@ -16,8 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.data import Data
 from suffice.errors import FitError, note
 from suffice.families import family_of, has_family
@@ -25,13 +25,12 @@ from suffice.iteration import NOTHING, Memory
 from suffice.scores import Evidence, Penalised, local_score
 from suffice.statistics import Request, Statistics
 from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
-from suffice.structure.scoring.parent_sets import TIE, Ints, Level, ParentSets, Sets, by_size, choose, lattice
+from suffice.structure.scoring.parent_sets import TIE, Level, ParentSets, Sets, by_size, choose, lattice
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.incomplete.expected.expectations import ExpectedStatistics
 
-Array = npt.NDArray[np.float64]
 Family = tuple[int, Parents]
 T = TypeVar("T")
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.errors import TooLarge
 from suffice.iteration import Packed
 from suffice.structure.constraints.rules import Parents, Rules
 
 Sets = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
 
 TIE = 1e-9
 """Scores within TIE · (1 + |score|) are equal."""
@@ -58,7 +58,7 @@ class Level:
             result.sets[part], result.sub[part] = self.sets[which[part]], place[self.sub[which[part]]]
         return result
 
-    def families(self, rules: Rules) -> npt.NDArray[np.bool_]:
+    def families(self, rules: Rules) -> Bools:
         """Which members of which sets may be the child of all the others."""
         child = self.sets
         result = np.asarray(rules.max_parents[child] >= self.size - 1)
@@ -199,8 +199,8 @@ class ParentSets:
     [((1,), -1.0), ((), -3.0)]
     """
 
-    first: npt.NDArray[np.int64]
-    score: npt.NDArray[np.float64]
+    first: Ints
+    score: Array
     masks: npt.NDArray[np.uint64]
 
     @staticmethod
@@ -224,7 +224,7 @@ class ParentSets:
     def __len__(self) -> int:
         return len(self.score)
 
-    def flags(self, rows: Any = slice(None)) -> npt.NDArray[np.bool_]:
+    def flags(self, rows: Any = slice(None)) -> Bools:
         """[set, variable]: which variables some of the sets have."""
         words = np.ascontiguousarray(self.masks[rows])
         return np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little").view(bool)[..., : self.n]
@@ -270,7 +270,7 @@ class ParentSets:
 def choose(
     rules: Rules,
     levels: Sequence[Level],
-    scores: Sequence[npt.NDArray[np.float64]],
+    scores: Sequence[Array],
     watch: Callable[[], object] = lambda: None,
     *,
     prune: bool = True,
@@ -278,8 +278,8 @@ def choose(
     """Those of a whole lattice: scores[m][g, j] is that of the j-th member of the g-th set given the others."""
     from suffice.kernels.counting.local_scores import prune as beats
 
-    best: npt.NDArray[np.float64] = np.zeros((1, 1))
-    parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int32]]] = []
+    best: Array = np.zeros((1, 1))
+    parts: list[tuple[Ints, Array, npt.NDArray[np.int32]]] = []
     for level, score in zip(levels, scores, strict=True):
         keep, reached = np.empty(score.shape, bool), np.empty(score.shape)
         for part in pieces(len(level), watch):
@@ -294,7 +294,7 @@ def choose(
     return _collect(rules.n, parts)
 
 
-def _collect(n: int, parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int32]]]) -> ParentSets:
+def _collect(n: int, parts: list[tuple[Ints, Array, npt.NDArray[np.int32]]]) -> ParentSets:
     """The families of all sizes, per child, best first, of equals the smaller and then the earlier."""
     top = max(p[2].shape[1] for p in parts)
     child = np.concatenate([p[0] for p in parts])

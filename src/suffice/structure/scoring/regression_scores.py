@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.data import Data
 from suffice.errors import SufficeError, listing, note
 from suffice.errors.remedies import as_regression
@@ -24,10 +24,8 @@ from suffice.iteration import Packed
 from suffice.scores import Evidence
 from suffice.structure.constraints.rules import Parents
 from suffice.structure.scoring.local_scores import Family, ScoreSource, about, families_in, in_memory
-from suffice.structure.scoring.parent_sets import Ints, Sets
+from suffice.structure.scoring.parent_sets import Sets
 from suffice.variables import Variable
-
-Array = npt.NDArray[np.float64]
 
 ROWS_A_PASS = 3e7
 """Rows times regressions of one pass: about a second, after which limits are looked at."""

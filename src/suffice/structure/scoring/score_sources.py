@@ -1,13 +1,86 @@
-"""Which kind of `ScoreSource` answers fastest for some data, variables and score: each is loaded when it is chosen."""
+"""Which kind of `ScoreSource` answers fastest for some data, variables and score: each is loaded when it is chosen. And any of
+them with what a structure prior believes of each node's parents, or with some families left out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
+from suffice.basis.arrays import Array, Ints
 from suffice.scores import Evidence, GraphPosterior, Penalised
-from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource
+from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
+from suffice.structure.scoring.local_scores import SLOW, Family, FamilyScores, ScoreSource
+from suffice.structure.scoring.parent_sets import Level, Sets
 from suffice.variables import Real, Variable
+
+
+class PriorScores(ScoreSource):
+    """ln p(graph | data) family by family: the scores of the data, as `of_data` makes them, and the prior of
+    the parents."""
+
+    def __init__(self, of_data: Callable[..., ScoreSource], *data: Any, **options: Any) -> None:
+        self._of_data = of_data
+        super().__init__(*data, **options)
+
+    def _prepare(self) -> None:
+        self.prior = self.score.prior
+        self.prior.check(self.names)
+        options: Any = {"threads": self.threads, "memory_limit": self.memory_limit, "watch": lambda: self.watch()}
+        options["memory"] = self.memory
+        self.of_data = self._of_data(self.data, self.variables, self.score.score, given=self.given, **options)
+        self.most_families = self.of_data.most_families
+
+    def ahead(self, families: Iterable[Family]) -> None:
+        self.of_data.ahead(families)
+
+    def survey(self, rules: Rules) -> None:
+        self.of_data.survey(rules)
+
+    def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
+        """Nothing is left out for the price of its parameters where the prior may make up for it."""
+        levels, scores = self.of_data._scored(rules, prune=prune and not self.prior.favours_edges(self.names))
+        for level, of_level in zip(levels, scores, strict=True):
+            for place in range(level.size):
+                of_level[:, place] += self.prior.of_sets(self.names, level.sets, np.full(len(level), place, np.int64))
+        return levels, scores
+
+    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+        scores = np.array(self.of_data._toggles(child, parents, candidates))
+        larger = np.array([c not in parents for c in candidates])
+        for which in (larger, ~larger):
+            families = [tuple(sorted((child, *toggle_parent(parents, c)))) for c in np.array(candidates)[which].tolist()]
+            if families:
+                sets = np.array(families, np.int32)
+                scores[which] += self.prior.of_sets(self.names, sets, np.argmax(sets == child, axis=1))
+        return scores
+
+    def _of_sets(self, sets: Sets, axis: Ints) -> Array:
+        return np.asarray(self.of_data._of_sets(sets, axis) + self.prior.of_sets(self.names, sets, axis))
+
+
+class Barring(ScoreSource):
+    """Other scores, but some families have none: a child whose parents are these, or these and others.
+
+    `known` keeps the other scores, for the next one that is made when more is barred.
+    """
+
+    most_families = SLOW
+
+    def __init__(self, scores: ScoreSource, barred: Collection[tuple[int, frozenset[int]]], known: dict[Family, float]) -> None:
+        super().__init__(scores.data, scores.variables, scores.score, watch=scores.watch)
+        self.scores, self.known = scores, known
+        self.barred = [[parents for c, parents in barred if c == child] for child in range(self.n)]
+
+    def families(self, families: Iterable[Family]) -> Array:
+        wanted = list(families)
+        barred = [any(some <= set(parents) for some in self.barred[child]) for child, parents in wanted]
+        return np.where(barred, -np.inf, super().families(wanted))
+
+    def _fresh(self, families: Sequence[Family]) -> Iterable[float]:
+        self.scores.watch = self.watch
+        return iter(self.scores.families(families))
 
 
 class LocalScores(ScoreSource):
@@ -29,8 +102,6 @@ class LocalScores(ScoreSource):
     def __new__(cls, data: Any, variables: Sequence[Variable], score: Any, **options: Any) -> ScoreSource:  # type: ignore[misc]
         if not isinstance(score, GraphPosterior):
             return _fastest(data, variables, score)(data, variables, score, **options)
-        from suffice.structure.scoring.prior_scores import PriorScores
-
         return PriorScores(cls, data, variables, score, **options)
 
 
@@ -39,15 +110,11 @@ def _fastest(data: Any, variables: Sequence[Variable], score: Any) -> type[Score
 
     if kind := fastest_of_tables(data, variables, score):
         return kind
-    if all(isinstance(v, Real) for v in variables) and _gaussian(score):
+    one_matrix = isinstance(score, Penalised) or (type(score) is Evidence and score.prior.is_one_matrix)
+    if all(isinstance(v, Real) for v in variables) and one_matrix:
         from suffice.structure.scoring.gaussian_scores import GaussianScores
 
         return GaussianScores
     from suffice.structure.scoring.hybrid_scores import HybridScores
 
     return HybridScores if HybridScores.serves(data, score) else FamilyScores
-
-
-def _gaussian(score: Any) -> bool:
-    """Whether the score of real variables is a function of one matrix."""
-    return isinstance(score, Penalised) or (type(score) is Evidence and score.prior.is_one_matrix)

@@ -12,8 +12,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import sc
 from suffice.engines.data import Data
@@ -27,8 +27,6 @@ from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
-
-Array = npt.NDArray[np.float64]
 
 
 class Independence(NamedTuple):
@@ -297,7 +295,7 @@ def table_statistic(counts: Counts, pearson: bool, adjusted: bool) -> tuple[floa
     return max(0.0, float(statistic)), int(df)
 
 
-def _margin(keys: npt.NDArray[np.int64], n: Array) -> tuple[npt.NDArray[np.int64], Array]:
+def _margin(keys: Ints, n: Array) -> tuple[Ints, Array]:
     """The different keys, and of each cell the sum of all with its key."""
     different, inverse = np.unique(keys, return_inverse=True)
     return different, np.bincount(inverse, n).astype(np.float64)[inverse]

@@ -5,7 +5,6 @@ And which judge of independence is the fastest for some data and a test.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import prod
@@ -14,18 +13,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.scores import BIC
 from suffice.statistics import Request
 from suffice.structure.constraints.rules import Parents
 from suffice.structure.problem import Problem
-from suffice.structure.scoring.hybrid_scores import NUMBERS, ConfigurationMoments, HybridScores
+from suffice.structure.scoring.hybrid_scores import NUMBERS, HybridScores
 from suffice.structure.scoring.local_scores import in_memory
 from suffice.structure.tests.independence import FisherZ, GSquared, IndependenceTest, LikelihoodRatio, correlations
 from suffice.structure.tests.separation import CorrelationJudge, Judge, judge_of_tables
 from suffice.structure.tests.strata import Strata
 from suffice.variables import Finite
 
-Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
 
 
@@ -77,16 +76,12 @@ class MixedJudge(Judge):
 
     def _answer(self, groups: dict[Parents, dict[tuple[Parents, int], list[int]]], members: Ints, result: Array) -> None:
         """The tests of some tables, which one pass over the rows fills."""
-        for finite, moments in self._tables(list(groups)).items():
+        for finite, moments in self._moments.about(list(groups)).items():
             for (pair, _), tests in groups[finite].items():
                 strata = Strata.of(moments, [self._sizes[v] for v in finite], [finite.index(v) for v in pair])
                 rows = members[tests]
                 numbers = self._place[rows[self._real[rows]]].reshape(len(tests), -1)
                 result[tests] = strata.answers(numbers.astype(np.int32))[:, 2]
-
-    def _tables(self, wanted: Sequence[Parents]) -> dict[Parents, ConfigurationMoments]:
-        """Moments of all numbers by configurations of each set; again about their own means where digits were lost."""
-        return self._moments.about(wanted)
 
 
 def judge_of(problem: Problem, test: IndependenceTest) -> Judge:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools
 from suffice.engines.bitmaps import bits_of
 from suffice.engines.data import Data
 from suffice.engines.engine import Bits
@@ -34,7 +35,6 @@ from suffice.structure.tests.independence import (
 )
 from suffice.variables import Finite
 
-Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
 Test = tuple[str, str, tuple[str, ...]]
 """Two variables, and those that are given."""
@@ -103,7 +103,7 @@ class Questions:
         """Some of the pairs."""
         return Questions(self.pairs[start:stop], self.which[start:stop], self.always[start:stop], self.first, self.pool)
 
-    def tests(self, k: int, done: npt.NDArray[np.bool_], size: int) -> Iterator[tuple[Ints, Ints]]:
+    def tests(self, k: int, done: Bools, size: int) -> Iterator[tuple[Ints, Ints]]:
         """The pairs, and the set of k members, of each test, up to `size` at a time; what is done by then is left out."""
         from suffice.kernels.search.independence import subsets
 

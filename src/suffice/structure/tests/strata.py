@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.statistics import Moments
 from suffice.structure.scoring.hybrid_scores import ConfigurationMoments
 
-Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
 
 

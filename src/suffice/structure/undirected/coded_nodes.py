@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.bitmaps import merge_equal_rows
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
@@ -21,7 +22,7 @@ from suffice.engines.steps.parallel import in_order, n_threads
 from suffice.errors import DataError, FitError, listing
 from suffice.statistics import Statistics
 from suffice.structure.undirected.coded_regression import CodedRegression, Measured, Trial
-from suffice.structure.undirected.node_columns import Array, Ints, NodeColumns
+from suffice.structure.undirected.node_columns import NodeColumns
 from suffice.structure.undirected.node_regressions import NodeFit, NodeRegressions
 from suffice.variables import Finite, Real, Variable
 

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from suffice.structure.undirected.node_columns import Array, Ints, NodeColumns
+from suffice.basis.arrays import Array, Ints
+from suffice.structure.undirected.node_columns import NodeColumns
 
 CLOSE = 1e-4
 """The slope at a minimum is off by no more than this, relative to its penalty."""

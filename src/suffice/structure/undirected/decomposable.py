@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Ints
 from suffice.errors import FitError, GraphError, listing
 from suffice.errors.remedies import Remedy, score_by
 from suffice.graphs import Dag, Graph
-from suffice.structure.constraints.rules import Parents
 from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome
@@ -82,16 +82,12 @@ class Decomposable(GraphMethod):
         scored.progress.better("start", climb.total, climb.outcome())
         climb.to_the_top()
         for k in range(self.restarts):
-            self._again(climb, np.random.default_rng([problem.seed, k]))
+            best, total = climb.near.copy(), climb.total
+            climb.perturb(max(8, problem.n), np.random.default_rng([problem.seed, k]))
+            climb.to_the_top(above=total)
+            if climb.total <= total + scored.scores.tie(total):
+                climb.go_to(best, total)
         return climb.outcome(strengths=True)
-
-    def _again(self, climb: ChordalClimb, rng: np.random.Generator) -> None:
-        """Climb from a changed graph; where that does not lead higher, go back."""
-        best, total = climb.near.copy(), climb.total
-        climb.perturb(max(8, climb.problem.n), rng)
-        climb.to_the_top(above=total)
-        if climb.total <= total + climb.problem.scores.tie(total):
-            climb.go_to(best, total)
 
     def _first(self, problem: Problem) -> npt.NDArray[np.uint8]:
         """The graph to start with; one that the rules or the method do not allow is refused."""
@@ -123,7 +119,9 @@ class ChordalClimb:
 
     def __init__(self, problem: Problem, near: npt.NDArray[np.uint8], max_clique: int | None) -> None:
         self.problem, self.max_clique = problem, problem.n if max_clique is None else max_clique
-        self.go_to(near, problem.scores.total(self._parents(near)))
+        names = problem.names  # the score is that of a directed graph that says the same, along a perfect order
+        graph = Graph([(names[a], names[b]) for a, b in np.argwhere(np.triu(near)).tolist()], nodes=names)
+        self.go_to(near, problem.scores.total(problem.parents(dag_of(graph))))
 
     def go_to(self, near: npt.NDArray[np.uint8], total: float) -> None:
         """Go on from another graph, whose score this is."""
@@ -185,7 +183,7 @@ class ChordalClimb:
         first = int(np.argmax(gains >= top - tie))
         return int(a[first]), int(b[first])
 
-    def _changes(self) -> npt.NDArray[np.int64]:
+    def _changes(self) -> Ints:
         """The pairs a < b whose edge can come or go, by the rules too."""
         from suffice.kernels.search.greedy import chordal_changes
 
@@ -196,7 +194,7 @@ class ChordalClimb:
         open_ = legal.astype(bool) & np.where(there, ~rules.required, rules.allowed & room)
         return np.argwhere(np.triu(open_, 1))
 
-    def _score(self, pairs: npt.NDArray[np.int64]) -> None:
+    def _score(self, pairs: Ints) -> None:
         """Fill in what edges gain that are not known yet."""
         new = [(a, b) for a, b in pairs.tolist() if np.isnan(self.gain[a, b])]
         common = [tuple(np.flatnonzero(self.near[a] & self.near[b]).tolist()) for a, b in new]
@@ -205,12 +203,6 @@ class ChordalClimb:
         scores = self.problem.scores.families([*families, *alone])
         for (a, b), with_b, without in zip(new, scores[: len(new)], scores[len(new) :], strict=True):
             self.gain[a, b] = self.gain[b, a] = with_b - without
-
-    def _parents(self, near: npt.NDArray[np.uint8]) -> list[Parents]:
-        """The parents of each node in a directed graph that says the same, along a perfect order."""
-        names = self.problem.names
-        graph = Graph([(names[a], names[b]) for a, b in np.argwhere(np.triu(near)).tolist()], nodes=names)
-        return self.problem.parents(dag_of(graph))
 
 
 def dag_of(graph: Graph) -> Dag:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,13 +11,10 @@ from suffice.errors import FitError, GraphError
 from suffice.errors.remedies import Remedy
 from suffice.structure.constraints.constraints import Constraints
 from suffice.structure.constraints.rules import Rules
-from suffice.structure.problem import Method
+from suffice.structure.problem import Method, Problem
+from suffice.structure.results.found_graph import GraphOutcome
+from suffice.structure.results.plan import Work
 from suffice.variables import Variable
-
-if TYPE_CHECKING:
-    from suffice.structure.problem import Problem
-    from suffice.structure.results.found_graph import GraphOutcome
-    from suffice.structure.results.plan import Work
 
 
 class GraphMethod(Method):
@@ -76,7 +72,5 @@ class GraphMethod(Method):
 
     def work(self, problem: Problem, rules: Rules) -> Work:
         """What is asked for, to foretell the cost; by default the tables or moments of all pairs."""
-        from suffice.structure.results.plan import Work
-
         n = float(problem.n)
         return Work(0.0, {1: n, 2: n * (n - 1) / 2})

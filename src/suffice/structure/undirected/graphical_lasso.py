@@ -5,35 +5,32 @@ Its path is a sparse precision for each penalty, from the largest down, each the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import InitVar, dataclass, field
+from collections.abc import Iterator
+from dataclasses import InitVar, dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools
 from suffice.engines.data import Data
-from suffice.errors import FitError, note, whole
+from suffice.errors import FitError, note
 from suffice.errors.earlier import tell_of_argument
 from suffice.errors.remedies import Remedy
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.graphs import Graph
 from suffice.graphs.text import Edge
 from suffice.inference.numbers.sparse_precision import GAP, SparsePrecision, sparse_precision
-from suffice.iteration import OutOfTime
 from suffice.models.gaussian_markov_net import in_data_units, partial_correlations
 from suffice.models.undirected.covariance_selection import selected_precision
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
-from suffice.statistics import Statistics
 from suffice.statistics.configurations import freeze
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome, PathEntry, PenaltyPath
 from suffice.structure.results.plan import Work
-from suffice.structure.undirected.graph_method import GraphMethod
-from suffice.structure.undirected.penalties import Penalties, checked_penalty, columns_of, only
-from suffice.structure.undirected.selection import EBIC, Judgement, checked_selection, judge_path, tell_of_the_end
+from suffice.structure.undirected.penalties import PenalisedMethod, Penalties, PenaltyFits
+from suffice.structure.undirected.selection import Judgement
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +41,8 @@ class LassoFit:
     solution: SparsePrecision
 
     @cached_property
-    def joined(self) -> npt.NDArray[np.bool_]:
-        there: npt.NDArray[np.bool_] = self.solution.precision != 0.0
+    def joined(self) -> Bools:
+        there: Bools = self.solution.precision != 0.0
         np.fill_diagonal(there, False)
         return there
 
@@ -69,58 +66,28 @@ class LassoFit:
         return 0.5 * other.weight * (log_det - spread - len(self.seen.names) * LOG_2PI)
 
 
-@dataclass(eq=False)
-class LassoPath:
+class LassoPath(PenaltyFits):
     """The fits of a graphical lasso on some rows, and on others when a way to choose among the penalties asks for them."""
 
-    data: Data | Statistics
-    seen: Covariances
-    penalties: Penalties
-    on: str
-    gap: float
-    seed: int = 0
-    threads: int | None = None
-    watch: Callable[[], None] = lambda: None
-    fits: list[LassoFit] = field(default_factory=list)
-
-    @property
-    def weight(self) -> float:
-        return self.seen.weight
-
-    @property
-    def n_variables(self) -> int:
-        return len(self.seen.names)
-
-    def solve(self) -> bool:
-        """Fit each penalty; whether the time, or the user, allowed it for all of them."""
-        try:
-            for fit in self._fits(self.seen):
-                self.fits.append(fit)
-        except (OutOfTime, KeyboardInterrupt):
-            if not self.fits:
-                raise
-            return False
-        return True
-
-    def again(self, data: Data) -> Sequence[LassoFit]:
-        return list(self._fits(self._covariances(data)))
+    def __init__(self, problem: Problem, penalties: Penalties, seen: Covariances, on: str, gap: float) -> None:
+        super().__init__(problem, penalties, seen)
+        self.on, self.gap = on, gap
 
     def held_out(self, train: Data, test: Data) -> Array:
-        other = self._covariances(test, checked=False)
-        return np.array([fit.log_likelihood(other) for fit in self._fits(self._covariances(train))])
+        other = self.seen_in(test, checked=False)
+        return np.array([fit.log_likelihood(other) for fit in self.fits_of(self.seen_in(train))])
 
-    def _covariances(self, data: Data, *, checked: bool = True) -> Covariances:
+    def seen_in(self, data: Data, *, checked: bool = True) -> Covariances:
         return Covariances.of(data, self.seen.names, on=self.on, threads=1, checked=checked)
 
-    def _fits(self, seen: Covariances) -> Iterator[LassoFit]:
+    def fits_of(self, seen: Covariances) -> Iterator[LassoFit]:
         start: Array | None = None
         for k in range(len(self.penalties.multiples)):
-            solution = sparse_precision(seen.matrix, self.penalties.at(k), start=start, gap=self.gap, watch=self.watch)
+            how: dict[str, Any] = {"start": start, "gap": self.gap, "watch": self.problem.progress.check}
+            solution = sparse_precision(seen.matrix, self.penalties.at(k), **how)
             start = solution.precision
             yield LassoFit(seen, solution)
 
-
-Array = npt.NDArray[np.float64]
 
 PER_FLOP = 1e-9
 """Seconds for each of the p³ flops of a Newton step, of which a penalty takes some ten."""
@@ -142,7 +109,7 @@ class LassoStep(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GraphicalLasso(GraphMethod):
+class GraphicalLasso(PenalisedMethod):
     """The graph of the precision Θ that minimises −log det Θ + tr(S Θ) + λ Σ_{i≠j} |θ_ij| (Friedman, Hastie & Tibshirani 2008).
 
     S is the correlation matrix of the columns, or with `scaled=False` their covariance; columns must be real. `penalty` is λ,
@@ -166,9 +133,6 @@ class GraphicalLasso(GraphMethod):
 
     word = "glasso"
 
-    penalty: Any = None
-    select: Any = EBIC()  # noqa: RUF009 - a frozen value
-    n_penalties: int = 20
     scaled: bool = True
     diagonal: bool = False
     refit: bool = False
@@ -177,9 +141,7 @@ class GraphicalLasso(GraphMethod):
     """How 0.1 called `scaled`."""
 
     def __post_init__(self, on: str | None) -> None:
-        object.__setattr__(self, "penalty", checked_penalty(self.penalty))
-        checked_selection(self.select)
-        whole(self.n_penalties, "the number of penalties", 1)
+        super().__post_init__()
         if on is not None:
             if on not in ("correlation", "covariance"):
                 raise FitError(f"a graphical lasso works on='correlation' or on='covariance', not {on!r}")
@@ -201,14 +163,8 @@ class GraphicalLasso(GraphMethod):
             f"{Remedy('Neighbourhoods()', '--method neighbourhoods')} finds the graph of finite and mixed columns",
         )
         seen = Covariances.of(problem.data, problem.names, on=self._scale, threads=problem.threads)
-        order = columns_of(problem)
-        penalties = Penalties.of(self.penalty, self.n_penalties, seen.matrix, problem.rules, order, diagonal=self.diagonal)
-        path = LassoPath(
-            only(problem), seen, penalties, self._scale, self.gap, problem.seed, problem.threads, problem.progress.check
-        )
-        judgement, finished = judge_path(self.select, path, path.solve())
-        tell_of_the_end(judgement, penalties.multiples, finished)
-        return self._outcome(problem, path, judgement, finished)
+        path = LassoPath(problem, self.penalties(problem, seen.matrix, diagonal=self.diagonal), seen, self._scale, self.gap)
+        return self._outcome(problem, path, *path.judgement(self.select))
 
     def work(self, problem: Problem, rules: Rules) -> Work:
         n, penalties = float(problem.n), self.n_penalties * self.select.n_paths if self.penalty is None else 1
@@ -216,7 +172,11 @@ class GraphicalLasso(GraphMethod):
 
     def _outcome(self, problem: Problem, path: LassoPath, judgement: Judgement, finished: bool) -> GraphOutcome:
         best = path.fits[judgement.best]
-        _tell(best)
+        if not best.solution.converged and not best.solution.gap <= WORTH_TELLING * max(1.0, abs(best.solution.objective)):
+            note(
+                f"the graphical lasso ended at a duality gap of {best.solution.gap:.3g}, of an objective of "
+                f"{best.solution.objective:.6g}: the columns are nearly functions of each other; a larger penalty is easier"
+            )
         edges = [(problem.names[i], problem.names[j]) for i, j in np.argwhere(np.triu(best.joined)).tolist()]
         graph = Graph(edges, nodes=problem.names)
         solution = selected_precision(graph, path.seen) if self.refit else best.solution
@@ -230,7 +190,11 @@ class GraphicalLasso(GraphMethod):
             {(a, b): float(partial[problem.number[a], problem.number[b]]) for a, b in edges},
             "partial correlation",
             PenaltyPath(PathEntry(x, f.n_parameters, c, f.solution.objective, f.solution.gap) for x, f, c in entries),
-            tuple(_steps(path)),
+            tuple(
+                LassoStep(x, *step)
+                for x, f in zip(path.penalties.multiples, path.fits, strict=False)
+                for step in f.solution.steps
+            ),
             freeze(solution.precision),
             freeze(solution.covariance),
             in_data_units(graph, path.seen, solution, info, None if self.refit else penalty),
@@ -271,17 +235,3 @@ class LassoDetails:
         yield "joined", "at no penalty of the path" if np.isnan(first) else f"from a penalty of {first:.6g} down"
         if self.frequency is not None:
             yield "in subsamples", f"{self.frequency[i, j]:.0%}"
-
-
-def _steps(path: LassoPath) -> Iterator[LassoStep]:
-    for penalty, fit in zip(path.penalties.multiples, path.fits, strict=False):
-        yield from (LassoStep(penalty, *step) for step in fit.solution.steps)
-
-
-def _tell(fit: LassoFit) -> None:
-    solution = fit.solution
-    if not solution.converged and not solution.gap <= WORTH_TELLING * max(1.0, abs(solution.objective)):
-        note(
-            f"the graphical lasso ended at a duality gap of {solution.gap:.3g}, of an objective of {solution.objective:.6g}: "
-            "the columns are nearly functions of each other; a larger penalty is easier"
-        )

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools
 from suffice.engines.data import Data
-from suffice.errors import FitError, listing, whole
+from suffice.errors import FitError, listing
 from suffice.graphs import Graph
 from suffice.graphs.text import Edge
-from suffice.iteration import OutOfTime
-from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome, PathEntry, PenaltyPath
 from suffice.structure.undirected.coded_nodes import CodedNodes
-from suffice.structure.undirected.graph_method import GraphMethod
 from suffice.structure.undirected.node_regressions import GaussianNodes, NodeFit, NodeRegressions
-from suffice.structure.undirected.penalties import Penalties, checked_penalty, columns_of, only
-from suffice.structure.undirected.selection import EBIC, Judgement, checked_selection, judge_path, tell_of_the_end
+from suffice.structure.undirected.penalties import PenalisedMethod, Penalties, PenaltyFits
+from suffice.structure.undirected.selection import Judgement
 from suffice.variables import Finite, Real
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -38,7 +32,7 @@ class And:
            [False, False]])
     """
 
-    def joined(self, there: Mask) -> Mask:
+    def joined(self, there: Bools) -> Bools:
         return there & there.T
 
 
@@ -51,12 +45,12 @@ class Or:
            [ True, False]])
     """
 
-    def joined(self, there: Mask) -> Mask:
+    def joined(self, there: Bools) -> Bools:
         return there | there.T
 
 
 @dataclass(frozen=True)
-class Neighbourhoods(GraphMethod):
+class Neighbourhoods(PenalisedMethod):
     """The graph in which a variable is joined to those that a lasso of it on all others keeps (Meinshausen & Bühlmann 2006).
 
     Of real columns, from their moments alone: each column, scaled, is regressed on all others with a penalty λ on the absolute
@@ -81,18 +75,13 @@ class Neighbourhoods(GraphMethod):
 
     word = "neighbourhoods"
 
-    penalty: Any = None
-    select: Any = EBIC()  # noqa: RUF009 - a frozen value
-    n_penalties: int = 20
     rule: Any = And()
 
     kinds: ClassVar[Sequence[type[NodeRegressions]]] = (GaussianNodes, CodedNodes)
     """The regressions for each kind of columns; the first that takes them is used."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "penalty", checked_penalty(self.penalty))
-        checked_selection(self.select)
-        whole(self.n_penalties, "the number of penalties", 1)
+        super().__post_init__()
         if isinstance(self.rule, type) or not hasattr(self.rule, "joined"):
             raise FitError(f"the rule by which neighbours are joined is And() or Or(), not {self.rule!r}")
 
@@ -105,11 +94,8 @@ class Neighbourhoods(GraphMethod):
             )
         nodes = kind.of(problem.data, problem.variables, threads=problem.threads)
         nodes.check()
-        penalties = Penalties.of(self.penalty, self.n_penalties, nodes.association, problem.rules, columns_of(problem))
-        path = NeighbourhoodPath(problem, self.rule, nodes, penalties)
-        judgement, finished = judge_path(self.select, path, path.solve())
-        tell_of_the_end(judgement, penalties.multiples, finished)
-        return _outcome(problem, path, judgement, finished)
+        path = NeighbourhoodPath(problem, self.penalties(problem, nodes.association), nodes, self.rule)
+        return _outcome(problem, path, *path.judgement(self.select))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +103,7 @@ class NeighbourhoodFit:
     """What the regressions of one penalty keep, as a graph that can be judged."""
 
     node: NodeFit
-    joined: Mask
+    joined: Bools
 
     @property
     def deviance(self) -> float:
@@ -137,62 +123,24 @@ class NeighbourhoodFit:
         return int(np.count_nonzero(self.joined)) // 2
 
 
-@dataclass(eq=False)
-class NeighbourhoodPath:
+class NeighbourhoodPath(PenaltyFits):
     """The fits of all regressions for each penalty, on some rows and on others."""
 
-    problem: Problem
-    rule: Any
-    nodes: NodeRegressions
-    penalties: Penalties
-    fits: list[NeighbourhoodFit] = field(default_factory=list)
-
-    @property
-    def data(self) -> Data | Statistics:
-        return only(self.problem)
-
-    @property
-    def seed(self) -> int:
-        return self.problem.seed
-
-    @property
-    def threads(self) -> int | None:
-        return self.problem.threads
-
-    @property
-    def weight(self) -> float:
-        return self.nodes.weight
-
-    @property
-    def n_variables(self) -> int:
-        return self.problem.n
-
-    def solve(self) -> bool:
-        """Fit each penalty; whether the time, or the user, allowed it for all of them."""
-        try:
-            for fit in self._fits(self.nodes):
-                self.fits.append(fit)
-                self.problem.progress.check(f"penalty {len(self.fits)} of {len(self.penalties.multiples)}")
-        except (OutOfTime, KeyboardInterrupt):
-            if not self.fits:
-                raise
-            return False
-        return True
-
-    def again(self, data: Data) -> Sequence[NeighbourhoodFit]:
-        return list(self._fits(self._nodes(data)))
+    def __init__(self, problem: Problem, penalties: Penalties, seen: NodeRegressions, rule: Any) -> None:
+        super().__init__(problem, penalties, seen)
+        self.rule = rule
 
     def held_out(self, train: Data, test: Data) -> Array:
-        nodes = self._nodes(train)
-        return nodes.held_out([fit.node for fit in self._fits(nodes)], test)
+        nodes = self.seen_in(train)
+        return nodes.held_out([fit.node for fit in self.fits_of(nodes)], test)
 
-    def _nodes(self, data: Data) -> NodeRegressions:
-        return type(self.nodes).of(data, self.problem.variables, threads=1)
+    def seen_in(self, data: Data) -> NodeRegressions:
+        return type(self.seen).of(data, self.problem.variables, threads=1)  # type: ignore[no-any-return]
 
-    def _fits(self, nodes: NodeRegressions) -> Iterator[NeighbourhoodFit]:
+    def fits_of(self, seen: NodeRegressions) -> Iterator[NeighbourhoodFit]:
         start: NodeFit | None = None
         for k in range(len(self.penalties.multiples)):
-            start = nodes.fit(self.penalties.at(k), start)
+            start = seen.fit(self.penalties.at(k), start)
             there = self.rule.joined(start.strengths != 0.0)
             yield NeighbourhoodFit(start, (there & self.problem.rules.allowed) | self.problem.rules.required)
 
@@ -228,7 +176,7 @@ def _outcome(problem: Problem, path: NeighbourhoodPath, judgement: Judgement, fi
         {(a, b): (directed.get((a, b), 0.0) + directed.get((b, a), 0.0)) / 2.0 for a, b in edges},
         "mean strength",
         PenaltyPath(PathEntry(x, f.n_edges, c, f.node.objective, f.node.gap) for x, f, c in entries),
-        model=partial(path.nodes.model, graph),
+        model=partial(path.seen.model, graph),
         details=NeighbourhoodDetails(
             directed, path.penalties.multiples[judgement.best], best.node.objective, best.node.coefficients
         ),

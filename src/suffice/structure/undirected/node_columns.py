@@ -18,16 +18,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 PRODUCTS = 2**31
 """Bytes that the products of all pairs of columns may take."""

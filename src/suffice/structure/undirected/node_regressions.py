@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.engines.data import Data
 from suffice.errors import note
 from suffice.families.conditional_gaussian import LOG_2PI
@@ -21,8 +21,6 @@ from suffice.models.gaussian_markov_net import GaussianMarkovNet, fit_gaussian
 from suffice.models.undirected.covariances import Covariances
 from suffice.statistics import Statistics
 from suffice.variables import Real, Variable
-
-Array = npt.NDArray[np.float64]
 
 TOLERANCE = 1e-10
 """The move of a scaled coefficient that ends the descent."""

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.engines.data import Data
-from suffice.errors import FitError, nearest
+from suffice.errors import FitError, nearest, note, whole
 from suffice.errors.remedies import Remedy
 from suffice.graphs.text import Edge
+from suffice.iteration import OutOfTime
 from suffice.statistics import Statistics
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem
-
-Array = npt.NDArray[np.float64]
+from suffice.structure.undirected.graph_method import GraphMethod
+from suffice.structure.undirected.selection import EBIC, Judgement, checked_selection, judge_path
 
 SMALLEST = 0.1
 """The smallest penalty of a path, relative to the largest."""
@@ -150,12 +151,63 @@ def _by_pair(asked: Mapping[Edge | None, float], names: Sequence[str]) -> Array:
     return weights
 
 
-def columns_of(problem: Problem) -> tuple[str, ...]:
-    """The variables in the order of the columns: that of a matrix which a user gives."""
-    known = problem.data.columns if hasattr(problem.data, "columns") else tuple(problem.data.variables)
-    return tuple(name for name in known if name in problem.number)
+class PenaltyFits:
+    """A path: a fit for each penalty on what was seen of some rows, and how to see that on others."""
+
+    def __init__(self, problem: Problem, penalties: Penalties, seen: Any) -> None:
+        self.problem, self.penalties, self.seen, self.fits = problem, penalties, seen, list[Any]()
+        self.data = problem.data if isinstance(problem.data, Statistics) else problem.data.take(problem.names)
+        self.seed, self.threads, self.weight, self.n_variables = problem.seed, problem.threads, float(seen.weight), problem.n
+
+    def fits_of(self, seen: Any) -> Iterator[Any]:
+        """A fit for each penalty, each the start of the next."""
+        raise NotImplementedError
+
+    def seen_in(self, data: Data) -> Any:
+        """What the fits need of other rows."""
+        raise NotImplementedError
+
+    def held_out(self, train: Data, test: Data) -> Array:
+        raise NotImplementedError
+
+    def again(self, data: Data) -> Sequence[Any]:
+        return list(self.fits_of(self.seen_in(data)))
+
+    def judgement(self, select: Any) -> tuple[Judgement, bool]:
+        """What a way to choose says of the fits, and whether time, and the user, allowed all of them. That the best penalty is
+        the smallest tried is told without its number, so that resamples tell it once."""
+        finished, n = True, len(self.penalties.multiples)
+        try:
+            for fit in self.fits_of(self.seen):
+                self.fits.append(fit)
+                self.problem.progress.check(f"penalty {len(self.fits)} of {n}")
+        except (OutOfTime, KeyboardInterrupt):
+            if not self.fits:
+                raise
+            finished = False
+        judgement, finished = judge_path(select, self, finished)
+        if finished and n > 1 and judgement.best == n - 1:
+            note(
+                "the penalty that was chosen is the smallest of the path: a still smaller one, given as a penalty, may be better"
+            )
+        return judgement, finished
 
 
-def only(problem: Problem) -> Data | Statistics:
-    """The data of the variables that are searched, without columns that were left out."""
-    return problem.data if isinstance(problem.data, Statistics) else problem.data.take(problem.names)
+@dataclass(frozen=True)
+class PenalisedMethod(GraphMethod):
+    """A method with a penalty for each pair, or a way to choose one."""
+
+    penalty: Any = None
+    select: Any = EBIC()  # noqa: RUF009 - a frozen value
+    n_penalties: int = 20
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "penalty", checked_penalty(self.penalty))
+        checked_selection(self.select)
+        whole(self.n_penalties, "the number of penalties", 1)
+
+    def penalties(self, problem: Problem, matrix: Array, *, diagonal: bool = False) -> Penalties:
+        """The penalties of the pairs, of which `matrix` says how strong they are; those of a user have the columns' order."""
+        known = problem.data.columns if isinstance(problem.data, Data) else tuple(problem.data.variables)
+        order = tuple(name for name in known if name in problem.number)
+        return Penalties.of(self.penalty, self.n_penalties, matrix, problem.rules, order, diagonal=diagonal)

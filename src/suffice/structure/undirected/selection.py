@@ -10,11 +10,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools
 from suffice.engines.data import Data
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import DataError, FitError, note, whole
@@ -23,8 +23,6 @@ from suffice.iteration import OutOfTime
 from suffice.registry import Named
 from suffice.scores import BIC, EdgePrice, GraphPosterior, StructurePrior
 from suffice.statistics import Statistics
-
-Array = npt.NDArray[np.float64]
 
 
 class Fit(Protocol):
@@ -43,7 +41,7 @@ class Fit(Protocol):
         """How many pairs of variables are joined."""
 
     @property
-    def joined(self) -> npt.NDArray[np.bool_]:
+    def joined(self) -> Bools:
         """Which pairs are joined: a symmetric matrix."""
 
 
@@ -115,10 +113,8 @@ class EBIC(GraphPosterior):
     score: Any = field(default=BIC(), init=False, repr=False)
     prior: StructurePrior = field(default=EdgePrice(0.5), init=False, repr=False)
 
-    @property
-    def n_paths(self) -> int:
-        """How many paths of penalties are solved."""
-        return 1
+    n_paths: ClassVar[int] = 1
+    """How many paths of penalties are solved."""
 
     def __post_init__(self) -> None:
         if isinstance(self.gamma, bool) or not isinstance(self.gamma, (int, float)) or not 0.0 <= self.gamma < math.inf:
@@ -172,14 +168,12 @@ class StARS(Named):
         size = int(0.8 * n) if n <= 144 else int(10.0 * math.sqrt(n))
         if size < 3:
             raise DataError(f"StARS draws subsamples of 80 % of the rows, and there are only {n}")
-        drawn = (rows.of_rows(rows.sample(size, seed)) for seed in self._seeds(path.seed))
+        seeds = (int(s.generate_state(1)[0]) for s in np.random.SeedSequence(path.seed).spawn(self.subsamples))
+        drawn = (rows.of_rows(rows.sample(size, seed)) for seed in seeds)
         frequency: Array = np.zeros((len(path.fits), path.n_variables, path.n_variables))
         for fits in in_order((partial(path.again, part) for part in drawn), path.threads):
             frequency += np.array([fit.joined for fit in fits]) / self.subsamples
         return self._judged(frequency)
-
-    def _seeds(self, seed: int) -> list[int]:
-        return [int(s.generate_state(1)[0]) for s in np.random.SeedSequence(seed).spawn(self.subsamples)]
 
     def _judged(self, frequency: Array) -> Judgement:
         n = frequency.shape[1]
@@ -237,12 +231,6 @@ def judge_path(select: Any, path: Fits, finished: bool) -> tuple[Judgement, bool
         except (OutOfTime, KeyboardInterrupt):
             finished = False
     return EBIC(getattr(select, "gamma", 0.5)).judge(path), finished
-
-
-def tell_of_the_end(judgement: Judgement, penalties: Sequence[float], finished: bool) -> None:
-    """Tell the user that the best penalty is the smallest tried: without its number, so that resamples tell it once."""
-    if finished and len(penalties) > 1 and judgement.best == len(penalties) - 1:
-        note("the penalty that was chosen is the smallest of the path: a still smaller one, given as a penalty, may be better")
 
 
 def rows_of(data: Any, what: str) -> Data:
