@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 
 import numpy as np
 import pytest
@@ -202,16 +201,6 @@ def test_the_chosen_numbers_stay_and_the_evidence_is_a_chain():
     assert sf.score("x -> y", later.statistics, sf.Evidence(bn.prior), by_node=True)["y"] == pytest.approx(whole)
     again = sf.fit("x -> y", bn.statistics, prior=bn.prior)
     assert again == bn
-
-
-def test_files_and_pickles_keep_it(tmp_path):
-    bn = sf.fit("x -> y", table(SOME), prior=HierarchicalDirichlet())
-    sf.write(bn, tmp_path / "bn.json")
-    for copy in (sf.read(tmp_path / "bn.json"), pickle.loads(pickle.dumps(bn))):
-        assert copy == bn
-        assert copy.prior == bn.prior
-        assert copy["y"].interval(0.9).lower == pytest.approx(bn["y"].interval(0.9).lower)
-        assert copy.update(table(SOME)) == bn.update(table(SOME))
 
 
 def test_nodes_at_a_bound_are_named():

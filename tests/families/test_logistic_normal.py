@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 
 import numpy as np
 import pytest
@@ -245,16 +244,6 @@ def test_new_states_have_the_mean_zero_or_are_refused():
     own = sf.fit("x", {"x": ["a", "a", "b"]}, prior=LogisticNormal(mean={"x": {"a": 0.0, "b": 1.0}}))
     with pytest.raises(FitError, match="differ in the state 'c'"):
         own.update({"x": ["c"]})
-
-
-def test_files_and_pickles_keep_it(tmp_path):
-    bn = sf.fit("x -> y", rows_of(ROWS), prior=LogisticNormal(mean={"y": {"s0": 0.3, "s1": -0.5, "s2": 0.2}}, variance=None))
-    sf.write(bn, tmp_path / "bn.json")
-    for copy in (sf.read(tmp_path / "bn.json"), pickle.loads(pickle.dumps(bn))):
-        assert copy == bn
-        assert copy.prior == bn.prior
-        assert copy["y"].interval(0.9).upper == pytest.approx(bn["y"].interval(0.9).upper)
-        assert copy.update(rows_of(ROWS)) == bn.update(rows_of(ROWS))
 
 
 def test_answers_have_intervals_from_draws():

@@ -223,7 +223,8 @@ def test_the_best_of_all_graphs_is_found(kind):
     graphs = [tuple((n, dag.parents(n)) for n in dag.nodes) for dag in dags(sorted(rows))]
     for score in (sf.BIC(), sf.Evidence(sf.BDeu(1) if kind == "finite" else sf.BGe())):
         # a score is the sum over nodes: test_registry_laws.py
-        own = {node: sf.score(sf.Dag(dict([node])), data, score, by_node=True)[node[0]] for node in {n for g in graphs for n in g}}
+        nodes = {node for graph in graphs for node in graph}
+        own = {node: sf.score(sf.Dag(dict([node])), data, score, by_node=True)[node[0]] for node in nodes}
         best = max(sum(own[node] for node in graph) for graph in graphs)
         for method in (sf.Orders(), sf.Exact()):
             found = sf.search(data, score, method)
