@@ -285,7 +285,8 @@ def test_the_strength_is_that_of_the_largest_evidence(asia, prior, name):
         return sf.score(network.dag, statistics, sf.Evidence(type(prior)(np.exp(t))))
 
     bn = sf.fit(network.dag, rows, prior=EmpiricalBayes(prior))
-    best = max(np.linspace(-9, 9, 400), key=evidence)
+    near = max(np.linspace(-9, 9, 41), key=evidence)
+    best = max(near + np.linspace(-0.45, 0.45, 21), key=evidence)
     chosen = getattr(bn.prior, name)
     assert type(bn.prior) is type(prior)
     assert np.log(chosen) == pytest.approx(best, abs=0.05)
