@@ -156,7 +156,7 @@ def test_a_state_without_rows_may_be_as_rare_as_the_prior_allows():
 
 def test_intervals_hold_parameters_drawn_from_the_prior():
     rng = np.random.default_rng(4)
-    theta = softmax(rng.normal(0, 2.0, (300, 4)), axis=1)
+    theta = softmax(rng.normal(0, 2.0, (200, 4)), axis=1)
     rows = Laplace(np.array([rng.multinomial(12, p) for p in theta], float), np.zeros(4), 4.0)
     lower, upper = quantiles(rows, 0.05)
     assert ((lower <= theta) & (theta <= upper)).mean() == pytest.approx(0.9, abs=0.03)
