@@ -36,6 +36,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ("told" in getattr(item, "fixturenames", ()), item.path.name != "test_fuzz.py"))
 
 
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: nobody looks through it for what does not."""
+    gc.freeze()
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Say so where everything was run but what needs Spark."""
     why = lacking()
