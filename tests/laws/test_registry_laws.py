@@ -161,12 +161,19 @@ def test_a_score_is_the_sum_over_nodes_and_weights_are_rows(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", KINDS["tests"])
-def test_a_test_of_independence_is_the_same_both_ways(word: str) -> None:
-    rows, test = random_rows(2, 80), KINDS["tests"][word]()
-    x, y = ("x", "y") if word == "fisher-z" else ("u", "w")
-    one, other = (sf.independence.independence_test(rows, *pair, test=test) for pair in ((x, y), (y, x)))
-    assert one.p_value == pytest.approx(other.p_value, rel=1e-9)
-    assert 0.0 <= one.p_value <= 1.0
+def test_a_test_of_independence_is_the_same_both_ways_and_weights_are_rows(word: str) -> None:
+    rows, test, times = random_rows(2, 80), KINDS["tests"][word](), np.random.default_rng(0).integers(1, 4, 80)
+    rows["s"] = np.where(rows["x"] > 0.5, "high", "low")
+    x, y, given = ("x", "y", "z") if word == "fisher-z" else ("u", "w", "s")
+    weighted = sf.scan({**rows, "n": times.astype(float)}, weights="n")
+    repeated = {name: np.repeat(column, times) for name, column in rows.items()}
+    for also in ((), (given,)):
+        one, other = (sf.independence.independence_test(rows, *pair, also, test=test) for pair in ((x, y), (y, x)))
+        assert one.p_value == pytest.approx(other.p_value, rel=1e-9)
+        assert 0.0 <= one.p_value <= 1.0
+        many, few = (sf.independence.independence_test(data, x, y, also, test=test) for data in (repeated, weighted))
+        assert (few.statistic, few.p_value) == pytest.approx((many.statistic, many.p_value), rel=1e-9)
+        assert few.df == many.df
 
 
 @pytest.mark.parametrize("word", KINDS["commands"])
