@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
@@ -342,16 +343,24 @@ def test_means_are_not_climbed_to_and_mixtures_need_imagined_rows():
 COVARIANCE = [[1.0, 0.8, 0.0], [0.8, 1.2, 0.1], [0.0, 0.1, 1.5]]
 
 
-def by_grid(n, m, S):
-    """ln Z, the mean of θ, and p and ln θ on a fine grid of the two contrasts, for three states."""
+@cache
+def grid(m, S):
+    """ln θ, θ and the logarithms of the normal's shares on a fine grid of the two contrasts, for three states."""
     C = np.array([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0]])
     z = np.linspace(-9.0, 9.0, 601)
     at = np.stack(np.meshgrid(z, z, indexing="ij"), axis=-1)
     d = C @ m + at @ np.linalg.cholesky(C @ S @ C.T).T
     log_theta = log_softmax(np.concatenate([d, np.zeros((*d.shape[:2], 1))], axis=-1), axis=-1)
-    terms = log_theta @ n - 0.5 * (at**2).sum(axis=-1) - np.log(2 * np.pi) + 2 * np.log(z[1] - z[0])
-    p = np.exp(terms - logsumexp(terms))
-    return logsumexp(terms), np.einsum("ij,ijk->k", p, np.exp(log_theta)), p, log_theta
+    return log_theta, np.exp(log_theta), -0.5 * (at**2).sum(axis=-1) - np.log(2 * np.pi) + 2 * np.log(z[1] - z[0])
+
+
+def by_grid(n, m, S):
+    """ln Z, the mean of θ, and p and ln θ on the grid."""
+    log_theta, theta, shares = grid(tuple(m), tuple(map(tuple, S)))
+    terms = log_theta @ n + shares
+    log_z = logsumexp(terms)
+    p = np.exp(terms - log_z)
+    return log_z, np.einsum("ij,ijk->k", p, theta), p, log_theta
 
 
 @pytest.mark.parametrize("n", [(0, 0, 0), (1, 0, 0), (2, 1, 0), (20, 1, 1), (50, 0, 0), (300, 200, 3)])
