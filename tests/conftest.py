@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("SUFFICE_COMPILE", "now")  # what is tested is what large work uses; for small work see test_kernel_laws.py
@@ -22,9 +24,21 @@ settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("busy")  # a busy machine is no fault of what is tested
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Tests have no examples: nobody looks for them."""
+    return [collector for collector in (yield) if not isinstance(collector, DoctestModule)]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Who asks mypy comes last: `make test` fills its cache beside the other tests."""
-    items.sort(key=lambda item: "told" in getattr(item, "fixturenames", ()))
+    """The longest come first, so that no processor waits for them at the end; who asks mypy comes last: `make test` fills its
+    cache beside the other tests."""
+    items.sort(key=lambda item: ("told" in getattr(item, "fixturenames", ()), item.path.name != "test_fuzz.py"))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: nobody looks through it for what does not."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

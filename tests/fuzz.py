@@ -96,13 +96,13 @@ ODD = (
 
 def broken_values(content: Any, rng: random.Random) -> str:
     """JSON in which some value, at any depth, is replaced by an odd one or by another of its own, or is gone."""
-    content = json.loads(content)
-    for _ in range(rng.choice((1, 1, 2))):
-        places = _places(content)
-        if not places:
+    whole = content
+    content = json.loads(whole)
+    for again in range(rng.choice((1, 1, 2))):
+        paths = _paths(content) if again else _paths_of(whole)
+        if not paths:
             break
-        holder, key = rng.choice(places)
-        other, own = rng.choice(places)
+        (holder, key), (other, own) = (_place(content, rng.choice(paths)) for _ in range(2))
         match rng.randrange(4):
             case 0:
                 del holder[key]
@@ -113,15 +113,29 @@ def broken_values(content: Any, rng: random.Random) -> str:
     return json.dumps(content)
 
 
-def _places(content: Any) -> list[tuple[Any, Any]]:
-    """Where a value stands: in what, and under which key or number."""
-    found, waiting = [], [content]
+def _paths(content: Any) -> list[tuple[Any, ...]]:
+    """The keys and numbers that lead to each value."""
+    found: list[tuple[Any, ...]] = []
+    waiting: list[tuple[Any, tuple[Any, ...]]] = [(content, ())]
     while waiting:
-        some = waiting.pop()
+        some, path = waiting.pop()
         keys = list(some) if isinstance(some, dict) else range(len(some)) if isinstance(some, list) else ()
-        found += [(some, key) for key in keys]
-        waiting += [some[key] for key in keys]
+        found += [(*path, key) for key in keys]
+        waiting += [(some[key], (*path, key)) for key in keys]
     return found
+
+
+@cache
+def _paths_of(content: str) -> list[tuple[Any, ...]]:
+    return _paths(json.loads(content))
+
+
+def _place(content: Any, path: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Where a value stands: in what, and under which key or number."""
+    *way, key = path
+    for step in way:
+        content = content[step]
+    return content, key
 
 
 def broken_bytes(data: bytes, rng: random.Random) -> bytes:

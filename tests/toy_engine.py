@@ -64,11 +64,12 @@ class Toy(Partitions):
     def run(self, work: Callable[[Iterable[Raw]], Any]) -> Iterator[Any]:
         message = pickle.dumps(work)
         call: Callable[..., Iterator[bytes]] = map if self.here else pool().map
-        for answer in call(run, [message] * len(self.partitions()), self.partitions()):
+        parts = self.partitions()
+        for answer in call(run, [message] * len(parts), parts):
             result = pickle.loads(answer)
             if isinstance(result, Exception):
                 raise result
-            self._spy(work, pickle.loads(answer))
+            self._spy(work, result)
             yield result
 
     def _spy(self, work: Any, result: Any) -> None:

@@ -82,7 +82,6 @@ class Answer(NamedTuple):
 
 
 @cache
-@cache
 def said(line: str) -> Answer:
     refusal = None
     with warnings.catch_warnings(record=True) as notes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -25,6 +25,10 @@ class Client:
             timeout=60,
             trust_env=False,
         )
+
+    def close(self) -> None:
+        self.http.close()
+        self.page.close()
 
     @property
     def model(self) -> str:
@@ -73,17 +77,19 @@ class Client:
         return reply.json()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def opened() -> Iterator[Callable[..., Client]]:
-    """Start an explorer, as `sf.explore` does; all are closed at the end."""
-    with ExitStack() as stack:
+    """Start an explorer, as `sf.explore` does. All of a file are closed at its end, side by side: each looks ten times a second
+    whether it is to end, which a hundred of them would do all through the other tests."""
+    clients: list[Client] = []
 
-        def start(*given: Any, **more: Any) -> Client:
-            client = Client(stack.enter_context(sf.explore(*given, **more)))
-            stack.callback(client.http.close)
-            return client
+    def start(*given: Any, **more: Any) -> Client:
+        clients.append(Client(sf.explore(*given, **more)))
+        return clients[-1]
 
-        yield start
+    yield start
+    with ThreadPoolExecutor(max(1, len(clients))) as pool:
+        list(pool.map(Client.close, clients))
 
 
 @pytest.fixture(scope="session")
@@ -96,7 +102,7 @@ def _columns() -> tuple[list[str], list[Any]]:
     return table.column_names, table.columns
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def asia(opened: Callable[..., Client]) -> Client:
     """A network that comes with the package: no data, and no posterior."""
     return opened("asia")
@@ -107,7 +113,7 @@ def fitted(rows: dict[str, list[str]]) -> sf.BayesNet:
     return sf.fit(sf.load("asia").dag, rows, prior=sf.BDeu(1))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def learned(opened: Callable[..., Client], fitted: sf.BayesNet, rows: dict[str, list[str]]) -> Client:
     """A network with a posterior, and the rows that it was fitted from."""
     return opened(fitted, rows)

@@ -78,14 +78,14 @@ def test_corrections_that_cannot_be_are_refused(page: Client, columns: Any) -> N
     assert len(page.get("state")["tables"]) == len({t["id"] for t in page.get("state")["tables"]})
 
 
-@pytest.mark.parametrize("what", ["models", "tables"])
-@pytest.mark.parametrize("data", [b"", b"hello", b"\x00\x01\x02" * 100, b'{"suffice": "bayes_net"', b"\xff\xfe"])
 @pytest.mark.parametrize("name", ["x.bif", "x.json", "x.exe", "x", "x.csv.gz", "x.parquet"])
-def test_files_that_are_none_are_refused_by_their_own_name(page: Client, what: str, data: bytes, name: str) -> None:
-    reply = page.send(what, data, name)
-    assert reply.status_code == 400
-    assert str(page.page.shelf.room) not in reply.text
-    assert not list(page.page.shelf.room.iterdir())
+def test_files_that_are_none_are_refused_by_their_own_name(page: Client, name: str) -> None:
+    for data in (b"", b"hello", b"\x00\x01\x02" * 100, b'{"suffice": "bayes_net"', b"\xff\xfe"):
+        for what in ("models", "tables"):
+            reply = page.send(what, data, name)
+            assert reply.status_code == 400, (what, data)
+            assert str(page.page.shelf.room) not in reply.text, (what, data)
+            assert not list(page.page.shelf.room.iterdir()), (what, data)
 
 
 def test_models_come_and_go(page: Client, tmp_path: Any) -> None:

@@ -12,7 +12,6 @@ import pytest
 from scipy import stats
 
 import suffice as sf
-from suffice.engines.engine import add_up
 from suffice.engines.scan import scan
 from suffice.families.regressions.glm import Regressors
 from suffice.families.regressions.regression_cpd import RegressionCpd
@@ -113,18 +112,6 @@ def test_curvature_is_the_expected_one(name):
 
 def _some(p: Any) -> Any:
     return np.flatnonzero(p > 1e-14 * p.max())
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_sums_add_and_weights_repeat(name):
-    family, at, _, columns, (theta, weights) = problem(name, 3)
-    times = np.ceil(weights).astype(int)
-    whole = family.measure(at, theta, columns, times)
-    halves = [family.measure(at, theta, {n: c[r] for n, c in columns.items()}, times[r]) for r in (slice(0, 9), slice(9, None))]
-    again = family.measure(at, theta, {n: np.repeat(c, times) for n, c in columns.items()}, None)
-    for other in (add_up(*halves), again):
-        for a, b in zip(whole, other, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.engines.engine import add_up
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, SufficeError, TooLarge
 from suffice.families.conditional_gaussian import LinearGaussian
@@ -237,19 +236,6 @@ def _shifted(cpd: RegressionCpd, d: Any) -> RegressionCpd:
     """Parameters moved in centred columns: a slope turns about its centre."""
     intercept = cpd.intercept + d[:, 0] - d[:, 1:] @ cpd.centre
     return RegressionCpd(cpd.child, cpd.parent_variables, cpd.family, intercept, cpd.coefficients + d[:, 1:], centre=cpd.centre)
-
-
-@settings(max_examples=30, deadline=None)
-@given(problems(), st.integers(0, 30))
-def test_sums_add_and_weights_repeat(problem, cut):
-    cpd, columns, weights = problem
-    family, times = cpd.family, np.ceil(weights).astype(int)
-    whole = family.step(cpd, columns, times)
-    parts = [family.step(cpd, {n: c[r] for n, c in columns.items()}, times[r]) for r in (slice(0, cut), slice(cut, None))]
-    repeated = family.step(cpd, {n: np.repeat(c, times) for n, c in columns.items()}, None)
-    for other in (add_up(*parts), repeated._replace(powers=whole.powers)):  # powers are of rows, whatever their weights
-        for a, b in zip(whole, other, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
 def test_advance_climbs_to_the_same_place_as_newton():

@@ -11,7 +11,6 @@ import pytest
 from scipy.special import expit
 
 import suffice as sf
-from suffice.engines.engine import add_up
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, SufficeError, TooLarge
 from suffice.families.regressions.glm import Regressors
@@ -109,17 +108,6 @@ def test_sums_are_log_likelihood_and_its_derivatives(seed):
     assert np.linalg.eigvalsh(s.hessian).min() > 0
     crossed = family.measure(at, np.array([0.3, 0.2, 0.9, 0.5, -0.7, 0.3]), columns, weights)
     assert crossed.log_likelihood == -np.inf
-
-
-def test_sums_add_and_weights_repeat():
-    at, theta, columns, weights = problem(5)
-    family, times = ProportionalOdds(), np.ceil(weights).astype(int)
-    whole = family.measure(at, theta, columns, times)
-    halves = [family.measure(at, theta, {n: c[r] for n, c in columns.items()}, times[r]) for r in (slice(0, 9), slice(9, None))]
-    again = family.measure(at, theta, {n: np.repeat(c, times) for n, c in columns.items()}, None)
-    for other in (add_up(*halves), again):
-        for a, b in zip(whole, other, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
 
 
 def test_no_parents_are_the_frequencies():

@@ -24,7 +24,6 @@ from suffice.statistics import Moments
 from suffice.statistics.derived import log_factorials
 
 U, W, N = sf.Finite("u", ["a", "b"]), sf.Finite("w", ["p", "q", "r"]), sf.Count("n")
-PRIORS = [Gamma(), Gamma(0.3), Gamma(2.0, 0.5)]
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -43,12 +42,7 @@ def statistic(data: Any) -> Moments:
     return sf.gather(data, {"n": ["u", "w"]}).moments(["u", "w"], ["n"])
 
 
-def bound(prior: Gamma, data: Any) -> Moments:
-    s = sf.gather(data, {"n": ["u", "w"]})
-    return prior.bind(s.variables, s).imagine(N, [U, W])
-
-
-# Laws
+# Laws; those of all families are in tests/laws/test_family_laws.py
 
 
 @settings(max_examples=20, deadline=None)
@@ -68,27 +62,6 @@ def test_statistics_add_and_take_away(seed: int) -> None:
     assert marginal.sums.sum() == pytest.approx(whole.sums.sum(), rel=1e-12)
 
 
-@pytest.mark.parametrize("prior", PRIORS)
-@settings(max_examples=15, deadline=None)
-@given(seed=seeds)
-def test_evidence_obeys_the_chain_rule(prior: Gamma, seed: int) -> None:
-    a, b = statistic(rows(seed, 40)), statistic(rows(seed + 1, 25))
-    imagined = bound(prior, rows(seed, 40))
-    together = PoissonNode().log_evidence(N, a + b, imagined)
-    in_turn = PoissonNode().log_evidence(N, a, imagined) + PoissonNode().log_evidence(N, b, imagined + a)
-    assert together == pytest.approx(in_turn, rel=1e-9, abs=1e-7)
-
-
-@pytest.mark.parametrize("prior", PRIORS)
-def test_evidence_of_a_row_is_its_predictive(prior: Gamma) -> None:
-    seen, imagined = statistic(rows(1, 40)), bound(prior, rows(1, 40))
-    cpd = PoissonNode().estimate(N, [U, W], seen, imagined, sf.Mean())
-    for u, w, n in itertools.product(U.states, W.states, (0, 1, 7)):
-        one = sf.scan({"u": [u], "w": [w], "n": [n]}, variables={"u": U, "w": W, "n": N})
-        expected = cpd.predictive({"u": u, "w": w}).log_prob(n)
-        assert PoissonNode().log_evidence(N, statistic(one), imagined + seen) == pytest.approx(expected, rel=1e-8)
-
-
 def test_evidence_is_the_integral_over_the_rate() -> None:
     data = sf.scan({"n": [0, 3, 5, 2]}, variables={"n": N})
     a, b = 1.7, 0.4
@@ -98,29 +71,11 @@ def test_evidence_is_the_integral_over_the_rate() -> None:
     assert sf.score(sf.Dag({"n": []}), data, sf.Evidence(Gamma(a, b))) == pytest.approx(expected, rel=1e-8)
 
 
-@settings(max_examples=15, deadline=None)
-@given(seed=seeds)
-def test_rows_and_statistic_give_the_same_likelihood(seed: int) -> None:
-    data = rows(seed)
-    bn = sf.fit({"n": ["u", "w"]}, data)
-    assert bn.log_prob(data).sum() == pytest.approx(bn.log_likelihood(data), rel=1e-10)
-    assert bn.log_likelihood() == pytest.approx(sf.score(bn.dag, data, sf.LogLikelihood()), rel=1e-10)
-    cells, t = bn["n"], table(seed)
-    rates = [cells.rates[U.code(u), W.code(w)] for u, w in zip(t["u"], t["w"], strict=True)]
-    exact = stats.poisson.logpmf(t["n"], rates)
-    assert cells.log_prob({"u": [U.code(x) for x in t["u"]], "w": [W.code(x) for x in t["w"]], "n": t["n"]}) == pytest.approx(
-        exact
-    )
-
-
-@settings(max_examples=15, deadline=None)
-@given(seed=seeds)
-def test_the_estimate_is_a_maximum(seed: int) -> None:
-    seen, rng = statistic(rows(seed)), np.random.default_rng(seed)
-    cpd = PoissonNode().estimate(N, [U, W], seen, None, sf.Mean())
-    other = cpd.rates * np.exp(0.01 * rng.standard_normal(cpd.rates.shape)) + 1e-4
-    assert PoissonRates(N, (U, W), np.where(np.isnan(other), 1.0, other)).log_likelihood(seen) < cpd.log_likelihood(seen)
-    assert cpd.log_likelihood(seen) == pytest.approx(PoissonNode().log_likelihood(N, seen), rel=1e-12)
+def test_densities_are_those_of_scipy() -> None:
+    cells, t = sf.fit({"n": ["u", "w"]}, rows(1))["n"], table(1)
+    codes = {"u": [U.code(x) for x in t["u"]], "w": [W.code(x) for x in t["w"]]}
+    exact = stats.poisson.logpmf(t["n"], cells.rates[codes["u"], codes["w"]])
+    assert cells.log_prob({**codes, "n": t["n"]}) == pytest.approx(exact)
 
 
 def test_posterior_mean_mode_interval_and_predictive() -> None:
@@ -133,28 +88,6 @@ def test_posterior_mean_mode_interval_and_predictive() -> None:
     p = bn["n"].predictive()
     assert (p.mean, p.variance) == pytest.approx(stats.nbinom.stats(12.0, 4.5 / 5.5))
     assert p.interval(0.9) == stats.nbinom.interval(0.9, 12.0, 4.5 / 5.5)
-
-
-@settings(max_examples=10, deadline=None)
-@given(seed=seeds)
-def test_weights_are_repeated_rows(seed: int) -> None:
-    data, weight = table(seed, 40), np.random.default_rng(seed).integers(1, 4, 40)
-    repeated = sf.scan({k: np.repeat(v, weight) for k, v in data.items()}, variables={"u": U, "w": W, "n": N})
-    weighted = sf.scan({**data, "weight": weight.astype(float)}, variables={"u": U, "w": W, "n": N}, weights="weight")
-    for score in (sf.BIC(), sf.Evidence((sf.BDeu(1), Gamma()))):
-        a, b = (sf.score({"n": ["u"], "w": []}, d, score) for d in (weighted, repeated))
-        assert a == pytest.approx(b, rel=1e-9)
-
-
-def test_updating_is_fitting_on_everything_whatever_the_engine_held() -> None:
-    a, b = table(3, 50), table(4, 30)
-    both = {k: np.concatenate([a[k], b[k]]) for k in a}
-    variables = {"u": U, "w": W, "n": N}
-    first = sf.fit({"n": ["u", "w"]}, sf.scan(a, variables=variables), prior=(sf.BDeu(1), Gamma()))
-    whole = sf.fit({"n": ["u", "w"]}, sf.scan(both, variables=variables), prior=first.prior)
-    updated = first.update(sf.scan(b, variables=variables))
-    assert updated["n"].rates == pytest.approx(whole["n"].rates, rel=1e-12)
-    assert updated.log_likelihood() == pytest.approx(whole.log_likelihood(), rel=1e-12)
 
 
 def test_many_blocks_of_rows_add_up(tmp_path: Path) -> None:

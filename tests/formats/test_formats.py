@@ -11,6 +11,7 @@ from suffice.errors import FormatError, SufficeError, SufficeNote, TooLarge
 from suffice.formats import bif, dsc, dsl, net, uai, xdsl, xmlbif
 from suffice.formats.grammar.finite_network import FiniteNetwork, NetworkTable
 from suffice.formats.xmlbif import read_xml
+from suffice.registry import every
 from suffice.variables import Finite
 
 WRITERS = {"bif": bif, "xmlbif": xmlbif, "net": net, "dsc": dsc, "xdsl": xdsl}
@@ -175,6 +176,13 @@ def test_cut_anywhere_is_refused(form: str) -> None:
         # UAI knows no end but its last number, which may be cut to another number with the same value
         assert form == "uai"
         assert same(network, complete)
+
+
+def test_every_format_is_here() -> None:
+    """UAI, whose files have no names, and JSON, which is for all models, have tests of their own."""
+    forms = every("formats")
+    assert {forms[word] for word in (*READERS, "json")} == set(forms.values())
+    assert {forms[word] for word in (*WRITERS, "uai", "json")} == {form for form in forms.values() if not form.read_only}
 
 
 @pytest.mark.parametrize("form", WRITERS)

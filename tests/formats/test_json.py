@@ -23,21 +23,6 @@ PRIORS = [
 GRAPH = "u -> w; u -> x; x -> y; w -> y; y -> z"
 
 
-@pytest.mark.parametrize("prior", PRIORS)
-def test_hybrid_networks_with_priors_and_posteriors(prior, tmp_path) -> None:
-    bn = sf.fit(GRAPH, random_rows(0, 80), prior=prior, estimate=sf.Mean())
-    sf.write(bn, tmp_path / "m.json")
-    again = sf.read(tmp_path / "m.json")
-    assert again == bn
-    assert again.variables == bn.variables
-    assert again.fit_info == bn.fit_info
-    assert json_model.write(again) == json_model.write(bn)
-    more = random_rows(1, 20)
-    assert again.update(more) == bn.update(more)
-    if prior is not None:
-        assert np.array_equal(again["w"].interval(0.9).lower, bn["w"].interval(0.9).lower)
-
-
 def test_networks_written_down_and_unseen_configurations(tmp_path) -> None:
     sf.write(random_net(3), tmp_path / "a.json.gz")
     assert sf.read(tmp_path / "a.json.gz") == random_net(3)

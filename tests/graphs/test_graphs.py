@@ -23,7 +23,7 @@ from suffice.errors import GraphError, TooLarge
 from suffice.graphs import Cpdag, Dag, Graph, compare, n_dags, shd
 
 NAMES = "abcdefgh"
-unhurried = settings(deadline=None, max_examples=80)
+unhurried = settings(deadline=None, max_examples=40)
 
 
 @st.composite

@@ -18,7 +18,7 @@ from suffice.errors import DataError, GraphError, SufficeError, TooLarge
 from suffice.graphs import Cpdag, Dag, Graph, Template, lag
 from suffice.graphs.lagged import unrolled_name, variable_and_lag
 
-unhurried = settings(deadline=None, max_examples=80)
+unhurried = settings(deadline=None, max_examples=40)
 ODD_NAMES = [
     "a",
     "b c",

@@ -12,7 +12,7 @@ from textwrap import dedent
 
 import pytest
 
-import suffice as sf
+from tests.cli.test_pipes_and_signals import environment_of_a_user
 
 PIECES = {
     "distributions": (
@@ -372,8 +372,8 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def python(folder: Path, *words: str) -> str:
     """What Python prints, with this package and what is in the folder, in it."""
-    here = str(Path(sf.__file__).parents[1])
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([here, str(folder)])}
+    environment = environment_of_a_user()
+    environment["PYTHONPATH"] += os.pathsep + str(folder)
     done = subprocess.run([sys.executable, "-c", *words], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout

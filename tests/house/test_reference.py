@@ -30,9 +30,12 @@ def test_every_command_has_an_example() -> None:
 
 
 def test_the_examples_of_the_command_line_run(run) -> None:
+    said = {}
     for example in examples_of(PAGE.read_text("utf-8")):
         code, _, err = run(*example.arguments)
         assert code == 0, f"{example.line}: {err}"
+        said[example.line] = err
+    assert "kernels ready" in said["suffice warm"]
 
 
 def test_examples_of_the_machinery_run() -> None:

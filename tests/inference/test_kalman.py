@@ -215,7 +215,7 @@ def dense(steps: LinearSteps, s: int, upto: int | None = None):
     lag=st.booleans(),
     inputs=st.booleans(),
 )
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_joint_normal(seed, m, p, lengths, missing, exact, lag, inputs):
     rng = np.random.default_rng(seed)
     steps = random_steps(rng, m, p, lengths, missing=missing, exact=exact, lag=lag and m > 1, inputs=inputs)
@@ -267,7 +267,7 @@ def check(steps, groups, weights):
     exact=st.booleans(),
     lag=st.booleans(),
 )
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_diffuse_joint_normal(seed, m, p, lengths, missing, exact, lag):
     rng = np.random.default_rng(seed)
     steps = random_steps(rng, m, p, lengths, missing=missing, exact=exact, lag=lag and m > 1, diffuse=True)
@@ -377,7 +377,7 @@ def test_empty_and_long():
     inputs=st.booleans(),
     piece=st.sampled_from([16, 1024]),
 )
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_side_by_side_is_one_by_one(seed, m, p, lengths, kind, diffuse, inputs, piece):
     rng = np.random.default_rng(seed)
     steps = random_steps(rng, m, p, lengths, missing=0.0, diffuse=diffuse, inputs=inputs, size=0.4 / np.sqrt(m))

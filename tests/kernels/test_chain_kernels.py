@@ -169,7 +169,7 @@ dense_only = st.builds(
     tabled=st.just(False),
     dense=st.just(True),
 )
-few = settings(max_examples=60, deadline=None)
+few = settings(max_examples=30, deadline=None)
 
 
 @few

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 import suffice as sf
+from suffice.engines.engine import add_up
 from suffice.families.categorical import Table
 from suffice.families.chosen.exponential_node import ExponentialCpd, ExponentialNode
 from suffice.families.chosen.node_kinds import distribution_of
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.protocol.cpd import Cpd
 from suffice.registry import every as registered
+from tests.toy_engine import leaves
 
 REGRESSIONS, CPDS = registered("regressions"), registered("cpds")
 U, V, X = sf.Finite("u", ["a", "b"]), sf.Finite("v", ["p", "q", "r"]), sf.Real("x")
@@ -108,6 +110,23 @@ def test_nothing_is_undefined_moved_apart_it_is_another(cpd: Any) -> None:
     if cpd.arrays:
         assert other.kept(cpd, np.zeros(cpd.undefined.size, bool)).same(cpd)
         assert other.kept(cpd, np.ones(cpd.undefined.size, bool)).same(other)
+
+
+@pytest.mark.parametrize("word", REGRESSIONS)
+def test_sums_of_regressions_add_and_weights_repeat(word: str) -> None:
+    cpd: Any = EVERY[f"{word} regression"]
+    step, columns, times = cpd.family.step, rows(cpd, 40), np.random.default_rng(3).integers(1, 4, 40)
+
+    def some(part: slice) -> Any:
+        return step(cpd, {n: c[part] for n, c in columns.items()}, times[part])
+
+    whole = some(slice(None))
+    repeated = step(cpd, {n: np.repeat(c, times) for n, c in columns.items()}, None)
+    if word == "logistic":
+        repeated = repeated._replace(powers=whole.powers)  # of rows, whatever their weights
+    for other in (repeated, *(add_up(some(slice(0, cut)), some(slice(cut, None))) for cut in (0, 1, 9, 39))):
+        for a, b in zip(leaves(other), leaves(whole), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
 def test_draws_of_parameters_have_the_means_of_the_posterior() -> None:

@@ -64,23 +64,26 @@ def test_nor_does_it_for_real_columns(name: str) -> None:
         same(first, sf.search(permuted(rows, np.random.default_rng(k)), method=REAL[name], threads=1 + k % 3))
 
 
-@pytest.mark.parametrize("name", FINITE)
-def test_weights_are_numbers_of_rows(name: str) -> None:
-    rows = states(4, 90)
+EITHER = [(states, m) for m in FINITE.values()] + [(real, m) for m in REAL.values()]
+
+
+@pytest.mark.parametrize(("of", "method"), EITHER)
+def test_weights_are_numbers_of_rows(of: Any, method: Any) -> None:
+    rows = of(4, n=90)
     weights = np.random.default_rng(0).integers(0, 40, 90)
-    written, weighted = written_out(rows, weights), sf.scan(rows, weights=weights)
-    same(sf.search(written, method=FINITE[name]), sf.search(weighted, method=FINITE[name]))
+    written = written_out(rows, weights) if of is states else {n: np.repeat(c, weights) for n, c in rows.items()}
+    same(sf.search(written, method=method), sf.search(sf.scan(rows, weights=weights), method=method))
 
 
-@pytest.mark.parametrize("name", FINITE)
-def test_rows_elsewhere_give_the_same_graph(name: str) -> None:
-    rows = states(5, 250)
+@pytest.mark.parametrize(("of", "method"), EITHER)
+def test_rows_elsewhere_give_the_same_graph(of: Any, method: Any) -> None:
+    rows = of(5, n=250)
     far = toy(rows)
-    same(sf.search(rows, method=FINITE[name]), sf.search(far, method=FINITE[name]))
+    same(sf.search(rows, method=method), sf.search(far, method=method))
     assert far.engine.rows_out == []
 
 
-@pytest.mark.parametrize(("rows", "method"), [(states, m) for m in FINITE.values()] + [(real, m) for m in REAL.values()])
+@pytest.mark.parametrize(("rows", "method"), EITHER)
 def test_constraints_are_kept(rows: Any, method: Any) -> None:
     data = sf.scan(rows(2))
     free = sf.search(data, method=method)

@@ -73,7 +73,7 @@ def unobserved(bn: sf.BayesNet, given: dict[str, Any]) -> list[str]:
     return [n for n in bn if n not in given]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @drawn(seed=seeds, soft=st.booleans())
 def test_query_is_enumeration(seed: int, soft: bool) -> None:
     """Of one target and of several, in every order; refused exactly where the evidence has probability zero."""
@@ -88,7 +88,7 @@ def test_query_is_enumeration(seed: int, soft: bool) -> None:
             np.testing.assert_allclose(answer.probs, expected / expected.sum(), rtol=0, atol=CLOSE)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @drawn(seed=seeds, soft=st.booleans())
 @example(seed=10432, soft=False)  # impossible in one of several parts
 @example(seed=11671, soft=True)
@@ -108,7 +108,7 @@ def test_marginals_are_queries(seed: int, soft: bool) -> None:
             np.testing.assert_allclose(answers[name].probs, bn.query(name, given).probs, rtol=0, atol=CLOSE)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @drawn(seed=seeds, soft=st.booleans())
 def test_log_prob_of_is_the_sum(seed: int, soft: bool) -> None:
     bn, given, _ = case(seed, soft)
@@ -117,7 +117,7 @@ def test_log_prob_of_is_the_sum(seed: int, soft: bool) -> None:
     assert bn.log_prob_of(given) == pytest.approx(expected, rel=1e-12, abs=CLOSE)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @drawn(seed=seeds, soft=st.booleans())
 def test_most_probable_attains_the_maximum(seed: int, soft: bool) -> None:
     """Of all that is not observed, and of some of it with the rest summed out."""
@@ -254,7 +254,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.usefixtures("way")
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @drawn(seed=seeds)
 @example(seed=372)  # impossible as it stands, before anything is multiplied
 @example(seed=10002)

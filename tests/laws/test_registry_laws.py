@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,19 +19,22 @@ from suffice.families.hierarchical.hierarchical import PartialPooling, Pool
 from suffice.families.priors.conjugate import ParameterPrior
 from suffice.families.priors.prior import prior_of
 from suffice.families.priors.priors import PriorsByNode, Several
+from suffice.formats.json import model as json_model
 from suffice.formats.json.model import prior_from_dict, prior_to_dict
 from suffice.models.parts.sharing import Tie, TiedPrior
 from tests.oracles import random_rows
+from tests.toy_engine import leaves
 
 U, W = sf.Finite("u", ["a", "b"]), sf.Finite("w", ["p", "q", "r"])
 KINDS = {kind: registry.every(kind) for kind in registry.PLACES}
 NETWORK = sf.BayesNet("u; w", {"u": [0.5, 0.5], "w": [0.2, 0.3, 0.5]}, [U, W])
+SHARES = sf.Dirichlet({"p": 1.0, "q": 2.0, "r": 3.0})
 PRIORS: list[Any] = [
     sf.BDeu(2),
     sf.priors.BDs(1),
     sf.K2(),
     sf.Dirichlet(0.5),
-    sf.Dirichlet({"p": 1.0, "q": 2.0, "r": 3.0}),
+    SHARES,
     sf.priors.HierarchicalDirichlet({"w": 4.0}, {"w": None}),
     sf.priors.LogisticNormal(variance=2.0),
     sf.NormalInverseGamma(2.0, mean={"x": 1.0}),
@@ -44,6 +49,12 @@ PRIORS: list[Any] = [
     PartialPooling((Pool((("w", "u"),), "u"),), 3.0, sf.BDeu(1)),
     TiedPrior(sf.BDeu(1), (Tie((("w", "u"), ("v", "u"))),), (sf.BDeu(1),)),
 ]
+FITTED = [
+    sf.priors.HierarchicalDirichlet(),
+    sf.priors.LogisticNormal(mean={"w": {"p": 0.3, "q": -0.5, "r": 0.2}}, variance=None),
+    *(p for p in PRIORS if type(p) not in (sf.priors.BDs, PartialPooling, TiedPrior) and p != SHARES),
+]
+"""Those that any network may be fitted with: BDs is a score, and pools and ties are found by plates."""
 SCORES = ["bic", "aic", "loglik", "ebic"]
 
 
@@ -102,6 +113,31 @@ def test_a_prior_in_words_is_a_value_and_a_score(word: str) -> None:
     assert score_of(text) == sf.Evidence(said)
 
 
+def network_with(prior: Any) -> tuple[sf.BayesNet, sf.Data]:
+    """A network with this prior of what it speaks for, and others of the rest; and its rows."""
+    own = random_rows(3, 60)
+    counts = np.random.default_rng(3).poisson(2.0, 60)
+    rows = sf.scan({**own, "n": counts}, variables={"u": ["a", "b"], "w": ["p", "q", "r"], "n": sf.Count})
+    others = (sf.BDeu(1), sf.NormalInverseGamma(), sf.priors.Gamma())
+    graph = "u -> w; u -> x; x -> y; w -> y; y -> z; n"
+    return sf.fit(graph, rows, prior=None if prior is None else [prior, *others]), rows
+
+
+@pytest.mark.parametrize("prior", [None, *FITTED], ids=lambda p: type(p).__name__)
+def test_files_and_pickles_keep_networks_with_any_prior(prior: Any, tmp_path: Path) -> None:
+    bn, rows = network_with(prior)
+    sf.write(bn, tmp_path / "bn.json")
+    later = bn.update(rows)
+    for copy in (sf.read(tmp_path / "bn.json"), pickle.loads(pickle.dumps(bn))):
+        assert copy == bn
+        assert (copy.prior, copy.variables, copy.fit_info) == (bn.prior, bn.variables, bn.fit_info)
+        assert json_model.write(copy) == json_model.write(bn)
+        assert copy.update(rows) == later
+        for node in bn if prior is not None else ():
+            for one, other in zip(leaves(copy[node].interval(0.9)), leaves(bn[node].interval(0.9)), strict=True):
+                assert isinstance(one, str) or one == pytest.approx(other, rel=1e-12)
+
+
 def test_a_prior_that_names_no_type_is_not_written() -> None:
     class Own(sf.BDeu):
         pass
@@ -125,12 +161,19 @@ def test_a_score_is_the_sum_over_nodes_and_weights_are_rows(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", KINDS["tests"])
-def test_a_test_of_independence_is_the_same_both_ways(word: str) -> None:
-    rows, test = random_rows(2, 80), KINDS["tests"][word]()
-    x, y = ("x", "y") if word == "fisher-z" else ("u", "w")
-    one, other = (sf.independence.independence_test(rows, *pair, test=test) for pair in ((x, y), (y, x)))
-    assert one.p_value == pytest.approx(other.p_value, rel=1e-9)
-    assert 0.0 <= one.p_value <= 1.0
+def test_a_test_of_independence_is_the_same_both_ways_and_weights_are_rows(word: str) -> None:
+    rows, test, times = random_rows(2, 80), KINDS["tests"][word](), np.random.default_rng(0).integers(1, 4, 80)
+    rows["s"] = np.where(rows["x"] > 0.5, "high", "low")
+    x, y, given = ("x", "y", "z") if word == "fisher-z" else ("u", "w", "s")
+    weighted = sf.scan({**rows, "n": times.astype(float)}, weights="n")
+    repeated = {name: np.repeat(column, times) for name, column in rows.items()}
+    for also in ((), (given,)):
+        one, other = (sf.independence.independence_test(rows, *pair, also, test=test) for pair in ((x, y), (y, x)))
+        assert one.p_value == pytest.approx(other.p_value, rel=1e-9)
+        assert 0.0 <= one.p_value <= 1.0
+        many, few = (sf.independence.independence_test(data, x, y, also, test=test) for data in (repeated, weighted))
+        assert (few.statistic, few.p_value) == pytest.approx((many.statistic, many.p_value), rel=1e-9)
+        assert few.df == many.df
 
 
 @pytest.mark.parametrize("word", KINDS["commands"])

@@ -258,7 +258,7 @@ def test_variables_of_more_states_than_a_byte_holds() -> None:
 def test_rows_whose_probability_is_below_the_smallest_double() -> None:
     rng = np.random.default_rng(1)
     h = rng.random(40) < 0.5
-    rows = {f"x{j}": np.where(rng.random(40) < np.where(h, 0.3, 0.7), "a", "b") for j in range(1500)}
+    rows = {f"x{j}": np.where(rng.random(40) < np.where(h, 0.3, 0.7), "a", "b") for j in range(1300)}
     run = sf.em(sf.Dag({x: ["h"] for x in rows}), rows, hidden=[sf.Finite("h", ["0", "1"])], starts=3)
     assert run.converged
     assert run.log_likelihood == pytest.approx(run.model.log_likelihood({**rows, "h": [None] * 40}), rel=1e-10)

@@ -24,7 +24,7 @@ from tests.learning.test_em_glm import EVERY, RESPONSES, N, X, Z, gaps, rows_of
 from tests.learning.test_tied_regressions import GRAPH, POISSON_ERRORS, TIE, Y, families, high, rows, two
 
 BINOMIAL_ERRORS = [0.369503348797, 0.417509403791, 0.513861285225, 0.541292185075]
-GRID = np.linspace(-9.0, 13.0, 441)
+GRID = np.linspace(-9.0, 13.0, 221)
 
 
 def log_likelihood(cpds: dict[str, Any], columns: dict[str, Any], missing: dict[str, Any]) -> float:

@@ -204,7 +204,8 @@ def joints(chain: Chain, rows: dict[str, Any]) -> list[tuple[Joint, slice]]:
     ]
 
 
-few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+fewer = settings(few, max_examples=5)
 
 
 @pytest.mark.parametrize("kind", TEMPLATES)
@@ -318,7 +319,7 @@ def test_the_gradient_is_that_of_the_likelihood(kind: str, first: Any) -> None:
 
 @pytest.mark.parametrize("first", [None, Stationary(), Diffuse()])
 @pytest.mark.parametrize("kind", ["level", "autoregression", "vectors", "between"])
-@few
+@fewer
 @given(seed=st.integers(0, 10**6))
 def test_em_never_falls(kind: str, first: Any, seed: int) -> None:
     """`em` itself refuses to fall; and the chain it gives has the likelihood it says."""

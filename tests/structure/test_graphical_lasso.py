@@ -173,15 +173,6 @@ def test_engines_files_and_merged_moments_agree(tmp_path: Path) -> None:
         np.testing.assert_allclose(found.model.mean, here.model.mean, rtol=1e-10)
 
 
-def test_weights_are_repeated_rows() -> None:
-    table = chain(3, 20)
-    times = np.arange(20) % 3 + 1
-    once = sf.search(sf.scan({**table, "w": times}, weights="w"), method=sf.GraphicalLasso(0.1))
-    often = sf.search({n: np.repeat(x, times) for n, x in table.items()}, method=sf.GraphicalLasso(0.1))
-    np.testing.assert_allclose(once.precision, often.precision, atol=1e-9)
-    assert once.score == pytest.approx(often.score)
-
-
 def test_more_columns_than_rows() -> None:
     table = chain(30, 12)
     found = sf.search(table, method=sf.GraphicalLasso(0.4))
