@@ -152,7 +152,7 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
         >>> net.standard_errors[("x",)].round(4)  # ½ √(1/3 + 1/1)
         array([0.5774, 0.5774])
         """
-        from suffice.models.undirected.weight_errors import standard_errors
+        from suffice.models.undirected.goodness_of_fit import standard_errors
 
         return self.by_term(standard_errors(self))
 

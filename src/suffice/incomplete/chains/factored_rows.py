@@ -25,9 +25,8 @@ from suffice.incomplete.chains.chain_kinds import Kinds, steps_of
 from suffice.incomplete.chains.chain_rows import ChainRows, checked_logs
 from suffice.incomplete.chains.step_layout import Columns
 from suffice.incomplete.components import Expectation, Theta
-from suffice.inference.chains.factored.factor_paths import best_of_factors, draw_of_factors
 from suffice.inference.chains.factored.factor_steps import FactorSteps, StepFactor
-from suffice.inference.chains.factored.factored import expect_factors
+from suffice.inference.chains.factored.factored import best_of_factors, draw_of_factors, expect_factors
 from suffice.inference.chains.factored.slice_program import Scope
 
 Array = npt.NDArray[np.float64]

@@ -11,14 +11,16 @@ import numpy as np
 
 from suffice.engines.sequences.sequences import Sequences
 from suffice.inference.chains.labels.conditional import (
+    BestLabelling,
     ExpectedLabels,
+    GroupScores,
     Room,
     SideBySide,
+    best_labels,
     expect_few,
     expect_in_logs,
     expect_labels,
 )
-from suffice.inference.chains.labels.label_paths import BestLabelling, GroupScores, best_labels
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock, PairCounts
 from suffice.models.linear_chain.vocabulary import Vocabulary

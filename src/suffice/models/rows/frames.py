@@ -1,11 +1,12 @@
 """Answers in the kind of frame that the rows came in: pandas, polars, a dict of arrays; Arrow for all else.
 
-New values go into the missing cells of its columns, which keep their types where they can.
+New values go into the missing cells of its columns, which keep their types where they can. Rows of Spark have no order by which
+one answer could be told from the next, so each stands in its row, beside the columns that the frame had.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import nw, pa, pc, pt
 from suffice.engines import texts
+from suffice.engines.scan import backend_of
 from suffice.errors import DataError, TooLarge, bytes_in_words, listing
 from suffice.inference.finite.network import Array, Ints
 from suffice.variables import state_text
@@ -301,3 +303,51 @@ def _type_of(values: Any) -> Any:
         return pa.array(values.compressed() if isinstance(values, np.ma.MaskedArray) else values, from_pandas=True).type
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         return pa.string()
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A table of rows with columns for their answers, by name."""
+
+    answers: Callable[[Any], Mapping[str, Any]]
+
+    def __call__(self, table: Any) -> Any:
+        for name, column in self.answers(table).items():
+            if name in table.column_names:
+                raise DataError(f"the frame has a column {name!r} already, the name of an answer: drop or rename it")
+            table = table.append_column(name, column if isinstance(column, pa.ChunkedArray) else pa.array(column))
+        return plain(table)
+
+
+@dataclass(frozen=True)
+class InPlace:
+    """A table of rows, changed."""
+
+    change: Callable[[Any], Any]
+
+    def __call__(self, table: Any) -> Any:
+        return plain(self.change(table))
+
+
+def beside(frame: Any, answers: Callable[[Any], Mapping[str, Any]]) -> Any:
+    """A frame of Spark with columns for the answers of its rows; they are computed when it is asked for."""
+    return _map(frame, Beside(answers))
+
+
+def in_place(frame: Any, change: Callable[[Any], Any]) -> Any:
+    """A frame of Spark whose rows are changed when it is asked for."""
+    return _map(frame, InPlace(change))
+
+
+def _map(frame: Any, function: Callable[[Any], Any]) -> Any:
+    where = backend_of(frame)
+    assert where is not None  # who calls has asked `maps_frames`
+    return where.map_frame(frame, function)
+
+
+def plain(table: Any) -> Any:
+    """A table without dictionaries, which Spark does not know."""
+    for i, column in enumerate(table.columns):
+        if pa.types.is_dictionary(column.type):
+            table = table.set_column(i, table.column_names[i], column.cast(column.type.value_type))
+    return table

@@ -29,7 +29,7 @@ from suffice.inference.sampling.sampling import checked_seed, whole_number
 from suffice.models.parts.closed_forms import NoFormula, advising
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.regressions import reduce_network
-from suffice.models.rows.frames import Fill, checked_size, fill_frame, is_held
+from suffice.models.rows.frames import Fill, checked_size, fill_frame, in_place, is_held
 from suffice.models.rows.posteriors import (
     Places,
     cells,
@@ -40,7 +40,6 @@ from suffice.models.rows.posteriors import (
     row_posterior,
     tell_impossible,
 )
-from suffice.models.rows.spark_frames import in_place
 from suffice.statistics.configurations import keys_of
 from suffice.variables import Finite, Variable
 

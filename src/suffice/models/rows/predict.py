@@ -34,8 +34,7 @@ from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.evidence import Observed, one_of_interval_and_method
 from suffice.models.questions.intervals.intervals import FEWEST, answer_with_interval, check_draws
 from suffice.models.questions.question import Question
-from suffice.models.rows import spark_frames
-from suffice.models.rows.frames import checked_size, column, table
+from suffice.models.rows.frames import beside, checked_size, column, table
 from suffice.models.rows.posteriors import Places, present, row_evidence, tell_impossible
 from suffice.models.rows.prediction import Predict, Prediction, measures
 from suffice.variables import Finite
@@ -139,7 +138,7 @@ def predict_proba(
     names = measures(bn, target)
     if maps_frames(rows):
         how = {"method": method, "seed": seed, "unknown": unknown}
-        return spark_frames.beside(rows, partial(_probabilities_beside, bn, target, how))
+        return beside(rows, partial(_probabilities_beside, bn, target, how))
     data = rows_of(rows)
     if interval is None:
         checked_size(data.engine.n_rows, len(names))
@@ -183,7 +182,7 @@ def predict(
     variable = bn.variables[target]
     if maps_frames(rows):
         how = {"method": method, "seed": seed, "unknown": unknown}
-        return spark_frames.beside(rows, partial(_prediction_beside, bn, target, how))
+        return beside(rows, partial(_prediction_beside, bn, target, how))
     data = rows_of(rows)
     checked_size(data.engine.n_rows, 1)
     found = predictions(bn, data, target, method=method, seed=seed, unknown=unknown)

@@ -34,8 +34,8 @@ from suffice.limits import COPIES, Limits, check_room, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words, rotations
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
-from suffice.recipes.latent.choices import StartResult, best_of, checked_judge, checked_sizes
 from suffice.recipes.latent.factors_run import FactorsRun
+from suffice.recipes.latent.latent_run import StartResult, best_of, checked_judge, checked_sizes
 from suffice.statistics import Statistics
 from suffice.structure.undirected.selection import HeldOut
 from suffice.variables import Real, Variable

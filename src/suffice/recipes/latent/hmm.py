@@ -30,9 +30,8 @@ from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, Spherica
 from suffice.limits import Limits, options_of
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_answers import best_log_prob
-from suffice.recipes.latent.choices import ICL, best_of, checked_judge, checked_sizes
 from suffice.recipes.latent.hmm_run import HmmRun
-from suffice.recipes.latent.latent_run import optima_of, tell_of_ends
+from suffice.recipes.latent.latent_run import ICL, best_of, checked_judge, checked_sizes, optima_of, tell_of_ends
 from suffice.structure.undirected.selection import HeldOut
 from suffice.variables import Finite
 

@@ -27,8 +27,7 @@ from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
 from suffice.learning.latent.mixture_start import MixtureStarts, given_start, start_at
 from suffice.limits import COPIES, Limits, check_room, options_of
 from suffice.models.networks import BayesNet
-from suffice.recipes.latent.choices import ICL, best_of, checked_judge, checked_sizes
-from suffice.recipes.latent.latent_run import optima_of, tell_of_ends
+from suffice.recipes.latent.latent_run import ICL, best_of, checked_judge, checked_sizes, optima_of, tell_of_ends
 from suffice.recipes.latent.mixture_run import MixtureRun
 from suffice.statistics import Statistics
 from suffice.structure.undirected.selection import HeldOut
