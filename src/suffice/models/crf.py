@@ -17,13 +17,13 @@ from suffice.errors import DataError, ModelError, listing, note, whole
 from suffice.families.protocol.family import frame
 from suffice.inference.finite.network import Array
 from suffice.models.chains.chain_answers import Decoded
+from suffice.models.linear_chain import reading as steps
 from suffice.models.linear_chain.evaluation import Evaluation
 from suffice.models.linear_chain.explanation import LabelExplanation, explain_step
 from suffice.models.linear_chain.features import PairFeatures
-from suffice.models.linear_chain.reading import LabelReading, LabelWeights, TrueLabels
+from suffice.models.linear_chain.reading import LabelReading, LabelWeights
 from suffice.models.linear_chain.run import WeightRun
 from suffice.models.linear_chain.vocabulary import Vocabulary
-from suffice.models.linear_chain.wider_reading import AnswerSteps, answer_steps
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.rows.frames import checked_size, code_table, column, table
 from suffice.output.display import text_table
@@ -53,10 +53,6 @@ class Crf:
             raise ModelError(f"this chain has {features.n:,} weights, and {values.size:,} were given, or some are not finite")
         values.flags.writeable = False
         self._model, self._fit_info, self._run = LabelWeights(vocabulary, features, values), fit_info, run
-
-    @property
-    def _steps(self) -> AnswerSteps:
-        return answer_steps(self._model)
 
     @property
     def linear_chain(self) -> LinearChain:
@@ -131,7 +127,7 @@ class Crf:
         return column(reading.sequences.source, self.label, reading.sequences.in_order(codes), self.labels)
 
     def _best(self, reading: LabelReading) -> npt.NDArray[np.int32]:
-        parts = reading.map(self._steps.best(self._model, reading.tables), "finding best labels")
+        parts = reading.map(steps.BestLabels(self._model, reading.tables), "finding best labels")
         return np.concatenate([part.labels[0] for part in parts])
 
     @one_blas_thread
@@ -140,7 +136,7 @@ class Crf:
         reading = LabelReading.of(self._model, sequences)
         reading.tell_unknown()
         checked_size(reading.sequences.n_steps, len(self.labels))
-        probs = np.concatenate(list(reading.map(self._steps.probabilities(self._model, reading.tables), "finding probabilities")))
+        probs = np.concatenate(list(reading.map(steps.LabelProbabilities(self._model, reading.tables), "finding probabilities")))
         return table(reading.sequences.source, list(self.labels), reading.sequences.in_order(probs.T).T)
 
     @one_blas_thread
@@ -148,7 +144,7 @@ class Crf:
         """p(label before, label | all else) at each row (rows × labels × labels); NaN at the first step of a sequence."""
         reading = LabelReading.of(self._model, sequences)
         checked_size(reading.sequences.n_steps, len(self.labels) ** 2)
-        probs = np.concatenate(list(reading.map(self._steps.pairs(self._model, reading.tables), "finding probabilities")))
+        probs = np.concatenate(list(reading.map(steps.PairProbabilities(self._model, reading.tables), "finding probabilities")))
         return np.moveaxis(reading.sequences.in_order(np.moveaxis(probs, 0, -1)), -1, 0)
 
     @one_blas_thread
@@ -156,7 +152,7 @@ class Crf:
         """ln p(labels | all else) of each sequence; where labels are missing, of those that are there."""
         reading = LabelReading.of(self._model, sequences, labels=True)
         self._tell_strange(reading)
-        return np.concatenate(list(reading.map(self._steps.log_prob(self._model, reading.tables), "finding probabilities")))
+        return np.concatenate(list(reading.map(steps.LogProbabilities(self._model, reading.tables), "finding probabilities")))
 
     def log_likelihood(self, sequences: Sequences | RowsLike) -> float:
         """Σ ln p(labels | all else)."""
@@ -167,7 +163,7 @@ class Crf:
         """The k most probable labellings of each sequence, the best first, each with its ln p(labels | all else)."""
         n = whole(k, "the number of labellings", 1)
         reading = LabelReading.of(self._model, sequences)
-        parts = list(reading.map(self._steps.best(self._model, reading.tables, n, with_log_z=True), "finding best labels"))
+        parts = list(reading.map(steps.BestLabels(self._model, reading.tables, n, with_log_z=True), "finding best labels"))
         labels = np.concatenate([p.labels for p in parts], axis=1)
         logs = np.concatenate([p.scores - p.log_z[:, None] for p in parts])
         source = reading.sequences.source
@@ -178,7 +174,7 @@ class Crf:
     def sample(self, sequences: Sequences | RowsLike, seed: int = 0) -> Any:
         """Labels drawn from p(labels | all else): a column, in the order of the rows."""
         reading = LabelReading.of(self._model, sequences)
-        step = self._steps.draws(self._model, reading.tables, whole(seed, "a seed", 0))
+        step = steps.DrawLabels(self._model, reading.tables, whole(seed, "a seed", 0))
         return self._column(reading, np.concatenate(list(reading.map(step, "drawing labels"))))
 
     @one_blas_thread
@@ -190,7 +186,7 @@ class Crf:
         self._tell_strange(reading)
         labels = (*self.labels, *self._strange(reading))
         tables = reading.tables.with_labels(labels, reading.sequences.schema)
-        true = np.concatenate(list(reading.map(TrueLabels(self._model, tables), "reading labels")))
+        true = np.concatenate(list(reading.map(steps.TrueLabels(self._model, tables), "reading labels")))
         found = self._best(reading)
         lengths = reading.sequences.lengths
         return Evaluation.of(true.astype(np.int64), found.astype(np.int64), lengths, labels, len(self.labels))

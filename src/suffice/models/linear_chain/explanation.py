@@ -12,8 +12,7 @@ from suffice.families.protocol.family import frame
 from suffice.inference.finite.network import Array
 from suffice.models.linear_chain.encoding import EncodedBlock
 from suffice.models.linear_chain.features import Attributes
-from suffice.models.linear_chain.reading import LabelReading, LabelStep, LabelWeights
-from suffice.models.linear_chain.wider_reading import answer_steps
+from suffice.models.linear_chain.reading import BestLabels, LabelProbabilities, LabelReading, LabelStep, LabelWeights
 from suffice.output.display import OneTable
 
 
@@ -83,11 +82,11 @@ class DescribeStep(LabelStep):
             return None
         assert block.lengths is not None
         ends = np.cumsum(block.lengths)
-        q, answers = int(np.searchsorted(ends, row, "right")), answer_steps(self.model)
-        labels = answers.best(self.model, self.tables)(block).labels[0].tolist()
+        q = int(np.searchsorted(ends, row, "right"))
+        labels = BestLabels(self.model, self.tables)(block).labels[0].tolist()
         first, end, own = int(ends[q] - block.lengths[q]), int(ends[q]), self.encoded(block)
         best = tuple(labels[i] if first <= i < end else -1 for i in range(row - 2, row + 3))
-        probs = answers.probabilities(self.model, self.tables)(block)[row]
+        probs = LabelProbabilities(self.model, self.tables)(block)[row]
         following = self._attributes(own, row + 1) if row + 1 < end else []
         return StepDetails(self._attributes(own, row), following, best, probs)
 

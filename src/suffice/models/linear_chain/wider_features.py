@@ -6,7 +6,7 @@ The transitions of a step are then its own, and a state is a label with the one 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from suffice.errors.remedies import Remedy
 from suffice.inference.chains.labels.conditional import SideBySide
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock
-from suffice.models.linear_chain.features import Attributes, LabelTerms, PairFeatures, label_costs, step_scores
+from suffice.models.linear_chain.features import Attributes, LabelTerms, PairFeatures, in_rows, label_costs, step_scores
 from suffice.models.linear_chain.transitions import Allowed
 from suffice.models.linear_chain.vocabulary import Vocabulary
 
@@ -163,6 +163,36 @@ class WiderFeatures(PairFeatures):
         matrices = (weights.tops, weights.T, weights.E0, weights.log_m, weights.M)
         expect_sequences(*own, scores, shares, *matrices, self.of_attributes(w, block), self.room(own.longest), tuple(found))
         return found
+
+    def log_z(self, w: Array, block: EncodedBlock, *, clamped: bool = False) -> Array:
+        return self.expect(w, block, clamped=clamped).log_z[block.layout.sequences]
+
+    def probabilities(self, w: Array, block: EncodedBlock) -> Array:
+        return self.expect(w, block).steps
+
+    def pair_probabilities(self, w: Array, block: EncodedBlock) -> Array:
+        return self.expect(w, block, by_place=True).by_place
+
+    def best(self, w: Array, block: EncodedBlock, lengths: Ints, n: int) -> tuple[Codes, Array]:
+        from suffice.kernels.labels.label_sequences import best_sequences
+
+        own, weights, L = InSequence.of(block), self.of_states(w), self.n_labels
+        shape = (own.longest, len(weights.log_m), L, n)
+        check_bytes(12.0 * np.prod(shape, dtype=float), L, own.longest, self.order)
+        scores, labels = np.empty((len(own.starts) - 1, n)), np.empty((n, block.n_steps), np.int32)
+        room = (np.empty(shape), np.empty(shape, np.int32), np.empty((L, L)))
+        by_attribute = self.of_attributes(w, block)
+        best_sequences(*own, self.scores(w, block, own), weights.T, weights.log_m, by_attribute, *room, scores, labels)
+        return np.stack([in_rows(block, one) for one in labels]), scores
+
+    def draw(self, w: Array, block: EncodedBlock, uniforms: Array) -> npt.NDArray[Any]:
+        from suffice.kernels.labels.label_sequences import draw_sequences
+
+        own, weights = InSequence.of(block), self.of_states(w)
+        labels, logs = np.full(block.n_steps, -1, np.int32), np.empty(len(own.starts) - 1)
+        matrices = (weights.T, weights.log_m, self.of_attributes(w, block), self.room(own.longest))
+        draw_sequences(*own, self.scores(w, block, own), *matrices, uniforms, logs, labels)
+        return labels
 
     def bar(self, x: Array, part: SideBySide, value: float) -> None:
         for places, flags in ((np.arange(part.offsets[1]), self.allowed.begin), (part.lasts, self.allowed.end)):
