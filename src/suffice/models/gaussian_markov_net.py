@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import sc
-from suffice.engines.scan import scan
+from suffice.engines.scan import rows_with
 from suffice.errors import DataError, MissingCells, ModelError, nearest, quantity
 from suffice.families.by_hand import Gaussian
 from suffice.families.conditional_gaussian import LOG_2PI
@@ -206,7 +206,7 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
 
     def rows(self, data: Any) -> Any:
         """Data read with the variables of this network."""
-        return real_rows(self.names, data)
+        return rows_with(data, self.variables, "graph")
 
     def bic(self, data: RowsLike | Statistics | None = None) -> float:
         """log-likelihood − ½ k ln N: higher is better."""
@@ -301,15 +301,6 @@ def moments_of(names: Sequence[str], data: Any) -> Statistics:
     rows = complete_rows(data, names, {name: Real(name) for name in names})
     gathered: Statistics = rows.gather([Request((), tuple(names))])
     return gathered
-
-
-def real_rows(names: Sequence[str], data: Any) -> Any:
-    """Rows of these columns, as numbers."""
-    opened = scan(data)
-    for name in names:
-        if name not in opened.columns:
-            raise DataError(f"the data has no column {name!r}, which the graph names{nearest(name, opened.columns)}")
-    return opened.with_variables({name: Real(name) for name in names}).select(list(names))
 
 
 def joined_in(graph: Graph) -> npt.NDArray[np.bool_]:

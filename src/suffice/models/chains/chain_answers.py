@@ -74,32 +74,17 @@ def refuse_impossible(reading: ChainReading, logs: Array, step: npt.NDArray[np.i
         )
 
 
-def log_prob(chain: ChainParts, sequences: Any) -> Array:
-    """ln p of each sequence."""
-    return answers(ChainReading.of(chain, sequences), names=(), smooth=False).log_prob
-
-
-def log_likelihood(chain: ChainParts, sequences: Any) -> float:
+def weighted_sum(reading: ChainReading, logs: Array) -> float:
     """Σ w ln p of sequences."""
-    reading = ChainReading.of(chain, sequences)
-    logs, weight = answers(reading, names=(), smooth=False).log_prob, sequence_weights(reading)
+    if not reading.sequences.data.weighted:
+        return float(logs.sum())
+    weight = np.concatenate(list(reading.map(_sequence_weights, "")))
     return float((logs[weight > 0] * weight[weight > 0]).sum())
 
 
-@dataclass(frozen=True)
-class WeightsOf:
-    """The weight of each sequence of a block."""
-
-    def __call__(self, block: Block) -> Array:
-        assert block.lengths is not None
-        return np.asarray(block.weights[np.cumsum(block.lengths) - block.lengths])
-
-
-def sequence_weights(reading: ChainReading) -> Array:
-    """The weight of each sequence."""
-    if not reading.sequences.data.weighted:
-        return np.ones(reading.sequences.n_sequences)
-    return np.concatenate(list(reading.map(WeightsOf(), "")))
+def _sequence_weights(block: Block) -> Array:
+    assert block.lengths is not None
+    return np.asarray(block.weights[np.cumsum(block.lengths) - block.lengths])
 
 
 def posterior_frame(
@@ -197,8 +182,7 @@ def best_states(reading: ChainReading, n: int = 1) -> tuple[dict[str, Codes], Ar
 def best_log_prob(chain: ChainParts, sequences: Any) -> float:
     """Σ w ln p(most probable path, what is seen) of sequences."""
     reading = ChainReading.of(chain, sequences)
-    logs, weight = best_states(reading)[1][:, 0], sequence_weights(reading)
-    return float((logs[weight > 0] * weight[weight > 0]).sum())
+    return weighted_sum(reading, best_states(reading)[1][:, 0])
 
 
 def code_frame(reading: ChainReading, codes: Mapping[str, npt.NDArray[Any]]) -> Any:

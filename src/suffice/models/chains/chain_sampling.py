@@ -108,16 +108,12 @@ class DrawCells:
                 result[name] = codes
                 continue
             values = np.array(own, float)
-            for some, (weight, rates, _) in child_numbers(parts, reading.theta, name) if _counts(variable) else ():
+            for some, (weight, rates, _) in child_numbers(parts, reading.theta, name) if isinstance(variable, Count) else ():
                 values[some] = rng.poisson((weight * rates).sum(axis=0))
             if name in numbers:
                 values = np.where(lost, numbers[name], values)
             result[name] = values
         return result
-
-
-def _counts(variable: Any) -> bool:
-    return isinstance(variable, Count)
 
 
 def _unknown_numbers(parts: Sequence[ShownPart], n: int, rng: np.random.Generator) -> dict[str, Array]:
@@ -201,10 +197,8 @@ def _fills(reading: ChainReading, cells: Mapping[str, Column]) -> dict[str, Fill
     return result
 
 
-@dataclass(frozen=True)
-class _Kept:
-    def __call__(self, block: Block) -> dict[str, Any]:
-        return dict(block.kept)
+def _kept(block: Block) -> dict[str, Any]:
+    return dict(block.kept)
 
 
 def _rows_as_table(source: Any) -> Any:
@@ -212,5 +206,5 @@ def _rows_as_table(source: Any) -> Any:
     if is_held(source):
         return source
     data = rows_of(source)
-    parts = list(data.map(_Kept(), keep=data.columns))
+    parts = list(data.map(_kept, keep=data.columns))
     return pa.table({n: pa.chunked_array([p[n] for p in parts]) for n in data.columns})

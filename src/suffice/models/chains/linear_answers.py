@@ -195,11 +195,6 @@ def _touching(reading: ChainReading) -> set[str]:
     return {p.keys[n] for p in reading.layout.phases for n, node in p.nodes.items() if space.touches(node)}
 
 
-def plain_numbers(reading: ChainReading) -> Units:
-    """Numbers as they are, under all of their names."""
-    return _under_all_names(reading, Units({}, {}, {}, {}, {}, {}))
-
-
 def _units(reading: ChainReading, block: Block) -> Units:
     """The units of the numbers of a block, under all of their names."""
     chain, centre, scale = reading.chain, dict[str, float](), dict[str, float]()
@@ -246,7 +241,7 @@ def first_numbers(chain: ChainParts, n: int, rng: np.random.Generator) -> dict[s
 
 def filter_on(reading: ChainReading, block: Block, before: Any) -> tuple[float, Any, dict[str, Any]]:
     """ln p of the last row of a block, the filter after it, and what that says of each unknown number."""
-    rows, theta = linear_rows(reading, block, plain_numbers(reading))
+    rows, theta = linear_rows(reading, block, _under_all_names(reading, Units({}, {}, {}, {}, {}, {})))  # as they are
     steps = rows.steps(theta)
     last = slice(-1, None)
     inputs = steps.f_steps[last] if len(steps.f_steps) else steps.f_steps

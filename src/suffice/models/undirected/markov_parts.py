@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from suffice.engines.scan import scan
-from suffice.errors import DataError, ModelError, TooLarge, listing, nearest, quantity
+from suffice.engines.scan import rows_with
+from suffice.errors import ModelError, TooLarge, listing, quantity
 from suffice.errors.remedies import BDEU, BY_BIC
 from suffice.families.categorical import Table
 from suffice.graphs import Graph
@@ -245,11 +245,7 @@ class MarkovParts(Provenance, Tabular):
 
     def rows(self, data: Any) -> Any:
         """Data read with the variables of this network: its states in its order."""
-        opened = scan(data)
-        for name in self._variables:
-            if name not in opened.columns:
-                raise DataError(f"the data has no column {name!r}, which the network names{nearest(name, opened.columns)}")
-        return opened.with_variables(self._variables).select(list(self._variables))
+        return rows_with(data, self._variables, "network")
 
     @property
     def df(self) -> int:
@@ -271,16 +267,12 @@ class MarkovParts(Provenance, Tabular):
     _lines, _indent = 40, "  "
 
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
-        facts = [(", ".join(f.names), f"{f.log.size:,}", _range(f.log)) for f in self._factors[:limit]]
+        facts = [(", ".join(f.names), f"{f.log.size:,}", f"{f.log.min():.4g} … {f.log.max():.4g}") for f in self._factors[:limit]]
         return [(["factor", "cells", "ln φ"], facts)], and_more(len(self._factors) - limit, "factor")
 
     def _headline(self) -> str:
         sizes = {"variable": len(self), "edge": len(self.graph.edges), "parameter": self.n_parameters}
         return f"MarkovNet of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
-
-
-def _range(log: Array) -> str:
-    return f"{log.min():.4g} … {log.max():.4g}"
 
 
 SomeMarkov = TypeVar("SomeMarkov", bound=MarkovParts)

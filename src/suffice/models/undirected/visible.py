@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
-from suffice.engines.scan import scan
-from suffice.errors import DataError, MissingCells, ModelError, TooLarge, bytes_in_words, listing, nearest, quantity
+from suffice.engines.scan import rows_with
+from suffice.errors import MissingCells, ModelError, TooLarge, bytes_in_words, listing, quantity
 from suffice.errors.remedies import INTO_BINS
 from suffice.inference.finite.network import Array
 from suffice.inference.sampling.boltzmann import LayerUnits
@@ -139,11 +139,7 @@ class VisibleColumns:
 
     def rows(self, data: Any) -> Data:
         """Data read with these variables, complete; refused where a column is lacking or cells are missing."""
-        opened = scan(data)
-        for name in self.variables:
-            if name not in opened.columns:
-                raise DataError(f"the data has no column {name!r}, which the machine names{nearest(name, opened.columns)}")
-        rows = opened.with_variables(self.variables).take(list(self.variables))
+        rows = rows_with(data, self.variables, "machine")
         refuse_missing_cells(rows)
         return rows
 

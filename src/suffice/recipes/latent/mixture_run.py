@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
-from suffice.engines.scan import scan
-from suffice.errors import DataError, nearest, quantity
+from suffice.engines.scan import rows_with
+from suffice.errors import quantity
 from suffice.families.protocol.family import Array
 from suffice.incomplete.classes import (
     ClassLogLikelihood,
@@ -126,7 +126,7 @@ class MixtureRun(LatentRun[BayesNet]):
     @one_blas_thread
     def responsibilities(self, rows: RowsLike) -> Array:
         """p(class | row) of each row, new rows or old: row × class. Missing cells are summed out."""
-        data = self._read(rows)
+        data = rows_with(rows, self._variables, "mixture")
         try:
             return np.concatenate([np.zeros((0, self.k)), *(r for r, _ in data.map(self._posterior(refuse=True)))])
         except ImpossibleRow as error:
@@ -137,7 +137,9 @@ class MixtureRun(LatentRun[BayesNet]):
     @one_blas_thread
     def log_prob(self, rows: RowsLike) -> Array:
         """ln p(row) of each row, the class and missing cells summed out; −inf where a row is impossible."""
-        return np.concatenate([np.zeros(0), *(log_p for _, log_p in self._read(rows).map(self._posterior()))])
+        return np.concatenate(
+            [np.zeros(0), *(log_p for _, log_p in rows_with(rows, self._variables, "mixture").map(self._posterior()))]
+        )
 
     def predict(self, rows: RowsLike) -> npt.NDArray[np.int64]:
         """The number of the most probable class of each row, from 0."""
@@ -149,13 +151,6 @@ class MixtureRun(LatentRun[BayesNet]):
 
     def _posterior(self, refuse: bool = False) -> ClassPosterior:
         return ClassPosterior(ScoredClasses.of(self._parameters), tuple(self.rates), refuse)
-
-    def _read(self, rows: Any) -> Data:
-        data = scan(rows)
-        for name in self._variables:
-            if name not in data.columns:
-                raise DataError(f"the data has no column {name!r}, which the mixture names{nearest(name, data.columns)}")
-        return data.with_variables(dict(self._variables)).select(list(self._variables))
 
     @property
     def _n(self) -> float:
