@@ -54,10 +54,6 @@ REDRAW = 1_000_003
 NO_ROWS = np.zeros(0, np.int64)
 
 
-def _filled_in(bn: NetworkParts, how: Mapping[str, Any], rows: Any) -> Any:
-    return impute(bn, rows, **how)
-
-
 def impute(
     bn: NetworkParts,
     rows: Any,
@@ -84,7 +80,7 @@ def impute(
     if maps_frames(rows):
         if draws is not None:
             raise DataError("draws= gives several tables, and rows of Spark are filled in once: leave it out")
-        return in_place(rows, partial(_filled_in, bn, {"joint": joint, "seed": seed, "unknown": unknown}))
+        return in_place(rows, partial(impute, bn, joint=joint, seed=seed, unknown=unknown))
     data = rows_of(rows)
     variables = present(bn, data.columns)
     numbers = [n for n, v in variables.items() if not isinstance(v, Finite)]

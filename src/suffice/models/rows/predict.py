@@ -15,12 +15,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block
 from suffice.engines.scan import maps_frames, rows_of
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import listing
@@ -35,8 +34,9 @@ from suffice.models.questions.evidence import Observed, one_of_interval_and_meth
 from suffice.models.questions.intervals.intervals import FEWEST, answer_with_interval, check_draws
 from suffice.models.questions.question import Question
 from suffice.models.rows.frames import beside, checked_size, column, table
-from suffice.models.rows.posteriors import Places, present, row_evidence, tell_impossible
+from suffice.models.rows.posteriors import Places, present, tell_impossible
 from suffice.models.rows.prediction import Predict, Prediction, measures
+from suffice.models.undirected.options import PredictOptions
 from suffice.variables import Finite
 
 
@@ -63,10 +63,6 @@ class PredictIntervals(Predict):
         check_draws(draws, len(measures(bn, target)))
         return cls(bn, target, None, seed, tuple(keep), checked_level(level), draws)
 
-    def __call__(self, block: Block) -> Prediction:
-        found = self.answer(row_evidence(self.bn, block))
-        return found._replace(number=block.number, kept={n: block.kept[n] for n in self.keep})
-
     def answer(self, seen: RowEvidence) -> Prediction:
         found = super().answer(seen)
         numbers = np.full((seen.n_rows, 3 if not isinstance(self._variable, Finite) else 3 * self._width), np.nan)
@@ -87,7 +83,8 @@ class PredictIntervals(Predict):
         return self.known[key]
 
     def _asked(self, near: Any) -> Array:
-        compiled, given = self.bn.compiled, {n: self._value(n, x) for n, x in near.items()}
+        compiled = self.bn.compiled
+        given = {n: compiled.variables[n].states[x] if n in compiled.index else x for n, x in near.items()}
         codes = np.array([near.get(n, NONE) for n in compiled.finite], np.int64)
         reals = {compiled.real_index[n]: x for n, x in near.items() if n in compiled.real_index}
         answer = answer_with_interval(
@@ -97,10 +94,6 @@ class PredictIntervals(Predict):
             return np.array([answer.mean, *answer.mean_interval])
         ends = np.stack(answer.interval, axis=1).reshape(-1)
         return np.concatenate([answer.probs, ends])
-
-    def _value(self, name: str, x: Any) -> Any:
-        variable = self.bn.variables[name]
-        return variable.states[x] if isinstance(variable, Finite) else x
 
 
 def names_of_ends(names: tuple[str, ...]) -> list[str]:
@@ -117,15 +110,7 @@ def names_of_ends(names: tuple[str, ...]) -> list[str]:
 
 
 def predict_proba(
-    bn: NetworkParts,
-    rows: Any,
-    target: str,
-    *,
-    method: LikelihoodWeighting | None = None,
-    interval: float | None = None,
-    draws: int = 1000,
-    seed: int = 0,
-    unknown: Refuse | Missing = REFUSE,
+    bn: NetworkParts, rows: Any, target: str, *, interval: float | None = None, draws: int = 1000, **how: Unpack[PredictOptions]
 ) -> Any:
     """What `BayesNet.predict_proba` gives.
 
@@ -137,16 +122,15 @@ def predict_proba(
     """
     names = measures(bn, target)
     if maps_frames(rows):
-        how = {"method": method, "seed": seed, "unknown": unknown}
         return beside(rows, partial(_probabilities_beside, bn, target, how))
     data = rows_of(rows)
     if interval is None:
         checked_size(data.engine.n_rows, len(names))
-        parts = [p.measures for p in predictions(bn, data, target, method=method, seed=seed, unknown=unknown)]
+        parts = [p.measures for p in predictions(bn, data, target, **how)]
         return table(rows, names, np.concatenate([*parts, np.empty((0, len(names)))]))
     every = [*names, *names_of_ends(names)]
     checked_size(data.engine.n_rows, len(every))
-    found = predictions(bn, data, target, method=method, seed=seed, unknown=unknown, interval=interval, draws=draws)
+    found = predictions(bn, data, target, interval=interval, draws=draws, **how)
     blocks = [np.hstack([p.measures, p.ends]) for p in found if p.ends is not None]
     return table(rows, every, np.concatenate([*blocks, np.empty((0, len(every)))]))
 
@@ -161,15 +145,7 @@ def _prediction_beside(bn: NetworkParts, target: str, how: Mapping[str, Any], ro
     return {f"predicted {target}": predict(bn, rows, target, **how)}
 
 
-def predict(
-    bn: NetworkParts,
-    rows: Any,
-    target: str,
-    *,
-    method: LikelihoodWeighting | None = None,
-    seed: int = 0,
-    unknown: Refuse | Missing = REFUSE,
-) -> Any:
+def predict(bn: NetworkParts, rows: Any, target: str, **how: Unpack[PredictOptions]) -> Any:
     """What `BayesNet.predict` gives: of states that are equally probable the first, and a missing cell for an impossible row.
 
     >>> from suffice import BayesNet
@@ -181,11 +157,10 @@ def predict(
     measures(bn, target)
     variable = bn.variables[target]
     if maps_frames(rows):
-        how = {"method": method, "seed": seed, "unknown": unknown}
         return beside(rows, partial(_prediction_beside, bn, target, how))
     data = rows_of(rows)
     checked_size(data.engine.n_rows, 1)
-    found = predictions(bn, data, target, method=method, seed=seed, unknown=unknown)
+    found = predictions(bn, data, target, **how)
     if not isinstance(variable, Finite):
         return column(rows, target, np.concatenate([*(p.measures[:, 0] for p in found), np.empty(0)]))
     codes = [best(p.measures) for p in found]
@@ -206,7 +181,12 @@ def predictions(
     """The rows, block by block, in their order; no more of them than a few blocks are held at any time."""
     variables = {n: v for n, v in present(bn, data.columns).items() if n != target}
     data = data.with_variables(variables, checked_unknown(unknown)).take(variables)
-    step = _step(bn, target, method, seed, keep, interval, draws)
+    if interval is None:
+        step = Predict.of(bn, target, method, seed, keep)
+    elif method is not None:
+        raise one_of_interval_and_method()
+    else:
+        step = PredictIntervals.asked(bn, target, interval, draws, checked_seed(seed), keep)
     rows: defaultdict[str, Places] = defaultdict(Places)
     # Rows of which no cell matters must still be counted.
     counted = () if variables else data.engine.names[:1]
@@ -226,13 +206,3 @@ def predictions(
         yield found
     tell_impossible(data, rows["impossible"], "there is no prediction (NaN, or a missing cell)")
     step.tell(data, rows["lost"], rows["poor"])
-
-
-def _step(
-    bn: NetworkParts, target: str, method: Any, seed: int, keep: Sequence[str], interval: float | None, draws: int
-) -> Predict:
-    if interval is None:
-        return Predict.of(bn, target, method, seed, keep)
-    if method is not None:
-        raise one_of_interval_and_method()
-    return PredictIntervals.asked(bn, target, interval, draws, checked_seed(seed), keep)

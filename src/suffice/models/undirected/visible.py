@@ -102,7 +102,9 @@ class VisibleColumns:
     def parts(self, block: Block, size: int) -> Iterator[Floats]:
         """The units of the rows in parts of about this size, none of them much smaller than the others."""
         n, units = block.n_rows, self.units
-        bits, groups, numbers = (self._stack(block, names) for names in (self.bits, self.groups, self.numbers))
+        bits, groups, numbers = (
+            np.array([block.columns[n] for n in names]).reshape(len(names), n) for names in (self.bits, self.groups, self.numbers)
+        )
         ends = np.linspace(0, n, -(-n // size) + 1).astype(int) if n else np.zeros(1, int)
         for start, stop in pairwise(ends):
             out = np.zeros((stop - start, units.n), np.float32)
@@ -112,10 +114,6 @@ class VisibleColumns:
             if self.numbers:
                 out[:, units.n_finite :] = ((numbers[:, start:stop] - self.centre[:, None]) / self.scale[:, None]).T
             yield out
-
-    @staticmethod
-    def _stack(block: Block, names: tuple[str, ...]) -> npt.NDArray[Any]:
-        return np.stack([block.columns[n] for n in names]) if names else np.empty((0, block.n_rows))
 
     def decoded(self, states: Floats) -> dict[str, npt.NDArray[Any]]:
         """Codes and numbers of each row of drawn units, by column in the order of the variables."""
