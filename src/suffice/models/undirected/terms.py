@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FitError
-from suffice.inference.finite.network import NONE, Array, Ints, Network
+from suffice.inference.finite.network import NONE, Array, Ints, Network, strides
 from suffice.models.undirected.log_linear import Names, Term
 from suffice.statistics import Statistics
 from suffice.variables import Finite
@@ -97,12 +97,11 @@ class Terms:
     def places(self, scope: Names, inner: Names) -> Ints:
         """For each cell of a table over `scope` the cell that it falls into of one over some of its variables."""
         shape = [self.variables[n].n_states for n in scope]
-        sizes = [self.variables[n].n_states for n in inner]
-        strides = dict(zip(inner, np.cumprod([1, *sizes[:0:-1]], dtype=np.int64)[::-1], strict=True))
+        steps = dict(zip(inner, strides([self.variables[n].n_states for n in inner]), strict=True))
         result = np.zeros(shape, np.int64)
         for axis, name in enumerate(scope):
-            if name in strides:
-                step = strides[name] * np.arange(shape[axis])
+            if name in steps:
+                step = steps[name] * np.arange(shape[axis])
                 result += step.reshape([-1 if i == axis else 1 for i in range(len(shape))])
         return result.reshape(-1)
 

@@ -103,21 +103,20 @@ class FactorSteps:
     @cached_property
     def lows(self) -> Array:
         """The logarithm below which no product of a step's factors is, unless it is 0."""
-        total = np.zeros(self.n_steps)
-        for number, own in enumerate(self.active):
-            some = np.flatnonzero(self.phase == number)
-            for f in own if len(some) else ():
-                total[some] += self.factors[f].lows[self.factors[f].rows(some)]
-        return total
+        return self._over_factors([f.lows for f in self.factors])
 
     @cached_property
     def tops(self) -> Array:
         """What was taken out of the factors of each step."""
+        return self._over_factors([f.tops for f in self.factors])
+
+    def _over_factors(self, numbers: Sequence[Array]) -> Array:
+        """The sum of a number of each factor of each step."""
         total = np.zeros(self.n_steps)
         for number, own in enumerate(self.active):
             some = np.flatnonzero(self.phase == number)
             for f in own if len(some) else ():
-                total[some] += self.factors[f].tops[self.factors[f].rows(some)]
+                total[some] += numbers[f][self.factors[f].rows(some)]
         return total
 
     def last_step(self, before: Array | None) -> FactorSteps:
@@ -157,8 +156,4 @@ class LaneGroup(NamedTuple):
 
     def at(self, place: int) -> Ints:
         """The steps at a place of the sequences that are so long."""
-        return self.begin[: self.n_at(place)] + place
-
-    def n_at(self, place: int) -> int:
-        """How many are longer than this."""
-        return int(np.searchsorted(-self.length, -place, side="left"))
+        return self.begin[: int(np.searchsorted(-self.length, -place, side="left"))] + place
