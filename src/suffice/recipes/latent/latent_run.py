@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,8 +13,9 @@ import numpy as np
 from suffice.errors import FitError, listing, note, quantity
 from suffice.errors.remedies import in_python
 from suffice.families.protocol.family import Array, frame
-from suffice.iteration import Run
+from suffice.iteration import Progress, Run
 from suffice.learning.ascent.climb import Climb
+from suffice.limits import Limits
 from suffice.output.display import OneTable
 from suffice.scores import BIC
 from suffice.structure.undirected.selection import HeldOut
@@ -119,14 +120,40 @@ def checked_sizes(k: Any, n_rows: int, what: str, rows: str) -> list[int]:
     return list(dict.fromkeys(int(s) for s in several))
 
 
+class LatentOptions(Limits, total=False):
+    """What learners of something hidden take besides: the limits of long calls, when a climb ends, and what it is called."""
+
+    name: str
+    """The name of what is hidden: "class", "state", or "factor", to which a number is added where there are several."""
+    tol: float
+    """In nats: a climb ends when an iteration gains no more (1e-6); 0 makes all of `max_iter`."""
+    max_iter: int
+    """The most iterations of a climb: 500."""
+
+
+@dataclass(frozen=True, eq=False)
+class LatentTask:
+    """What was asked, checked."""
+
+    name: str
+    starts: int
+    start: Any
+    seed: int
+    tol: float
+    max_iter: int
+    watch: Progress[Any]
+
+    def watching(self, i: int, what: str) -> Callable[[Climb], None]:
+        """Look at the clock after each iteration from the i-th start, and show how far it is."""
+        return lambda way: self.watch.check(f"{what}, start {i + 1}, iteration {len(way.trace)}: {way.point.objective:,.3f}")
+
+
 R = TypeVar("R", bound=Any)
 
 
-def best_of(
-    sizes: Iterable[int], learned: Callable[[int], tuple[R, bool]], value: Callable[[R], float], what: str
-) -> tuple[R, Choices]:
-    """The best of several numbers of classes or states, and how they compare. `learned` gives the run of a number, and whether it
-    was stopped before its end; a number at which all starts collapse is out."""
+def best_of(sizes: Iterable[int], learned: Callable[[int], tuple[R, bool]], value: Callable[[R], float], what: str) -> R:
+    """The best of several numbers of classes or states, with how they compare. `learned` gives the run of a number, and whether
+    it was stopped before its end; a number at which all starts collapse is out."""
     found, choices = dict[int, R](), list[Choice]()
     for k in sizes:
         try:
@@ -143,7 +170,8 @@ def best_of(
     if not found:
         raise FitError(f"no number of {what} could be learned: {choices[0].problem}")
     best = max((c for c in choices if c.k in found), key=lambda c: c.value)
-    return found[best.k], Choices(choices)
+    chosen: R = replace(found[best.k], choices=Choices(choices))
+    return chosen
 
 
 M = TypeVar("M", bound=Any)
@@ -181,6 +209,15 @@ class LatentRun(OneTable, Run[M]):
     def aic(self) -> float:
         """log-likelihood − k: higher is better."""
         return self.log_likelihood - self.n_parameters
+
+    def value(self, judge: Any) -> float:
+        """What it is judged by: a penalised likelihood, or `ICL`."""
+        return self.icl if isinstance(judge, ICL) else self.log_likelihood - float(judge.price(self._n)) * self.n_parameters
+
+    @property
+    @abstractmethod
+    def icl(self) -> float:
+        """BIC, less what classes or states cost that are hard to tell apart; NaN where there are none."""
 
     def _end(self) -> str:
         """How the starts ended, in words."""
