@@ -148,7 +148,9 @@ def report_html(
         warnings.simplefilter("always", SufficeNote)
         subject = with_rows(subject_of(x), data)
         rows, notes = _rows(subject)
-        sections = _sections(subject, rows, _open_rows(subject, held_out), _source(data), command, notes, caught)
+        apart = None if held_out is None else subject.model.rows(held_out)
+        source = fspath(data) if isinstance(data, (str, PathLike)) else ""
+        sections = _sections(subject, rows, apart, source, command, notes, caught)
     lead = subject.model._headline()
     return page(title or f"Report: {subject.kind}", lead[:600], sections)
 
@@ -201,16 +203,6 @@ def _read(subject: Subject, opened: Any, known: list[str]) -> tuple[Any, list[st
     except SufficeError as error:
         return None, [f"the rows are not those of this model, and are left out: {error}"]
     return own, [*own.notes, *told]
-
-
-def _open_rows(subject: Subject, held_out: Any) -> Any:
-    """Rows that are given as held out, as the model reads them."""
-    return None if held_out is None else subject.model.rows(held_out)
-
-
-def _source(data: Any) -> str:
-    """The file that rows come from."""
-    return fspath(data) if isinstance(data, (str, PathLike)) else ""
 
 
 def _traces(subject: Subject) -> Html:

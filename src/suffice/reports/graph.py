@@ -76,14 +76,11 @@ def _explanations(found: Any, edges: Mapping[Pair, float]) -> dict[Pair, tuple[t
     result = {}
     for pair in chosen:
         try:
-            result[pair] = tuple((which, what) for which, what in found.explain(*_ask(found, pair)).lines() if what)
+            told = found.explain(pair) if hasattr(found, "losses") else found.explain(*pair)
+            result[pair] = tuple((which, what) for which, what in told.lines() if what)
         except SufficeError:  # statistics of a fit know no other parents
             continue
     return result
-
-
-def _ask(found: Any, pair: Pair) -> tuple[Any, ...]:
-    return (pair,) if hasattr(found, "losses") else pair
 
 
 def _judged_graph(subject: Subject, rows: Any) -> tuple[Found | None, str]:

@@ -224,7 +224,7 @@ def _article(model: Any, node: str, links: Links, belief: str, budget: int) -> H
     cpd = model[node]
     html, cut_to = table_of(cpd, budget)
     parents = [name(p, links.get(p, "")) for p in cpd.parents]
-    children = [name(c, links.get(c, "")) for c in _children(model, node)]
+    children = [name(c, links.get(c, "")) for c in (model.dag.children(node) if hasattr(model, "dag") else ())]
     lines: list[Content] = [join([kind_of(cpd.child), _node_list(", parents ", parents), _node_list(", children ", children)])]
     if belief and cpd.parents:  # else its table is its marginal
         lines.append(join(["marginal: ", element("bdi", belief)]))
@@ -237,10 +237,6 @@ def _article(model: Any, node: str, links: Links, belief: str, budget: int) -> H
     note = paragraph(f"Shown: {cut_to}.", class_="cut") if cut_to else Html()
     place = links[node].removeprefix("#") if node in links else None
     return element("article", element("h3", name(node)), *shown, html, note, id=place, **found_by([node]))
-
-
-def _children(model: Any, node: str) -> Sequence[str]:
-    return model.dag.children(node) if hasattr(model, "dag") else ()
 
 
 def _node_list(word: str, names: Sequence[Html], most: int = 12) -> Html:

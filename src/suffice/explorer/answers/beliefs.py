@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from suffice.errors import FitError, ImpossibleEvidence, ModelError, TooLarge, nearest, notes_kept
-from suffice.explorer.answers.evidence import AskedNetwork
 from suffice.explorer.code import options, word
-from suffice.explorer.requests.calls import Call
+from suffice.explorer.requests.calls import AskedNetwork, Call
 from suffice.models.questions.answers.answers import Distribution
 
 MOST_DENSITIES = 20

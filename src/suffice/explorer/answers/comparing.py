@@ -8,9 +8,8 @@ from typing import Any
 
 from suffice.errors import ImpossibleEvidence, ModelError, SufficeError, notes_kept
 from suffice.explorer.answers.beliefs import beliefs_of
-from suffice.explorer.answers.evidence import AskedNetwork
 from suffice.explorer.answers.network import kind_of, layout_of, sized_node, told_graph
-from suffice.explorer.requests.calls import Call
+from suffice.explorer.requests.calls import AskedNetwork, Call
 from suffice.explorer.shelf import HeldModel
 
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from suffice.errors import GraphError, ModelError, nearest
 from suffice.explorer.answers.beliefs import check_nodes
-from suffice.explorer.answers.evidence import AskedNetwork
 from suffice.explorer.code import call
-from suffice.explorer.requests.calls import Call
+from suffice.explorer.requests.calls import AskedNetwork, Call
 from suffice.explorer.shelf import HeldModel
 
 MOST_ROWS = 200
