@@ -572,7 +572,6 @@ em(Template("ill[-1] -> ill"), seq, prior=LogisticNormal(), first=Stationary())
 NOT_TAKEN: dict[str, tuple[str, ...]] = {
     "takes a model or rows too large for a test of all messages; tests of the room draw, or cut, as advised": (
         "incomplete/expected/completions.py: a row lacks",
-        "inference/finite/factor_marginals.py: the junction tree",
         "inference/finite/junction_tree.py: the junction tree",
         "inference/finite/junction_tree.py: the tables of",
         "inference/finite/logs.py: a product of",

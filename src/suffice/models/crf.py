@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,6 @@ from suffice.models.linear_chain.evaluation import Evaluation
 from suffice.models.linear_chain.explanation import LabelExplanation, explain_step
 from suffice.models.linear_chain.features import PairFeatures
 from suffice.models.linear_chain.reading import LabelReading, LabelWeights
-from suffice.models.linear_chain.run import WeightRun
 from suffice.models.linear_chain.vocabulary import Vocabulary
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.rows.frames import checked_size, code_table, column, table
@@ -31,6 +31,57 @@ from suffice.output.display import text_table
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
     from suffice.engines.sequences.sequences import Sequences
+
+
+class WeightStep(NamedTuple):
+    """One iteration: the objective, which is minimised, with its penalty; the log-likelihood (or less the loss) without; at most
+    how much the optimum is below the objective, NaN where nothing is known; the weights that are not zero; seconds."""
+
+    objective: float
+    log_likelihood: float
+    bound: float
+    n_active: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class WeightRun:
+    """The trace of a fit, and whether it came to its end.
+
+    >>> WeightRun((WeightStep(12.5, -12.0, 0.1, 3, 0.01),), converged=True).objective
+    12.5
+    """
+
+    trace: tuple[WeightStep, ...]
+    converged: bool
+
+    @property
+    def n_iterations(self) -> int:
+        return max(0, len(self.trace) - 1)
+
+    @property
+    def objective(self) -> float:
+        """The objective at the end."""
+        return self.trace[-1].objective if self.trace else float("nan")
+
+    @property
+    def log_likelihood(self) -> float:
+        return self.trace[-1].log_likelihood if self.trace else float("nan")
+
+    @property
+    def bound(self) -> float:
+        """At most how much the optimum is below the objective."""
+        return self.trace[-1].bound if self.trace else float("nan")
+
+    def headline(self) -> str:
+        """How it ended, in a line."""
+        how = "converged" if self.converged else "did not converge"
+        seconds = self.trace[-1].seconds if self.trace else 0.0
+        certain = f", at most {self.bound:.2g} above the optimum" if self.bound == self.bound else ""
+        return f"{how} in {self.n_iterations:,} iterations, {seconds:.2f} s: objective {self.objective:,.4f}{certain}"
+
+    def __repr__(self) -> str:
+        return f"WeightRun {self.headline()}"
 
 
 class Crf:

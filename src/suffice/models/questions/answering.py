@@ -126,7 +126,7 @@ class Answering(NetworkParts):
         >>> sf.load("asia").contradiction({"smoke": "yes", "tub": "yes", "either": "no"})
         {'tub': 'yes', 'either': 'no'}
         """
-        from suffice.models.questions.contradiction import contradiction
+        from suffice.models.questions.evidence import contradiction
 
         return contradiction(self, given or {})
 

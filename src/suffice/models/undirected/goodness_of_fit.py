@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import sc
 from suffice.errors import ModelError, StatisticsError, TooLarge, listing
-from suffice.inference.finite.factor_marginals import FactorTree
+from suffice.inference.finite.junction_tree import FactorTree
 from suffice.inference.finite.network import NONE, Array, Network
 from suffice.models.undirected.markov_parts import MarkovParts
 from suffice.models.undirected.terms import Terms

@@ -8,8 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.errors import ModelError
-from suffice.inference.chains.linear.flat import FlatStart, flat_start, spread_infinite
-from suffice.inference.chains.linear.kalman import Innovations, Wanted, filter_all, no_innovations, smooth_some, states_before
+from suffice.inference.chains.linear.kalman import (
+    FlatStart,
+    Innovations,
+    Wanted,
+    filter_all,
+    flat_start,
+    no_innovations,
+    smooth_some,
+    spread_infinite,
+    states_before,
+)
 from suffice.inference.chains.linear.linear_steps import Array, Ints, LinearSteps
 from suffice.inference.chains.linear.steady import smooth_pattern, steady_table
 
