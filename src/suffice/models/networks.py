@@ -21,7 +21,7 @@ from suffice.graphs import Dag
 from suffice.models.rows.row_answering import RowAnswering
 from suffice.models.undirected.factor import CompleteRows
 from suffice.models.undirected.markov_parts import MarkovParts
-from suffice.models.undirected.options import PredictOptions, ProbabilityOptions, QueryOptions, refuse_others
+from suffice.models.undirected.options import QueryOptions, refuse_others
 from suffice.models.undirected.twin import Undirected
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 
@@ -252,16 +252,6 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
         from suffice.models.undirected.without_tree import gibbs_marginals
 
         return gibbs_marginals(self, given or {}, method, seed)
-
-    def predict_proba(self, rows: RowsLike, target: str, **how: Unpack[ProbabilityOptions]) -> Any:
-        """p(target | the other cells of a row), for each row; where the tree is too large, of rows that show all neighbours."""
-        refuse_others("predict_proba", how, ProbabilityOptions)
-        return self._answering(rows, target).predict_proba(rows, target, **how)
-
-    def predict(self, rows: RowsLike, target: str, **how: Unpack[PredictOptions]) -> Any:
-        """The most probable state of the target in each row given its other cells, as one column; as `predict_proba`."""
-        refuse_others("predict", how, PredictOptions)
-        return self._answering(rows, target).predict(rows, target, **how)
 
     def _answering(self, rows: Any, target: str) -> BayesNet:
         """The network that predicts a target: of all variables, or, where its tree is too large, of the target's neighbours."""

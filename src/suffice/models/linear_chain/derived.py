@@ -54,50 +54,52 @@ class OfColumn:
     def source(self) -> str:
         return self.column
 
+    @property
+    def name(self) -> str:
+        return f"{type(self).__name__.lower()}({self.column})"
+
+    def each(self, cells: Sequence[str]) -> list[str]:
+        """What each of some cells becomes."""
+        raise NotImplementedError
+
+    def of(self, cell: str) -> str:
+        """What a cell becomes."""
+        return self.each([cell])[0]
+
 
 @dataclass(frozen=True)
-class Suffix(OfColumn):
+class EndOfColumn(OfColumn):
+    """So many characters of a cell, from one of its ends."""
+
+    length: int
+
+    def __post_init__(self) -> None:
+        whole(self.length, f"the length of a {type(self).__name__.lower()}", 1)
+
+    @property
+    def name(self) -> str:
+        return f"{type(self).__name__.lower()}{self.length}({self.column})"
+
+
+@dataclass(frozen=True)
+class Suffix(EndOfColumn):
     """The last characters of a cell; all of it where it is shorter.
 
     >>> Suffix("word", 3).of("walking"), Suffix("word", 3).name
     ('ing', 'suffix3(word)')
     """
 
-    length: int
-
-    def __post_init__(self) -> None:
-        whole(self.length, "the length of a suffix", 1)
-
-    @property
-    def name(self) -> str:
-        return f"suffix{self.length}({self.column})"
-
-    def of(self, cell: str) -> str:
-        return cell[-self.length :]
-
     def each(self, cells: Sequence[str]) -> list[str]:
         return [cell[-self.length :] for cell in cells]
 
 
 @dataclass(frozen=True)
-class Prefix(OfColumn):
+class Prefix(EndOfColumn):
     """The first characters of a cell; all of it where it is shorter.
 
     >>> Prefix("word", 2).of("undone")
     'un'
     """
-
-    length: int
-
-    def __post_init__(self) -> None:
-        whole(self.length, "the length of a prefix", 1)
-
-    @property
-    def name(self) -> str:
-        return f"prefix{self.length}({self.column})"
-
-    def of(self, cell: str) -> str:
-        return cell[: self.length]
 
     def each(self, cells: Sequence[str]) -> list[str]:
         return [cell[: self.length] for cell in cells]
@@ -110,10 +112,6 @@ class Shape(OfColumn):
     >>> Shape("word").of("McDonald's-1999")
     "XxXx'x-d"
     """
-
-    @property
-    def name(self) -> str:
-        return f"shape({self.column})"
 
     def of(self, cell: str) -> str:
         kinds = cell.translate(ASCII) if cell.isascii() else "".join(map(_kind, cell))
@@ -134,13 +132,6 @@ class Lower(OfColumn):
     >>> Lower("word").of("The")
     'the'
     """
-
-    @property
-    def name(self) -> str:
-        return f"lower({self.column})"
-
-    def of(self, cell: str) -> str:
-        return cell.lower()
 
     def each(self, cells: Sequence[str]) -> list[str]:
         return [cell.lower() for cell in cells]

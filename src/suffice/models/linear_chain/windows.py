@@ -23,9 +23,6 @@ class Plain(OfColumn):
     def name(self) -> str:
         return self.column
 
-    def of(self, cell: str) -> str:
-        return cell
-
     def each(self, cells: Sequence[str]) -> list[str]:
         return list(cells)
 
@@ -57,9 +54,7 @@ class Window:
         for place in places:
             if isinstance(place, bool) or not isinstance(place, int):
                 raise ModelError(f"the places of a window are whole numbers, -1 for the step before, not {place!r}")
-        object.__setattr__(self, "columns", some)
-        object.__setattr__(self, "at", places)
-        object.__setattr__(self, "pairs", bool(pairs))
+        vars(self).update(columns=some, at=places, pairs=bool(pairs))
 
     def __repr__(self) -> str:
         more = ", pairs=True" if self.pairs else ""
@@ -126,15 +121,11 @@ class LinearChain:
         for window in windows:
             if not isinstance(window, Window):
                 raise ModelError(f"the features of a linear chain are windows, Window([{window!r}]), not {window!r}")
-        for name, value in (("label", label), ("features", windows), ("min_count", whole(min_count, "min_count", 0))):
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "unseen", bool(unseen))
-        object.__setattr__(self, "bias", bool(bias))
-        object.__setattr__(self, "all_transitions", bool(all_transitions))
         if isinstance(order, bool) or order not in (1, 2):
             raise ModelError(f"the order of a linear chain is 1 or 2, the labels before that a label depends on, not {order!r}")
-        object.__setattr__(self, "order", int(order))
-        object.__setattr__(self, "transitions", checked_rules(transitions))
+        counted: dict[str, Any] = {"label": label, "features": windows, "min_count": whole(min_count, "min_count", 0)}
+        flags = {"unseen": bool(unseen), "bias": bool(bias), "all_transitions": bool(all_transitions)}
+        vars(self).update(**counted, **flags, order=int(order), transitions=checked_rules(transitions))
         if not windows and not bias:
             raise ModelError("a linear chain without features and without a bias has nothing to tell labels by")
         self._refuse_leaks()

@@ -123,14 +123,20 @@ class Undirected(PicturedTable, Generic[Twin]):
         return self.directed.most_probable(given, targets)
 
     def predict_proba(self, rows: RowsLike, target: str, **how: Unpack[ProbabilityOptions]) -> Any:
-        """p(target | the other cells of a row), for each row, as `BayesNet.predict_proba`."""
+        """p(target | the other cells of a row), for each row, as `BayesNet.predict_proba`; where the tree of a `MarkovNet` is too
+        large, of rows that show all neighbours."""
         refuse_others("predict_proba", how, ProbabilityOptions)
-        return self.directed.predict_proba(rows, target, **how)
+        return self._answering(rows, target).predict_proba(rows, target, **how)
 
     def predict(self, rows: RowsLike, target: str, **how: Unpack[PredictOptions]) -> Any:
-        """The most probable state of the target in each row given its other cells (a real target: its mean), as one column."""
+        """The most probable state of the target in each row given its other cells (a real target: its mean), as one column; as
+        `predict_proba`."""
         refuse_others("predict", how, PredictOptions)
-        return self.directed.predict(rows, target, **how)
+        return self._answering(rows, target).predict(rows, target, **how)
+
+    def _answering(self, rows: Any, target: str) -> Twin:
+        """The network that predicts a target."""
+        return self.directed
 
     def impute(self, rows: RowsLike, **how: Unpack[ImputeOptions]) -> Any:
         """The rows with each missing cell filled, as `BayesNet.impute`."""
