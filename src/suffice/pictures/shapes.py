@@ -266,7 +266,8 @@ def _with_legend(picture: Scene, groups: Sequence[tuple[str, tuple[Piece, ...]]]
         pieces += _routes(points, style, width, False)
         pieces.append(Words((left + 38.0, y), words, "start", 10.0))
         right, y = max(right, left + 38.0 + 0.85 * length(words)), y + ROW
-    for line in _lines(picture.caption, right - left):
+    letters = max(60, int((right - left) / (0.85 * LETTER)))  # lines that are about as wide as the picture
+    for line in wrap(cut(picture.caption, 10 * letters), letters):
         pieces.append(Words((left, y), line, "start", 10.0))
         right, y = max(right, left + 0.85 * length(line)), y + ROW
     low = y - ROW + 4.0 if pieces else bottom
@@ -274,9 +275,3 @@ def _with_legend(picture: Scene, groups: Sequence[tuple[str, tuple[Piece, ...]]]
     n, m = len(picture.nodes), len(picture.edges)
     title = f"a graph of {n} nodes and {m} edges" + (f": {picture.caption}" if picture.caption else "")
     return Shapes((*groups, *([("", tuple(pieces))] if pieces else [])), space, title)
-
-
-def _lines(text: str, width: float) -> list[str]:
-    """Text in lines that are about as wide as the picture."""
-    letters = max(60, int(width / (0.85 * LETTER)))
-    return wrap(cut(text, 10 * letters), letters)

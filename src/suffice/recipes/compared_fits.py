@@ -90,17 +90,14 @@ def as_fits(method: Any, objective: Any, penalty: Any, prior: Any) -> Fits | Non
     if objective is not None:
         if prior is not None:
             raise FitError("with objective= a prior is an objective, too: Bayes(prior)")
-        named = objective if isinstance(objective, Mapping) else _by_repr(objective)
+        several = objective if isinstance(objective, (list, tuple)) else [objective]
+        named = objective if isinstance(objective, Mapping) else {repr(o): o for o in several}
         return {str(n): partial(fit, method, objective=o, **_penalty_for(o, penalty)) for n, o in named.items()}
     if not isinstance(method, Mapping) or not any(callable(f) for f in method.values()):
         return None
     if wrong := [n for n, f in method.items() if not callable(f)]:
         raise FitError(f"what is compared are functions of rows, {{'name': lambda rows: fit(graph, rows)}}; {wrong[0]!r} is none")
     return {str(n): f for n, f in method.items()}
-
-
-def _by_repr(objective: Any) -> dict[str, Any]:
-    return {repr(o): o for o in (objective if isinstance(objective, (list, tuple)) else [objective])}
 
 
 def _penalty_for(objective: Any, penalty: Any) -> dict[str, Any]:

@@ -250,19 +250,15 @@ class WiderFeatures(PairFeatures):
             beside = texts[i if i != 2 else k]
             for a, x in which if min(around[i], around[k]) >= 0 else ():
                 if self.pair_first[a] < self.pair_first[a + 1]:
-                    parts[f"{near}{vocabulary.names[a]}, {beside}"] = x * self._of_pair(w, a, around[i], around[k])
+                    own = slice(self.pair_first[a], self.pair_first[a + 1])
+                    these = (self.pair_before[own] == around[i]) & (self.pair_after[own] == around[k])
+                    parts[f"{near}{vocabulary.names[a]}, {beside}"] = x * float(w[self.n_pairs :][own][these].sum())
         for i in range(3 if self.order == 2 else 0):
             if min(around[i : i + 3]) >= 0:
                 what = ", ".join(texts[k] for k in range(i, i + 3) if k != 2)
-                parts[what] = self._of_triple(w, around[i : i + 3])
+                these = (self.triples == around[i : i + 3]).all(axis=1)
+                parts[what] = float(w[self.n - len(self.triples) :][these].sum())
         return parts
-
-    def _of_pair(self, w: Array, attribute: int, before: int, label: int) -> float:
-        k = slice(self.pair_first[attribute], self.pair_first[attribute + 1])
-        return float(w[self.n_pairs :][k][(self.pair_before[k] == before) & (self.pair_after[k] == label)].sum())
-
-    def _of_triple(self, w: Array, labels: tuple[int, ...]) -> float:
-        return float(w[self.n - len(self.triples) :][(self.triples == labels).all(axis=1)].sum())
 
     def check_lengths(self, vocabulary: Vocabulary, sequences: Sequences) -> None:
         from suffice.kernels.labels.label_sequences import find_forbidden

@@ -105,7 +105,9 @@ def impute(
     binned = [n for n in fills[0] if _in_bins(variables[n]) and n not in by_name]
     if binned:
         note(f"{listing(binned)}: known to the network in bins only, and a bin is not a number; missing cells there stay missing")
-    whole = rows if held else _table(names, blocks)
+    whole = rows if held else pa.table({n: pa.array([], pa.string()) for n in names})
+    if blocks and not held:
+        whole = pa.concat_tables([pa.table(b.kept) for b in blocks], promote_options="permissive")
     answers = [fill_frame(whole, {n: f for n, f in each.items() if n not in binned}) for each in fills]
     return answers[0] if draws is None else answers
 
@@ -255,12 +257,6 @@ def _names_bins(variable: Variable | None, cells: Any) -> bool:
     words = cells.dictionary if pa.types.is_dictionary(cells.type) else cells
     is_text = any(test(words.type) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
     return is_text and bool(pc.any(pc.is_in(words.cast(pa.string()), pa.array(variable.states, pa.string()))).as_py())
-
-
-def _table(names: Sequence[str], blocks: Sequence[Filled]) -> Any:
-    if not blocks:
-        return pa.table({n: pa.array([], pa.string()) for n in names})
-    return pa.concat_tables([pa.table(b.kept) for b in blocks], promote_options="permissive")
 
 
 def gaps_of(bn: NetworkParts, names: Collection[str], seen: RowEvidence) -> RowEvidence:

@@ -205,7 +205,11 @@ def _run(moments: FactorMoments, ways: list[FactorWay], asked: _Asked) -> Factor
     loadings, noise, names = moments.loadings(point), moments.noise(point), asked.names(moments.k)
     first = np.argmax(np.abs(loadings) > 0.0, axis=0)
     loadings = loadings * np.where(loadings[first, np.arange(moments.k)] < 0.0, -1.0, 1.0)
-    _say_small([c for c, log in zip(given.names, point.logs, strict=True) if not asked.spherical and log <= np.log(FLOOR)])
+    if small := [c for c, log in zip(given.names, point.logs, strict=True) if not asked.spherical and log <= np.log(FLOOR)]:
+        note(
+            f"the noise of {listing(small)} fell to its least value, a millionth of the column's variance: factors all but "
+            "determine it (a Heywood case); use fewer factors"
+        )
     hidden = tuple(Real(n) for n in names)
     cpds: dict[str, Any] = {h.name: ConditionalGaussian(h, (), np.zeros(()), np.zeros(0), np.ones(())) for h in hidden}
     for column, mean, own, v in zip(given.names, given.mean, loadings, noise, strict=True):
@@ -223,14 +227,6 @@ def _network(cpds: dict[str, Any], weight: float, names: tuple[str, ...], asked:
     what = "probabilistic PCA" if asked.spherical else "factor analysis"
     info = f"{what} of {weight:,.10g} rows, maximum likelihood{conventions_in_words(names, rotations(dag, variables, names))}"
     return BayesNet.of(dag, variables, cpds, fit_info=info, incomplete=True, hidden=names)
-
-
-def _say_small(columns: list[str]) -> None:
-    if columns:
-        note(
-            f"the noise of {listing(columns)} fell to its least value, a millionth of the column's variance: factors all but "
-            "determine it (a Heywood case); use fewer factors"
-        )
 
 
 def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
