@@ -78,13 +78,7 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
         self._set(own, matrix, (inverse + inverse.T) / 2.0, centre)
 
     def _set(
-        self,
-        graph: Graph,
-        precision: Array,
-        covariance: Array,
-        mean: Array,
-        penalty: Any = None,
-        **provenance: Any,
+        self, graph: Graph, precision: Array, covariance: Array, mean: Array, penalty: Any = None, **provenance: Any
     ) -> None:
         self._graph = graph
         self._precision, self._covariance, self._mean = (freeze(np.array(x)) for x in (precision, covariance, mean))

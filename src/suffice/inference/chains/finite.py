@@ -101,12 +101,7 @@ def _expect(steps: StateSteps, into: Expectations) -> Expectations:
 
 
 def _visit(
-    steps: StateSteps,
-    which: Ints,
-    into: Expectations,
-    *,
-    filters: Array | None = None,
-    draws: tuple[Array, Codes] | None = None,
+    steps: StateSteps, which: Ints, into: Expectations, *, filters: Array | None = None, draws: tuple[Array, Codes] | None = None
 ) -> None:
     """The general way, for some of the sequences."""
     from suffice.kernels.chains.chain import visit

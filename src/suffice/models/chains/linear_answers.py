@@ -208,8 +208,7 @@ def _units(reading: ChainReading, block: Block) -> Units:
     reals = [n for n, v in chain.variables.items() if not isinstance(v, (Finite, Count))]
     zero, one = dict.fromkeys(centre, 0.0), dict.fromkeys(centre, 1.0)
     own = with_hidden(
-        Units(centre, scale, zero, one, zero, {}),
-        columns_below(chain.template, [n for n in reals if n not in known], known),
+        Units(centre, scale, zero, one, zero, {}), columns_below(chain.template, [n for n in reals if n not in known], known)
     )
     return _under_all_names(reading, own)
 
