@@ -21,8 +21,7 @@ from suffice.errors import DataError, ModelError, listing
 from suffice.errors.remedies import WITH_BINS
 from suffice.families.protocol.family import Cpd
 from suffice.models.networks import BayesNet
-from suffice.models.questions.entropies import entropy_given_parents
-from suffice.models.questions.expected import Expected, closed_form
+from suffice.models.questions.expected import Expected, closed_form, entropy_given_parents
 from suffice.variables import Finite, is_whole
 
 if TYPE_CHECKING:

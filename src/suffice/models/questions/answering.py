@@ -171,7 +171,7 @@ class Answering(NetworkParts):
         >>> round(bn.entropy(), 6)
         0.693147
         """
-        from suffice.models.questions.entropies import entropy_given_parents
+        from suffice.models.questions.expected import entropy_given_parents
 
         return float(sum(entropy_given_parents(self, name) for name in self))
 

@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from suffice.inference.chains.factored.factor_runs import FactorRun, runs
-from suffice.inference.chains.factored.factor_steps import FactorSteps
+from suffice.inference.chains.factored.factor_steps import FactorRun, FactorSteps, runs
 from suffice.inference.chains.factored.slice_program import Operation, Scope, SliceProgram
 from suffice.inference.chains.factored.table_arithmetic import TablePair
 from suffice.inference.chains.steps import Array, Codes, Ints
