@@ -148,6 +148,17 @@ class PairFeatures:
             for k, a in zip(which.tolist(), own.tolist(), strict=True)
         ]
 
+    def by_weight(self, block: EncodedBlock, by_group: Array, of_numbers: Array) -> Array:
+        """What is expected of groups and of numbers, by label, as that of the weights of attributes and labels."""
+        from suffice.kernels.labels.crf import spread_groups
+
+        total = np.zeros(len(self.labels))
+        spread_groups(*block.attributes, self.first, self.labels, by_group, total)
+        for row, a in enumerate(self.numbers):
+            k = slice(self.first[a], self.first[a + 1])
+            total[k] = of_numbers[row, self.labels[k]]
+        return total
+
     def of_numbers(self, w: Array) -> Array:
         """The weights of numbers (numbers × labels)."""
         result = np.zeros((len(self.numbers), self.n_labels))
@@ -266,9 +277,7 @@ def expectations(
 
 def _scores_of(features: PairFeatures, block: EncodedBlock, scores: Array, more: Array, part: SideBySide, clamp: Codes) -> Array:
     """The score of each label at each step of a part, −inf for those that a step may not have."""
-    total = more[part.places].copy() if len(more) else np.zeros((part.n, scores.shape[1]))
-    for own in block.groups:
-        total += scores[own[part.places]]
+    total = GroupScores(block.groups, scores, more).at(part)
     if len(clamp):
         label = clamp[part.places, None]
         total[(label >= 0) & (label != np.arange(scores.shape[1]))] = -np.inf
@@ -287,7 +296,7 @@ def expected_features(
     features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, clamped: bool = False, costs: Array | None = None
 ) -> LabelTerms:
     """What weights expect of a block."""
-    from suffice.kernels.labels.crf import spread_groups, sum_groups
+    from suffice.kernels.labels.crf import sum_groups
 
     n_groups, L = len(block.attributes.starts) - 1, features.n_labels
     by_group, of_numbers, pairs, log_z = np.zeros((n_groups, L)), np.zeros((len(features.numbers), L)), np.zeros((L, L)), 0.0
@@ -302,10 +311,5 @@ def expected_features(
         sum_groups(block.groups, part.begin, steps, by_group)
         of_numbers += block.numbers[part.places].T @ steps
         pairs += found.pairs
-    total = np.zeros(features.n)
-    spread_groups(*block.attributes, features.first, features.labels, by_group, total)
-    for row, a in enumerate(features.numbers):
-        k = slice(features.first[a], features.first[a + 1])
-        total[k] = of_numbers[row, features.labels[k]]
-    total[len(features.labels) :] = pairs[features.before, features.after]
-    return LabelTerms(log_z, total)
+    own = features.by_weight(block, by_group, of_numbers)
+    return LabelTerms(log_z, np.concatenate([own, pairs[features.before, features.after]]))

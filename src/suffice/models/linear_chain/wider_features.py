@@ -202,27 +202,18 @@ class WiderFeatures(PairFeatures):
     def expected(self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None) -> LabelTerms:
         if self.order == 1 and not len(self.pair_before):  # all steps have one matrix: many sequences go side by side
             return super().expected(w, block, clamped=clamped, costs=costs)
+        from suffice.kernels.labels.crf import sum_groups
+
         found, weights = self.expect(w, block, clamped=clamped, costs=costs), block.weights
         if weights is not None:
             found.steps[:] *= weights[:, None]
         shares = 1.0 if weights is None else weights[InSequence.of(block).firsts]
         pairs = found.counts.sum(axis=0)[self.before, self.after]
         triples = found.counts[tuple(self.triples.T)]
-        own = self._of_steps(block, found.steps)
+        by_group = np.zeros((len(block.attributes.starts) - 1, self.n_labels))
+        sum_groups(block.groups, 0, found.steps, by_group)
+        own = self.by_weight(block, by_group, block.numbers.T @ found.steps)
         return LabelTerms(float((found.log_z * shares).sum()), np.concatenate([own, pairs, found.of_pairs, triples]))
-
-    def _of_steps(self, block: EncodedBlock, steps: Array) -> Array:
-        """What is expected of the weights of attributes and labels."""
-        from suffice.kernels.labels.crf import spread_groups, sum_groups
-
-        by_group, total = np.zeros((len(block.attributes.starts) - 1, self.n_labels)), np.zeros(len(self.labels))
-        sum_groups(block.groups, 0, steps, by_group)
-        spread_groups(*block.attributes, self.first, self.labels, by_group, total)
-        of_numbers = block.numbers.T @ steps
-        for row, a in enumerate(self.numbers):
-            k = slice(self.first[a], self.first[a + 1])
-            total[k] = of_numbers[row, self.labels[k]]
-        return total
 
     def named(self, vocabulary: Vocabulary, which: Ints) -> list[tuple[str, str]]:
         name, labels = vocabulary.chain.label, vocabulary.labels

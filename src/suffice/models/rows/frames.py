@@ -45,18 +45,11 @@ def table(rows: Any, names: Sequence[str], values: Array) -> Any:
     >>> table({"x": [1]}, ["a", "b"], np.array([[0.25, 0.75]]))
     {'a': array([0.25]), 'b': array([0.75])}
     """
-    kind, columns = _kind(rows), dict(zip(names, np.ascontiguousarray(values.T), strict=True))
-    if kind == "columns":
-        return columns
-    if kind == "pandas":
+    if _kind(rows) == "pandas":
         import pandas as pd
 
         return pd.DataFrame(values, index=rows.index, columns=list(names))
-    if kind == "polars":
-        import polars as pl
-
-        return pl.DataFrame(columns)
-    return pa.table([pa.array(column) for column in columns.values()], names=list(names))
+    return new_table(rows, dict(zip(names, np.ascontiguousarray(values.T), strict=True)))
 
 
 def column(rows: Any, name: str, values: npt.NDArray[Any], states: Sequence[str] | None = None) -> Any:
