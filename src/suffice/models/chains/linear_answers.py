@@ -48,7 +48,7 @@ class NumberPosterior:
         reading = self.reading
         rows, theta = linear_rows(reading, block)
         steps = rows.steps(theta)
-        found: Any = smooth_states(steps) if self.smooth else filter_states(steps)
+        found = smooth_states(steps) if self.smooth else filter_states(steps)
         logs = found.log_likelihoods + _log_units(rows, steps.y)
         lost = np.where(found.impossible < 0, -1, found.impossible + rows.starts[:-1])
         cells, rest = Cells(), rest_of(reading)
