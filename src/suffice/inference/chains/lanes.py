@@ -53,8 +53,7 @@ class Lanes(NamedTuple):
 
     def at(self, which: Ints | slice) -> Lanes:
         """Some of the lanes."""
-        begin, length, before, enter, final, weights = self
-        return Lanes(begin[which], length[which], before[which], enter[which], final[which], weights[which])
+        return Lanes(*(x[which] for x in self))
 
 
 class Parameters(NamedTuple):

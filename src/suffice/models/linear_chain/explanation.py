@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -59,24 +59,16 @@ class LabelExplanation(OneTable):
         return ["attribute", self.label, self.other, "difference"], rows
 
 
-class StepDetails(NamedTuple):
-    """Of one step: its attributes with their values, and those of the next one; the best labels of two steps before it, of
-    itself and of two after it (−1 for none); p(label)."""
-
-    attributes: list[tuple[int, float]]
-    following: list[tuple[int, float]]
-    best: tuple[int, ...]
-    probs: Array
-
-
 @dataclass(frozen=True, eq=False)
-class DescribeStep(LabelStep):
-    """The details of one step, counted through all blocks, in the block that has it; `first` is that of each block."""
+class ExplainStep(LabelStep):
+    """The explanation of one step, counted through all blocks, in the block that has it; `first` is that of each block."""
 
     at: int
     first: dict[int, int]
+    row: int
+    """What the step is called."""
 
-    def __call__(self, block: Block) -> StepDetails | None:
+    def __call__(self, block: Block) -> LabelExplanation | None:
         row = self.at - self.first[block.number]
         if not 0 <= row < block.n_rows:
             return None
@@ -88,7 +80,7 @@ class DescribeStep(LabelStep):
         best = tuple(labels[i] if first <= i < end else -1 for i in range(row - 2, row + 3))
         probs = LabelProbabilities(self.model, self.tables)(block)[row]
         following = self._attributes(own, row + 1) if row + 1 < end else []
-        return StepDetails(self._attributes(own, row), following, best, probs)
+        return LabelExplanation.of(self.model, self.row, (self._attributes(own, row), following), best, probs)
 
     def _attributes(self, own: EncodedBlock, row: int) -> list[tuple[int, float]]:
         place = int(np.flatnonzero(own.layout.order == row)[0])
@@ -99,5 +91,5 @@ class DescribeStep(LabelStep):
 
 def explain_step(model: LabelWeights, reading: LabelReading, at: int, row: int) -> LabelExplanation:
     """The explanation of one step, counted through all sequences as they are arranged."""
-    details = next(d for d in reading.map(DescribeStep(model, reading.tables, at, reading.first_steps()), "") if d is not None)
-    return LabelExplanation.of(model, row, (details.attributes, details.following), details.best, details.probs)
+    step = ExplainStep(model, reading.tables, at, reading.first_steps(), row)
+    return next(found for found in reading.map(step, "") if found is not None)
