@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
@@ -19,7 +19,7 @@ from suffice.errors import MissingCells, ModelError, TooLarge
 from suffice.families.protocol.family import Array
 from suffice.graphs import Dag
 from suffice.models.rows.row_answering import RowAnswering
-from suffice.models.undirected.factor import CompleteRows
+from suffice.models.undirected.factor import log_prob_of_complete
 from suffice.models.undirected.markov_parts import MarkovParts
 from suffice.models.undirected.options import QueryOptions, refuse_others
 from suffice.models.undirected.twin import Undirected
@@ -170,7 +170,7 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
         known = self.rows(known)
         if any(known.missing.values()) or not known.n_rows:
             return super().log_prob(rows)
-        return np.concatenate(list(known.map(CompleteRows(self._factors, self.log_normaliser))))
+        return np.concatenate(list(known.map(partial(log_prob_of_complete, self._factors, self.log_normaliser))))
 
     def log_prob_of(self, given: Given) -> float:
         """ln p(given); −inf for what cannot be."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -136,17 +137,10 @@ class Decoded:
         return f"Decoded(log_prob={logs}{' …' if len(self.log_prob) > 6 else ''})\n{self.states!r}"
 
 
-@dataclass(frozen=True, eq=False)
-class BestStates:
-    """The step that finds the most probable joint states of the sequences of a block."""
-
-    reading: ChainReading
-    best: int
-
-    def __call__(self, block: Block) -> tuple[dict[str, Codes], Array]:
-        layout = self.reading.layout
-        rows = ChainRows.of(layout, block) if self.best > 1 else layout.rows(block)
-        return rows.best(self.reading.theta, self.best)
+def _best_of_block(reading: ChainReading, n: int, block: Block) -> tuple[dict[str, Codes], Array]:
+    """The most probable joint states of the sequences of a block."""
+    rows = ChainRows.of(reading.layout, block) if n > 1 else reading.layout.rows(block)
+    return rows.best(reading.theta, n)
 
 
 def decode(chain: ChainParts, sequences: Any, best: int) -> tuple[Decoded, ...]:
@@ -174,7 +168,7 @@ def decode(chain: ChainParts, sequences: Any, best: int) -> tuple[Decoded, ...]:
 def best_states(reading: ChainReading, n: int = 1) -> tuple[dict[str, Codes], Array]:
     """The n most probable paths of each unknown variable (path × step, as sequences are arranged; −1 for none), and ln p of
     them (sequence × path)."""
-    parts = list(reading.map(BestStates(reading, n), "finding best paths"))
+    parts = list(reading.map(partial(_best_of_block, reading, n), "finding best paths"))
     paths = {name: np.concatenate([p[name] for p, _ in parts], axis=1) for name in reading.states}
     return paths, np.concatenate([x for _, x in parts])
 

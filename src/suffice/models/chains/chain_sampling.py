@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -174,18 +175,14 @@ def impute(chain: ChainParts, sequences: Any, draws: Any, seed: int) -> Any:
     return fill_frame(rows, _fills(reading, {n: reading.in_order(c) for n, c in cells.items()}))
 
 
-@dataclass(frozen=True)
-class _MissingCells:
-    names: tuple[str, ...]
-
-    def __call__(self, block: Block) -> dict[str, Column]:
-        return {n: is_missing(block.columns[n]) for n in self.names}
+def _missing_cells(names: tuple[str, ...], block: Block) -> dict[str, Column]:
+    return {n: is_missing(block.columns[n]) for n in names}
 
 
 def _fills(reading: ChainReading, cells: Mapping[str, Column]) -> dict[str, Fill]:
     """What goes into the missing cells of the columns that there are."""
     names = tuple(n for n in reading.open if n in reading.sequences.columns)
-    parts = list(reading.map(_MissingCells(names), ""))
+    parts = list(reading.map(partial(_missing_cells, names), ""))
     result = {}
     for name in names:
         lost = np.flatnonzero(reading.in_order(np.concatenate([p[name] for p in parts])))

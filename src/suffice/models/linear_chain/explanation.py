@@ -12,7 +12,7 @@ from suffice.families.protocol.family import frame
 from suffice.inference.finite.network import Array
 from suffice.models.linear_chain.encoding import EncodedBlock
 from suffice.models.linear_chain.features import Attributes
-from suffice.models.linear_chain.reading import BestLabels, LabelProbabilities, LabelReading, LabelStep, LabelWeights
+from suffice.models.linear_chain.reading import LabelReading, LabelSteps, LabelWeights
 from suffice.output.display import OneTable
 
 
@@ -60,7 +60,7 @@ class LabelExplanation(OneTable):
 
 
 @dataclass(frozen=True, eq=False)
-class ExplainStep(LabelStep):
+class ExplainStep(LabelSteps):
     """The explanation of one step, counted through all blocks, in the block that has it; `first` is that of each block."""
 
     at: int
@@ -75,10 +75,10 @@ class ExplainStep(LabelStep):
         assert block.lengths is not None
         ends = np.cumsum(block.lengths)
         q = int(np.searchsorted(ends, row, "right"))
-        labels = BestLabels(self.model, self.tables)(block).labels[0].tolist()
+        labels = self.best(block).labels[0].tolist()
         first, end, own = int(ends[q] - block.lengths[q]), int(ends[q]), self.encoded(block)
         best = tuple(labels[i] if first <= i < end else -1 for i in range(row - 2, row + 3))
-        probs = LabelProbabilities(self.model, self.tables)(block)[row]
+        probs = self.probabilities(block)[row]
         following = self._attributes(own, row + 1) if row + 1 < end else []
         return LabelExplanation.of(self.model, self.row, (self._attributes(own, row), following), best, probs)
 

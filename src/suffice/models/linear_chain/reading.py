@@ -50,6 +50,10 @@ class LabelReading:
         model.features.check_lengths(model.vocabulary, rows)
         return cls(model, rows, Tables.of(model.vocabulary, rows.schema))
 
+    @property
+    def steps(self) -> LabelSteps:
+        return LabelSteps(self.model, self.tables)
+
     def map(self, step: Callable[[Block], T], what: str) -> Iterator[T]:
         """What a step makes of each block of whole sequences."""
         return self.sequences.data.map(step, what=what)
@@ -135,33 +139,6 @@ class CountUnknown:
         return np.asarray((at >= first) & (at < lengths))
 
 
-@dataclass(frozen=True, eq=False)
-class LabelStep:
-    """A step over blocks of sequences that knows the weights."""
-
-    model: LabelWeights
-    tables: Tables
-
-    def encoded(self, block: Block) -> EncodedBlock:
-        return encode_block(replace(block, weight=None), self.tables)
-
-
-class LabelProbabilities(LabelStep):
-    """p(label | all else) of each step of a block (steps × labels)."""
-
-    def __call__(self, block: Block) -> Array:
-        own, model = self.encoded(block), self.model
-        return in_rows(own, model.features.probabilities(model.weights, own))
-
-
-class PairProbabilities(LabelStep):
-    """p(label before = i, label = j | all else) of each step of a block; NaN for the first of a sequence."""
-
-    def __call__(self, block: Block) -> Array:
-        own, model = self.encoded(block), self.model
-        return in_rows(own, model.features.pair_probabilities(model.weights, own))
-
-
 class Best(NamedTuple):
     """The best labels of steps (rank × step), their scores, and log Z (sequence × rank; sequence)."""
 
@@ -171,44 +148,46 @@ class Best(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BestLabels(LabelStep):
-    """The `best` most probable labels of the sequences of a block; with `log_z`, also their log Z."""
+class LabelSteps:
+    """What is said of the labels of a block of sequences: steps that know the weights."""
 
-    best: int = 1
-    with_log_z: bool = False
+    model: LabelWeights
+    tables: Tables
 
-    def __call__(self, block: Block) -> Best:
+    def encoded(self, block: Block) -> EncodedBlock:
+        return encode_block(replace(block, weight=None), self.tables)
+
+    def probabilities(self, block: Block) -> Array:
+        """p(label | all else) of each step (steps × labels)."""
+        own, model = self.encoded(block), self.model
+        return in_rows(own, model.features.probabilities(model.weights, own))
+
+    def pair_probabilities(self, block: Block) -> Array:
+        """p(label before = i, label = j | all else) of each step; NaN for the first of a sequence."""
+        own, model = self.encoded(block), self.model
+        return in_rows(own, model.features.pair_probabilities(model.weights, own))
+
+    def best(self, block: Block, n: int = 1, *, log_z: bool = False) -> Best:
+        """The n most probable labels of sequences; with `log_z`, also their log Z."""
         own, features, w = self.encoded(block), self.model.features, self.model.weights
         assert block.lengths is not None
-        paths, scores = features.best(w, own, block.lengths, self.best)
-        return Best(paths, scores, in_sequences(own, features.log_z(w, own)) if self.with_log_z else np.zeros(len(scores)))
+        paths, scores = features.best(w, own, block.lengths, n)
+        return Best(paths, scores, in_sequences(own, features.log_z(w, own)) if log_z else np.zeros(len(scores)))
 
-
-@dataclass(frozen=True, eq=False)
-class DrawLabels(LabelStep):
-    """Labels drawn from p(labels | all else)."""
-
-    seed: int = 0
-
-    def __call__(self, block: Block) -> Ints:
+    def draw(self, block: Block, seed: int) -> Ints:
+        """Labels drawn from p(labels | all else)."""
         own, model = self.encoded(block), self.model
-        uniforms = np.random.default_rng([self.seed, block.number]).random(own.n_steps)[own.layout.order]
+        uniforms = np.random.default_rng([seed, block.number]).random(own.n_steps)[own.layout.order]
         return np.asarray(in_rows(own, model.features.draw(model.weights, own, uniforms)), np.int64)
 
-
-class LogProbabilities(LabelStep):
-    """log p(labels that are there | all else) of each sequence; −inf where one of them is not known, or forbidden."""
-
-    def __call__(self, block: Block) -> Array:
+    def log_prob(self, block: Block) -> Array:
+        """log p(labels that are there | all else) of each sequence; −inf where one of them is not known, or forbidden."""
         own, features, w = self.encoded(block), self.model.features, self.model.weights
         strange = np.bincount(own.layout.ranks, own.labels == -2, len(own.layout.sequences)) > 0
         logs = np.where(strange, -np.inf, features.log_z(w, own, clamped=True) - features.log_z(w, own))
         return in_sequences(own, logs)
 
-
-class TrueLabels(LabelStep):
-    """The labels of a block's steps by number, −1 where there is none, −2 where it is not known."""
-
-    def __call__(self, block: Block) -> npt.NDArray[np.int32]:
+    def labels(self, block: Block) -> npt.NDArray[np.int32]:
+        """The labels of steps by number, −1 where there is none, −2 where it is not known."""
         own = self.encoded(block)
         return in_rows(own, own.labels)

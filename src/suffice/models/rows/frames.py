@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -298,44 +299,29 @@ def _type_of(values: Any) -> Any:
         return pa.string()
 
 
-@dataclass(frozen=True)
-class Beside:
+def _with_answers(answers: Callable[[Any], Mapping[str, Any]], table: Any) -> Any:
     """A table of rows with columns for their answers, by name."""
-
-    answers: Callable[[Any], Mapping[str, Any]]
-
-    def __call__(self, table: Any) -> Any:
-        for name, column in self.answers(table).items():
-            if name in table.column_names:
-                raise DataError(f"the frame has a column {name!r} already, the name of an answer: drop or rename it")
-            table = table.append_column(name, column if isinstance(column, pa.ChunkedArray) else pa.array(column))
-        return plain(table)
-
-
-@dataclass(frozen=True)
-class InPlace:
-    """A table of rows, changed."""
-
-    change: Callable[[Any], Any]
-
-    def __call__(self, table: Any) -> Any:
-        return plain(self.change(table))
+    for name, column in answers(table).items():
+        if name in table.column_names:
+            raise DataError(f"the frame has a column {name!r} already, the name of an answer: drop or rename it")
+        table = table.append_column(name, column if isinstance(column, pa.ChunkedArray) else pa.array(column))
+    return table
 
 
 def beside(frame: Any, answers: Callable[[Any], Mapping[str, Any]]) -> Any:
     """A frame of Spark with columns for the answers of its rows; they are computed when it is asked for."""
-    return _map(frame, Beside(answers))
+    return in_place(frame, partial(_with_answers, answers))
 
 
 def in_place(frame: Any, change: Callable[[Any], Any]) -> Any:
     """A frame of Spark whose rows are changed when it is asked for."""
-    return _map(frame, InPlace(change))
-
-
-def _map(frame: Any, function: Callable[[Any], Any]) -> Any:
     where = backend_of(frame)
     assert where is not None  # who calls has asked `maps_frames`
-    return where.map_frame(frame, function)
+    return where.map_frame(frame, partial(_changed, change))
+
+
+def _changed(change: Callable[[Any], Any], table: Any) -> Any:
+    return plain(change(table))
 
 
 def plain(table: Any) -> Any:
