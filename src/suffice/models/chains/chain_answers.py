@@ -19,7 +19,7 @@ from suffice.families.protocol.family import Array, checked_level
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_rows import ChainRows
 from suffice.incomplete.first_slices import stationary
-from suffice.models.chains.chain_cells import BlockAnswers, Cells, StatePosterior, StepNumbers, join_parts
+from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, join_parts, state_posterior
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading
 from suffice.models.rows.frames import checked_size, table
@@ -34,7 +34,7 @@ def posterior_step(reading: ChainReading, level: float | None, names: Sequence[s
         from suffice.models.chains.linear_answers import NumberPosterior
 
         return NumberPosterior(reading, smooth, level, tuple(names))
-    return StatePosterior(reading, smooth, level, tuple(names))
+    return partial(state_posterior, reading, smooth, level, tuple(names))
 
 
 def answers(

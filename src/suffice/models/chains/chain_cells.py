@@ -114,25 +114,14 @@ class BlockAnswers(NamedTuple):
     impossible: npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class StatePosterior:
-    """The step that filters or smooths the sequences of a block, where the unknown variables that bear on others are finite."""
-
-    reading: ChainReading
-    smooth: bool
-    level: float | None
-    names: tuple[str, ...]
-
-    def __call__(self, block: Block) -> BlockAnswers:
-        reading = self.reading
-        found = reading.layout.rows(block).posterior(reading.theta, self.names, smooth=self.smooth)
-        cells = Cells()
-        for name in self.names:
-            if name in reading.states:
-                cells[name] = found.states[name]
-            else:
-                cells[name] = shown_cell(reading, found.parts, block, name, self.level)
-        return BlockAnswers(block.number, cells, found.log_likelihood, found.stuck)
+def state_posterior(
+    reading: ChainReading, smooth: bool, level: float | None, names: tuple[str, ...], block: Block
+) -> BlockAnswers:
+    """The sequences of a block filtered or smoothed, where the unknown variables that bear on others are finite."""
+    found = reading.layout.rows(block).posterior(reading.theta, names, smooth=smooth)
+    cells: Cells = {n: found.states[n] for n in names if n in reading.states}
+    cells |= {n: shown_cell(reading, found.parts, block, n, level) for n in names if n not in reading.states}
+    return BlockAnswers(block.number, {n: cells[n] for n in names}, found.log_likelihood, found.stuck)
 
 
 def shown_cell(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -78,43 +77,37 @@ def _first_states(chain: ChainParts, n: int, rng: np.random.Generator) -> dict[s
     return dict(zip(own, np.unravel_index(joint, [v.n_states for v in variables]), strict=True))
 
 
-@dataclass(frozen=True, eq=False)
-class DrawCells:
-    """The step that draws the open cells of the sequences of a block, all of a sequence together."""
+def _draw_cells(reading: ChainReading, seed: tuple[int, ...], block: Block) -> dict[str, Column]:
+    """The open cells of the sequences of a block, all of a sequence drawn together."""
+    rng = np.random.default_rng([*seed, block.number])
+    if reading.numbers:
+        from suffice.models.chains.linear_answers import draw_numbers
 
-    reading: ChainReading
-    seed: tuple[int, ...]
-
-    def __call__(self, block: Block) -> dict[str, Column]:
-        reading, rng = self.reading, np.random.default_rng([*self.seed, block.number])
-        if reading.numbers:
-            from suffice.models.chains.linear_answers import draw_numbers
-
-            drawn: dict[str, Column] = draw_numbers(reading, block, rng)
-            return drawn
-        drawn_states, parts = reading.layout.rows(block).drawn(reading.theta, rng)
-        numbers, result = _unknown_numbers(parts, block.n_rows, rng), dict[str, Column]()
-        for name in reading.open:
-            if name in reading.states:
-                result[name] = drawn_states[name]
-                continue
-            own, variable = block.columns[name], reading.chain.variables[name]
-            lost = is_missing(own)
-            if isinstance(variable, Finite):
-                codes = np.where(lost, -1, own.astype(np.int64))
-                uniform = rng.random(block.n_rows)
-                for some, probs in child_states(parts, reading.theta, name):
-                    chosen = (uniform[some] > np.cumsum(probs, axis=0)[:-1]).sum(axis=0)
-                    codes[some] = np.where(probs.sum(axis=0) > 0.5, chosen, -1)
-                result[name] = codes
-                continue
-            values = np.array(own, float)
-            for some, (weight, rates, _) in child_numbers(parts, reading.theta, name) if isinstance(variable, Count) else ():
-                values[some] = rng.poisson((weight * rates).sum(axis=0))
-            if name in numbers:
-                values = np.where(lost, numbers[name], values)
-            result[name] = values
-        return result
+        drawn: dict[str, Column] = draw_numbers(reading, block, rng)
+        return drawn
+    drawn_states, parts = reading.layout.rows(block).drawn(reading.theta, rng)
+    numbers, result = _unknown_numbers(parts, block.n_rows, rng), dict[str, Column]()
+    for name in reading.open:
+        if name in reading.states:
+            result[name] = drawn_states[name]
+            continue
+        own, variable = block.columns[name], reading.chain.variables[name]
+        lost = is_missing(own)
+        if isinstance(variable, Finite):
+            codes = np.where(lost, -1, own.astype(np.int64))
+            uniform = rng.random(block.n_rows)
+            for some, probs in child_states(parts, reading.theta, name):
+                chosen = (uniform[some] > np.cumsum(probs, axis=0)[:-1]).sum(axis=0)
+                codes[some] = np.where(probs.sum(axis=0) > 0.5, chosen, -1)
+            result[name] = codes
+            continue
+        values = np.array(own, float)
+        for some, (weight, rates, _) in child_numbers(parts, reading.theta, name) if isinstance(variable, Count) else ():
+            values[some] = rng.poisson((weight * rates).sum(axis=0))
+        if name in numbers:
+            values = np.where(lost, numbers[name], values)
+        result[name] = values
+    return result
 
 
 def _unknown_numbers(parts: Sequence[ShownPart], n: int, rng: np.random.Generator) -> dict[str, Array]:
@@ -146,7 +139,7 @@ def sample_given(chain: ChainParts, sequences: Any, n: Any, seed: int | None) ->
 
 
 def _draw_paths(reading: ChainReading, seed: tuple[int, ...]) -> dict[str, Column]:
-    parts = list(reading.map(DrawCells(reading, seed), "drawing paths"))
+    parts = list(reading.map(partial(_draw_cells, reading, seed), "drawing paths"))
     return {name: reading.in_order(np.concatenate([p[name] for p in parts])) for name in parts[0]}
 
 
