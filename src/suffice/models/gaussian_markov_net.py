@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +22,9 @@ from suffice.graphs.undirected import GraphLike
 from suffice.inference.finite.network import Array
 from suffice.inference.numbers.sparse_precision import SparsePrecision
 from suffice.models.networks import BayesNet
-from suffice.models.parts.provenance import Provenance
 from suffice.models.undirected.covariances import Covariances, covariance_of, refuse_other_kinds, selected_precision
-from suffice.models.undirected.twin import Undirected
-from suffice.output.display import Rows, Tabular, and_more
+from suffice.models.undirected.twin import Undirected, UndirectedParts
+from suffice.output.display import Rows, and_more
 from suffice.pictures import Picture
 from suffice.statistics import Moments, Request, Statistics
 from suffice.statistics.configurations import freeze
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
 
 
-class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
+class GaussianMarkovNet(Undirected[BayesNet], UndirectedParts):
     """A Gaussian Markov network. `fit` makes one from a `Graph` and real columns, `search` by `GraphicalLasso`; this makes one
     from numbers: the precision and the mean, in the order of the graph's nodes, which is that of their names.
 
@@ -53,6 +52,7 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
     """
 
     file_kind = "gaussian_markov_net"
+    _variables: dict[str, Real]
 
     def __init__(self, graph: GraphLike, precision: npt.ArrayLike, mean: npt.ArrayLike | None = None) -> None:
         own = Graph(graph)
@@ -80,7 +80,7 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
     def _set(
         self, graph: Graph, precision: Array, covariance: Array, mean: Array, penalty: Any = None, **provenance: Any
     ) -> None:
-        self._graph = graph
+        self._graph, self._variables = graph, {name: Real(name) for name in graph.nodes}
         self._precision, self._covariance, self._mean = (freeze(np.array(x)) for x in (precision, covariance, mean))
         self._penalty = penalty
         self._remember(**provenance)
@@ -104,7 +104,7 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
     @property
     def variables(self) -> Mapping[str, Real]:
         """The variables by name."""
-        return MappingProxyType({name: Real(name) for name in self._graph.nodes})
+        return MappingProxyType(self._variables)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -136,23 +136,9 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
         return {(a, b): float(matrix[number[a], number[b]]) for a, b in self._graph.edges}
 
     @property
-    def penalty(self) -> Any:
-        """The penalty it was fitted with."""
-        return self._penalty
-
-    @property
     def n_parameters(self) -> int:
         """A mean and a variance for each variable, and a number for each edge."""
         return 2 * len(self.names) + len(self._graph.edges)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._graph
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
 
     def _directed(self) -> BayesNet:
         """Along a perfect order of the triangulated graph: with Θ = L Lᵀ in this order, x_i given those after it has the
@@ -247,8 +233,6 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
         return self._graph == other._graph and same
 
     __hash__ = None  # type: ignore[assignment]
-
-    _lines, _indent = 40, "  "
 
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
         found = self.partial_correlations

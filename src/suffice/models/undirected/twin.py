@@ -6,13 +6,15 @@ and each is given those that are left of its neighbours. So there is no second i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Unpack
 
 from suffice.errors import ModelError
 from suffice.graphs import Graph
+from suffice.models.parts.provenance import Provenance
 from suffice.models.undirected.options import ImputeOptions, PredictOptions, ProbabilityOptions, QueryOptions, refuse_others
+from suffice.output.display import Tabular
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.variables import Variable
 
@@ -34,6 +36,28 @@ if TYPE_CHECKING:
 
 Twin = TypeVar("Twin", bound="RowAnswering")
 """The kind of network that answers."""
+
+
+class UndirectedParts(Provenance, Tabular):
+    """What undirected networks of rows are, whatever their variables."""
+
+    _variables: Mapping[str, Variable]
+    _penalty: Any
+    _lines, _indent = 40, "  "
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._variables
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    @property
+    def penalty(self) -> Any:
+        """The penalty it was fitted with."""
+        return self._penalty
 
 
 class Undirected(PicturedTable, Generic[Twin]):
