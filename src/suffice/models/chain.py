@@ -14,7 +14,7 @@ from suffice.errors import ModelError
 from suffice.families.protocol.family import Array, Cpd
 from suffice.graphs.lagged import unrolled_name, variable_and_lag
 from suffice.models.chains.chain_parts import ChainParts
-from suffice.models.chains.chain_reading import refuse_diffuse
+from suffice.models.chains.chain_reading import ChainReading, refuse_diffuse
 from suffice.models.networks import BayesNet
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 
@@ -69,14 +69,14 @@ class Chain(ChainParts, PicturedTable):
     def log_prob(self, sequences: Sequences) -> Array:
         """ln p(what is seen) of each sequence, hidden and missing cells summed out; −inf of one that is impossible, which all
         other questions refuse."""
-        from suffice.models.chains.chain_answers import ChainReading, answers
+        from suffice.models.chains.chain_answers import answers
 
         return answers(ChainReading.of(self, sequences), names=(), smooth=False).log_prob
 
     @one_blas_thread
     def log_likelihood(self, sequences: Sequences | Statistics | None = None) -> float:
         """Σ ln p(sequence), each as often as its weight says; without sequences, of those the chain was fitted from."""
-        from suffice.models.chains.chain_answers import ChainReading, answers, weighted_sum
+        from suffice.models.chains.chain_answers import answers, weighted_sum
 
         if sequences is not None:
             reading = ChainReading.of(self, sequences)

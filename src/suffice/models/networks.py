@@ -18,10 +18,10 @@ from suffice.engines.scan import scan
 from suffice.errors import MissingCells, ModelError, TooLarge
 from suffice.families.protocol.family import Array
 from suffice.graphs import Dag
+from suffice.models.parts.options import QueryOptions, refuse_others
 from suffice.models.rows.row_answering import RowAnswering
 from suffice.models.undirected.factor import log_prob_of_complete
 from suffice.models.undirected.markov_parts import MarkovParts
-from suffice.models.undirected.options import QueryOptions, refuse_others
 from suffice.models.undirected.twin import Undirected
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 

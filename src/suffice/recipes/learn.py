@@ -152,7 +152,7 @@ def learn(
                 "em(template, sequences, hidden=...)"
             )
         found = search(data, score, method, lags=lags, **asked)
-        chain = fit(found.template, data, prior=suitable(prior, found.problem.variables, PRIOR), estimate=estimate)
+        chain: Chain = fit(found.template, data, prior=suitable(prior, found.problem.variables, PRIOR), estimate=estimate)
         return _tell_how(chain, found)
     if lags is not None:
         raise DataError("lags= need sequences: learn(sequences(data, by, order), lags=...)")

@@ -154,7 +154,14 @@ def bootstrap(
         rows = given.sequences if isinstance(given, StepWindow) else problem.data.take(names)  # type: ignore[union-attr]
         find = partial(_by_search, rows, asked, {"seed": seed, "families": problem.families}, budget, watch, steps)
     counts, n_done = np.zeros((len(names), len(names))), 0
-    what = {"method": method, "n": n, "score": score, "constraints": constraints, "lags": lags, "families": families}
+    what: dict[str, Any] = {
+        "method": method,
+        "n": n,
+        "score": score,
+        "constraints": constraints,
+        "lags": lags,
+        "families": families,
+    }
     what |= {"seed": seed, "memory_limit": budget.memory_limit}
     with checkpoint_of(budget.checkpoint, "bootstrap", rows, what) as watch.memory:
         for members in _until_stopped(find, n, watch):

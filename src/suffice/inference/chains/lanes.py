@@ -53,7 +53,8 @@ class Lanes(NamedTuple):
 
     def at(self, which: Ints | slice) -> Lanes:
         """Some of the lanes."""
-        return Lanes(*(x[which] for x in self))
+        begin, length, before, enter, final, weights = self
+        return Lanes(begin[which], length[which], before[which], enter[which], final[which], weights[which])
 
 
 class Parameters(NamedTuple):

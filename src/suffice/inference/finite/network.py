@@ -154,7 +154,7 @@ def strides(shape: Sequence[int] | Ints) -> list[int]:
     >>> strides([2, 3, 4])
     [12, 4, 1]
     """
-    return np.cumprod([1, *shape[:0:-1]], dtype=np.int64)[::-1].tolist() if len(shape) else []  # type: ignore[no-any-return]
+    return np.cumprod([1, *shape[:0:-1]], dtype=np.int64)[::-1].tolist() if len(shape) else []
 
 
 def _starts(lengths: Iterable[Any]) -> Ints:

@@ -40,6 +40,7 @@ from suffice.inference.finite.network import NONE, Array
 from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.parts.closed_forms import NoFormula
 from suffice.models.parts.network_parts import NetworkParts
+from suffice.models.parts.options import PredictOptions
 from suffice.models.questions.evidence import Observed, one_of_interval_and_method
 from suffice.models.questions.intervals.intervals import FEWEST, answer_with_interval, check_draws
 from suffice.models.questions.question import Question
@@ -47,7 +48,6 @@ from suffice.models.questions.sampling import BLOCK, drawn_forward, is_possible
 from suffice.models.rows.frames import beside, checked_size, column, table
 from suffice.models.rows.integrals import integrated_posterior
 from suffice.models.rows.posteriors import MOMENTS, Places, present, row_evidence, row_posterior, tell_impossible
-from suffice.models.undirected.options import PredictOptions
 from suffice.statistics.configurations import alike
 from suffice.variables import Finite, Variable
 

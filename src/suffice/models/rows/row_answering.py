@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from suffice.basis.argument_types import ColumnOfAnswers, RowsLike
     from suffice.inference.sampling.sampling import LikelihoodWeighting
-    from suffice.models.undirected.options import PredictOptions
+    from suffice.models.parts.options import PredictOptions
     from suffice.statistics import Statistics
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Unpack
 
 from suffice.errors import ModelError
 from suffice.graphs import Graph
+from suffice.models.parts.options import ImputeOptions, PredictOptions, ProbabilityOptions, QueryOptions, refuse_others
 from suffice.models.parts.provenance import Provenance
-from suffice.models.undirected.options import ImputeOptions, PredictOptions, ProbabilityOptions, QueryOptions, refuse_others
 from suffice.output.display import Tabular
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.variables import Variable
