@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.inference.finite.factor_marginals import FactorTree
+from suffice.inference.finite.junction_tree import FactorTree
 from suffice.learning.undirected.ipf import IPF, CliqueTree
 from suffice.models.undirected.terms import Terms
 

@@ -1,6 +1,6 @@
 """Choices: by what the best of several sizes or penalties is taken (`choose=`)."""
 
-from suffice.recipes.latent.choices import ICL
+from suffice.recipes.latent.latent_run import ICL
 from suffice.scores import AIC, BIC
 from suffice.structure.undirected.selection import EBIC, HeldOut, StARS
 

@@ -2,9 +2,8 @@
 
 from suffice.engines.reading.conll import read_conll
 from suffice.models.crf import Crf
-from suffice.models.linear_chain.derived import Derived, Lower, Prefix, Shape, Suffix
 from suffice.models.linear_chain.transitions import BIO, BIOES, Transitions
-from suffice.models.linear_chain.windows import LinearChain, Window
+from suffice.models.linear_chain.windows import Derived, LinearChain, Lower, Prefix, Shape, Suffix, Window
 
 __all__ = [
     "BIO", "BIOES", "Crf", "Derived", "LinearChain", "Lower", "Prefix", "Shape", "Suffix", "Transitions", "Window",

@@ -2,7 +2,7 @@
 `fit`, sampling for questions.
 """
 
-from suffice.inference.sampling.ais import AIS
+from suffice.inference.sampling.boltzmann import AIS
 from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
 from suffice.learning.ascent.climb import Incremental, Squarem
 from suffice.learning.gradient import LBFGS, Projected

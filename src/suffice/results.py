@@ -3,7 +3,7 @@
 from suffice.families.poisson import NegativeBinomial, PoissonRates
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.graphs import Comparison
-from suffice.inference.sampling.ais import LogNormaliser
+from suffice.inference.sampling.boltzmann import LogNormaliser
 from suffice.iteration import Run
 from suffice.learning.ascent.em_plan import EmPlan
 from suffice.learning.ascent.information import Information

@@ -572,7 +572,6 @@ em(Template("ill[-1] -> ill"), seq, prior=LogisticNormal(), first=Stationary())
 NOT_TAKEN: dict[str, tuple[str, ...]] = {
     "takes a model or rows too large for a test of all messages; tests of the room draw, or cut, as advised": (
         "incomplete/expected/completions.py: a row lacks",
-        "inference/finite/factor_marginals.py: the junction tree",
         "inference/finite/junction_tree.py: the junction tree",
         "inference/finite/junction_tree.py: the tables of",
         "inference/finite/logs.py: a product of",
@@ -582,8 +581,8 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
         "models/linear_chain/wider_features.py: … with",
         "models/linear_chain/wider_features.py: …, and",
         "models/questions/answering.py: draw one node",
-        "models/questions/sampling/approximate.py: zeros in",
-        "models/questions/sampling/approximate.py: nearly impossible",
+        "models/questions/sampling.py: zeros in",
+        "models/questions/sampling.py: nearly impossible",
         "models/questions/hybrid.py: an exact answer",
         "models/undirected/factor.py: the junction tree",
         "models/undirected/factor.py: … and … learn",

@@ -10,7 +10,7 @@ import pytest
 import suffice as sf
 from suffice.errors import FitError, TooLarge
 from suffice.incomplete.chains import factored_rows
-from suffice.inference.chains.factored import factor_runs, factor_steps
+from suffice.inference.chains.factored import factor_steps
 from suffice.inference.chains.factored.slice_program import SliceProgram
 from suffice.learning.chains.chain_problem import chain_problem_of
 
@@ -103,7 +103,7 @@ def test_little_room_and_single_lanes_change_nothing(monkeypatch: pytest.MonkeyP
     s = with_gaps(chain)
     factored(monkeypatch, always=True)
     whole = [said(chain, s), e_step(chain, s)[1].statistic.cells, chain.sample(2, seed=1, given=s)]
-    monkeypatch.setattr(factor_runs, "ROOM", 1)
+    monkeypatch.setattr(factor_steps, "ROOM", 1)
     monkeypatch.setattr(factor_steps, "LANES", 2)
     parts = [said(chain, s), e_step(chain, s)[1].statistic.cells, chain.sample(2, seed=1, given=s)]
     for name in whole[0]:

@@ -12,9 +12,9 @@ import pytest
 
 import suffice as sf
 from suffice.inference.sampling.sampling import Chained, Gibbs, LikelihoodWeighting, Weighted
+from suffice.models.questions import sampling
 from suffice.models.questions.evidence import evidence_codes
 from suffice.models.questions.question import Question, requisite
-from suffice.models.questions.sampling import approximate
 from tests.oracles import joint, random_dag, random_net
 
 METHODS = [LikelihoodWeighting(20_000), Gibbs(20_000, burn_in=200)]
@@ -385,7 +385,7 @@ def test_many_targets_of_many_states() -> None:
 
 def test_blocks_are_drawn_apart() -> None:
     bn = hybrid_net()
-    n = 2 * approximate.BLOCK + 7
+    n = 2 * sampling.BLOCK + 7
     assert bn.query("w", method=LikelihoodWeighting(n))["r"] == pytest.approx(0.29, abs=0.02)
 
 

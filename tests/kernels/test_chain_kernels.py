@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from suffice.inference.chains import blocks, finite, lanes
 from suffice.inference.chains.finite import best_paths, draw_paths, expect_numbers, expect_states, filter_states, smooth_states
-from suffice.inference.chains.normals import StateNormals
-from suffice.inference.chains.steps import Expectations, StateSteps
+from suffice.inference.chains.steps import Expectations, StateNormals, StateSteps
 
 
 class Paths(NamedTuple):

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.inference.chains.labels import label_paths
-from suffice.inference.chains.labels.conditional import SequenceLayout
-from suffice.inference.chains.labels.label_paths import GroupScores, best_labels
+from suffice.inference.chains.labels import conditional
+from suffice.inference.chains.labels.conditional import GroupScores, SequenceLayout, best_labels
 
 
 def given_for(rng: np.random.Generator, n: int, L: int, *, numbers: bool = False, cost: float | None = None) -> GroupScores:
@@ -58,7 +57,7 @@ def test_many_sequences_of_any_length(L: int) -> None:
     values[layout.sequences] = found
     for q, end in enumerate(np.cumsum(lengths)):
         own = slice(end - lengths[q], end)
-        _, best = label_paths._in_stretches(scores[own], T)
+        _, best = conditional._in_stretches(scores[own], T)
         assert values[q] == pytest.approx(best, rel=1e-12)
         assert score(labels[own], scores[own], T) == pytest.approx(best, rel=1e-12)
 
@@ -67,7 +66,7 @@ def test_a_long_sequence_is_taken_in_stretches(monkeypatch: pytest.MonkeyPatch) 
     rng, lengths = np.random.default_rng(0), np.array([70_000, 5, 3])
     layout, given, T = SequenceLayout.of(lengths), given_for(rng, 70_008, 3), rng.normal(size=(3, 3))
     whole = best_labels(layout, given, T)
-    monkeypatch.setattr(label_paths, "SHORT", 100_000)
+    monkeypatch.setattr(conditional, "SHORT", 100_000)
     cut = best_labels(layout, given, T)
     np.testing.assert_array_equal(whole.labels, cut.labels)
     np.testing.assert_allclose(whole.scores, cut.scores, rtol=1e-12)

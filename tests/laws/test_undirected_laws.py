@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.inference.finite.factor_marginals import FactorTree
+from suffice.inference.finite.junction_tree import FactorTree
 from suffice.models.undirected.terms import Terms
 
 Array = npt.NDArray[np.float64]

@@ -16,8 +16,7 @@ import suffice as sf
 from suffice.errors import FitError, MissingCells, ModelError, SufficeError
 from suffice.exponential import Poisson
 from suffice.learning.complete.project import Projection, project
-from suffice.models.questions.entropies import entropy_terms
-from suffice.models.questions.expected import Expected
+from suffice.models.questions.expected import Expected, entropy_terms
 from suffice.statistics.derived import RowFormula
 from tests import hybrid_oracles, oracles
 

@@ -10,7 +10,7 @@ import pytest
 
 import suffice as sf
 from suffice.errors import DataError, FitError, GraphError, MissingCells, ModelError, StatisticsError
-from suffice.inference.finite.factor_marginals import FactorTree
+from suffice.inference.finite.junction_tree import FactorTree
 from suffice.learning.undirected.ipf import CliqueTree
 
 REFERENCE = Path(__file__).parents[1] / "reference"

@@ -18,8 +18,7 @@ import suffice as sf
 from suffice.engines import Block
 from suffice.engines.data import Data
 from suffice.errors import DataError, FitError, FormatError, MissingCells, ModelError, TooLarge
-from suffice.inference.sampling.ais import log_mean
-from suffice.inference.sampling.boltzmann import LayerUnits, Machine, key_of
+from suffice.inference.sampling.boltzmann import LayerUnits, Machine, key_of, log_mean
 from suffice.learning.undirected.descent import Descent, Learned, PseudoSums
 from suffice.models.undirected.visible import VisibleColumns
 from suffice.variables import Count, Finite, Real

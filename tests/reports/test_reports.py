@@ -14,7 +14,7 @@ import pytest
 
 import suffice as sf
 from suffice.reports import report_html
-from suffice.reports.page import own_file
+from suffice.reports.document import own_file
 from tests.reports.reading import Node, article, facts, read, section, sections
 
 

@@ -174,6 +174,19 @@ def rows_of(x: Any, missing: Iterable[object] = ()) -> Data:
     return Data(Local(source, Options(missing=checked_words(missing))), source.names)
 
 
+def rows_with(x: Any, variables: Mapping[str, Any], word: str) -> Data:
+    """Anything that `scan` takes with a column for each of these variables, read as them; `word` is what names them.
+
+    >>> rows_with({"x": ["a"], "y": [1]}, {"x": Finite("x", ["a", "b"])}, "network").columns
+    ('x',)
+    """
+    rows = scan(x)
+    for name in variables:
+        if name not in rows.columns:
+            raise DataError(f"the data has no column {name!r}, which the {word} names{nearest(name, rows.columns)}")
+    return rows.with_variables(variables).take(list(variables))
+
+
 def source_of(x: Any, dialect: Dialect = Dialect()) -> Source:  # noqa: B008 - a frozen value
     """The source of the rows of anything that `scan` takes, but `Data`."""
     from suffice.engines.reading.frames import Relation, from_columns

@@ -36,7 +36,8 @@ def features(estimator: Any, X: Any, *, reset: bool) -> Frame:
     mixed = _mixed_frame(X)
     if mixed is None:
         X = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=_finite(estimator))
-        names = _names(estimator)
+        given = getattr(estimator, "feature_names_in_", None)
+        names = [f"x{j}" for j in range(estimator.n_features_in_)] if given is None else [str(n) for n in given]
         return Frame({n: X[:, j] for j, n in enumerate(names)}, frozenset(names))
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     if len(mixed) == 0:
@@ -174,8 +175,3 @@ def _cells(estimator: Any, name: str, series: Any) -> Any:
 
 def _finite(estimator: Any) -> Any:
     return "allow-nan" if estimator.__sklearn_tags__().input_tags.allow_nan else True
-
-
-def _names(estimator: Any) -> list[str]:
-    given = getattr(estimator, "feature_names_in_", None)
-    return [f"x{j}" for j in range(estimator.n_features_in_)] if given is None else [str(n) for n in given]

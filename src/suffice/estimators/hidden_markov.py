@@ -10,7 +10,6 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError
 from suffice.estimators.columns import features, steps, unseen_state_hint
 from suffice.families.priors.priors import Dirichlet, Gamma, NormalInverseGamma, suitable
@@ -70,13 +69,10 @@ class HMM(DensityMixin, BaseEstimator):  # type: ignore[misc]
             raise FitError(f"{self.n_states} states need at least as many steps, and n_samples={rows.n_rows}")
         asked = ("covariance", "families", "sticky", "estimate", "first", "starts", "seed", "tol", "max_iter", "name")
         how = {option: getattr(self, option) for option in asked}
-        self.run_ = hmm(rows, self.n_states, prior=self._prior(rows), progress=False, **how)
+        needed = [*rows.schema.values(), Finite(self.name, ["0"])]  # the states need the prior of tables
+        self.run_ = hmm(rows, self.n_states, prior=suitable(self.prior, needed, WEAK), progress=False, **how)
         self.chain_, self.n_iter_ = self.run_.model, self.run_.n_iterations
         return self
-
-    def _prior(self, rows: Sequences) -> Any:
-        """The default prior without what no column needs; the states need that of tables."""
-        return suitable(self.prior, [*rows.schema.values(), Finite(self.name, ["0"])], WEAK)
 
     def decode(self, X: Any, lengths: Any = None) -> tuple[float, npt.NDArray[np.int64]]:
         """ln p(most probable path, X) of all sequences together, and the state of each row on it; −1 where X is impossible."""

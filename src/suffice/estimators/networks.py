@@ -6,6 +6,7 @@ A generalised linear model is one, too: what is predicted is a regression on the
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from numbers import Real as Number
 from typing import Any, Self
 
@@ -278,7 +279,7 @@ class GLMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         cpd = self.network_[self.target]
         with unseen_state_hint():
             rows = rows_of(columns).with_variables({v.name: v for v in cpd.parent_variables})
-            parts = list(rows.take([v.name for v in cpd.parent_variables]).map(Means(cpd)))
+            parts = list(rows.take([v.name for v in cpd.parent_variables]).map(partial(_means, cpd)))
         return np.concatenate([np.zeros(0), *parts])
 
 
@@ -292,15 +293,10 @@ def _numbers(y: Any, name: str) -> npt.NDArray[np.float64]:
     return cells
 
 
-@dataclass(frozen=True, eq=False)
-class Means:
-    """The step that gives E[y | row] of each row."""
-
-    cpd: Any
-
-    def __call__(self, block: Block) -> npt.NDArray[np.float64]:
-        mean, trials = self.cpd.mean(block.columns, block.n_rows), self.cpd.family.trials
-        return np.asarray(mean if trials is None else mean * block.columns[trials])
+def _means(cpd: Any, block: Block) -> npt.NDArray[np.float64]:
+    """E[y | row] of each row."""
+    mean, trials = cpd.mean(block.columns, block.n_rows), cpd.family.trials
+    return np.asarray(mean if trials is None else mean * block.columns[trials])
 
 
 def _family(estimator: Any, default: Any, taken: Any) -> Any:

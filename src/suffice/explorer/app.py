@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib import resources
 from typing import Any
 
@@ -18,11 +18,9 @@ from starlette.routing import Route
 
 from suffice.errors import SufficeError
 from suffice.explorer.answers import beliefs, comparing, exports, held, learning, network, reasons, tables
-from suffice.explorer.refusals import STATUS, NotHeld, TooMuch
-from suffice.explorer.requests import uploads
 from suffice.explorer.requests.calls import Answering, Call, FileAnswer
 from suffice.explorer.requests.security import Application, Guard
-from suffice.explorer.shelf import Shelf
+from suffice.explorer.shelf import STATUS, NotHeld, Shelf, TooMuch
 
 LONGEST_BODY = 8 * 2**20
 """Bytes of a question."""
@@ -57,7 +55,7 @@ REQUESTS: tuple[tuple[str, str, Answering], ...] = (
     ("POST", "/api/compare", comparing.compare),
 )
 
-UPLOADS = {"models": uploads.hold_model, "tables": uploads.hold_table}
+UPLOADS = {"models": held.hold_model, "tables": held.hold_table}
 """What becomes of files that are sent."""
 
 BETWEEN = 0.05
@@ -76,12 +74,12 @@ def application(shelf: Shelf, token: str) -> Application:
     return Guard(Starlette(routes=routes), token)
 
 
-def _endpoint(shelf: Shelf, answer: Answering) -> Any:
+def _refusing(answer: Callable[[Request], Awaitable[Response]]) -> Any:
+    """An endpoint, whose refusals are answers, too."""
+
     async def endpoint(request: Request) -> Response:
         try:
-            body = await _body(request)
-            call = Call(shelf, request.path_params, dict(request.query_params), body)
-            return await run_in_threadpool(lambda: _response(answer(call)))
+            return await answer(request)
         except ClientDisconnect:
             return Response(status_code=400)
         except SufficeError as error:
@@ -92,19 +90,22 @@ def _endpoint(shelf: Shelf, answer: Answering) -> Any:
     return endpoint
 
 
+def _endpoint(shelf: Shelf, answer: Answering) -> Any:
+    async def endpoint(request: Request) -> Response:
+        call = Call(shelf, request.path_params, dict(request.query_params), await _body(request))
+        return await run_in_threadpool(lambda: _response(answer(call)))
+
+    return _refusing(endpoint)
+
+
 def _upload(shelf: Shelf, hold: Any) -> Any:
     async def upload(request: Request) -> Response:
-        try:
-            name = uploads.checked_name(request.query_params.get("name", ""))
-            declared = int(request.headers.get("content-length", "0"))
-            place = await uploads.receive(shelf, name, request.stream(), declared, held.UPLOAD_BYTES)
-            return await run_in_threadpool(lambda: _response(hold(shelf, place, name)))
-        except ClientDisconnect:
-            return Response(status_code=400)
-        except SufficeError as error:
-            return refusal_of(error)
+        name = held.checked_name(request.query_params.get("name", ""))
+        declared = int(request.headers.get("content-length", "0"))
+        place = await held.receive(shelf, name, request.stream(), declared, held.UPLOAD_BYTES)
+        return await run_in_threadpool(lambda: _response(hold(shelf, place, name)))
 
-    return upload
+    return _refusing(upload)
 
 
 def _events(shelf: Shelf) -> Any:
@@ -124,13 +125,9 @@ def _events(shelf: Shelf) -> Any:
             await asyncio.sleep(BETWEEN)
 
     async def events(request: Request) -> Response:
-        try:
-            job = learning.job(shelf, request.path_params["id"])
-        except SufficeError as error:
-            return refusal_of(error)
-        return StreamingResponse(stream(job), media_type="text/event-stream")
+        return StreamingResponse(stream(learning.job(shelf, request.path_params["id"])), media_type="text/event-stream")
 
-    return events
+    return _refusing(events)
 
 
 async def _body(request: Request) -> dict[str, Any]:

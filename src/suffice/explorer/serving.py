@@ -29,16 +29,10 @@ class Explorer:
         self.shelf, self.token = shelf, new_token()
         self._socket = loopback_socket(port)
         self.port: int = self._socket.getsockname()[1]
-        options = {"log_level": "critical", "access_log": False, "server_header": False, "date_header": False}
-        quiet = {
-            "lifespan": "off",
-            "ws": "none",
-            "http": "h11",
-            "loop": "asyncio",
-            "timeout_graceful_shutdown": 1,
-            "proxy_headers": False,
-        }
-        self._server = uvicorn.Server(uvicorn.Config(application(shelf, self.token), **options, **quiet))
+        quiet = dict.fromkeys(("access_log", "server_header", "date_header", "proxy_headers"), False)
+        options = {"log_level": "critical", "lifespan": "off", "ws": "none", "http": "h11", "loop": "asyncio"}
+        own = {**options, **quiet, "timeout_graceful_shutdown": 1}
+        self._server = uvicorn.Server(uvicorn.Config(application(shelf, self.token), **own))
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="suffice explorer", daemon=True)
         self._thread.start()
 
@@ -70,12 +64,7 @@ class Explorer:
 
 
 def explore(
-    model: object = None,
-    data: RowsLike | None = None,
-    *,
-    against: object = None,
-    port: int = 0,
-    browser: bool = False,
+    model: object = None, data: RowsLike | None = None, *, against: object = None, port: int = 0, browser: bool = False
 ) -> Explorer:
     """Show models and data on a page that answers clicks: at `.url`, until `.close()`, or the end of a `with`.
 

@@ -1,4 +1,5 @@
-"""What the explorer holds: models and tables, each under an id, and the files that were uploaded."""
+"""What the explorer holds: models and tables, each under an id, and the files that were uploaded; and refusals that have a status
+of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +14,23 @@ from typing import Any
 
 from suffice.errors import ModelError, SufficeError, notes_kept
 from suffice.explorer.code import Origin
-from suffice.explorer.refusals import NotHeld
+
+
+class NotHeld(SufficeError):
+    """A model, table or job that is not there, or no longer."""
+
+
+class Busy(SufficeError):
+    """A job is running, and there is one at a time."""
+
+
+class TooMuch(SufficeError):
+    """A body that is larger than what is taken."""
+
+
+STATUS: Mapping[type[SufficeError], int] = {NotHeld: 404, Busy: 409, TooMuch: 413}
+"""Of refusals that are not 400."""
+
 
 KINDS = {"bayes_net": "bayes_net", "markov_net": "markov_net", "gaussian_markov_net": "markov_net"}
 """What is opened, and what the page calls it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,10 +14,9 @@ from suffice.errors import ModelError
 from suffice.families.protocol.family import Array, Cpd
 from suffice.graphs.lagged import unrolled_name, variable_and_lag
 from suffice.models.chains.chain_parts import ChainParts
-from suffice.models.chains.chain_reading import refuse_diffuse
+from suffice.models.chains.chain_reading import ChainReading, refuse_diffuse
 from suffice.models.networks import BayesNet
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
-from suffice.variables import Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
@@ -70,33 +69,30 @@ class Chain(ChainParts, PicturedTable):
     def log_prob(self, sequences: Sequences) -> Array:
         """ln p(what is seen) of each sequence, hidden and missing cells summed out; −inf of one that is impossible, which all
         other questions refuse."""
-        from suffice.models.chains.chain_answers import log_prob
+        from suffice.models.chains.chain_answers import answers
 
-        return log_prob(self, sequences)
+        return answers(ChainReading.of(self, sequences), names=(), smooth=False).log_prob
 
     @one_blas_thread
     def log_likelihood(self, sequences: Sequences | Statistics | None = None) -> float:
         """Σ ln p(sequence), each as often as its weight says; without sequences, of those the chain was fitted from."""
-        from suffice.models.chains.chain_answers import log_likelihood
+        from suffice.models.chains.chain_answers import answers, weighted_sum
 
         if sequences is not None:
-            return log_likelihood(self, sequences)
+            reading = ChainReading.of(self, sequences)
+            return weighted_sum(reading, answers(reading, names=(), smooth=False).log_prob)
         if self._statistics is None:
             raise ModelError("this chain keeps no statistics of complete steps: give the sequences")
         return float(sum(cpd.log_likelihood_of_fit(self._statistics) for cpd in self._cpds.values()))
 
     def bic(self, sequences: Sequences | Statistics | None = None) -> float:
         """log-likelihood − ½ k ln N, N the number of steps: higher is better."""
-        return self.log_likelihood(sequences) - 0.5 * self.n_parameters * float(np.log(self._n_steps(sequences)))
+        seen: Any = self._statistics if sequences is None else sequences
+        return self.log_likelihood(sequences) - 0.5 * self.n_parameters * float(np.log(seen.weight))
 
     def aic(self, sequences: Sequences | Statistics | None = None) -> float:
         """log-likelihood − k: higher is better."""
         return self.log_likelihood(sequences) - self.n_parameters
-
-    def _n_steps(self, sequences: Any) -> float:
-        if sequences is not None:
-            return float(sequences.weight)
-        return float("nan") if self._statistics is None else self._statistics.weight
 
     @one_blas_thread
     def filter(self, sequences: Sequences, *, interval: float | None = None) -> Any:
@@ -186,25 +182,17 @@ class Chain(ChainParts, PicturedTable):
         >>> chain.unroll(3).query("x[2]").probs.round(4)
         array([0.585, 0.415])
         """
-        return network_of_steps(self, n)
-
-
-def network_of_steps(chain: ChainParts, n: int) -> BayesNet:
-    """The network of n steps, over `x[0]`, `x[1]`, …"""
-    refuse_diffuse(chain, "be unrolled into a network")
-    dag, first = chain.template.unroll(n), chain.first
-    own = {unrolled_name(x, t): rename(v, unrolled_name(x, t)) for x, v in chain.variables.items() for t in range(n)}
-    cpds = {}
-    for t in range(n):
-        for x in chain.template.nodes:
-            cpd = first[t][x] if t < len(first) else chain[x]
-            names = {p: unrolled_name(b, t - k) for p in cpd.parents for b, k in [variable_and_lag(p)]}
-            cpds[unrolled_name(x, t)] = _under(cpd, own, unrolled_name(x, t), names)
-    return BayesNet.of(dag, own, cpds, fit_info=f"{n} steps of a chain {chain.fit_info}")
-
-
-def _under(cpd: Any, variables: Mapping[str, Variable], name: str, parents: Mapping[str, str]) -> Cpd:
-    """A distribution with its child and parents under other names."""
-    own: dict[str, Any] = {"child": variables[name], "parent_variables": tuple(variables[parents[p]] for p in cpd.parents)}
-    renamed_cpd: Cpd = replace(cpd, **own) if cpd.is_regression else replace(cpd, **own, seen=None, imagined=None)
-    return renamed_cpd
+        refuse_diffuse(self, "be unrolled into a network")
+        dag, first, cpds = self.template.unroll(n), self.first, dict[str, Cpd]()
+        own = {unrolled_name(x, t): rename(v, unrolled_name(x, t)) for x, v in self.variables.items() for t in range(n)}
+        for t in range(n):
+            for x in self.template.nodes:
+                cpd: Any = first[t][x] if t < len(first) else self[x]
+                places = map(variable_and_lag, cpd.parents)
+                renamed = {
+                    "child": own[unrolled_name(x, t)],
+                    "parent_variables": tuple(own[unrolled_name(b, t - k)] for b, k in places),
+                }
+                unseen = {} if cpd.is_regression else {"seen": None, "imagined": None}
+                cpds[unrolled_name(x, t)] = replace(cpd, **renamed, **unseen)
+        return BayesNet.of(dag, own, cpds, fit_info=f"{n} steps of a chain {self.fit_info}")

@@ -7,7 +7,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +22,8 @@ from suffice.models.chains.chain_answers import Decoded
 from suffice.models.linear_chain.evaluation import Evaluation
 from suffice.models.linear_chain.explanation import LabelExplanation, explain_step
 from suffice.models.linear_chain.features import PairFeatures
-from suffice.models.linear_chain.reading import LabelReading, LabelWeights, TrueLabels
-from suffice.models.linear_chain.run import WeightRun
+from suffice.models.linear_chain.reading import LabelReading, LabelSteps, LabelWeights
 from suffice.models.linear_chain.vocabulary import Vocabulary
-from suffice.models.linear_chain.wider_reading import AnswerSteps, answer_steps
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.rows.frames import checked_size, code_table, column, table
 from suffice.output.display import text_table
@@ -31,6 +31,57 @@ from suffice.output.display import text_table
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
     from suffice.engines.sequences.sequences import Sequences
+
+
+class WeightStep(NamedTuple):
+    """One iteration: the objective, which is minimised, with its penalty; the log-likelihood (or less the loss) without; at most
+    how much the optimum is below the objective, NaN where nothing is known; the weights that are not zero; seconds."""
+
+    objective: float
+    log_likelihood: float
+    bound: float
+    n_active: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class WeightRun:
+    """The trace of a fit, and whether it came to its end.
+
+    >>> WeightRun((WeightStep(12.5, -12.0, 0.1, 3, 0.01),), converged=True).objective
+    12.5
+    """
+
+    trace: tuple[WeightStep, ...]
+    converged: bool
+
+    @property
+    def n_iterations(self) -> int:
+        return max(0, len(self.trace) - 1)
+
+    @property
+    def objective(self) -> float:
+        """The objective at the end."""
+        return self.trace[-1].objective if self.trace else float("nan")
+
+    @property
+    def log_likelihood(self) -> float:
+        return self.trace[-1].log_likelihood if self.trace else float("nan")
+
+    @property
+    def bound(self) -> float:
+        """At most how much the optimum is below the objective."""
+        return self.trace[-1].bound if self.trace else float("nan")
+
+    def headline(self) -> str:
+        """How it ended, in a line."""
+        how = "converged" if self.converged else "did not converge"
+        seconds = self.trace[-1].seconds if self.trace else 0.0
+        certain = f", at most {self.bound:.2g} above the optimum" if self.bound == self.bound else ""
+        return f"{how} in {self.n_iterations:,} iterations, {seconds:.2f} s: objective {self.objective:,.4f}{certain}"
+
+    def __repr__(self) -> str:
+        return f"WeightRun {self.headline()}"
 
 
 class Crf:
@@ -53,10 +104,6 @@ class Crf:
             raise ModelError(f"this chain has {features.n:,} weights, and {values.size:,} were given, or some are not finite")
         values.flags.writeable = False
         self._model, self._fit_info, self._run = LabelWeights(vocabulary, features, values), fit_info, run
-
-    @property
-    def _steps(self) -> AnswerSteps:
-        return answer_steps(self._model)
 
     @property
     def linear_chain(self) -> LinearChain:
@@ -131,7 +178,7 @@ class Crf:
         return column(reading.sequences.source, self.label, reading.sequences.in_order(codes), self.labels)
 
     def _best(self, reading: LabelReading) -> npt.NDArray[np.int32]:
-        parts = reading.map(self._steps.best(self._model, reading.tables), "finding best labels")
+        parts = reading.map(reading.steps.best, "finding best labels")
         return np.concatenate([part.labels[0] for part in parts])
 
     @one_blas_thread
@@ -140,7 +187,7 @@ class Crf:
         reading = LabelReading.of(self._model, sequences)
         reading.tell_unknown()
         checked_size(reading.sequences.n_steps, len(self.labels))
-        probs = np.concatenate(list(reading.map(self._steps.probabilities(self._model, reading.tables), "finding probabilities")))
+        probs = np.concatenate(list(reading.map(reading.steps.probabilities, "finding probabilities")))
         return table(reading.sequences.source, list(self.labels), reading.sequences.in_order(probs.T).T)
 
     @one_blas_thread
@@ -148,7 +195,7 @@ class Crf:
         """p(label before, label | all else) at each row (rows × labels × labels); NaN at the first step of a sequence."""
         reading = LabelReading.of(self._model, sequences)
         checked_size(reading.sequences.n_steps, len(self.labels) ** 2)
-        probs = np.concatenate(list(reading.map(self._steps.pairs(self._model, reading.tables), "finding probabilities")))
+        probs = np.concatenate(list(reading.map(reading.steps.pair_probabilities, "finding probabilities")))
         return np.moveaxis(reading.sequences.in_order(np.moveaxis(probs, 0, -1)), -1, 0)
 
     @one_blas_thread
@@ -156,7 +203,7 @@ class Crf:
         """ln p(labels | all else) of each sequence; where labels are missing, of those that are there."""
         reading = LabelReading.of(self._model, sequences, labels=True)
         self._tell_strange(reading)
-        return np.concatenate(list(reading.map(self._steps.log_prob(self._model, reading.tables), "finding probabilities")))
+        return np.concatenate(list(reading.map(reading.steps.log_prob, "finding probabilities")))
 
     def log_likelihood(self, sequences: Sequences | RowsLike) -> float:
         """Σ ln p(labels | all else)."""
@@ -167,7 +214,7 @@ class Crf:
         """The k most probable labellings of each sequence, the best first, each with its ln p(labels | all else)."""
         n = whole(k, "the number of labellings", 1)
         reading = LabelReading.of(self._model, sequences)
-        parts = list(reading.map(self._steps.best(self._model, reading.tables, n, with_log_z=True), "finding best labels"))
+        parts = list(reading.map(partial(reading.steps.best, n=n, log_z=True), "finding best labels"))
         labels = np.concatenate([p.labels for p in parts], axis=1)
         logs = np.concatenate([p.scores - p.log_z[:, None] for p in parts])
         source = reading.sequences.source
@@ -178,7 +225,7 @@ class Crf:
     def sample(self, sequences: Sequences | RowsLike, seed: int = 0) -> Any:
         """Labels drawn from p(labels | all else): a column, in the order of the rows."""
         reading = LabelReading.of(self._model, sequences)
-        step = self._steps.draws(self._model, reading.tables, whole(seed, "a seed", 0))
+        step = partial(reading.steps.draw, seed=whole(seed, "a seed", 0))
         return self._column(reading, np.concatenate(list(reading.map(step, "drawing labels"))))
 
     @one_blas_thread
@@ -190,7 +237,7 @@ class Crf:
         self._tell_strange(reading)
         labels = (*self.labels, *self._strange(reading))
         tables = reading.tables.with_labels(labels, reading.sequences.schema)
-        true = np.concatenate(list(reading.map(TrueLabels(self._model, tables), "reading labels")))
+        true = np.concatenate(list(reading.map(LabelSteps(self._model, tables).labels, "reading labels")))
         found = self._best(reading)
         lengths = reading.sequences.lengths
         return Evaluation.of(true.astype(np.int64), found.astype(np.int64), lengths, labels, len(self.labels))

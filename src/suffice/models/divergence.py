@@ -21,8 +21,7 @@ from suffice.errors import DataError, ModelError, listing
 from suffice.errors.remedies import WITH_BINS
 from suffice.families.protocol.family import Cpd
 from suffice.models.networks import BayesNet
-from suffice.models.questions.entropies import entropy_given_parents
-from suffice.models.questions.expected import Expected, closed_form
+from suffice.models.questions.expected import Expected, closed_form, entropy_given_parents
 from suffice.variables import Finite, is_whole
 
 if TYPE_CHECKING:
@@ -57,7 +56,9 @@ def kl(p: BayesNet | RowsLike, q: BayesNet) -> float:
     expected, total = Expected(p), 0.0
     for name in q:
         if p[name] is not q[name]:
-            cross = -_expected_log(expected, q, name)
+            cpd: Cpd = closed_form(q[name])
+            states = {v.name: v for v in (*cpd.parent_variables, cpd.child) if isinstance(v, Finite)}  # in q's order
+            cross = -cpd.log_likelihood(expected.answer(cpd.needs).recoded(states))  # −E_p[ln q(x | parents)]
             if np.isinf(cross):
                 return float("inf")
             total += cross - entropy_given_parents(p, name)
@@ -102,10 +103,3 @@ def _same_variables(p: BayesNet, q: BayesNet) -> None:
         w = q.variables[name]
         if type(v) is not type(w) or (isinstance(v, Finite) and isinstance(w, Finite) and set(v.states) != set(w.states)):
             raise ModelError(f"the two networks differ in what {name!r} is: {v!r} and {w!r}")
-
-
-def _expected_log(expected: Expected, q: BayesNet, name: str) -> float:
-    """E_p[ln q(x | parents)], the states in q's order."""
-    cpd: Cpd = closed_form(q[name])
-    statistic = expected.answer(cpd.needs)
-    return cpd.log_likelihood(statistic.recoded({v.name: v for v in (*cpd.parent_variables, cpd.child) if isinstance(v, Finite)}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import sc
-from suffice.engines.scan import scan
+from suffice.engines.scan import rows_with
 from suffice.errors import DataError, MissingCells, ModelError, nearest, quantity
 from suffice.families.by_hand import Gaussian
 from suffice.families.conditional_gaussian import LOG_2PI
@@ -22,11 +22,9 @@ from suffice.graphs.undirected import GraphLike
 from suffice.inference.finite.network import Array
 from suffice.inference.numbers.sparse_precision import SparsePrecision
 from suffice.models.networks import BayesNet
-from suffice.models.parts.provenance import Provenance
-from suffice.models.undirected.covariance_selection import selected_precision
-from suffice.models.undirected.covariances import Covariances, covariance_of, refuse_other_kinds
-from suffice.models.undirected.twin import Undirected
-from suffice.output.display import Rows, Tabular, and_more
+from suffice.models.undirected.covariances import Covariances, covariance_of, refuse_other_kinds, selected_precision
+from suffice.models.undirected.twin import Undirected, UndirectedParts
+from suffice.output.display import Rows, and_more
 from suffice.pictures import Picture
 from suffice.statistics import Moments, Request, Statistics
 from suffice.statistics.configurations import freeze
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
 
 
-class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
+class GaussianMarkovNet(Undirected[BayesNet], UndirectedParts):
     """A Gaussian Markov network. `fit` makes one from a `Graph` and real columns, `search` by `GraphicalLasso`; this makes one
     from numbers: the precision and the mean, in the order of the graph's nodes, which is that of their names.
 
@@ -54,6 +52,7 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
     """
 
     file_kind = "gaussian_markov_net"
+    _variables: dict[str, Real]
 
     def __init__(self, graph: GraphLike, precision: npt.ArrayLike, mean: npt.ArrayLike | None = None) -> None:
         own = Graph(graph)
@@ -79,15 +78,9 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
         self._set(own, matrix, (inverse + inverse.T) / 2.0, centre)
 
     def _set(
-        self,
-        graph: Graph,
-        precision: Array,
-        covariance: Array,
-        mean: Array,
-        penalty: Any = None,
-        **provenance: Any,
+        self, graph: Graph, precision: Array, covariance: Array, mean: Array, penalty: Any = None, **provenance: Any
     ) -> None:
-        self._graph = graph
+        self._graph, self._variables = graph, {name: Real(name) for name in graph.nodes}
         self._precision, self._covariance, self._mean = (freeze(np.array(x)) for x in (precision, covariance, mean))
         self._penalty = penalty
         self._remember(**provenance)
@@ -111,7 +104,7 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
     @property
     def variables(self) -> Mapping[str, Real]:
         """The variables by name."""
-        return MappingProxyType({name: Real(name) for name in self._graph.nodes})
+        return MappingProxyType(self._variables)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -143,23 +136,9 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
         return {(a, b): float(matrix[number[a], number[b]]) for a, b in self._graph.edges}
 
     @property
-    def penalty(self) -> Any:
-        """The penalty it was fitted with."""
-        return self._penalty
-
-    @property
     def n_parameters(self) -> int:
         """A mean and a variance for each variable, and a number for each edge."""
         return 2 * len(self.names) + len(self._graph.edges)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._graph
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
 
     def _directed(self) -> BayesNet:
         """Along a perfect order of the triangulated graph: with Θ = L Lᵀ in this order, x_i given those after it has the
@@ -206,7 +185,7 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
 
     def rows(self, data: Any) -> Any:
         """Data read with the variables of this network."""
-        return real_rows(self.names, data)
+        return rows_with(data, self.variables, "graph")
 
     def bic(self, data: RowsLike | Statistics | None = None) -> float:
         """log-likelihood − ½ k ln N: higher is better."""
@@ -255,8 +234,6 @@ class GaussianMarkovNet(Undirected[BayesNet], Provenance, Tabular):
 
     __hash__ = None  # type: ignore[assignment]
 
-    _lines, _indent = 40, "  "
-
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
         found = self.partial_correlations
         facts = [(f"{a} -- {b}", f"{x:.4g}") for (a, b), x in list(found.items())[:limit]]
@@ -301,15 +278,6 @@ def moments_of(names: Sequence[str], data: Any) -> Statistics:
     rows = complete_rows(data, names, {name: Real(name) for name in names})
     gathered: Statistics = rows.gather([Request((), tuple(names))])
     return gathered
-
-
-def real_rows(names: Sequence[str], data: Any) -> Any:
-    """Rows of these columns, as numbers."""
-    opened = scan(data)
-    for name in names:
-        if name not in opened.columns:
-            raise DataError(f"the data has no column {name!r}, which the graph names{nearest(name, opened.columns)}")
-    return opened.with_variables({name: Real(name) for name in names}).select(list(names))
 
 
 def joined_in(graph: Graph) -> npt.NDArray[np.bool_]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
@@ -18,10 +18,10 @@ from suffice.engines.scan import scan
 from suffice.errors import MissingCells, ModelError, TooLarge
 from suffice.families.protocol.family import Array
 from suffice.graphs import Dag
+from suffice.models.parts.options import QueryOptions, refuse_others
 from suffice.models.rows.row_answering import RowAnswering
-from suffice.models.undirected.factor import CompleteRows
+from suffice.models.undirected.factor import log_prob_of_complete
 from suffice.models.undirected.markov_parts import MarkovParts
-from suffice.models.undirected.options import PredictOptions, ProbabilityOptions, QueryOptions, refuse_others
 from suffice.models.undirected.twin import Undirected
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 
@@ -152,7 +152,7 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
         >>> net.standard_errors[("x",)].round(4)  # ½ √(1/3 + 1/1)
         array([0.5774, 0.5774])
         """
-        from suffice.models.undirected.weight_errors import standard_errors
+        from suffice.models.undirected.goodness_of_fit import standard_errors
 
         return self.by_term(standard_errors(self))
 
@@ -170,7 +170,7 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
         known = self.rows(known)
         if any(known.missing.values()) or not known.n_rows:
             return super().log_prob(rows)
-        return np.concatenate(list(known.map(CompleteRows(self._factors, self.log_normaliser))))
+        return np.concatenate(list(known.map(partial(log_prob_of_complete, self._factors, self.log_normaliser))))
 
     def log_prob_of(self, given: Given) -> float:
         """ln p(given); −inf for what cannot be."""
@@ -252,16 +252,6 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
         from suffice.models.undirected.without_tree import gibbs_marginals
 
         return gibbs_marginals(self, given or {}, method, seed)
-
-    def predict_proba(self, rows: RowsLike, target: str, **how: Unpack[ProbabilityOptions]) -> Any:
-        """p(target | the other cells of a row), for each row; where the tree is too large, of rows that show all neighbours."""
-        refuse_others("predict_proba", how, ProbabilityOptions)
-        return self._answering(rows, target).predict_proba(rows, target, **how)
-
-    def predict(self, rows: RowsLike, target: str, **how: Unpack[PredictOptions]) -> Any:
-        """The most probable state of the target in each row given its other cells, as one column; as `predict_proba`."""
-        refuse_others("predict", how, PredictOptions)
-        return self._answering(rows, target).predict(rows, target, **how)
 
     def _answering(self, rows: Any, target: str) -> BayesNet:
         """The network that predicts a target: of all variables, or, where its tree is too large, of the target's neighbours."""

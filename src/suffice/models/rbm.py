@@ -21,8 +21,7 @@ from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import pa
 from suffice.errors import FitError, ModelError, TooLarge, quantity, whole
 from suffice.inference.finite.network import Array
-from suffice.inference.sampling.ais import AIS, LogNormaliser
-from suffice.inference.sampling.boltzmann import MAX_STATES, Machine, key_of
+from suffice.inference.sampling.boltzmann import AIS, MAX_STATES, LogNormaliser, Machine, key_of
 from suffice.models.rows.frames import table
 from suffice.models.rows.sampling import arrow_columns
 from suffice.models.undirected.visible import ROWS, OfUnits, VisibleColumns, checked_memory

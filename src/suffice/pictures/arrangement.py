@@ -82,7 +82,9 @@ def _order_slots(order: Sequence[str], depth: Mapping[str, int], chains: Mapping
     for sweep in range(SWEEPS):
         near = above if sweep % 2 == 0 else below
         for row in rows if sweep % 2 == 0 else reversed(rows):
-            _sort(row, near, _places(rows))
+            place = _places(rows)
+            means = {s: sum(place[t] for t in near[s]) / len(near[s]) if s in near else place[s] for s in row}
+            row.sort(key=means.__getitem__)
         if (n := _crossings(rows, below)) < fewest:
             best, fewest = [list(row) for row in rows], n
     return best
@@ -90,14 +92,6 @@ def _order_slots(order: Sequence[str], depth: Mapping[str, int], chains: Mapping
 
 def _places(rows: Sequence[Sequence[Slot]]) -> dict[Slot, float]:
     return {slot: i - (len(row) - 1) / 2 for row in rows for i, slot in enumerate(row)}
-
-
-def _sort(row: list[Slot], near: Mapping[Slot, list[Slot]], place: Mapping[Slot, float]) -> None:
-    def middle(slot: Slot) -> float:
-        around = near.get(slot, ())
-        return sum(place[s] for s in around) / len(around) if around else place[slot]
-
-    row.sort(key=middle)
 
 
 def _crossings(rows: Sequence[Sequence[Slot]], below: Mapping[Slot, list[Slot]]) -> int:

@@ -164,11 +164,7 @@ class Scene:
             raise GraphError(f"the picture has no node {unknown[0]!r}{nearest(str(unknown[0]), names)}")
         if steps < 0 or int(steps) != steps:
             raise GraphError(f"steps are a number of edges from the focus, from 0 up, not {steps!r}")
-        beside: dict[str, set[str]] = {name: set() for name in names}
-        for edge in self.edges:
-            beside[edge.tail].add(edge.head)
-            beside[edge.head].add(edge.tail)
-        kept = set(middle)
+        kept, beside = set(middle), self._beside
         for _ in range(int(steps)):
             kept |= {other for name in kept for other in beside[name]}
         nodes = [n if n.name not in middle or n.mark else replace(n, mark="focus") for n in self.nodes if n.name in kept]
@@ -202,13 +198,18 @@ class Scene:
                     heapq.heappush(ready, child)
         return list(done)
 
-    def _by_distance(self, names: Sequence[str]) -> list[str]:
-        """Breadth first over lines without heads, each part from the node with the most neighbours."""
-        beside: dict[str, set[str]] = {name: set() for name in names}
+    @property
+    def _beside(self) -> dict[str, set[str]]:
+        """What each node is joined to, whichever way edges lead."""
+        beside: dict[str, set[str]] = {node.name: set() for node in self.nodes}
         for edge in self.edges:
             beside[edge.tail].add(edge.head)
             beside[edge.head].add(edge.tail)
-        order: dict[str, None] = {}
+        return beside
+
+    def _by_distance(self, names: Sequence[str]) -> list[str]:
+        """Breadth first over lines without heads, each part from the node with the most neighbours."""
+        order, beside = dict[str, None](), self._beside
         for name in sorted(names, key=lambda name: (-len(beside[name]), name)):
             queue = [] if name in order else [name]
             order.setdefault(name)

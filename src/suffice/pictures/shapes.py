@@ -159,10 +159,15 @@ def _edge(edge: PictureEdge, at: Layout) -> tuple[str, tuple[Piece, ...]]:
     points = path_of(edge, at)
     width = width_of(edge.strength)
     title = edge.title or f"{edge.tail} {'->' if edge.arrow else '--'} {edge.head}"
-    if edge.style == "double":
-        inner = Route(_before(points, 9.0 + width) if edge.arrow else points, "second", width)
-        return title, (Route(points, "edge", width + 2.5, "solid", edge.arrow), inner)
-    return title, (Route(points, "edge", width, edge.style, edge.arrow),)
+    return title, _routes(points, edge.style, width, edge.arrow)
+
+
+def _routes(points: tuple[Point, ...], style: Style, width: float, arrow: bool) -> tuple[Route, ...]:
+    """The lines that an edge is drawn of."""
+    if style == "double":
+        inner = Route(_before(points, 9.0 + width) if arrow else points, "second", width)
+        return Route(points, "edge", width + 2.5, "solid", arrow), inner
+    return (Route(points, "edge", width, style, arrow),)
 
 
 def width_of(strength: float | None) -> float:
@@ -258,10 +263,11 @@ def _with_legend(picture: Scene, groups: Sequence[tuple[str, tuple[Piece, ...]]]
     samples = [(style, THIN, words) for style, words in picture.legend]
     for style, width, words in (*samples, *(("solid", width_of(share), words) for share, words in picture.widths)):
         points = ((left, y - 4.0), (left + 30.0, y - 4.0))
-        pieces += _edge_sample(points, style, width)
+        pieces += _routes(points, style, width, False)
         pieces.append(Words((left + 38.0, y), words, "start", 10.0))
         right, y = max(right, left + 38.0 + 0.85 * length(words)), y + ROW
-    for line in _lines(picture.caption, right - left):
+    letters = max(60, int((right - left) / (0.85 * LETTER)))  # lines that are about as wide as the picture
+    for line in wrap(cut(picture.caption, 10 * letters), letters):
         pieces.append(Words((left, y), line, "start", 10.0))
         right, y = max(right, left + 0.85 * length(line)), y + ROW
     low = y - ROW + 4.0 if pieces else bottom
@@ -269,15 +275,3 @@ def _with_legend(picture: Scene, groups: Sequence[tuple[str, tuple[Piece, ...]]]
     n, m = len(picture.nodes), len(picture.edges)
     title = f"a graph of {n} nodes and {m} edges" + (f": {picture.caption}" if picture.caption else "")
     return Shapes((*groups, *([("", tuple(pieces))] if pieces else [])), space, title)
-
-
-def _lines(text: str, width: float) -> list[str]:
-    """Text in lines that are about as wide as the picture."""
-    letters = max(60, int(width / (0.85 * LETTER)))
-    return wrap(cut(text, 10 * letters), letters)
-
-
-def _edge_sample(points: tuple[Point, ...], style: Style, width: float) -> list[Piece]:
-    if style == "double":
-        return [Route(points, "edge", width + 2.5), Route(points, "second", width)]
-    return [Route(points, "edge", width, style)]

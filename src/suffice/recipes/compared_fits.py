@@ -90,17 +90,14 @@ def as_fits(method: Any, objective: Any, penalty: Any, prior: Any) -> Fits | Non
     if objective is not None:
         if prior is not None:
             raise FitError("with objective= a prior is an objective, too: Bayes(prior)")
-        named = objective if isinstance(objective, Mapping) else _by_repr(objective)
+        several = objective if isinstance(objective, (list, tuple)) else [objective]
+        named = objective if isinstance(objective, Mapping) else {repr(o): o for o in several}
         return {str(n): partial(fit, method, objective=o, **_penalty_for(o, penalty)) for n, o in named.items()}
     if not isinstance(method, Mapping) or not any(callable(f) for f in method.values()):
         return None
     if wrong := [n for n, f in method.items() if not callable(f)]:
         raise FitError(f"what is compared are functions of rows, {{'name': lambda rows: fit(graph, rows)}}; {wrong[0]!r} is none")
     return {str(n): f for n, f in method.items()}
-
-
-def _by_repr(objective: Any) -> dict[str, Any]:
-    return {repr(o): o for o in (objective if isinstance(objective, (list, tuple)) else [objective])}
 
 
 def _penalty_for(objective: Any, penalty: Any) -> dict[str, Any]:
@@ -190,21 +187,16 @@ def _column(probs: Any, state: str, known: Any, n: int) -> Array:
     return np.asarray(probs[state], np.float64) if state in known else np.zeros(n)
 
 
-@dataclass(frozen=True)
-class TargetCells:
+def _target_cells(target: str, block: Block) -> tuple[npt.NDArray[np.int64], Array]:
     """The states of a column in a block, and the weights of its rows."""
-
-    target: str
-
-    def __call__(self, block: Block) -> tuple[npt.NDArray[np.int64], Array]:
-        return block.columns[self.target].astype(np.int64), np.asarray(block.weights, np.float64)
+    return block.columns[target].astype(np.int64), np.asarray(block.weights, np.float64)
 
 
 def _of_sequences(name: str, model: Any, test: Sequences, target: str, seconds: float) -> HeldOutScores:
     """Of a `Chain`, what the other columns of the sequence say of the target; of a `Crf`, what it says of its label."""
     if not hasattr(model, "smooth") and getattr(model, "label", None) != target:
         raise FitError(f"{name!r} gives a {type(model).__name__}, which does not predict {target!r} of sequences")
-    parts = list(test.select([target]).data.map(TargetCells(target)))
+    parts = list(test.select([target]).data.map(partial(_target_cells, target)))
     true, weights = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     each = weights[np.cumsum(test.lengths) - test.lengths]  # a sequence weighs what its first step does
     own: Any = test.schema[target]

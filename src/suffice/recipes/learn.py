@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from suffice.models.gaussian_markov_net import GaussianMarkovNet
     from suffice.models.networks import MarkovNet
     from suffice.structure.undirected.graph_method import GraphMethod
+
+SomeModel = TypeVar("SomeModel", BayesNet, Chain)
 
 PRIOR = (BDeu(1), NormalInverseGamma(), Gamma())
 """The prior of what is learned: BDeu(1) for tables, NormalInverseGamma() for numbers, Gamma() for the rates of counts."""
@@ -150,7 +152,8 @@ def learn(
                 "em(template, sequences, hidden=...)"
             )
         found = search(data, score, method, lags=lags, **asked)
-        return _chain(found, data, prior, estimate)
+        chain: Chain = fit(found.template, data, prior=suitable(prior, found.problem.variables, PRIOR), estimate=estimate)
+        return _tell_how(chain, found)
     if lags is not None:
         raise DataError("lags= need sequences: learn(sequences(data, by, order), lags=...)")
     if isinstance(data, Statistics) and (variables is not None or integers is not None):
@@ -179,13 +182,6 @@ def network_of(found: Any, rows: Any, prior: Any = PRIOR, estimate: Estimate | N
     return _tell_how(fit(found.dag, seen, prior=bound, estimate=estimate, families=found.problem.families), found)
 
 
-def _chain(found: Found, data: Sequences, prior: Any, estimate: Estimate | None) -> Chain:
-    """The chain of the template that was found."""
-    chain = fit(found.template, data, prior=suitable(prior, found.problem.variables, PRIOR), estimate=estimate)
-    fitted: dict[str, Any] = {"statistics": chain.statistics, "prior": chain.prior, "estimate": chain.estimate}
-    return Chain.of(chain.template, chain.variables, {n: chain[n] for n in chain}, fit_info=_told_by(chain, found), **fitted)
-
-
 def _from_incomplete(
     rows: Data, hidden: Any, score: Any, method: Any, prior: Any, *, estimate: Estimate | None, **asked: Any
 ) -> BayesNet:
@@ -205,12 +201,7 @@ def _from_incomplete(
     return run.model
 
 
-def _tell_how(bn: BayesNet, found: Found) -> BayesNet:
-    """The same network, which also says how its graph was found."""
-    fitted: dict[str, Any] = {"statistics": bn.statistics, "prior": bn.prior, "estimate": bn.estimate}
-    return BayesNet.of(bn.dag, bn.variables, {name: bn[name] for name in bn}, fit_info=_told_by(bn, found), **fitted)
-
-
-def _told_by(model: BayesNet | Chain, found: Found) -> str:
+def _tell_how(model: SomeModel, found: Found) -> SomeModel:
+    """The same model, which also says how its graph was found."""
     score = "" if found.score is None else f", {found.problem.score} {found.score:,.3f}"
-    return f"{model.fit_info}; graph by {type(found.method).__name__}{score}"
+    return model.with_fit_info(f"{model.fit_info}; graph by {type(found.method).__name__}{score}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -34,7 +34,6 @@ from suffice.structure.constraints.constraints import Constraints
 from suffice.structure.lagged.windows import StepWindow
 from suffice.structure.methods.orders import Orders
 from suffice.structure.problem import Problem, is_directed
-from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph
 from suffice.structure.results.plan import PER_CELL, Plan
 from suffice.structure.search import problem_of, search, window_of, with_most_parents
@@ -142,14 +141,18 @@ def bootstrap(
         gappy, regressions = for_search(gappy, families)
         names, steps = tuple(sorted(n for n in gappy.columns if n not in gappy.identifiers)), None
         rows = gappy.take(names)
-        samples = _incomplete_replicates(rows, asked, regressions, n, seed, budget, watch)
+        find = partial(_by_structural_em, rows, asked, {"seed": seed, "families": regressions}, budget, watch, n)
     else:
         problem = problem_of(given, score, constraints, budget, seed=seed, method=method, families=families)
         if dry_run:
             return _plan(problem, method, n)
         names, steps = problem.names, problem.lags
-        rows = _several(given) if isinstance(given, StepWindow) else problem.data.take(names)  # type: ignore[union-attr]
-        samples = _replicates(rows, steps, asked, n, seed, problem.families, budget, watch)
+        if isinstance(given, StepWindow) and given.sequences.n_sequences < 2:
+            raise DataError(
+                "a bootstrap draws whole sequences, and there is but one; cut it into pieces that may count as independent"
+            )
+        rows = given.sequences if isinstance(given, StepWindow) else problem.data.take(names)  # type: ignore[union-attr]
+        find = partial(_by_search, rows, asked, {"seed": seed, "families": problem.families}, budget, watch, steps)
     counts, n_done = np.zeros((len(names), len(names))), 0
     what: dict[str, Any] = {
         "method": method,
@@ -161,7 +164,7 @@ def bootstrap(
     }
     what |= {"seed": seed, "memory_limit": budget.memory_limit}
     with checkpoint_of(budget.checkpoint, "bootstrap", rows, what) as watch.memory:
-        for members in _until_stopped(samples, watch):
+        for members in _until_stopped(find, n, watch):
             counts += _arrows(members, names)
             n_done += 1
         if n_done == n:
@@ -180,38 +183,25 @@ def _plan(problem: Problem, method: Any, n: int) -> Plan:
     return plan.times(n, PER_CELL * plan.n_rows * problem.n, plan.n_rows * problem.n)
 
 
-def _several(window: StepWindow) -> Sequences:
-    if window.sequences.n_sequences < 2:
-        raise DataError(
-            "a bootstrap draws whole sequences, and there is but one; cut it into pieces that may count as independent"
-        )
-    return window.sequences
-
-
-def _replicates(
+def _by_search(
     rows: Data | Sequences,
-    lags: Any,
     asked: tuple[Any, ...],
-    n: int,
-    seed: int,
-    families: Mapping[str, Any],
+    how: Mapping[str, Any],
     budget: Budget,
     watch: Progress[Any],
-) -> Iterator[Cpdag]:
-    """The class of graphs that is found in each sample."""
-
-    def replicate(k: int) -> Cpdag:
-        sample = rows.resample([seed, k])
-        near = StepWindow.of(sample, lags) if isinstance(sample, Sequences) else sample.hold()
-        with _name_replicate(k, watch):
-            found = search(near, *asked, seed=seed, families=families, **budget.inside(watch).keywords)
-            if not found.finished:
-                raise OutOfTime
-            return _members(found)
-
-    for k in range(n):
-        watch.check(f"replicate {k + 1:,} of {n:,}")
-        yield watch.memory.answer(["replicate", k], partial(replicate, k), _pack_class, _unpack_class)
+    lags: Any,
+    k: int,
+) -> Cpdag:
+    """The class of graphs that a search finds in the k-th sample; `how` are a seed and families."""
+    sample = rows.resample([how["seed"], k])
+    near = StepWindow.of(sample, lags) if isinstance(sample, Sequences) else sample.hold()
+    with _name_replicate(k, watch):
+        found = search(near, *asked, **how, **budget.inside(watch).keywords)
+        if not found.finished:
+            raise OutOfTime
+        if isinstance(found, FoundGraph):
+            return Cpdag([], found.graph.edges, nodes=found.names)
+        return found.cpdag if found.score is None else _with_fixed(found.dag, found.problem)
 
 
 def _pack_class(members: Cpdag) -> Packed:
@@ -224,35 +214,23 @@ def _unpack_class(packed: Packed) -> Cpdag:
     return Cpdag([tuple(edge) for edge in directed], [tuple(edge) for edge in undirected], nodes=nodes)
 
 
-def _incomplete_replicates(
-    rows: Data,
-    asked: tuple[Any, ...],
-    families: Mapping[str, Any],
-    n: int,
-    seed: int,
-    budget: Budget,
-    watch: Progress[Any],
-) -> Iterator[Cpdag]:
-    """The class of graphs that structural EM finds in each sample."""
+def _by_structural_em(
+    rows: Data, asked: tuple[Any, ...], how: Mapping[str, Any], budget: Budget, watch: Progress[Any], n: int, k: int
+) -> Cpdag:
+    """The class of graphs that structural EM finds in the k-th of n samples."""
     from suffice.recipes.structural.structural_em import structural_em
 
-    score, method, constraints = asked
-
-    def replicate(k: int) -> Cpdag:
-        limits = budget.inside(watch).keywords
-        with _name_replicate(k, watch), warnings.catch_warnings():
-            warnings.simplefilter("ignore", SufficeNote)
-            sample = rows.resample([seed, k]).hold()
-            run = structural_em(sample, score, method, constraints=constraints, families=families, seed=seed, **limits)
-        if not k and n > 1:
-            note(f"there are missing cells, so each of {n:,} replicates is a structural EM; the first took {watch.seconds:.2g} s")
-        if not run.finished:
-            raise OutOfTime
-        return _with_fixed(run.dag, run.problem)
-
-    for k in range(n):
-        watch.check(f"replicate {k + 1:,} of {n:,}, structural EM")
-        yield watch.memory.answer(["replicate", k], partial(replicate, k), _pack_class, _unpack_class)
+    *scored, constraints = asked
+    watch.check(f"replicate {k + 1:,} of {n:,}, structural EM")
+    with _name_replicate(k, watch), warnings.catch_warnings():
+        warnings.simplefilter("ignore", SufficeNote)
+        sample, limits = rows.resample([how["seed"], k]).hold(), budget.inside(watch).keywords
+        run = structural_em(sample, *scored, constraints=constraints, **how, **limits)
+    if not k and n > 1:
+        note(f"there are missing cells, so each of {n:,} replicates is a structural EM; the first took {watch.seconds:.2g} s")
+    if not run.finished:
+        raise OutOfTime
+    return _with_fixed(run.dag, run.problem)
 
 
 @contextmanager
@@ -268,10 +246,12 @@ def _name_replicate(k: int, watch: Progress[Any]) -> Iterator[None]:
         ) from None
 
 
-def _until_stopped(samples: Iterator[Cpdag], watch: Progress[Any]) -> Iterator[Cpdag]:
+def _until_stopped(find: Callable[[int], Cpdag], n: int, watch: Progress[Any]) -> Iterator[Cpdag]:
     """What is found in each sample, until all are done or the run is stopped; a search that was cut short does not count."""
     try:
-        yield from samples
+        for k in range(n):
+            watch.check(f"replicate {k + 1:,} of {n:,}")
+            yield watch.memory.answer(["replicate", k], partial(find, k), _pack_class, _unpack_class)
     except (OutOfTime, KeyboardInterrupt):
         return
     finally:
@@ -287,13 +267,6 @@ def _arrows(members: Cpdag, names: tuple[str, ...]) -> Floats:
     for a, b in members.undirected:
         counts[number[a], number[b]] = counts[number[b], number[a]] = 0.5
     return counts
-
-
-def _members(found: Found | FoundGraph) -> Cpdag:
-    """The class that was found."""
-    if isinstance(found, FoundGraph):
-        return Cpdag([], found.graph.edges, nodes=found.names)
-    return found.cpdag if found.score is None else _with_fixed(found.dag, found.problem)
 
 
 def _with_fixed(dag: Dag, problem: Problem) -> Cpdag:

@@ -184,13 +184,11 @@ class StepwiseWalk:
     def outcome(self, *, strengths: bool = False) -> GraphOutcome:
         """The model here; with `strengths` those of its edges."""
         model, data = LogLinear(self.generators), self.problem.data
-        worth = {e: self._strength(*e) for e in model.graph.edges} if strengths else {}
+        without = {e: without_edge(self.generators, *e) for e in model.graph.edges} if strengths else {}
+        worth = {e: 2.0 * (self.log_likelihood - self.models.log_likelihood(rest)) for e, rest in without.items()}
         score = None if self.tested else self.value
         details = StepwiseDetails(self.generators)
         return GraphOutcome(model.graph, score, worth, "deviance without it", model=lambda: fit(model, data), details=details)
-
-    def _strength(self, a: str, b: str) -> float:
-        return 2.0 * (self.log_likelihood - self.models.log_likelihood(without_edge(self.generators, a, b)))
 
     def _first(self) -> tuple[Names, ...]:
         """The generators to start with, which keep what is required and forbidden."""

@@ -57,12 +57,9 @@ def element(tag: str, *content: Content, **attributes: str | int | bool | None) 
     '<p class="x" hidden>a &amp; b</p>'
     """
     names = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
-    said = "".join(_attribute(name, value) for name, value in names.items() if value is not None and value is not False)
+    there = {name: value for name, value in names.items() if value is not None and value is not False}
+    said = "".join(f" {name}" if value is True else f' {name}="{escape_text(str(value))}"' for name, value in there.items())
     return Html(f"<{tag}{said}>{join(content)}</{tag}>")
-
-
-def _attribute(name: str, value: str | int | bool | None) -> str:
-    return f" {name}" if value is True else f' {name}="{escape_text(str(value))}"'
 
 
 def join(parts: Iterable[Content]) -> Html:

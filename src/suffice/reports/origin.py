@@ -44,11 +44,8 @@ def origin_section(subject: Subject, rows: Any, source: str, command: str, notes
         "version": f"Suffice {VERSION}",
     }
     said = join([element("h3", "Notes"), bullets(notes)]) if notes else Html()
-    return join([facts({term: _short(value) for term, value in told.items()}), said])
-
-
-def _short(value: Content) -> Content:
-    return value if isinstance(value, Html) or not isinstance(value, str) else name(value, letters=600) if value else ""
+    plain = {term for term, value in told.items() if isinstance(value, str) and value and not isinstance(value, Html)}
+    return join([facts({term: name(str(x), letters=600) if term in plain else x for term, x in told.items()}), said])
 
 
 def _fitted_from(model: Any, statistics: Any) -> str:
@@ -121,13 +118,10 @@ def missing_section(rows: Any) -> Html:
     parts.append(bullets([*found._facts(), f"MCAR: {found.mcar}"]))
     for header, lines, said in found._tables():
         if lines:
-            body = [Row(*(_cell(cell) for cell in line), names=[str(line[0])]) for line in lines]
+            shown = [[c if isinstance(c, (int, float)) else name(str(c), letters=120) for c in line] for line in lines]
+            body = [Row(*cells, names=[str(line[0])]) for line, cells in zip(lines, shown, strict=True)]
             parts += [table(header, body, header[0].capitalize()), paragraph(said, class_="cut") if said else Html()]
     return join(parts)
-
-
-def _cell(cell: object) -> Content:
-    return cell if isinstance(cell, (int, float)) else name(str(cell), letters=120)
 
 
 def conventions(subject: Subject, *, judged: bool) -> Html:

@@ -94,11 +94,8 @@ def _of_itself(x: Subject) -> Subject:
     return x
 
 
-@subject_of.register(BayesNet)
-@subject_of.register(GaussianMarkovNet)
-@subject_of.register(Chain)
-def _of_model(x: Any) -> Subject:
-    return Subject(x)
+for kind in (BayesNet, GaussianMarkovNet, Chain):
+    subject_of.register(kind, Subject)
 
 
 @subject_of.register(MarkovNet)

@@ -17,7 +17,7 @@ from suffice.registry import command
 
 if TYPE_CHECKING:
     from suffice.models.networks import BayesNet
-    from suffice.models.rows.prediction import Prediction
+    from suffice.models.rows.predict import Prediction
 
 
 @command("predict")
@@ -60,8 +60,7 @@ def predict_command(
     from suffice.cli.words import vocabulary as words
     from suffice.engines.scan import rows_of
     from suffice.formats.rows import write_stream
-    from suffice.models.rows.predict import predictions
-    from suffice.models.rows.prediction import measures
+    from suffice.models.rows.predict import measures, predictions
 
     data = inputs.text_path(data, read)
     inputs.checked_out(out, data)
@@ -172,7 +171,7 @@ def _hidden_units(machine: Any, data: str, target: str | None, out: str | None, 
 
 
 def _names(bn: BayesNet, target: str, interval: float | None = None) -> list[str]:
-    from suffice.models.rows.prediction import measures
+    from suffice.models.rows.predict import measures
     from suffice.variables import Finite
 
     finite = isinstance(bn.variables[target], Finite)
@@ -202,7 +201,8 @@ def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
 
 def _empty(bn: BayesNet, target: str, kept: Sequence[str], interval: float | None) -> pa.Table:
     """What is written where there are no rows: the header."""
-    from suffice.models.rows.prediction import Prediction, measures
+
+    from suffice.models.rows.predict import Prediction, measures
 
     none = {n: pa.array([], pa.string()) for n in kept}
     width = len(_names(bn, target, interval)) - len(_names(bn, target))

@@ -11,9 +11,8 @@ from suffice.cli.arguments import OF_GAPS, Options, refuse
 from suffice.cli.words.objectives import objective_of, penalty_of
 from suffice.cli.words.vocabulary import Words
 from suffice.errors import SufficeError, listing, note
-from suffice.models.linear_chain.derived import Lower, Prefix, Shape, Suffix
 from suffice.models.linear_chain.transitions import BIO, BIOES, Transitions
-from suffice.models.linear_chain.windows import LinearChain, Window
+from suffice.models.linear_chain.windows import LinearChain, Lower, Prefix, Shape, Suffix, Window
 from suffice.objectives import Conditional
 from suffice.output.terminal import working
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from suffice.errors import FitError, ImpossibleEvidence, ModelError, TooLarge, nearest, notes_kept
-from suffice.explorer.answers.evidence import AskedNetwork
 from suffice.explorer.code import options, word
-from suffice.explorer.requests.calls import Call
+from suffice.explorer.requests.calls import AskedNetwork, Call
 from suffice.models.questions.answers.answers import Distribution
 
 MOST_DENSITIES = 20
@@ -65,14 +64,8 @@ def _exact(asked: AskedNetwork, only: Sequence[str] | None, level: float | None)
         answers, said = _with_intervals(asked, answers, level)
     flags = " --all" + options(interval=level if not said else None)
     code = asked.code("marginals", command=asked.query(flags=flags), interval=level if not said else None)
-    return {
-        **_told_evidence(log),
-        "method": "exact",
-        "error": None,
-        "notes": said,
-        "nodes": _nodes(asked, answers, only),
-        "code": code,
-    }
+    how: dict[str, Any] = {"method": "exact", "error": None, "notes": said}
+    return {**_told_evidence(log), **how, "nodes": _nodes(asked, answers, only), "code": code}
 
 
 def _with_intervals(asked: AskedNetwork, answers: dict[str, Any], level: float) -> tuple[dict[str, Any], list[str]]:
@@ -117,13 +110,8 @@ def _impossible(asked: AskedNetwork) -> dict[str, Any]:
 
 def _told_evidence(log: float) -> dict[str, Any]:
     p = math.exp(min(log, 700.0)) if log == log else None
-    return {
-        "log_evidence": log if log == log else None,
-        "evidence_probability": p,
-        "possible": True,
-        "message": None,
-        "at_odds": [],
-    }
+    how_probable = {"log_evidence": log if log == log else None, "evidence_probability": p}
+    return {**how_probable, "possible": True, "message": None, "at_odds": []}
 
 
 def _nodes(asked: AskedNetwork, answers: dict[str, Any], only: Sequence[str] | None) -> dict[str, Any]:
@@ -156,14 +144,9 @@ def joint(request: Call) -> dict[str, Any]:
         if not hasattr(asked.model.network.variables[name], "states"):
             raise ModelError(f"{name!r} is a number, and joint probabilities are of states: ask for it alone")
     answer = asked.network.query(targets, dict(asked.given))
-    command = asked.query(", ".join(map(word, targets)))
-    code = asked.code("query", repr(targets), command=command)
-    return {
-        "targets": targets,
-        "states": [list(v.states) for v in answer.variables],
-        "probs": answer.probs.tolist(),
-        "code": code,
-    }
+    code = asked.code("query", repr(targets), command=asked.query(", ".join(map(word, targets))))
+    states = [list(v.states) for v in answer.variables]
+    return {"targets": targets, "states": states, "probs": answer.probs.tolist(), "code": code}
 
 
 def explanation(request: Call) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from typing import Any
 
 from suffice.errors import ImpossibleEvidence, ModelError, SufficeError, notes_kept
 from suffice.explorer.answers.beliefs import beliefs_of
-from suffice.explorer.answers.evidence import AskedNetwork
 from suffice.explorer.answers.network import kind_of, layout_of, sized_node, told_graph
-from suffice.explorer.requests.calls import Call
+from suffice.explorer.requests.calls import AskedNetwork, Call
 from suffice.explorer.shelf import HeldModel
 
 
@@ -98,14 +97,9 @@ def _beliefs(request: Call, model: HeldModel, notes: list[str]) -> dict[str, Any
     try:
         return beliefs_of(AskedNetwork(model, given, done), None, None)
     except (ModelError, ImpossibleEvidence) as error:
-        nothing: dict[str, Any] = {
-            "log_evidence": None,
-            "evidence_probability": None,
-            "method": "exact",
-            "error": None,
-            "notes": [],
-        }
-        return {**nothing, "nodes": {}, "possible": False, "message": str(error), "code": {"python": None, "command": None}}
+        nothing = dict.fromkeys(("log_evidence", "evidence_probability", "error"))
+        told: dict[str, Any] = {**nothing, "method": "exact", "notes": [], "nodes": {}, "possible": False, "message": str(error)}
+        return {**told, "code": {"python": None, "command": None}}
 
 
 def _code(a: HeldModel, b: HeldModel) -> dict[str, str | None]:

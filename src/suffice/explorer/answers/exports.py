@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from suffice.errors import SufficeError
-from suffice.explorer.answers.evidence import AskedNetwork
-from suffice.explorer.requests.calls import Call, FileAnswer
+from suffice.explorer.requests.calls import AskedNetwork, Call, FileAnswer
 from suffice.explorer.shelf import HeldModel
 from suffice.registry import words
 
@@ -29,10 +29,16 @@ def export(request: Call) -> FileAnswer:
     model, word = request.model, request.text("format", "json")
     if word not in words("formats"):
         raise SufficeError(f"the format {word!r} is not known; known are {', '.join(words('formats'))}")
-    place = _place(request, word)
+    data = _written(request, word, lambda place: write(model.network, place))
+    return FileAnswer(file_name(model, word), KINDS.get(word, "text/plain"), data)
+
+
+def _written(request: Call, suffix: str, write: Callable[[Path], Any]) -> bytes:
+    """What is written to a file, which is removed; refusals do not say where it was."""
+    place = request.shelf.room / f"{uuid.uuid4().hex}.{suffix}"
     try:
-        write(model.network, place)
-        return FileAnswer(file_name(model, word), KINDS.get(word, "text/plain"), place.read_bytes())
+        write(place)
+        return place.read_bytes()
     except SufficeError as error:
         raise SufficeError(error.said.replace(f"{place}: ", "")) from None
     finally:
@@ -49,12 +55,7 @@ def picture(request: Call) -> FileAnswer:
     drawn = asked.model.network.picture(dict(asked.given) or None, **how, focus=focus, steps=steps)
     if word == "svg":
         return FileAnswer(file_name(asked.model, "svg"), "image/svg+xml", drawn.svg().encode())
-    place = _place(request, word)
-    try:
-        drawn.save(place)
-        return FileAnswer(file_name(asked.model, word), "image/png", place.read_bytes())
-    finally:
-        place.unlink(missing_ok=True)
+    return FileAnswer(file_name(asked.model, word), "image/png", _written(request, word, drawn.save))
 
 
 def report(request: Call) -> FileAnswer:
@@ -65,7 +66,3 @@ def report(request: Call) -> FileAnswer:
     table = None if chosen is None else request.shelf.table(chosen)
     html = report_html(model.network, None if table is None else table.data, title=model.name)
     return FileAnswer(file_name(model, "html"), "text/html; charset=utf-8", html.encode())
-
-
-def _place(request: Call, suffix: str) -> Path:
-    return request.shelf.room / f"{uuid.uuid4().hex}.{suffix}"

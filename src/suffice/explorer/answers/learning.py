@@ -11,9 +11,8 @@ from typing import Any
 
 from suffice.errors import SufficeError, notes_kept
 from suffice.explorer.code import Origin, options
-from suffice.explorer.refusals import Busy, NotHeld
 from suffice.explorer.requests.calls import Call
-from suffice.explorer.shelf import HeldModel, HeldTable, Shelf
+from suffice.explorer.shelf import Busy, HeldModel, HeldTable, NotHeld, Shelf
 from suffice.explorer.words import choices as offered
 from suffice.explorer.words import found_prior, in_csv, method_of, python_of, score_of
 from suffice.iteration import TraceStep

@@ -9,9 +9,8 @@ import numpy as np
 
 from suffice.errors import GraphError, ModelError, nearest
 from suffice.explorer.answers.beliefs import check_nodes
-from suffice.explorer.answers.evidence import AskedNetwork
 from suffice.explorer.code import call
-from suffice.explorer.requests.calls import Call
+from suffice.explorer.requests.calls import AskedNetwork, Call
 from suffice.explorer.shelf import HeldModel
 
 MOST_ROWS = 200
@@ -75,16 +74,11 @@ def cpd(request: Call) -> dict[str, Any]:
     unseen = own.unsupported.reshape(-1)
     unsupported = np.flatnonzero(unseen[: len(rows)]).tolist() if not own.is_regression else []
     cut = 0 if own.is_regression else unseen.size - len(rows)
-    ends = _ends(own, len(rows))
+    found = None if own.is_regression else own.interval_ends()
+    ends = None if found is None else np.stack(found, axis=-1)[: len(rows)].tolist()  # of each number, column by column
     code = model.origin.code(f"answer = bn[{name!r}]", f"suffice show {model.origin.shell} --node {shlex.quote(name)}")
     told = {"columns": columns, "rows": [list(row) for row in rows], "unsupported": unsupported, "cut": cut}
     return {**told, "intervals": ends is not None, "ends": ends, "text": repr(own), "code": code}
-
-
-def _ends(own: Any, n: int) -> list[Any] | None:
-    """The 95 % intervals of the numbers in each of the first rows, in the order of their columns; None where there are none."""
-    found = None if own.is_regression else own.interval_ends()
-    return None if found is None else np.stack(found, axis=-1)[:n].tolist()
 
 
 def edge(request: Call) -> dict[str, Any]:

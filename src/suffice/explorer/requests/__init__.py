@@ -1,4 +1,4 @@
-"""How requests come in: who may ask, what a question has, files that are sent, and what is refused by which number.
+"""How requests come in: who may ask, and what a question has.
 
 It may use the shelf. Start with `calls`.
 """

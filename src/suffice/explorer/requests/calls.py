@@ -1,12 +1,14 @@
-"""What a request asks."""
+"""What a request asks, and what it says of the nodes of a network: observed, weighed, set."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from suffice.errors import SufficeError
+from suffice.errors import ModelError, SufficeError
+from suffice.explorer.code import call, options, settings
 from suffice.explorer.shelf import HeldModel, HeldTable, Shelf
 
 
@@ -76,3 +78,50 @@ class FileAnswer:
     name: str
     kind: str
     data: bytes
+
+
+@dataclass(frozen=True)
+class AskedNetwork:
+    """Evidence and interventions of a request, and the network that they are asked of."""
+
+    model: HeldModel
+    given: Mapping[str, Any]
+    """States, numbers, and likelihoods."""
+    do: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, request: Call, model: HeldModel | None = None) -> AskedNetwork:
+        own = model or request.model
+        given, soft, do = (request.given(name, dict, {}) for name in ("given", "soft", "do"))
+        if twice := [name for name in soft if name in given]:
+            raise ModelError(f"{twice[0]!r} is given and weighed at once: one of them")
+        for name, value in (*given.items(), *do.items()):
+            if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+                raise SufficeError(f"a state or a number is expected of {name!r}")
+        for name, value in soft.items():
+            if not isinstance(value, list) or not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in value):
+                raise SufficeError(f"one number for each state is expected of {name!r}")
+        if do and not own.directed:
+            raise ModelError("a network without arrows says nothing of causes, and nothing can be set in it: observe it instead")
+        return cls(own, {**given, **soft}, do)
+
+    @property
+    def network(self) -> Any:
+        """The network after what is set."""
+        return self.model.after(self.do)
+
+    def statement(self, method: str, *positional: str, **named: Any) -> str:
+        """`answer = bn.METHOD(…)` of these."""
+        network = f"bn.do({dict(self.do)!r})" if self.do else "bn"
+        return f"answer = {call(f'{network}.{method}', *positional, given=dict(self.given), **named)}"
+
+    def code(self, method: str, *positional: str, command: str | None = None, **named: Any) -> dict[str, str | None]:
+        """What asks the same; a command of None is one that the command line lacks."""
+        return self.model.origin.code(self.statement(method, *positional, **named), command)
+
+    def query(self, targets: str = "", flags: str = "") -> str:
+        """The command that asks; targets None for all nodes."""
+        known = settings(self.given)
+        question = f"P({targets}{' | ' * bool(known)}{known})" if targets else known
+        asked = f" {shlex.quote(question)}" if question else ""
+        return f"suffice query {self.model.origin.shell}{asked}{flags}{options(do=[settings(self.do)] if self.do else [])}"

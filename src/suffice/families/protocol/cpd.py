@@ -286,7 +286,7 @@ class Cpd(Named, Tabular):
 
     def same(self, other: Self) -> bool:
         """Whether two CPDs of a node are the same numbers, whatever the order of the parents."""
-        if set(self.parents) != set(other.parents):
+        if type(self) is not type(other) or set(self.parents) != set(other.parents):
             return False
         other = other.arranged(self.parents)
         return all(np.array_equal(x, getattr(other, a), equal_nan=True) for a, x in self._arrays())

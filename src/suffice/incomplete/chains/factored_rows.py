@@ -31,9 +31,8 @@ from suffice.incomplete.chains.chain_states import MAX_STATES, Phase, StateSpace
 from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ShownPart, StatesFound, certain, observed_columns
 from suffice.incomplete.chains.step_layout import Columns, Kinds, StepLayout, steps_of
 from suffice.incomplete.components import Expectation, NodeFamily, Theta
-from suffice.inference.chains.factored.factor_paths import best_of_factors, draw_of_factors
 from suffice.inference.chains.factored.factor_steps import FactorSteps, StepFactor
-from suffice.inference.chains.factored.factored import expect_factors
+from suffice.inference.chains.factored.factored import best_of_factors, draw_of_factors, expect_factors
 from suffice.inference.chains.factored.slice_program import Scope, SliceProgram
 
 Place = tuple[str, int]

@@ -20,7 +20,7 @@ from suffice.incomplete.components import Theta
 from suffice.incomplete.numbers.completed_rows import ObservedRows
 from suffice.incomplete.numbers.normal import collect_groups, some_columns
 from suffice.incomplete.numbers.patterns import Component, Member
-from suffice.inference.chains.normals import StateNormals, weighted_numbers
+from suffice.inference.chains.steps import StateNormals, weighted_numbers
 from suffice.statistics.chan import Spread
 
 FEW = 64

@@ -17,8 +17,7 @@ import numpy as np
 
 from suffice.inference.chains.blocks import expect_in_lanes
 from suffice.inference.chains.lanes import NO_FORMS, TILE, LaneRoom, filled_up, has_lanes, in_eights, side_by_side, tiers
-from suffice.inference.chains.normals import StateNormals, add_moments
-from suffice.inference.chains.steps import Array, Codes, Expectations, Ints, StateSteps
+from suffice.inference.chains.steps import Array, Codes, Expectations, Ints, StateNormals, StateSteps, add_moments
 from suffice.statistics.chan import Spread
 
 SHORT = 10_000_000
@@ -102,12 +101,7 @@ def _expect(steps: StateSteps, into: Expectations) -> Expectations:
 
 
 def _visit(
-    steps: StateSteps,
-    which: Ints,
-    into: Expectations,
-    *,
-    filters: Array | None = None,
-    draws: tuple[Array, Codes] | None = None,
+    steps: StateSteps, which: Ints, into: Expectations, *, filters: Array | None = None, draws: tuple[Array, Codes] | None = None
 ) -> None:
     """The general way, for some of the sequences."""
     from suffice.kernels.chains.chain import visit

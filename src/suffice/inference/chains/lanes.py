@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.inference.chains.normals import add_moments
-from suffice.inference.chains.steps import Array, Ints, StateSteps
+from suffice.inference.chains.steps import Array, Ints, StateSteps, add_moments
 from suffice.statistics.chan import Spread
 
 LANES, TILE = 1024, 8

@@ -3,45 +3,28 @@
 Messages go up the tree and down again (Shenoy & Shafer 1990; the binary tree: Shenoy 1997, Int. J. Approx. Reasoning 17, p. 239).
 Observed variables are sliced out of every table as if they had one state, so that the more is observed, the less is done.
 Nothing is ever divided, so zeros need no care; tables are scaled by powers of two, so small numbers do not vanish.
+
+What the gradient of an undirected model expects are the marginals of every factor's scope, and ln Z, of a product of factors:
+their tree is compiled once, too; then tables come in as logarithms, as often as an optimiser asks.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.errors.remedies import BY_SAMPLING
-from suffice.inference.finite.logs import NEVER, LogFactor, Weighed, weigh_factors
+from suffice.errors.remedies import BY_SAMPLING, CONTRASTIVE, PSEUDO
+from suffice.inference.finite import questions
+from suffice.inference.finite import tree as trees
+from suffice.inference.finite.logs import NEVER, Elimination, LogFactor, Weighed, weigh_factors
 from suffice.inference.finite.network import NONE, Array, Ints, Network
-from suffice.inference.finite.questions import (
-    IMPOSSIBLE,
-    MARGINALS,
-    UNCERTAIN,
-    Room,
-    RowAnswers,
-    in_logs,
-    in_rows,
-    is_sure,
-    room_for,
-    run_tree,
-)
-from suffice.inference.finite.tree import (
-    COMPILING,
-    LONG,
-    MAX_BYTES,
-    MAX_CELLS,
-    GreedyOrders,
-    Order,
-    Tree,
-    arrange,
-    greedy_order,
-    interruptible,
-    part_of,
-)
+from suffice.inference.finite.questions import Room, RowAnswers
+from suffice.inference.finite.tree import GreedyOrders, Order, Tree
 
 RETRY_CELLS = 4_000_000
 """From so many cells on, another order is looked for that suits the evidence better than the compiled one."""
@@ -81,20 +64,20 @@ class JunctionTree:
     def __init__(self, network: Network, orders: GreedyOrders) -> None:
         self.network, self._orders, self.start = network, orders, network.starts
         self._asked, self._improving = 0.0, threading.Lock()
-        self._arrange(orders.look(COMPILING if orders.look(0.0).cells <= FEW_CELLS else FIRST))
-        if self.n_cells > FEW_CELLS and max(self.n_cells / MAX_CELLS, self.n_bytes / MAX_BYTES) > 1.0:
-            self._arrange(orders.look(COMPILING))
+        self._arrange(orders.look(trees.COMPILING if orders.look(0.0).cells <= FEW_CELLS else FIRST))
+        if self.n_cells > FEW_CELLS and max(self.n_cells / trees.MAX_CELLS, self.n_bytes / trees.MAX_BYTES) > 1.0:
+            self._arrange(orders.look(trees.COMPILING))
 
     def _arrange(self, order: Order) -> None:
         """Make the tree of an order; whatever runs keeps the one that it has."""
-        self._order, self._tree = order, arrange(self.network, self._orders.part, order.order)
+        self._order, self._tree = order, trees.arrange(self.network, self._orders.part, order.order)
         self.n_cells = self._tree.cells(self.network.unobserved())
         self._others: dict[bytes, Tree] = {}
 
     @classmethod
     def of(cls, network: Network) -> JunctionTree:
         """Compile: look for a good order of elimination and arrange its tables; no table is made yet."""
-        part = part_of(network, network.all_factors, network.unobserved())
+        part = trees.part_of(network, network.all_factors, network.unobserved())
         return cls(network, GreedyOrders(network, part))
 
     @property
@@ -134,8 +117,8 @@ class JunctionTree:
         """
         nothing = self.network.unobserved()
         whole = Network.of(self.network.sizes, [(scope, NONE, table) for scope, _, table in self.network.factors()])
-        found = in_rows(whole, (), whole.all_factors, np.asarray(nothing[None], np.int32), tables, whole.starts)
-        for r in np.flatnonzero(found.doubtful | (found.status == IMPOSSIBLE)):
+        found = questions.in_rows(whole, (), whole.all_factors, np.asarray(nothing[None], np.int32), tables, whole.starts)
+        for r in np.flatnonzero(found.doubtful | (found.status == questions.IMPOSSIBLE)):
             found.probs[r] = self._marginals(Weighed(self.network, tables[r], nothing, 0.0), nothing).probs
         return found.probs
 
@@ -143,15 +126,15 @@ class JunctionTree:
         self._improve()
         tree = self._tree if self.n_cells < RETRY_CELLS else self._suited(codes)
         self._asked += tree.cells(codes) if self.n_cells > FEW_CELLS else 0.0
-        probs, cells = np.zeros(self.start[-1]), tree.cells(codes) if self.n_cells > LONG else 0.0
-        log_prob = NEVER if w.log_scale == NEVER else interruptible(lambda: self._run(tree, w, codes, probs), cells)
+        probs, cells = np.zeros(self.start[-1]), tree.cells(codes) if self.n_cells > trees.LONG else 0.0
+        log_prob = NEVER if w.log_scale == NEVER else trees.interruptible(lambda: self._run(tree, w, codes, probs), cells)
         if log_prob == NEVER:
             probs[:] = np.nan
         return VariableMarginals(probs, self.start, log_prob + w.log_scale)
 
     def _improve(self) -> None:
         """Look on for a better order, as far as the questions so far are worth it."""
-        worth = min(COMPILING, FIRST + NEXT * self._asked / max(1.0, self.n_cells))
+        worth = min(trees.COMPILING, FIRST + NEXT * self._asked / max(1.0, self.n_cells))
         if self.n_cells <= FEW_CELLS or self._orders.enough(worth) or not self._improving.acquire(blocking=False):
             return
         try:
@@ -166,12 +149,12 @@ class JunctionTree:
         compiled = tree is self._tree
         room = tree.rooms.pop() if compiled and tree.rooms else self._room(tree, codes)
         answer = RowAnswers(probs[None], np.empty(1), np.empty(1, np.uint8))
-        run_tree(tree, MARGINALS, codes, w.tables, room, answer, self.start)
+        questions.run_tree(tree, questions.MARGINALS, codes, w.tables, room, answer, self.start)
         if compiled:
             tree.rooms.append(room)
         total = float(answer.log_prob[0])
-        if answer.status[0] == UNCERTAIN or not is_sure(answer.log_prob, w.logs)[0]:
-            found = in_logs(self.network, tree.factor, tree.unobserved(codes), codes, w.tables, w.logs)
+        if answer.status[0] == questions.UNCERTAIN or not questions.is_sure(answer.log_prob, w.logs)[0]:
+            found = questions.in_logs(self.network, tree.factor, tree.unobserved(codes), codes, w.tables, w.logs)
             total, probs[:] = float(found.joint(())[0]), 0.0
             for v, own in found.marginals().items() if total > NEVER else ():
                 probs[self.start[v] : self.start[v + 1]] = own
@@ -182,12 +165,12 @@ class JunctionTree:
     def _room(self, tree: Tree, codes: Ints) -> Room:
         """Room for one run, refused before it is taken where it is too much."""
         numbers = tree.n_numbers(self.network.unobserved() if tree is self._tree else codes, down=True)
-        if 8.0 * numbers > MAX_BYTES:
+        if 8.0 * numbers > trees.MAX_BYTES:
             raise TooLarge(
                 f"the tables of the junction tree need {bytes_in_words(8.0 * numbers)} (treewidth {self.treewidth}, the largest "
                 f"product has {self.largest:.3g} cells); {BY_SAMPLING}"
             )
-        return room_for(tree, numbers)
+        return questions.room_for(tree, numbers)
 
     def _suited(self, codes: Ints) -> Tree:
         """The compiled tree, or one for what is observed where that is so much cheaper that it is worth its making."""
@@ -196,13 +179,13 @@ class JunctionTree:
         if key in self._others:
             return self._others[key]
         tree, cells = self._tree, self._tree.cells(codes)
-        heavy = max(cells / MAX_CELLS, self.n_bytes / MAX_BYTES) > 1.0
+        heavy = max(cells / trees.MAX_CELLS, self.n_bytes / trees.MAX_BYTES) > 1.0
         if observed.any() and (heavy or cells > RETRY_CELLS):
-            part = part_of(self.network, self.network.all_factors, codes)
-            found = greedy_order(self.network, part, worth=RETRYING)
+            part = trees.part_of(self.network, self.network.all_factors, codes)
+            found = trees.greedy_order(self.network, part, worth=RETRYING)
             if found.cells < 0.9 * cells or heavy:
-                tree, cells = arrange(self.network, part, found.order), found.cells
-        if cells > MAX_CELLS:
+                tree, cells = trees.arrange(self.network, part, found.order), found.cells
+        if cells > trees.MAX_CELLS:
             raise TooLarge(
                 f"the junction tree has products of {cells:.3g} cells in all (treewidth {self.treewidth}, the largest without "
                 f"evidence has {self.largest:.3g}): too many; {BY_SAMPLING}"
@@ -219,3 +202,77 @@ def marginals_of(
     """The same of a network whose own tree is made only if no factors need another one."""
     w = weigh_factors(network, codes, factors)
     return (tree() if w.network is network else JunctionTree.of(w.network))._marginals(w, codes)
+
+
+class FactorMarginals(NamedTuple):
+    """ln Z, and p(scope of f) of every factor, cell by cell, where its table has them. Without any possible state: −inf, NaN."""
+
+    log_z: float
+    probs: Array
+
+
+class FactorTree:
+    """A network compiled for the marginals of all its factors; its own tables do not matter.
+
+    >>> net = Network.of([2, 2], [((0,), -1, np.ones(2)), ((0, 1), -1, np.ones((2, 2)))])
+    >>> log_z, probs = FactorTree(net, "a model")(np.log([1.0, 3.0, 1.0, 1.0, 0.5, 0.5]))
+    >>> round(float(np.exp(log_z)), 6), probs.round(3)
+    (5.0, array([0.4, 0.6, 0.2, 0.2, 0.3, 0.3]))
+    """
+
+    def __init__(self, network: Network, what: str) -> None:
+        self.network = network
+        part = trees.part_of(network, network.all_factors, network.unobserved())
+        order = trees.greedy_order(network, part, worth=trees.COMPILING)
+        self.n_cells = order.cells
+        self._check(what, 8.0 * order.cells)
+        self._tree = trees.arrange(network, part, order.order)
+        numbers = self._tree.n_numbers(network.unobserved(), down=True)
+        self._check(what, 8.0 * numbers)
+        self._room = questions.room_for(self._tree, numbers)
+        scopes = trees.steps(part.scopes(network), network.sizes[part.variables], order.order.tolist())
+        self._scopes = [tuple(int(part.variables[v]) for v in scope) for scope in scopes]
+        self._owner = np.repeat(np.arange(network.n_factors), np.diff(network.table_start))
+        untouched = np.setdiff1d(np.arange(network.n_variables), part.variables)
+        self._codes = network.unobserved()
+        self._free = float(np.log(network.sizes[untouched]).sum())
+
+    def _check(self, what: str, n_bytes: float) -> None:
+        if self.n_cells > trees.MAX_CELLS or n_bytes > trees.MAX_BYTES:
+            raise TooLarge(
+                f"the junction tree of {what} has products of {self.n_cells:.3g} cells in all ({bytes_in_words(n_bytes)} of "
+                f"tables): too many for its likelihood; {PSEUDO} and {CONTRASTIVE} do not need it"
+            )
+
+    def __call__(self, log_tables: Array) -> FactorMarginals:
+        """ln Z and the marginals at these tables, all factors one after another."""
+        from suffice.kernels.inference.messages import factor_marginals
+
+        net = self.network
+        high = np.maximum.reduceat(log_tables, net.table_start[:-1]) if len(log_tables) else np.zeros(0)
+        if (high == NEVER).any():
+            return FactorMarginals(NEVER, np.full(len(log_tables), np.nan))
+        tables, probs = np.exp(log_tables - high[self._owner]), np.zeros(len(log_tables))
+        answers = RowAnswers(probs[None], np.empty(1), np.empty(1, np.uint8))
+        trees.interruptible(
+            lambda: questions.run_tree(self._tree, questions.FACTORS, self._codes, tables, self._room, answers), self.n_cells
+        )
+        log_z = float(answers.log_prob[0])
+        if answers.status[0] == questions.UNCERTAIN or log_z == NEVER:
+            return self._in_logs(log_tables)
+        if factor_marginals(self._tree.program, net.sizes, net.table_start, *self._room, probs):
+            return self._in_logs(log_tables)
+        return FactorMarginals(log_z + float(high.sum()) + self._free, probs)
+
+    def _in_logs(self, log_tables: Array) -> FactorMarginals:
+        """The same by logarithms, for numbers that floats do not hold."""
+        net = self.network
+        scopes = [tuple(net.scope(f).tolist()) for f in range(net.n_factors)]
+        tables = [
+            log_tables[a:b].reshape(net.sizes[list(s)]) for s, (a, b) in zip(scopes, pairwise(net.table_start), strict=True)
+        ]
+        gone = Elimination((LogFactor(s, t[None]) for s, t in zip(scopes, tables, strict=True)), self._scopes, net.sizes)
+        log_z = float(gone.joint(())[0])
+        if log_z == NEVER:
+            return FactorMarginals(NEVER, np.full(len(log_tables), np.nan))
+        return FactorMarginals(log_z + self._free, np.concatenate([p.reshape(-1) for p in gone.of_factors(scopes)]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
@@ -146,6 +146,15 @@ class Network:
 
 Soft = Mapping[int, Array]
 """Likelihood evidence: for some variables, p(what was seen | state) up to a factor, one number per state."""
+
+
+def strides(shape: Sequence[int] | Ints) -> list[int]:
+    """How far apart neighbouring cells are along each axis.
+
+    >>> strides([2, 3, 4])
+    [12, 4, 1]
+    """
+    return np.cumprod([1, *shape[:0:-1]], dtype=np.int64)[::-1].tolist() if len(shape) else []
 
 
 def _starts(lengths: Iterable[Any]) -> Ints:

@@ -186,7 +186,8 @@ class _Descent:
             effort, last = 4.0 * effort if slope < SLOW * last else effort, slope  # not a Newton direction yet
             near, before = near + 1 if -slope <= NEAR * tolerance or not moved else 0, self.gap
             self.gap = self._duality_gap() if near else np.inf
-            self.steps.append(NewtonStep(self.n, step, self.objective, self.gap if near else np.nan, self._seconds()))
+            seconds = time.perf_counter() - self.begin
+            self.steps.append(NewtonStep(self.n, step, self.objective, self.gap if near else np.nan, seconds))
             self.converged = self.gap <= tolerance
             more -= self.converged
             if more < 0 or not moved or (not self.converged and -slope <= self._rounding and self.gap > 0.5 * before):
@@ -198,9 +199,6 @@ class _Descent:
     def _rounding(self) -> float:
         """What of the objective is noise: the last steps are taken without it, and end when the gap stays as it is."""
         return ROUNDING * (self.n + abs(self.objective))
-
-    def _seconds(self) -> float:
-        return time.perf_counter() - self.begin
 
     def _value(self, theta: Array, factor: Any) -> float:
         """f(Θ), given the factor of Θ."""

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import TooLarge
+from suffice.inference.finite.network import strides
 from suffice.inference.sampling.boltzmann import key_of
 
 Array = npt.NDArray[np.float64]
@@ -59,11 +60,11 @@ class Blankets:
         offset, own_step, first_member, member, step = [], [], [0], [], []
         for tables in inside:
             for f, place in tables:
-                strides = _strides([int(own[v]) for v in every[f]])
+                steps = strides([int(own[v]) for v in every[f]])
                 offset.append(int(starts[f]))
-                own_step.append(strides[place])
+                own_step.append(steps[place])
                 member += [v for k, v in enumerate(every[f]) if k != place]
-                step += [s for k, s in enumerate(strides) if k != place]
+                step += [s for k, s in enumerate(steps) if k != place]
                 first_member.append(len(member))
         first = np.cumsum([0, *map(len, inside)], dtype=np.int64)
         return cls(own, every, first, *(np.array(x, np.int64) for x in (own_step, offset, first_member, member, step)))
@@ -129,10 +130,10 @@ class Blankets:
     @cached_property
     def _tables(self) -> tuple[Ints, Ints, Ints, Ints]:
         """Offsets, first members, members and steps with all variables of each table as members."""
-        strides = [_strides([int(self.sizes[v]) for v in scope]) for scope in self.scopes]
+        steps = [s for scope in self.scopes for s in strides([int(self.sizes[v]) for v in scope])]
         first = np.cumsum([0, *map(len, self.scopes)], dtype=np.int64)
         member = np.array([v for scope in self.scopes for v in scope], np.int64)
-        return self.table_start[:-1], first, member, np.array([s for own in strides for s in own], np.int64)
+        return self.table_start[:-1], first, member, np.array(steps, np.int64)
 
     def counts(self, columns: Codes) -> Array:
         """How many of the cases fall into each cell of each table."""
@@ -190,12 +191,3 @@ class LocalTables:
             weights,
             np.array(column, np.int64),
         )
-
-
-def _strides(shape: Sequence[int]) -> list[int]:
-    """How far apart neighbouring cells are along each axis.
-
-    >>> _strides([2, 3, 4])
-    [12, 4, 1]
-    """
-    return np.cumprod([1, *shape[:0:-1]], dtype=np.int64)[::-1].tolist()  # type: ignore[no-any-return]

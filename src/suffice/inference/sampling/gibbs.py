@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from suffice.errors import TooLarge
 from suffice.errors.remedies import WEIGHTING
-from suffice.inference.finite.network import NONE, Array, GaussianNode, Ints, Network
+from suffice.inference.finite.network import NONE, Array, GaussianNode, Ints, Network, strides
 from suffice.inference.sampling.sampling import Average, Chained
 
 Bools = npt.NDArray[np.bool_]
@@ -75,7 +75,7 @@ class Walker:
         self._sizes = network.sizes
         self._free, self._free_reals = np.array(free, np.int64), np.array(free_reals, np.int64)
         self._targets, self._real_targets = np.array(targets, np.int64), np.array(real_targets, np.int64)
-        self._target_step = _steps(network.sizes[self._targets])
+        self._target_step = np.array(strides(network.sizes[self._targets]), np.int64)
         with np.errstate(divide="ignore"):
             self._logs = np.log(network.tables)
         tables = np.repeat(np.arange(network.n_factors), np.diff(network.scope_start))
@@ -91,7 +91,7 @@ class Walker:
         links, children, parts, n_rows = [], [], [np.zeros((0, 2 + most))], 0
         for g in nodes:
             node = gaussians[g]
-            links += list(zip(node.finite_parents, [g] * node.variance.ndim, _steps(node.variance.shape), strict=True))
+            links += list(zip(node.finite_parents, [g] * node.variance.ndim, strides(node.variance.shape), strict=True))
             children += [(p, g, j) for j, p in enumerate(node.real_parents)]
             self._parents[g, : len(node.real_parents)] = node.real_parents
             parts.append(_parameters(node, 2 + most))
@@ -101,10 +101,7 @@ class Walker:
 
     def chain(self, start: GibbsState, n: int, rng: np.random.Generator, burn_in: int = 0) -> Trace:
         """The targets after each of n sweeps that follow `burn_in` others, from a state that is possible."""
-        codes, reals = start.codes.astype(np.int64), start.reals.astype(np.float64)
-        rows = self._placed(self._selected, self._row, codes)
-        state = (codes, self._placed(self._tables, self._start, codes), rows, reals)
-        length = max(1, RANDOM // max(1, len(self._free) + len(self._free_reals)))
+        state, length = self._begin(start)
         for i in range(0, burn_in, length):
             self._sweep(state, self._room(min(length, burn_in - i)), rng)
         trace = self._room(n)
@@ -114,19 +111,22 @@ class Walker:
 
     def rows(self, start: GibbsState, n: int, rng: np.random.Generator, *, burn_in: int, spacing: int) -> Ints:
         """The codes of all finite variables after every `spacing` sweeps that follow `burn_in` others: [n, variables]."""
-        codes, result = start.codes.astype(np.int64), np.empty((n, len(start.codes)), np.int64)
-        reals = start.reals.astype(np.float64)
-        placed = self._placed(self._selected, self._row, codes)
-        state = (codes, self._placed(self._tables, self._start, codes), placed, reals)
-        length = max(1, RANDOM // max(1, len(self._free) + len(self._free_reals)))
+        (state, length), result = self._begin(start), np.empty((n, len(start.codes)), np.int64)
         for i in range(-1, n):
             left = burn_in if i < 0 else spacing
             while left > 0:
                 self._sweep(state, self._room(min(length, left)), rng)
                 left -= length
             if i >= 0:
-                result[i] = codes
+                result[i] = state[0]
         return result
+
+    def _begin(self, start: GibbsState) -> tuple[tuple[Ints, Ints, Ints, Array], int]:
+        """A state to move on from, and the sweeps for which random numbers are drawn at a time."""
+        codes, reals = start.codes.astype(np.int64), start.reals.astype(np.float64)
+        rows = self._placed(self._selected, self._row, codes)
+        length = max(1, RANDOM // max(1, len(self._free) + len(self._free_reals)))
+        return (codes, self._placed(self._tables, self._start, codes), rows, reals), length
 
     def _room(self, n: int) -> Trace:
         return Trace(np.empty(n, np.int64), np.empty((n, len(self._real_targets))))
@@ -148,11 +148,6 @@ class Walker:
         places = start.copy()
         np.add.at(places, links.what, codes[owner] * links.how)
         return places
-
-
-def _steps(sizes: Sequence[int] | Ints) -> Ints:
-    """The row-major strides of a table."""
-    return np.array([int(np.prod(sizes[i + 1 :], dtype=np.int64)) for i in range(len(sizes))], np.int64)
 
 
 def _links(links: Any, n: int) -> Links:

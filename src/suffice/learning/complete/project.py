@@ -22,8 +22,7 @@ from suffice.graphs import Dag
 from suffice.models.divergence import entropy_of_rows, entropy_of_weights
 from suffice.models.estimates.estimated import estimate_network
 from suffice.models.networks import BayesNet
-from suffice.models.questions.entropies import NoEntropy, entropy_terms
-from suffice.models.questions.expected import Expected, closed_form
+from suffice.models.questions.expected import Expected, NoEntropy, closed_form, entropy_terms
 from suffice.output.display import html_table, text_table
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable, is_whole

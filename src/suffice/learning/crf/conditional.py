@@ -16,7 +16,7 @@ from suffice.errors.remedies import argument
 from suffice.iteration import OutOfTime, Progress, ProgressLike
 from suffice.learning.crf.problem import LabelProblem
 from suffice.learning.owlqn import minimise, pseudo_gradient
-from suffice.models.linear_chain.run import WeightRun, WeightStep
+from suffice.models.crf import WeightRun, WeightStep
 
 PERIOD, SLOW = 10, 100.0
 """Without a bound, the end is where so many iterations gain less than so many times `tol`, relative to the objective."""

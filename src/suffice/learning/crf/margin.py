@@ -24,9 +24,9 @@ from suffice.iteration import OutOfTime, Progress
 from suffice.learning.crf.conditional import Climbing
 from suffice.learning.crf.problem import LabelProblem
 from suffice.learning.crf.updates import LabelUpdates, refuse_far
+from suffice.models.crf import WeightRun, WeightStep
 from suffice.models.linear_chain.encoding import Codes, Encoded, EncodedBlock
 from suffice.models.linear_chain.features import PairFeatures, most_probable
-from suffice.models.linear_chain.run import WeightRun, WeightStep
 
 SLOTS, MOST_SLOTS = 10, 40
 """Planes that are kept of a sequence: more if all of so many are in its mixture, but no more than this."""

@@ -13,9 +13,9 @@ from suffice.errors import FitError, note
 from suffice.iteration import OutOfTime, Progress
 from suffice.learning.crf.conditional import Climbing
 from suffice.learning.crf.problem import LabelProblem
+from suffice.models.crf import WeightRun, WeightStep
 from suffice.models.linear_chain.encoding import EncodedBlock
 from suffice.models.linear_chain.features import PairFeatures
-from suffice.models.linear_chain.run import WeightRun, WeightStep
 from suffice.objectives import Perceptron
 
 Codes = npt.NDArray[np.int32]

@@ -18,7 +18,7 @@ import numpy as np
 from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import BDEU, MAX_ENTROPY, Remedy, of_python, weight_penalty
-from suffice.inference.finite.factor_marginals import FactorTree
+from suffice.inference.finite.junction_tree import FactorTree
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import ROUNDING, Minimum
 from suffice.learning.undirected.boundary import check_interior

@@ -10,7 +10,7 @@ import numpy as np
 from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing, nearest
 from suffice.errors.remedies import of_python
-from suffice.inference.finite.factor_marginals import FactorTree
+from suffice.inference.finite.junction_tree import FactorTree
 from suffice.inference.finite.network import NONE, Network
 from suffice.learning.undirected.boundary import MAX_NUMBERS, MAX_STATES
 from suffice.learning.undirected.problem import UndirectedProblem

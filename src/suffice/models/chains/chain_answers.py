@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from suffice.families.protocol.family import Array, checked_level
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_rows import ChainRows
 from suffice.incomplete.first_slices import stationary
-from suffice.models.chains.chain_cells import BlockAnswers, Cells, StatePosterior, StepNumbers, join_parts
+from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, join_parts, state_posterior
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading
 from suffice.models.rows.frames import checked_size, table
@@ -33,7 +34,7 @@ def posterior_step(reading: ChainReading, level: float | None, names: Sequence[s
         from suffice.models.chains.linear_answers import NumberPosterior
 
         return NumberPosterior(reading, smooth, level, tuple(names))
-    return StatePosterior(reading, smooth, level, tuple(names))
+    return partial(state_posterior, reading, smooth, level, tuple(names))
 
 
 def answers(
@@ -74,32 +75,17 @@ def refuse_impossible(reading: ChainReading, logs: Array, step: npt.NDArray[np.i
         )
 
 
-def log_prob(chain: ChainParts, sequences: Any) -> Array:
-    """ln p of each sequence."""
-    return answers(ChainReading.of(chain, sequences), names=(), smooth=False).log_prob
-
-
-def log_likelihood(chain: ChainParts, sequences: Any) -> float:
+def weighted_sum(reading: ChainReading, logs: Array) -> float:
     """Σ w ln p of sequences."""
-    reading = ChainReading.of(chain, sequences)
-    logs, weight = answers(reading, names=(), smooth=False).log_prob, sequence_weights(reading)
+    if not reading.sequences.data.weighted:
+        return float(logs.sum())
+    weight = np.concatenate(list(reading.map(_sequence_weights, "")))
     return float((logs[weight > 0] * weight[weight > 0]).sum())
 
 
-@dataclass(frozen=True)
-class WeightsOf:
-    """The weight of each sequence of a block."""
-
-    def __call__(self, block: Block) -> Array:
-        assert block.lengths is not None
-        return np.asarray(block.weights[np.cumsum(block.lengths) - block.lengths])
-
-
-def sequence_weights(reading: ChainReading) -> Array:
-    """The weight of each sequence."""
-    if not reading.sequences.data.weighted:
-        return np.ones(reading.sequences.n_sequences)
-    return np.concatenate(list(reading.map(WeightsOf(), "")))
+def _sequence_weights(block: Block) -> Array:
+    assert block.lengths is not None
+    return np.asarray(block.weights[np.cumsum(block.lengths) - block.lengths])
 
 
 def posterior_frame(
@@ -151,17 +137,10 @@ class Decoded:
         return f"Decoded(log_prob={logs}{' …' if len(self.log_prob) > 6 else ''})\n{self.states!r}"
 
 
-@dataclass(frozen=True, eq=False)
-class BestStates:
-    """The step that finds the most probable joint states of the sequences of a block."""
-
-    reading: ChainReading
-    best: int
-
-    def __call__(self, block: Block) -> tuple[dict[str, Codes], Array]:
-        layout = self.reading.layout
-        rows = ChainRows.of(layout, block) if self.best > 1 else layout.rows(block)
-        return rows.best(self.reading.theta, self.best)
+def _best_of_block(reading: ChainReading, n: int, block: Block) -> tuple[dict[str, Codes], Array]:
+    """The most probable joint states of the sequences of a block."""
+    rows = ChainRows.of(reading.layout, block) if n > 1 else reading.layout.rows(block)
+    return rows.best(reading.theta, n)
 
 
 def decode(chain: ChainParts, sequences: Any, best: int) -> tuple[Decoded, ...]:
@@ -189,7 +168,7 @@ def decode(chain: ChainParts, sequences: Any, best: int) -> tuple[Decoded, ...]:
 def best_states(reading: ChainReading, n: int = 1) -> tuple[dict[str, Codes], Array]:
     """The n most probable paths of each unknown variable (path × step, as sequences are arranged; −1 for none), and ln p of
     them (sequence × path)."""
-    parts = list(reading.map(BestStates(reading, n), "finding best paths"))
+    parts = list(reading.map(partial(_best_of_block, reading, n), "finding best paths"))
     paths = {name: np.concatenate([p[name] for p, _ in parts], axis=1) for name in reading.states}
     return paths, np.concatenate([x for _, x in parts])
 
@@ -197,8 +176,7 @@ def best_states(reading: ChainReading, n: int = 1) -> tuple[dict[str, Codes], Ar
 def best_log_prob(chain: ChainParts, sequences: Any) -> float:
     """Σ w ln p(most probable path, what is seen) of sequences."""
     reading = ChainReading.of(chain, sequences)
-    logs, weight = best_states(reading)[1][:, 0], sequence_weights(reading)
-    return float((logs[weight > 0] * weight[weight > 0]).sum())
+    return weighted_sum(reading, best_states(reading)[1][:, 0])
 
 
 def code_frame(reading: ChainReading, codes: Mapping[str, npt.NDArray[Any]]) -> Any:

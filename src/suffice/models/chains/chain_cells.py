@@ -1,4 +1,5 @@
-"""What is said of the cells of sequences, block by block: p(state) of each step, or numbers."""
+"""What is said of the cells of sequences, block by block: p(state) of each step, or numbers; these may be one of several normal,
+or one of several Poisson distributions."""
 
 from __future__ import annotations
 
@@ -9,12 +10,84 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.engines.engine import Block, is_missing
 from suffice.families.protocol.family import Array
 from suffice.incomplete.chains.reduced_steps import ShownPart, child_numbers, child_states
 from suffice.models.chains.chain_reading import ChainReading
-from suffice.models.chains.spread import MixtureOfNumbers
 from suffice.variables import Count, Finite
+
+NEWTON, HALVINGS = 16, 80
+"""An end of an interval is found by so many of Newton's steps or, if these do not end, bisections to the last digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureOfNumbers:
+    """Many mixtures, with the parts on the first axis: weights, means and standard deviations (of `counts`: rates, unused).
+
+    >>> pair = MixtureOfNumbers(np.array([[0.5], [0.5]]), np.array([[-1.0], [1.0]]), np.array([[0.1], [0.1]]))
+    >>> pair.mean, pair.sd.round(3), np.round(pair.interval(0.5), 3).ravel()
+    (array([0.]), array([1.005]), array([-1.,  1.]))
+    """
+
+    weight: Array
+    means: Array
+    sds: Array
+    counts: bool = False
+
+    @property
+    def mean(self) -> Array:
+        return np.asarray((self.weight * self.means).sum(axis=0))
+
+    @property
+    def sd(self) -> Array:
+        own = self.means if self.counts else self.sds**2
+        return np.asarray(np.sqrt((self.weight * (own + (self.means - self.mean) ** 2)).sum(axis=0)))
+
+    def interval(self, level: float) -> tuple[Array, Array]:
+        """The equal-tailed interval of each."""
+        tail = (1.0 - level) / 2.0
+        return self._quantile(tail), self._quantile(1.0 - tail)
+
+    def _quantile(self, q: float) -> Array:
+        if self.counts:
+            return self._count_quantile(q)
+        far = 12.0 * self.sds
+        low, high = (self.means - far).min(axis=0), (self.means + far).max(axis=0)
+        x, near = np.clip(self.mean + self.sd * sc.ndtri(q), low, high), 1e-14 * (high - low)
+        for i in range(NEWTON + HALVINGS):
+            gap, density = self._below(x) - q, self._density(x)
+            low, high = np.where(gap < 0, x, low), np.where(gap < 0, high, x)
+            step = x - np.divide(gap, density, out=np.full_like(x, np.inf), where=density > 1e-300)
+            inside = (step >= low) & (step <= high) & (i < NEWTON)
+            x, before = np.where(inside, step, 0.5 * (low + high)), x
+            if (np.abs(x - before) <= near).all():
+                break
+        return np.asarray(x)
+
+    def _density(self, x: Array) -> Array:
+        """The density at x, of the parts that have one."""
+        sd = np.where(self.sds > 0, self.sds, np.inf)
+        return np.asarray((self.weight * np.exp(-0.5 * ((x - self.means) / sd) ** 2) / sd).sum(axis=0) / np.sqrt(2.0 * np.pi))
+
+    def _below(self, x: Array) -> Array:
+        """p(number ≤ x)."""
+        if self.counts:
+            each: Any = np.where(x >= 0, sc.pdtr(np.maximum(np.floor(x), 0.0), self.means), 0.0)
+        else:
+            sd = np.where(self.sds > 0, self.sds, 1.0)
+            each = np.where(self.sds > 0, sc.ndtr((x - self.means) / sd), x >= self.means)
+        return np.asarray((self.weight * each).sum(axis=0))
+
+    def _count_quantile(self, q: float) -> Array:
+        """The least whole number n with p(count ≤ n) ≥ q."""
+        most = self.means.max(axis=0)
+        low, high = np.full_like(most, -1.0), np.ceil(most + 12.0 * np.sqrt(most) + 30.0)
+        while ((high - low) > 1).any():
+            middle = np.floor(0.5 * (low + high))
+            below = self._below(middle) < q
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray(high)
 
 
 class StepNumbers(NamedTuple):
@@ -40,25 +113,14 @@ class BlockAnswers(NamedTuple):
     impossible: npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class StatePosterior:
-    """The step that filters or smooths the sequences of a block, where the unknown variables that bear on others are finite."""
-
-    reading: ChainReading
-    smooth: bool
-    level: float | None
-    names: tuple[str, ...]
-
-    def __call__(self, block: Block) -> BlockAnswers:
-        reading = self.reading
-        found = reading.layout.rows(block).posterior(reading.theta, self.names, smooth=self.smooth)
-        cells = Cells()
-        for name in self.names:
-            if name in reading.states:
-                cells[name] = found.states[name]
-            else:
-                cells[name] = shown_cell(reading, found.parts, block, name, self.level)
-        return BlockAnswers(block.number, cells, found.log_likelihood, found.stuck)
+def state_posterior(
+    reading: ChainReading, smooth: bool, level: float | None, names: tuple[str, ...], block: Block
+) -> BlockAnswers:
+    """The sequences of a block filtered or smoothed, where the unknown variables that bear on others are finite."""
+    found = reading.layout.rows(block).posterior(reading.theta, names, smooth=smooth)
+    cells: Cells = {n: found.states[n] for n in names if n in reading.states}
+    cells |= {n: shown_cell(reading, found.parts, block, n, level) for n in names if n not in reading.states}
+    return BlockAnswers(block.number, {n: cells[n] for n in names}, found.log_likelihood, found.stuck)
 
 
 def shown_cell(

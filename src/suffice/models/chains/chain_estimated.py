@@ -48,7 +48,7 @@ def estimated_chain(
         )
     if not statistics.weight > 0:
         raise DataError("there are no steps to learn from")
-    slice_ = {n: _variable(n, known, ready or {}) for n in template.nodes}
+    slice_ = {n: known[n] if n in known else (ready or {})[n].child for n in template.nodes}
     nodes: dict[str, tuple[Variable, list[Variable]]] = {}
     for key, (name, parents) in parameter_names(template, Free()).items():
         own = [rename(slice_[base], p) for p in parents for base, _ in [variable_and_lag(p)]]
@@ -76,10 +76,6 @@ def _refuse_new_states(given: Mapping[str, Cpd], nodes: Mapping[str, tuple[Varia
                 raise DataError(f"the first slices are given, and {key!r} is of {before!r}; these sequences have {now!r}")
 
 
-def _variable(name: str, known: Mapping[str, Variable], ready: Mapping[str, Cpd]) -> Variable:
-    return known[name] if name in known else ready[name].child
-
-
 def update_chain(chain: SomeChain, more: Any, decay: float = 1.0) -> SomeChain:
     """The chain that old and new sequences together give, the old ones with `decay` of their weight."""
     if chain.incomplete:
@@ -95,13 +91,9 @@ def update_chain(chain: SomeChain, more: Any, decay: float = 1.0) -> SomeChain:
     if not isinstance(more, (Sequences, Statistics)):
         raise DataError(f"a chain is updated by {SEQUENCES}, or by statistics")
     free = {n: v for n, v in chain.variables.items() if isinstance(v, Finite) and v.inferred and v.cuts is None}
-    declared: Any = {**chain.variables, **dict.fromkeys(free, Finite)}
-    new = more if isinstance(more, Statistics) else gather_steps(_read(more, declared), chain.template)
+    if isinstance(more, Sequences):
+        declared: Any = {**chain.variables, **dict.fromkeys(free, Finite)}
+        more = gather_steps(more.with_variables({n: v for n, v in declared.items() if n in more.columns}), chain.template)
     how: dict[str, Any] = {"bound": True, "first": chain.first_slices}
-    total = chain.statistics.decay(decay) + new
+    total = chain.statistics.decay(decay) + more
     return estimated_chain(type(chain), chain.template, total, chain.prior, chain.estimate, **how)
-
-
-def _read(sequences: Sequences, variables: Mapping[str, Any]) -> Sequences:
-    here = {n: v for n, v in variables.items() if n in sequences.columns}
-    return sequences.with_variables(here)

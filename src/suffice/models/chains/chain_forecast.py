@@ -20,9 +20,8 @@ from suffice.models.chains.chain_answers import columns_of, posterior_step, refu
 from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, join_parts
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading, chain_phases
-from suffice.models.chains.draws_ahead import DRAWS
 from suffice.models.chains.known_ahead import KnownAhead
-from suffice.models.chains.numbers_ahead import MAX_PARTS, NumbersAhead
+from suffice.models.chains.numbers_ahead import DRAWS, MAX_PARTS, NumbersAhead
 from suffice.models.rows.frames import new_table
 from suffice.variables import Finite
 

@@ -162,7 +162,7 @@ class ChainParts(NodeDistributions):
         if not isinstance(other, ChainParts):
             return NotImplemented
         mine, theirs = ((c._template, c._variables, type(c._first)) for c in (self, other))
-        return mine == theirs and self._same_distributions(other)
+        return mine == theirs and all(self[n].same(other[n]) for n in self)
 
     __hash__ = None  # type: ignore[assignment]
 

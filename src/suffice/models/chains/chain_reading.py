@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -108,23 +108,17 @@ class ChainReading:
 
     def map(self, step: Callable[[Block], T], what: str) -> Iterator[T]:
         """What a step makes of each block of whole sequences."""
-        return self.sequences.data.map(BlankColumns(self.blank, step) if self.blank else step, what=what)
+        return self.sequences.data.map(partial(_with_blank_columns, self.blank, step) if self.blank else step, what=what)
 
     def in_order(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values of steps (last axis) in the order of the rows as they were given, without steps that were put in for gaps."""
         return self.sequences.in_order(values)
 
 
-@dataclass(frozen=True, eq=False)
-class BlankColumns:
-    """A step that is called with more columns, of numbers that are all missing."""
-
-    names: tuple[str, ...]
-    step: Callable[[Block], Any]
-
-    def __call__(self, block: Block) -> Any:
-        blank = {n: np.full(block.n_rows, np.nan) for n in self.names}
-        return self.step(replace(block, columns={**block.columns, **blank}))
+def _with_blank_columns(names: tuple[str, ...], step: Callable[[Block], Any], block: Block) -> Any:
+    """What a step makes of a block with more columns, of numbers that are all missing."""
+    blank = {n: np.full(block.n_rows, np.nan) for n in names}
+    return step(replace(block, columns={**block.columns, **blank}))
 
 
 def chain_phases(chain: ChainParts) -> tuple[Phase, ...]:

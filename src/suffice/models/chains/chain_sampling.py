@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,47 +76,37 @@ def _first_states(chain: ChainParts, n: int, rng: np.random.Generator) -> dict[s
     return dict(zip(own, np.unravel_index(joint, [v.n_states for v in variables]), strict=True))
 
 
-@dataclass(frozen=True, eq=False)
-class DrawCells:
-    """The step that draws the open cells of the sequences of a block, all of a sequence together."""
+def _draw_cells(reading: ChainReading, seed: tuple[int, ...], block: Block) -> dict[str, Column]:
+    """The open cells of the sequences of a block, all of a sequence drawn together."""
+    rng = np.random.default_rng([*seed, block.number])
+    if reading.numbers:
+        from suffice.models.chains.linear_answers import draw_numbers
 
-    reading: ChainReading
-    seed: tuple[int, ...]
-
-    def __call__(self, block: Block) -> dict[str, Column]:
-        reading, rng = self.reading, np.random.default_rng([*self.seed, block.number])
-        if reading.numbers:
-            from suffice.models.chains.linear_answers import draw_numbers
-
-            drawn: dict[str, Column] = draw_numbers(reading, block, rng)
-            return drawn
-        drawn_states, parts = reading.layout.rows(block).drawn(reading.theta, rng)
-        numbers, result = _unknown_numbers(parts, block.n_rows, rng), dict[str, Column]()
-        for name in reading.open:
-            if name in reading.states:
-                result[name] = drawn_states[name]
-                continue
-            own, variable = block.columns[name], reading.chain.variables[name]
-            lost = is_missing(own)
-            if isinstance(variable, Finite):
-                codes = np.where(lost, -1, own.astype(np.int64))
-                uniform = rng.random(block.n_rows)
-                for some, probs in child_states(parts, reading.theta, name):
-                    chosen = (uniform[some] > np.cumsum(probs, axis=0)[:-1]).sum(axis=0)
-                    codes[some] = np.where(probs.sum(axis=0) > 0.5, chosen, -1)
-                result[name] = codes
-                continue
-            values = np.array(own, float)
-            for some, (weight, rates, _) in child_numbers(parts, reading.theta, name) if _counts(variable) else ():
-                values[some] = rng.poisson((weight * rates).sum(axis=0))
-            if name in numbers:
-                values = np.where(lost, numbers[name], values)
-            result[name] = values
-        return result
-
-
-def _counts(variable: Any) -> bool:
-    return isinstance(variable, Count)
+        drawn: dict[str, Column] = draw_numbers(reading, block, rng)
+        return drawn
+    drawn_states, parts = reading.layout.rows(block).drawn(reading.theta, rng)
+    numbers, result = _unknown_numbers(parts, block.n_rows, rng), dict[str, Column]()
+    for name in reading.open:
+        if name in reading.states:
+            result[name] = drawn_states[name]
+            continue
+        own, variable = block.columns[name], reading.chain.variables[name]
+        lost = is_missing(own)
+        if isinstance(variable, Finite):
+            codes = np.where(lost, -1, own.astype(np.int64))
+            uniform = rng.random(block.n_rows)
+            for some, probs in child_states(parts, reading.theta, name):
+                chosen = (uniform[some] > np.cumsum(probs, axis=0)[:-1]).sum(axis=0)
+                codes[some] = np.where(probs.sum(axis=0) > 0.5, chosen, -1)
+            result[name] = codes
+            continue
+        values = np.array(own, float)
+        for some, (weight, rates, _) in child_numbers(parts, reading.theta, name) if isinstance(variable, Count) else ():
+            values[some] = rng.poisson((weight * rates).sum(axis=0))
+        if name in numbers:
+            values = np.where(lost, numbers[name], values)
+        result[name] = values
+    return result
 
 
 def _unknown_numbers(parts: Sequence[ShownPart], n: int, rng: np.random.Generator) -> dict[str, Array]:
@@ -148,7 +138,7 @@ def sample_given(chain: ChainParts, sequences: Any, n: Any, seed: int | None) ->
 
 
 def _draw_paths(reading: ChainReading, seed: tuple[int, ...]) -> dict[str, Column]:
-    parts = list(reading.map(DrawCells(reading, seed), "drawing paths"))
+    parts = list(reading.map(partial(_draw_cells, reading, seed), "drawing paths"))
     return {name: reading.in_order(np.concatenate([p[name] for p in parts])) for name in parts[0]}
 
 
@@ -177,18 +167,14 @@ def impute(chain: ChainParts, sequences: Any, draws: Any, seed: int) -> Any:
     return fill_frame(rows, _fills(reading, {n: reading.in_order(c) for n, c in cells.items()}))
 
 
-@dataclass(frozen=True)
-class _MissingCells:
-    names: tuple[str, ...]
-
-    def __call__(self, block: Block) -> dict[str, Column]:
-        return {n: is_missing(block.columns[n]) for n in self.names}
+def _missing_cells(names: tuple[str, ...], block: Block) -> dict[str, Column]:
+    return {n: is_missing(block.columns[n]) for n in names}
 
 
 def _fills(reading: ChainReading, cells: Mapping[str, Column]) -> dict[str, Fill]:
     """What goes into the missing cells of the columns that there are."""
     names = tuple(n for n in reading.open if n in reading.sequences.columns)
-    parts = list(reading.map(_MissingCells(names), ""))
+    parts = list(reading.map(partial(_missing_cells, names), ""))
     result = {}
     for name in names:
         lost = np.flatnonzero(reading.in_order(np.concatenate([p[name] for p in parts])))
@@ -200,10 +186,8 @@ def _fills(reading: ChainReading, cells: Mapping[str, Column]) -> dict[str, Fill
     return result
 
 
-@dataclass(frozen=True)
-class _Kept:
-    def __call__(self, block: Block) -> dict[str, Any]:
-        return dict(block.kept)
+def _kept(block: Block) -> dict[str, Any]:
+    return dict(block.kept)
 
 
 def _rows_as_table(source: Any) -> Any:
@@ -211,5 +195,5 @@ def _rows_as_table(source: Any) -> Any:
     if is_held(source):
         return source
     data = rows_of(source)
-    parts = list(data.map(_Kept(), keep=data.columns))
+    parts = list(data.map(_kept, keep=data.columns))
     return pa.table({n: pa.chunked_array([p[n] for p in parts]) for n in data.columns})

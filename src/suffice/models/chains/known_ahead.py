@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block
+from suffice.engines.scan import rows_of
 from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.errors import DataError, nearest
 from suffice.errors.remedies import argument
@@ -67,7 +68,7 @@ class KnownAhead:
 def _encode_given(chain: ChainParts, x: Any, given: Any, n: int) -> dict[str, dict[str, Column]]:
     """What is known of the next steps, encoded as the chain's variables."""
     by = x.by if isinstance(x, Sequences) else None
-    rows = sequences(given, by=by if by is not None and by in _names(given) else None)
+    rows = sequences(given, by=by if by is not None and by in rows_of(given).columns else None)
     unknown = [c for c in rows.columns if c not in chain.variables and c != (x.order if isinstance(x, Sequences) else None)]
     if unknown:
         raise DataError(
@@ -84,31 +85,21 @@ def _encode_given(chain: ChainParts, x: Any, given: Any, n: int) -> dict[str, di
         raise DataError(f"{GIVEN} says nothing of sequence {lacking[0]!r}: it needs {n} rows for each sequence")
     if any(rows.missing.values()):
         raise DataError(f"{GIVEN} has missing cells: leave the whole column out of it if it is not known")
-    parts = list(rows.data.map(_Cells()))
+    parts = list(rows.data.map(_cells))
     columns = {c: np.concatenate([p[c] for p in parts]) for c in rows.columns}
     return {label: {c: cells[i * n : (i + 1) * n] for c, cells in columns.items()} for i, label in enumerate(labels)}
 
 
-@dataclass(frozen=True)
-class _Cells:
-    def __call__(self, block: Block) -> dict[str, Column]:
-        return dict(block.columns)
+def _cells(block: Block) -> dict[str, Column]:
+    return dict(block.columns)
 
 
-def _names(given: Any) -> set[str]:
-    from suffice.engines.scan import rows_of
-
-    return set(rows_of(given).columns)
-
-
-@dataclass(frozen=True)
-class _Number:
-    def __call__(self, block: Block) -> tuple[int, int]:
-        return block.number, 0 if block.lengths is None else len(block.lengths)
+def _number_and_size(block: Block) -> tuple[int, int]:
+    return block.number, 0 if block.lengths is None else len(block.lengths)
 
 
 def _first_numbers(rows: Sequences) -> dict[int, int]:
     """The number of the first sequence of each block."""
-    sizes = list(rows.data.take(rows.columns[:1]).map(_Number()))
+    sizes = list(rows.data.take(rows.columns[:1]).map(_number_and_size))
     starts = np.cumsum([0, *(size for _, size in sizes)])
     return {number: int(start) for (number, _), start in zip(sizes, starts, strict=False)}

@@ -47,7 +47,7 @@ class NumberPosterior:
         reading = self.reading
         rows, theta = linear_rows(reading, block)
         steps = rows.steps(theta)
-        found: Any = smooth_states(steps) if self.smooth else filter_states(steps)
+        found = smooth_states(steps) if self.smooth else filter_states(steps)
         logs = found.log_likelihoods + _log_units(rows, steps.y)
         lost = np.where(found.impossible < 0, -1, found.impossible + rows.starts[:-1])
         cells, rest = Cells(), rest_of(reading)
@@ -194,11 +194,6 @@ def _touching(reading: ChainReading) -> set[str]:
     return {p.keys[n] for p in reading.layout.phases for n, node in p.nodes.items() if space.touches(node)}
 
 
-def plain_numbers(reading: ChainReading) -> Units:
-    """Numbers as they are, under all of their names."""
-    return _under_all_names(reading, Units({}, {}, {}, {}, {}, {}))
-
-
 def _units(reading: ChainReading, block: Block) -> Units:
     """The units of the numbers of a block, under all of their names."""
     chain, centre, scale = reading.chain, dict[str, float](), dict[str, float]()
@@ -212,8 +207,7 @@ def _units(reading: ChainReading, block: Block) -> Units:
     reals = [n for n, v in chain.variables.items() if not isinstance(v, (Finite, Count))]
     zero, one = dict.fromkeys(centre, 0.0), dict.fromkeys(centre, 1.0)
     own = with_hidden(
-        Units(centre, scale, zero, one, zero, {}),
-        columns_below(chain.template, [n for n in reals if n not in known], known),
+        Units(centre, scale, zero, one, zero, {}), columns_below(chain.template, [n for n in reals if n not in known], known)
     )
     return _under_all_names(reading, own)
 
@@ -245,7 +239,7 @@ def first_numbers(chain: ChainParts, n: int, rng: np.random.Generator) -> dict[s
 
 def filter_on(reading: ChainReading, block: Block, before: Any) -> tuple[float, Any, dict[str, Any]]:
     """ln p of the last row of a block, the filter after it, and what that says of each unknown number."""
-    rows, theta = linear_rows(reading, block, plain_numbers(reading))
+    rows, theta = linear_rows(reading, block, _under_all_names(reading, Units({}, {}, {}, {}, {}, {})))  # as they are
     steps = rows.steps(theta)
     last = slice(-1, None)
     inputs = steps.f_steps[last] if len(steps.f_steps) else steps.f_steps

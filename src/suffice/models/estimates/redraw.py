@@ -52,7 +52,8 @@ def drawn_together(bn: NetworkParts, names: Iterable[str]) -> ParameterCovarianc
     >>> drawn_together(BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])]), ["x"]) is None
     True
     """
-    lacking = [n for n in names if n not in bn.intervened and not bn[n].has_posterior and not _fitted_alone(bn[n])]
+    own = {n for n in bn.regressions if bn[n].fitted is not None}  # regressions with a covariance of their own
+    lacking = [n for n in names if n not in bn.intervened and n not in own and not bn[n].has_posterior]
     known = bn.parameter_covariance if lacking else None
     if lacking and known is None and bn.incomplete:
         raise ModelError(
@@ -63,11 +64,6 @@ def drawn_together(bn: NetworkParts, names: Iterable[str]) -> ParameterCovarianc
         return None
     known.check(together)
     return known.only(together)
-
-
-def _fitted_alone(cpd: Any) -> bool:
-    """Whether it is a regression with a covariance of its own."""
-    return bool(cpd.is_regression) and cpd.fitted is not None
 
 
 def _without_posterior(bn: NetworkParts) -> tuple[list[str], str]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from suffice.engines.scan import rows_with
 from suffice.errors import ModelError, listing, note
 from suffice.families.gathering.gathering import gather
 from suffice.families.protocol.family import Cpd
@@ -35,7 +36,8 @@ def update_network(bn: SomeNetwork, more: Any, decay: float = 1.0) -> SomeNetwor
         return _with_regressions(bn, bn.statistics, more)
     # inferred states may still widen
     free = {n: v for n, v in bn.variables.items() if isinstance(v, Finite) and v.inferred and v.cuts is None}
-    new = more if isinstance(more, Statistics) else gather(bn.read(more, {**bn.variables, **dict.fromkeys(free, Finite)}), bn.dag)
+    declared = {**bn.variables, **dict.fromkeys(free, Finite)}
+    new = more if isinstance(more, Statistics) else gather(rows_with(more, declared, "network"), bn.dag)
     seen = bn.statistics.decay(decay) + new
     return estimate_network(type(bn), bn.dag, seen, bn.prior, bn.estimate, bound=True, shared=bn.shared)
 
@@ -50,7 +52,8 @@ def _with_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNetwo
     all_of_them = seen + bn.summary(more if rows is None else rows)
     ready: dict[str, Cpd] = {}
     approximate: list[str] = []
-    for tie in _regressions(bn):
+    tied = {n: tie for tie in bn.ties for n in tie.nodes}
+    for tie in dict.fromkeys(tied.get(n) or Tie(((n, *bn.dag.parents(n)),)) for n in bn.regressions):
         if exact(first := bn[tie.nodes[0]]):
             nodes = {n: (bn[n].child, bn[n].parent_variables) for n in tie.nodes}
             ready |= from_pooled(tie, nodes, first.family, all_of_them, partial(refit, first))
@@ -65,12 +68,6 @@ def _with_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNetwo
             "the prior of the new rows; fit(bn, all_rows) is exact"
         )
     return estimate_network(type(bn), bn.dag, all_of_them, bn.prior, bn.estimate, bound=True, ready=ready, shared=bn.shared)
-
-
-def _regressions(bn: SomeNetwork) -> list[Tie]:
-    """The regressions of a network, those that nodes share together; one by itself is a tie of one."""
-    tied = {n: tie for tie in bn.ties for n in tie.nodes}
-    return list(dict.fromkeys(tied.get(n) or Tie(((n, *bn.dag.parents(n)),)) for n in bn.regressions))
 
 
 def _after_more_rows(bn: SomeNetwork, tie: Tie, rows: Any) -> dict[str, Cpd]:

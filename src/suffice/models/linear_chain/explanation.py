@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +12,7 @@ from suffice.families.protocol.family import frame
 from suffice.inference.finite.network import Array
 from suffice.models.linear_chain.encoding import EncodedBlock
 from suffice.models.linear_chain.features import Attributes
-from suffice.models.linear_chain.reading import LabelReading, LabelStep, LabelWeights
-from suffice.models.linear_chain.wider_reading import answer_steps
+from suffice.models.linear_chain.reading import LabelReading, LabelSteps, LabelWeights
 from suffice.output.display import OneTable
 
 
@@ -60,36 +59,28 @@ class LabelExplanation(OneTable):
         return ["attribute", self.label, self.other, "difference"], rows
 
 
-class StepDetails(NamedTuple):
-    """Of one step: its attributes with their values, and those of the next one; the best labels of two steps before it, of
-    itself and of two after it (−1 for none); p(label)."""
-
-    attributes: list[tuple[int, float]]
-    following: list[tuple[int, float]]
-    best: tuple[int, ...]
-    probs: Array
-
-
 @dataclass(frozen=True, eq=False)
-class DescribeStep(LabelStep):
-    """The details of one step, counted through all blocks, in the block that has it; `first` is that of each block."""
+class ExplainStep(LabelSteps):
+    """The explanation of one step, counted through all blocks, in the block that has it; `first` is that of each block."""
 
     at: int
     first: dict[int, int]
+    row: int
+    """What the step is called."""
 
-    def __call__(self, block: Block) -> StepDetails | None:
+    def __call__(self, block: Block) -> LabelExplanation | None:
         row = self.at - self.first[block.number]
         if not 0 <= row < block.n_rows:
             return None
         assert block.lengths is not None
         ends = np.cumsum(block.lengths)
-        q, answers = int(np.searchsorted(ends, row, "right")), answer_steps(self.model)
-        labels = answers.best(self.model, self.tables)(block).labels[0].tolist()
+        q = int(np.searchsorted(ends, row, "right"))
+        labels = self.best(block).labels[0].tolist()
         first, end, own = int(ends[q] - block.lengths[q]), int(ends[q]), self.encoded(block)
         best = tuple(labels[i] if first <= i < end else -1 for i in range(row - 2, row + 3))
-        probs = answers.probabilities(self.model, self.tables)(block)[row]
+        probs = self.probabilities(block)[row]
         following = self._attributes(own, row + 1) if row + 1 < end else []
-        return StepDetails(self._attributes(own, row), following, best, probs)
+        return LabelExplanation.of(self.model, self.row, (self._attributes(own, row), following), best, probs)
 
     def _attributes(self, own: EncodedBlock, row: int) -> list[tuple[int, float]]:
         place = int(np.flatnonzero(own.layout.order == row)[0])
@@ -100,5 +91,5 @@ class DescribeStep(LabelStep):
 
 def explain_step(model: LabelWeights, reading: LabelReading, at: int, row: int) -> LabelExplanation:
     """The explanation of one step, counted through all sequences as they are arranged."""
-    details = next(d for d in reading.map(DescribeStep(model, reading.tables, at, reading.first_steps()), "") if d is not None)
-    return LabelExplanation.of(model, row, (details.attributes, details.following), details.best, details.probs)
+    step = ExplainStep(model, reading.tables, at, reading.first_steps(), row)
+    return next(found for found in reading.map(step, "") if found is not None)

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from suffice.engines.sequences.sequences import Sequences
-from suffice.inference.chains.labels.conditional import (
-    ExpectedLabels,
-    Room,
-    SideBySide,
-    expect_few,
-    expect_in_logs,
-    expect_labels,
-)
-from suffice.inference.chains.labels.label_paths import BestLabelling, GroupScores, best_labels
+from suffice.inference.chains.finite import best_paths
+from suffice.inference.chains.labels import conditional
+from suffice.inference.chains.labels.conditional import BestLabelling, ExpectedLabels, GroupScores, SideBySide
+from suffice.inference.chains.steps import StateSteps
+from suffice.inference.finite.logs import log_sum
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock, PairCounts
 from suffice.models.linear_chain.vocabulary import Vocabulary
@@ -90,6 +87,50 @@ class PairFeatures:
             parts[f"{name}[+1]={labels[after]}"] = float(T[own, after])
         return parts
 
+    def log_z(self, w: Array, block: EncodedBlock, *, clamped: bool = False) -> Array:
+        """log Z of each sequence, in the order of the layout; with `clamped`, given the labels that are there."""
+        logs = [np.zeros(0)]
+        for part, found in expectations(self, w, block, self.transitions(w), clamped=clamped):
+            logs.append(np.asarray(np.bincount(part.ranks, found.logs, int(part.offsets[1])), np.float64))
+        return np.concatenate(logs)
+
+    def probabilities(self, w: Array, block: EncodedBlock) -> Array:
+        """p(label | all else) of each place (places × labels)."""
+        steps = np.empty((block.n_steps, self.n_labels))
+        for part, found in expectations(self, w, block, self.transitions(w)):
+            steps[part.places] = found.steps
+        return steps
+
+    def pair_probabilities(self, w: Array, block: EncodedBlock) -> Array:
+        """p(label before = i, label = j | all else) of each place; NaN for the first of a sequence."""
+        T, L = self.transitions(w), self.n_labels
+        scores, steps = step_scores(self, w, block), np.full((block.n_steps, L, L), np.nan)
+        for part in block.layout.parts:
+            a, logs = conditional.log_filters(scores[part.places], T, part)
+            z, here = np.zeros((part.n, L)), slice(part.begin, part.begin + part.n)
+            for begin, end, before in reversed(part.steps):
+                v = scores[here][begin:end] + z[begin:end] - logs[begin:end, None]
+                joint = T + v[:, None, :]
+                z[before : before + end - begin] = log_sum(joint, 2)
+                steps[here][begin:end] = np.exp(a[before : before + end - begin, :, None] + joint)
+        return steps
+
+    def best(self, w: Array, block: EncodedBlock, lengths: Ints, n: int) -> tuple[Codes, Array]:
+        """The n most probable labels of the sequences of a block (rank × row), and their scores (sequence × rank)."""
+        T = self.transitions(w)
+        if n == 1:
+            found = most_probable(self, w, block, T)
+            return found.labels[None], in_sequences(block, found.scores)[:, None]
+        return best_paths(state_steps(in_rows(block, step_scores(self, w, block)), T, lengths), n)
+
+    def draw(self, w: Array, block: EncodedBlock, uniforms: Array) -> npt.NDArray[Any]:
+        """A label of each place, drawn from p(labels | all else)."""
+        T, scores, labels = self.transitions(w), step_scores(self, w, block), np.empty(block.n_steps, np.int64)
+        for part in block.layout.parts:
+            a, _ = conditional.log_filters(scores[part.places], T, part)
+            labels[part.places] = conditional.draw_labels(a, T, part, uniforms[part.places])
+        return labels
+
     def bar(self, x: Array, part: SideBySide, value: float) -> None:
         """Give places of a part a value for the labels that they may not have: here there are none."""
 
@@ -107,6 +148,17 @@ class PairFeatures:
             for k, a in zip(which.tolist(), own.tolist(), strict=True)
         ]
 
+    def by_weight(self, block: EncodedBlock, by_group: Array, of_numbers: Array) -> Array:
+        """What is expected of groups and of numbers, by label, as that of the weights of attributes and labels."""
+        from suffice.kernels.labels.crf import spread_groups
+
+        total = np.zeros(len(self.labels))
+        spread_groups(*block.attributes, self.first, self.labels, by_group, total)
+        for row, a in enumerate(self.numbers):
+            k = slice(self.first[a], self.first[a + 1])
+            total[k] = of_numbers[row, self.labels[k]]
+        return total
+
     def of_numbers(self, w: Array) -> Array:
         """The weights of numbers (numbers × labels)."""
         result = np.zeros((len(self.numbers), self.n_labels))
@@ -114,6 +166,30 @@ class PairFeatures:
             k = slice(self.first[a], self.first[a + 1])
             result[row, self.labels[k]] = w[k]
         return result
+
+
+def in_rows(block: EncodedBlock, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values of places (first axis) in the order of the block's rows."""
+    result = np.empty_like(values)
+    result[block.layout.order] = values
+    return result
+
+
+def in_sequences(block: EncodedBlock, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values of sequences (first axis) in their order."""
+    result = np.empty_like(values)
+    result[block.layout.sequences] = values
+    return result
+
+
+def state_steps(scores: Array, T: Array, lengths: Ints) -> StateSteps:
+    """Scores of steps as a chain of states."""
+    codes = np.ones(len(scores), np.int32)
+    codes[np.cumsum(lengths) - lengths] = 0
+    logs = np.stack([np.zeros(T.shape), T])
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    matrices = np.exp(np.minimum(logs - logs.max(), 0.0))
+    return StateSteps(starts, codes, matrices, log_likelihood=np.ascontiguousarray(scores.T), log_matrices=logs)
 
 
 def group_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array:
@@ -149,7 +225,7 @@ def label_costs(block: EncodedBlock, costs: Array) -> Array:
 def most_probable(features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, cost: float | None = None) -> BestLabelling:
     """The best labels of the sequences of a block; with a cost, of which each label that is wrong adds that much to the score."""
     given = GroupScores(block.groups, group_scores(features, w, block), number_scores(features, w, block))
-    return best_labels(block.layout, given if cost is None else given._replace(truth=block.labels, cost=cost), T)
+    return conditional.best_labels(block.layout, given if cost is None else given._replace(truth=block.labels, cost=cost), T)
 
 
 NO_CLAMP = np.zeros(0, np.int32)
@@ -178,20 +254,22 @@ def expectations(
     tops, powers = np.empty(len(scores)), np.empty(scores.shape)
     shift_rows(scores, tops, powers)
     np.exp(powers, out=powers)
-    room, top = Room.of(block.layout.largest, features.n_labels), np.empty(block.layout.largest)
+    room, top = conditional.Room.of(block.layout.largest, features.n_labels), np.empty(block.layout.largest)
     for part in block.layout.parts:
         clamp = block.labels if clamped else NO_CLAMP
         weights = None if block.weights is None else block.weights[part.places]
         if part.few and not clamped:
-            few = expect_few(_scores_of(features, block, scores, more, part, clamp), T, part, weights)
+            few = conditional.expect_few(_scores_of(features, block, scores, more, part, clamp), T, part, weights)
             if few is not None:
                 yield PartExpectations(part, few)
                 continue
         weigh_steps(block.groups, part.begin, scores, powers, tops, more, clamp, room.b[: part.n], top)
         features.bar(room.b[: part.n], part, 0.0)
-        found = expect_labels(room, T, part, weights)
+        found = conditional.expect_labels(room, T, part, weights)
         if found is None:
-            yield PartExpectations(part, expect_in_logs(_scores_of(features, block, scores, more, part, clamp), T, part, weights))
+            yield PartExpectations(
+                part, conditional.expect_in_logs(_scores_of(features, block, scores, more, part, clamp), T, part, weights)
+            )
         else:
             found.logs[:] += top[: part.n]
             yield PartExpectations(part, found)
@@ -199,9 +277,7 @@ def expectations(
 
 def _scores_of(features: PairFeatures, block: EncodedBlock, scores: Array, more: Array, part: SideBySide, clamp: Codes) -> Array:
     """The score of each label at each step of a part, −inf for those that a step may not have."""
-    total = more[part.places].copy() if len(more) else np.zeros((part.n, scores.shape[1]))
-    for own in block.groups:
-        total += scores[own[part.places]]
+    total = GroupScores(block.groups, scores, more).at(part)
     if len(clamp):
         label = clamp[part.places, None]
         total[(label >= 0) & (label != np.arange(scores.shape[1]))] = -np.inf
@@ -220,7 +296,7 @@ def expected_features(
     features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, clamped: bool = False, costs: Array | None = None
 ) -> LabelTerms:
     """What weights expect of a block."""
-    from suffice.kernels.labels.crf import spread_groups, sum_groups
+    from suffice.kernels.labels.crf import sum_groups
 
     n_groups, L = len(block.attributes.starts) - 1, features.n_labels
     by_group, of_numbers, pairs, log_z = np.zeros((n_groups, L)), np.zeros((len(features.numbers), L)), np.zeros((L, L)), 0.0
@@ -235,10 +311,5 @@ def expected_features(
         sum_groups(block.groups, part.begin, steps, by_group)
         of_numbers += block.numbers[part.places].T @ steps
         pairs += found.pairs
-    total = np.zeros(features.n)
-    spread_groups(*block.attributes, features.first, features.labels, by_group, total)
-    for row, a in enumerate(features.numbers):
-        k = slice(features.first[a], features.first[a + 1])
-        total[k] = of_numbers[row, features.labels[k]]
-    total[len(features.labels) :] = pairs[features.before, features.after]
-    return LabelTerms(log_z, total)
+    own = features.by_weight(block, by_group, of_numbers)
+    return LabelTerms(log_z, np.concatenate([own, pairs[features.before, features.after]]))

@@ -13,13 +13,9 @@ import numpy.typing as npt
 from suffice.engines.engine import Block
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, listing, nearest, note
-from suffice.inference.chains.finite import best_paths
-from suffice.inference.chains.labels.conditional import draw_labels, log_filters
-from suffice.inference.chains.steps import StateSteps
-from suffice.inference.finite.logs import log_sum
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import EncodedBlock, encode_block
-from suffice.models.linear_chain.features import PairFeatures, expectations, most_probable, step_scores
+from suffice.models.linear_chain.features import PairFeatures, in_rows, in_sequences
 from suffice.models.linear_chain.vocabulary import Tables, Vocabulary
 from suffice.variables import Finite, Real
 
@@ -53,6 +49,10 @@ class LabelReading:
         rows = read_columns(model.vocabulary, x, labels=labels)
         model.features.check_lengths(model.vocabulary, rows)
         return cls(model, rows, Tables.of(model.vocabulary, rows.schema))
+
+    @property
+    def steps(self) -> LabelSteps:
+        return LabelSteps(self.model, self.tables)
 
     def map(self, step: Callable[[Block], T], what: str) -> Iterator[T]:
         """What a step makes of each block of whole sequences."""
@@ -139,67 +139,6 @@ class CountUnknown:
         return np.asarray((at >= first) & (at < lengths))
 
 
-@dataclass(frozen=True, eq=False)
-class LabelStep:
-    """A step over blocks of sequences that knows the weights."""
-
-    model: LabelWeights
-    tables: Tables
-
-    def encoded(self, block: Block) -> EncodedBlock:
-        return encode_block(replace(block, weight=None), self.tables)
-
-    def log_z(self, block: EncodedBlock, *, clamped: bool = False) -> Array:
-        """log Z of each sequence, in the order of the layout."""
-        logs = [np.zeros(0)]
-        for part, found in expectations(self.model.features, self.model.weights, block, self.model.transitions, clamped=clamped):
-            logs.append(np.asarray(np.bincount(part.ranks, found.logs, int(part.offsets[1])), np.float64))
-        return np.concatenate(logs)
-
-
-def in_rows(block: EncodedBlock, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values of places (first axis) in the order of the block's rows."""
-    result = np.empty_like(values)
-    result[block.layout.order] = values
-    return result
-
-
-def in_sequences(block: EncodedBlock, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values of sequences (first axis) in their order."""
-    result = np.empty_like(values)
-    result[block.layout.sequences] = values
-    return result
-
-
-class LabelProbabilities(LabelStep):
-    """p(label | all else) of each step of a block (steps × labels)."""
-
-    def __call__(self, block: Block) -> Array:
-        own, model = self.encoded(block), self.model
-        steps = np.empty((own.n_steps, model.features.n_labels))
-        for part, found in expectations(model.features, model.weights, own, model.transitions):
-            steps[part.places] = found.steps
-        return in_rows(own, steps)
-
-
-class PairProbabilities(LabelStep):
-    """p(label before = i, label = j | all else) of each step of a block; NaN for the first of a sequence."""
-
-    def __call__(self, block: Block) -> Array:
-        own, model = self.encoded(block), self.model
-        T, L = model.transitions, model.features.n_labels
-        scores, steps = step_scores(model.features, model.weights, own), np.full((own.n_steps, L, L), np.nan)
-        for part in own.layout.parts:
-            a, logs = log_filters(scores[part.places], T, part)
-            z, here = np.zeros((part.n, L)), slice(part.begin, part.begin + part.n)
-            for begin, end, before in reversed(part.steps):
-                v = scores[here][begin:end] + z[begin:end] - logs[begin:end, None]
-                joint = T + v[:, None, :]
-                z[before : before + end - begin] = log_sum(joint, 2)
-                steps[here][begin:end] = np.exp(a[before : before + end - begin, :, None] + joint)
-        return in_rows(own, steps)
-
-
 class Best(NamedTuple):
     """The best labels of steps (rank × step), their scores, and log Z (sequence × rank; sequence)."""
 
@@ -209,64 +148,46 @@ class Best(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BestLabels(LabelStep):
-    """The `best` most probable labels of the sequences of a block; with `log_z`, also their log Z."""
+class LabelSteps:
+    """What is said of the labels of a block of sequences: steps that know the weights."""
 
-    best: int = 1
-    with_log_z: bool = False
+    model: LabelWeights
+    tables: Tables
 
-    def __call__(self, block: Block) -> Best:
+    def encoded(self, block: Block) -> EncodedBlock:
+        return encode_block(replace(block, weight=None), self.tables)
+
+    def probabilities(self, block: Block) -> Array:
+        """p(label | all else) of each step (steps × labels)."""
         own, model = self.encoded(block), self.model
+        return in_rows(own, model.features.probabilities(model.weights, own))
+
+    def pair_probabilities(self, block: Block) -> Array:
+        """p(label before = i, label = j | all else) of each step; NaN for the first of a sequence."""
+        own, model = self.encoded(block), self.model
+        return in_rows(own, model.features.pair_probabilities(model.weights, own))
+
+    def best(self, block: Block, n: int = 1, *, log_z: bool = False) -> Best:
+        """The n most probable labels of sequences; with `log_z`, also their log Z."""
+        own, features, w = self.encoded(block), self.model.features, self.model.weights
         assert block.lengths is not None
-        if self.best == 1:
-            found = most_probable(model.features, model.weights, own, model.transitions)
-            paths, scores = found.labels[None], in_sequences(own, found.scores)[:, None]
-        else:
-            scores = in_rows(own, step_scores(model.features, model.weights, own))
-            paths, scores = best_paths(state_steps(scores, model.transitions, block.lengths), self.best)
-        return Best(paths, scores, in_sequences(own, self.log_z(own)) if self.with_log_z else np.zeros(len(scores)))
+        paths, scores = features.best(w, own, block.lengths, n)
+        return Best(paths, scores, in_sequences(own, features.log_z(w, own)) if log_z else np.zeros(len(scores)))
 
-
-def state_steps(scores: Array, T: Array, lengths: Ints) -> StateSteps:
-    """Scores of steps as a chain of states."""
-    codes = np.ones(len(scores), np.int32)
-    codes[np.cumsum(lengths) - lengths] = 0
-    logs = np.stack([np.zeros(T.shape), T])
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    matrices = np.exp(np.minimum(logs - logs.max(), 0.0))
-    return StateSteps(starts, codes, matrices, log_likelihood=np.ascontiguousarray(scores.T), log_matrices=logs)
-
-
-@dataclass(frozen=True, eq=False)
-class DrawLabels(LabelStep):
-    """Labels drawn from p(labels | all else)."""
-
-    seed: int = 0
-
-    def __call__(self, block: Block) -> Ints:
+    def draw(self, block: Block, seed: int) -> Ints:
+        """Labels drawn from p(labels | all else)."""
         own, model = self.encoded(block), self.model
-        scores = step_scores(model.features, model.weights, own)
-        uniforms = np.random.default_rng([self.seed, block.number]).random(own.n_steps)[own.layout.order]
-        labels = np.empty(own.n_steps, np.int64)
-        for part in own.layout.parts:
-            a, _ = log_filters(scores[part.places], model.transitions, part)
-            labels[part.places] = draw_labels(a, model.transitions, part, uniforms[part.places])
-        return np.asarray(in_rows(own, labels))
+        uniforms = np.random.default_rng([seed, block.number]).random(own.n_steps)[own.layout.order]
+        return np.asarray(in_rows(own, model.features.draw(model.weights, own, uniforms)), np.int64)
 
-
-class LogProbabilities(LabelStep):
-    """log p(labels that are there | all else) of each sequence; −inf where one of them is not known."""
-
-    def __call__(self, block: Block) -> Array:
-        own = self.encoded(block)
+    def log_prob(self, block: Block) -> Array:
+        """log p(labels that are there | all else) of each sequence; −inf where one of them is not known, or forbidden."""
+        own, features, w = self.encoded(block), self.model.features, self.model.weights
         strange = np.bincount(own.layout.ranks, own.labels == -2, len(own.layout.sequences)) > 0
-        logs = np.where(strange, -np.inf, self.log_z(own, clamped=True) - self.log_z(own))
-        return np.asarray(in_sequences(own, logs))
+        logs = np.where(strange, -np.inf, features.log_z(w, own, clamped=True) - features.log_z(w, own))
+        return in_sequences(own, logs)
 
-
-class TrueLabels(LabelStep):
-    """The labels of a block's steps by number, −1 where there is none, −2 where it is not known."""
-
-    def __call__(self, block: Block) -> npt.NDArray[np.int32]:
+    def labels(self, block: Block) -> npt.NDArray[np.int32]:
+        """The labels of steps by number, −1 where there is none, −2 where it is not known."""
         own = self.encoded(block)
-        return np.asarray(in_rows(own, own.labels))
+        return in_rows(own, own.labels)

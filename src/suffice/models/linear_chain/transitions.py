@@ -30,11 +30,6 @@ class Allowed(NamedTuple):
     pairs: Flags
     end: Flags
 
-    @classmethod
-    def all_of(cls, n_labels: int) -> Allowed:
-        """Everything."""
-        return cls(np.ones(n_labels, bool), np.ones((n_labels, n_labels), bool), np.ones(n_labels, bool))
-
     def __and__(self, other: Allowed) -> Allowed:
         return Allowed(*(a & b for a, b in zip(self, other, strict=True)))
 
@@ -98,16 +93,12 @@ def _kinds(tags: Sequence[tuple[str, str]]) -> list[str]:
 
 def _tags(labels: Sequence[str], letters: str, known: str) -> list[tuple[str, str]]:
     """The letter and the kind of each label."""
-    found = [("O", "") if label == "O" else _split(label) for label in labels]
+    matches = [_TAG.fullmatch(label) for label in labels]
+    found = [("O" if x == "O" else "", "") if m is None else (m[1], m[2] or "") for x, m in zip(labels, matches, strict=True)]
     if wrong := [label for label, (tag, _) in zip(labels, found, strict=True) if tag not in (*letters, "O")]:
         others = Remedy("Transitions(forbidden=[...])", "--transitions 'forbid: A -> B'")
         raise ModelError(f"{known}, and the labels here have {listing(wrong)}: use {others} for others")
     return found
-
-
-def _split(label: str) -> tuple[str, str]:
-    match = _TAG.fullmatch(label)
-    return ("", "") if match is None else (match[1], match[2] or "")
 
 
 @dataclass(frozen=True)
@@ -170,7 +161,8 @@ def tell_strange(rules: Sequence[TransitionRule], labels: Sequence[str]) -> None
 
 def all_allowed(rules: Sequence[TransitionRule], labels: Sequence[str]) -> Allowed:
     """What all of some rules allow."""
-    total = Allowed.all_of(len(labels))
+    n = len(labels)
+    total = Allowed(np.ones(n, bool), np.ones((n, n), bool), np.ones(n, bool))
     for rule in rules:
         total &= rule.allowed(labels)
     return total

@@ -161,7 +161,7 @@ def texts_of(spec: Any, variable: Finite) -> Texts:
     if LIST not in "".join(variable.states):
         return Texts(spec.each(variable.states), np.ones(variable.n_states, np.int64))
     lists = [
-        list(dict.fromkeys(spec.of(item) for item in state.split(LIST)[1:] if item))
+        list(dict.fromkeys(spec.each([item for item in state.split(LIST)[1:] if item])))
         if state.startswith(LIST)
         else [spec.of(state)]
         for state in variable.states

@@ -6,7 +6,7 @@ The transitions of a step are then its own, and a state is a label with the one 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from suffice.errors.remedies import Remedy
 from suffice.inference.chains.labels.conditional import SideBySide
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock
-from suffice.models.linear_chain.features import Attributes, LabelTerms, PairFeatures, label_costs, step_scores
+from suffice.models.linear_chain.features import Attributes, LabelTerms, PairFeatures, in_rows, label_costs, step_scores
 from suffice.models.linear_chain.transitions import Allowed
 from suffice.models.linear_chain.vocabulary import Vocabulary
 
@@ -164,6 +164,36 @@ class WiderFeatures(PairFeatures):
         expect_sequences(*own, scores, shares, *matrices, self.of_attributes(w, block), self.room(own.longest), tuple(found))
         return found
 
+    def log_z(self, w: Array, block: EncodedBlock, *, clamped: bool = False) -> Array:
+        return self.expect(w, block, clamped=clamped).log_z[block.layout.sequences]
+
+    def probabilities(self, w: Array, block: EncodedBlock) -> Array:
+        return self.expect(w, block).steps
+
+    def pair_probabilities(self, w: Array, block: EncodedBlock) -> Array:
+        return self.expect(w, block, by_place=True).by_place
+
+    def best(self, w: Array, block: EncodedBlock, lengths: Ints, n: int) -> tuple[Codes, Array]:
+        from suffice.kernels.labels.label_sequences import best_sequences
+
+        own, weights, L = InSequence.of(block), self.of_states(w), self.n_labels
+        shape = (own.longest, len(weights.log_m), L, n)
+        check_bytes(12.0 * np.prod(shape, dtype=float), L, own.longest, self.order)
+        scores, labels = np.empty((len(own.starts) - 1, n)), np.empty((n, block.n_steps), np.int32)
+        room = (np.empty(shape), np.empty(shape, np.int32), np.empty((L, L)))
+        by_attribute = self.of_attributes(w, block)
+        best_sequences(*own, self.scores(w, block, own), weights.T, weights.log_m, by_attribute, *room, scores, labels)
+        return np.stack([in_rows(block, one) for one in labels]), scores
+
+    def draw(self, w: Array, block: EncodedBlock, uniforms: Array) -> npt.NDArray[Any]:
+        from suffice.kernels.labels.label_sequences import draw_sequences
+
+        own, weights = InSequence.of(block), self.of_states(w)
+        labels, logs = np.full(block.n_steps, -1, np.int32), np.empty(len(own.starts) - 1)
+        matrices = (weights.T, weights.log_m, self.of_attributes(w, block), self.room(own.longest))
+        draw_sequences(*own, self.scores(w, block, own), *matrices, uniforms, logs, labels)
+        return labels
+
     def bar(self, x: Array, part: SideBySide, value: float) -> None:
         for places, flags in ((np.arange(part.offsets[1]), self.allowed.begin), (part.lasts, self.allowed.end)):
             if not flags.all():
@@ -172,27 +202,18 @@ class WiderFeatures(PairFeatures):
     def expected(self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None) -> LabelTerms:
         if self.order == 1 and not len(self.pair_before):  # all steps have one matrix: many sequences go side by side
             return super().expected(w, block, clamped=clamped, costs=costs)
+        from suffice.kernels.labels.crf import sum_groups
+
         found, weights = self.expect(w, block, clamped=clamped, costs=costs), block.weights
         if weights is not None:
             found.steps[:] *= weights[:, None]
         shares = 1.0 if weights is None else weights[InSequence.of(block).firsts]
         pairs = found.counts.sum(axis=0)[self.before, self.after]
         triples = found.counts[tuple(self.triples.T)]
-        own = self._of_steps(block, found.steps)
+        by_group = np.zeros((len(block.attributes.starts) - 1, self.n_labels))
+        sum_groups(block.groups, 0, found.steps, by_group)
+        own = self.by_weight(block, by_group, block.numbers.T @ found.steps)
         return LabelTerms(float((found.log_z * shares).sum()), np.concatenate([own, pairs, found.of_pairs, triples]))
-
-    def _of_steps(self, block: EncodedBlock, steps: Array) -> Array:
-        """What is expected of the weights of attributes and labels."""
-        from suffice.kernels.labels.crf import spread_groups, sum_groups
-
-        by_group, total = np.zeros((len(block.attributes.starts) - 1, self.n_labels)), np.zeros(len(self.labels))
-        sum_groups(block.groups, 0, steps, by_group)
-        spread_groups(*block.attributes, self.first, self.labels, by_group, total)
-        of_numbers = block.numbers.T @ steps
-        for row, a in enumerate(self.numbers):
-            k = slice(self.first[a], self.first[a + 1])
-            total[k] = of_numbers[row, self.labels[k]]
-        return total
 
     def named(self, vocabulary: Vocabulary, which: Ints) -> list[tuple[str, str]]:
         name, labels = vocabulary.chain.label, vocabulary.labels
@@ -220,19 +241,15 @@ class WiderFeatures(PairFeatures):
             beside = texts[i if i != 2 else k]
             for a, x in which if min(around[i], around[k]) >= 0 else ():
                 if self.pair_first[a] < self.pair_first[a + 1]:
-                    parts[f"{near}{vocabulary.names[a]}, {beside}"] = x * self._of_pair(w, a, around[i], around[k])
+                    own = slice(self.pair_first[a], self.pair_first[a + 1])
+                    these = (self.pair_before[own] == around[i]) & (self.pair_after[own] == around[k])
+                    parts[f"{near}{vocabulary.names[a]}, {beside}"] = x * float(w[self.n_pairs :][own][these].sum())
         for i in range(3 if self.order == 2 else 0):
             if min(around[i : i + 3]) >= 0:
                 what = ", ".join(texts[k] for k in range(i, i + 3) if k != 2)
-                parts[what] = self._of_triple(w, around[i : i + 3])
+                these = (self.triples == around[i : i + 3]).all(axis=1)
+                parts[what] = float(w[self.n - len(self.triples) :][these].sum())
         return parts
-
-    def _of_pair(self, w: Array, attribute: int, before: int, label: int) -> float:
-        k = slice(self.pair_first[attribute], self.pair_first[attribute + 1])
-        return float(w[self.n_pairs :][k][(self.pair_before[k] == before) & (self.pair_after[k] == label)].sum())
-
-    def _of_triple(self, w: Array, labels: tuple[int, ...]) -> float:
-        return float(w[self.n - len(self.triples) :][(self.triples == labels).all(axis=1)].sum())
 
     def check_lengths(self, vocabulary: Vocabulary, sequences: Sequences) -> None:
         from suffice.kernels.labels.label_sequences import find_forbidden

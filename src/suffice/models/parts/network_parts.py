@@ -11,7 +11,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, TypeVar
 
-from suffice.engines.scan import scan
+from suffice.engines.scan import rows_with, scan
 from suffice.errors import DataError, ModelError, nearest, quantity
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
@@ -115,9 +115,6 @@ class NodeDistributions(Provenance, Tabular):
 
     def __contains__(self, name: object) -> bool:
         return name in self._cpds
-
-    def _same_distributions(self, other: NodeDistributions) -> bool:
-        return all(type(self[n]) is type(other[n]) and self[n].same(other[n]) for n in self)
 
 
 def declared_variables(
@@ -274,7 +271,7 @@ class NetworkParts(NodeDistributions):
 
     def rows(self, data: Any) -> Any:
         """Data read with the variables of this network: its states in its order."""
-        return self.read(data, self._variables)
+        return rows_with(data, self._variables, "network")
 
     def is_summed(self, data: Any) -> bool:
         """Whether there are statistics instead of rows."""
@@ -286,14 +283,6 @@ class NetworkParts(NodeDistributions):
             return False
         lacking = set(self._cpds) - set(scan(rows).columns)
         return bool(lacking) and lacking <= self._hidden
-
-    def read(self, data: Any, variables: Mapping[str, Any]) -> Any:
-        """Data with a column for each node, read with these variables."""
-        opened = scan(data)
-        for name in self._cpds:
-            if name not in opened.columns:
-                raise DataError(f"the data has no column {name!r}, which the network names{nearest(name, opened.columns)}")
-        return opened.with_variables(variables).select(list(self._cpds))
 
     def summary(self, data: RowsLike | Statistics | None = None) -> Statistics:
         """The statistics of data that this network's questions need, over its own variables."""
@@ -315,7 +304,7 @@ class NetworkParts(NodeDistributions):
         if not isinstance(other, NetworkParts):
             return NotImplemented
         mine, theirs = ((bn._dag, bn._variables, bn.shared) for bn in (self, other))
-        return mine == theirs and self._same_distributions(other)
+        return mine == theirs and all(self[n].same(other[n]) for n in self)
 
     __hash__ = None  # type: ignore[assignment]
 

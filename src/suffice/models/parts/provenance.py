@@ -127,6 +127,12 @@ class Provenance:
         result._known_parameters = covariance
         return result
 
+    def with_fit_info(self, info: str) -> Self:
+        """The same model with another sentence that says how it came about."""
+        result = self.with_covariance(self._known_parameters)
+        result._fit_info = info
+        return result
+
 
 def _only(model: Provenance, names: Collection[str]) -> ParameterCovariance:
     known = model.parameter_covariance

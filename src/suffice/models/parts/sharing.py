@@ -178,7 +178,7 @@ def alike(ties: Iterable[Tie], variables: Mapping[str, Variable]) -> dict[str, F
             common = _common(common, variables[name], [variables[n] for n in names])
         if isinstance(common, Finite):
             _check_united(common, [v for n in names if isinstance(v := variables[n], Finite)])
-            result |= {n: _rename_variable(common, n) for n in names}
+            result |= {n: replace(common, name=n) for n in names}
     return {n: v for n, v in result.items() if v != variables[n]}
 
 
@@ -225,7 +225,7 @@ def _common(a: Variable, b: Variable, together: Sequence[Variable]) -> Variable:
         )
     if not isinstance(a, Finite) or not isinstance(b, Finite):
         return a
-    other = _rename_variable(b, a.name)
+    other = replace(b, name=a.name)
     if a.cuts != b.cuts:
         raise FitError(f"{a.name!r} and {b.name!r} are cut into intervals at other points: to share parameters cut them alike")
     if set(a.states) == set(b.states) and a.states != b.states and not (a.inferred and b.inferred):
@@ -253,14 +253,10 @@ def _kind(variable: Variable) -> str:
     return {"Finite": "finite", "Real": "real", "Count": "a count", "Distributed": repr(variable)}[type(variable).__name__]
 
 
-def _rename_variable(variable: Any, name: str) -> Any:
-    return replace(variable, name=name)
-
-
 def _rename_statistic(statistic: Any, names: Mapping[str, str]) -> Any:
     if not isinstance(statistic, (Counts, Moments)):
         return statistic  # a belief that is not of names
-    finite = tuple(_rename_variable(v, names[v.name]) for v in statistic.variables)
+    finite = tuple(replace(v, name=names[v.name]) for v in statistic.variables)
     if isinstance(statistic, Counts):
         return replace(statistic, variables=finite)
     reals = tuple(names[r] for r in statistic.reals)
@@ -337,7 +333,7 @@ class TiedPrior(Prior):
         if not places or not self.own:
             return self.prior.imagine(child, parents, seen)
         tie, own = self.ties[places[0]], self.own[places[0]]
-        first, *others = (_rename_variable(v, name) for v, name in zip((child, *parents), tie.families[0], strict=True))
+        first, *others = (replace(v, name=name) for v, name in zip((child, *parents), tie.families[0], strict=True))
         said = own.imagine(first, others, seen and tie.renamed(seen, child.name, tie.nodes[0]))
         return None if said is None else tie.renamed(said, tie.nodes[0], child.name)
 

@@ -1,7 +1,7 @@
 """The questions that a network answers.
 
 Regressions become tables, Gaussians or densities before anything else (`regressions.reduce_network`). Then questions go to
-`hybrid`, sampling to `approximate`, credible intervals to `intervals`, which take targets as names and evidence as `Observed`,
+`hybrid`, draws to `sampling`, credible intervals to `intervals`, which take targets as names and evidence as `Observed`,
 both checked. What else may be special about a question is in `question`.
 """
 
@@ -58,7 +58,7 @@ class Answering(NetworkParts):
         if method is not None:
             if interval is not None:
                 raise one_of_interval_and_method()
-            from suffice.models.questions.sampling.approximate import drawn_answer
+            from suffice.models.questions.sampling import drawn_answer
 
             return drawn_answer(self, names, evidence, method, seed)
         if interval is None:
@@ -96,7 +96,7 @@ class Answering(NetworkParts):
         if method is not None:
             if interval is not None:
                 raise one_of_interval_and_method()
-            from suffice.models.questions.sampling.drawn_marginals import drawn_marginals
+            from suffice.models.questions.sampling import drawn_marginals
 
             return drawn_marginals(self, evidence, method, seed).of_some(names)
         if interval is not None:
@@ -126,7 +126,7 @@ class Answering(NetworkParts):
         >>> sf.load("asia").contradiction({"smoke": "yes", "tub": "yes", "either": "no"})
         {'tub': 'yes', 'either': 'no'}
         """
-        from suffice.models.questions.contradiction import contradiction
+        from suffice.models.questions.evidence import contradiction
 
         return contradiction(self, given or {})
 
@@ -171,7 +171,7 @@ class Answering(NetworkParts):
         >>> round(bn.entropy(), 6)
         0.693147
         """
-        from suffice.models.questions.entropies import entropy_given_parents
+        from suffice.models.questions.expected import entropy_given_parents
 
         return float(sum(entropy_given_parents(self, name) for name in self))
 

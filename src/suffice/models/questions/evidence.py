@@ -1,4 +1,4 @@
-"""What is observed: `given`, as a user writes it, read into numbers and checked."""
+"""What is observed: `given`, as a user writes it, read into numbers and checked; and which parts of it contradict each other."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from numbers import Real as Number
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -248,3 +248,36 @@ def as_mapping(given: Any, what: str) -> Mapping[str, Any]:
 def _is_series(value: Any) -> bool:
     """Whether this is a mapping in all but name; a frame, which has two axes, is not."""
     return hasattr(value, "to_dict") and np.ndim(value) == 1
+
+
+class GivesProbability(Protocol):
+    """Who is asked: a network."""
+
+    def log_prob_of(self, given: Any) -> float: ...
+
+
+def contradiction(network: GivesProbability, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A part of the evidence that cannot be, and of which nothing can be left out; empty if all of it can be.
+
+    One thing after the other is left out, and stays out if the rest cannot be without it either: as many questions as there are
+    things given.
+
+    >>> import suffice as sf
+    >>> contradiction(sf.load("asia"), {"smoke": "yes", "lung": "yes", "either": "no", "xray": "no"})
+    {'lung': 'yes', 'either': 'no'}
+    """
+    left = dict(given)
+    if _possible(network, left):
+        return {}
+    for name in list(left):
+        rest = {n: value for n, value in left.items() if n != name}
+        if not _possible(network, rest):
+            left = rest
+    return left
+
+
+def _possible(network: GivesProbability, given: Mapping[str, Any]) -> bool:
+    try:
+        return network.log_prob_of(given) > float("-inf")
+    except ImpossibleEvidence:
+        return False

@@ -1,13 +1,15 @@
 """Answers in the kind of frame that the rows came in: pandas, polars, a dict of arrays; Arrow for all else.
 
-New values go into the missing cells of its columns, which keep their types where they can.
+New values go into the missing cells of its columns, which keep their types where they can. Rows of Spark have no order by which
+one answer could be told from the next, so each stands in its row, beside the columns that the frame had.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import nw, pa, pc, pt
 from suffice.engines import texts
+from suffice.engines.scan import backend_of
 from suffice.errors import DataError, TooLarge, bytes_in_words, listing
 from suffice.inference.finite.network import Array, Ints
 from suffice.variables import state_text
@@ -43,18 +46,11 @@ def table(rows: Any, names: Sequence[str], values: Array) -> Any:
     >>> table({"x": [1]}, ["a", "b"], np.array([[0.25, 0.75]]))
     {'a': array([0.25]), 'b': array([0.75])}
     """
-    kind, columns = _kind(rows), dict(zip(names, np.ascontiguousarray(values.T), strict=True))
-    if kind == "columns":
-        return columns
-    if kind == "pandas":
+    if _kind(rows) == "pandas":
         import pandas as pd
 
         return pd.DataFrame(values, index=rows.index, columns=list(names))
-    if kind == "polars":
-        import polars as pl
-
-        return pl.DataFrame(columns)
-    return pa.table([pa.array(column) for column in columns.values()], names=list(names))
+    return new_table(rows, dict(zip(names, np.ascontiguousarray(values.T), strict=True)))
 
 
 def column(rows: Any, name: str, values: npt.NDArray[Any], states: Sequence[str] | None = None) -> Any:
@@ -301,3 +297,36 @@ def _type_of(values: Any) -> Any:
         return pa.array(values.compressed() if isinstance(values, np.ma.MaskedArray) else values, from_pandas=True).type
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         return pa.string()
+
+
+def _with_answers(answers: Callable[[Any], Mapping[str, Any]], table: Any) -> Any:
+    """A table of rows with columns for their answers, by name."""
+    for name, column in answers(table).items():
+        if name in table.column_names:
+            raise DataError(f"the frame has a column {name!r} already, the name of an answer: drop or rename it")
+        table = table.append_column(name, column if isinstance(column, pa.ChunkedArray) else pa.array(column))
+    return table
+
+
+def beside(frame: Any, answers: Callable[[Any], Mapping[str, Any]]) -> Any:
+    """A frame of Spark with columns for the answers of its rows; they are computed when it is asked for."""
+    return in_place(frame, partial(_with_answers, answers))
+
+
+def in_place(frame: Any, change: Callable[[Any], Any]) -> Any:
+    """A frame of Spark whose rows are changed when it is asked for."""
+    where = backend_of(frame)
+    assert where is not None  # who calls has asked `maps_frames`
+    return where.map_frame(frame, partial(_changed, change))
+
+
+def _changed(change: Callable[[Any], Any], table: Any) -> Any:
+    return plain(change(table))
+
+
+def plain(table: Any) -> Any:
+    """A table without dictionaries, which Spark does not know."""
+    for i, column in enumerate(table.columns):
+        if pa.types.is_dictionary(column.type):
+            table = table.set_column(i, table.column_names[i], column.cast(column.type.value_type))
+    return table

@@ -29,18 +29,9 @@ from suffice.inference.sampling.sampling import checked_seed, whole_number
 from suffice.models.parts.closed_forms import NoFormula, advising
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.regressions import reduce_network
-from suffice.models.rows.frames import Fill, checked_size, fill_frame, is_held
-from suffice.models.rows.posteriors import (
-    Places,
-    cells,
-    is_seen,
-    posterior_or_integral,
-    present,
-    row_evidence,
-    row_posterior,
-    tell_impossible,
-)
-from suffice.models.rows.spark_frames import in_place
+from suffice.models.rows import posteriors
+from suffice.models.rows.frames import Fill, checked_size, fill_frame, in_place, is_held
+from suffice.models.rows.posteriors import Places, cells, is_seen
 from suffice.statistics.configurations import keys_of
 from suffice.variables import Finite, Variable
 
@@ -53,10 +44,6 @@ REDRAW = 1_000_003
 """Sets the draws of parameters apart from those of cells, which have the same seed."""
 
 NO_ROWS = np.zeros(0, np.int64)
-
-
-def _filled_in(bn: NetworkParts, how: Mapping[str, Any], rows: Any) -> Any:
-    return impute(bn, rows, **how)
 
 
 def impute(
@@ -85,9 +72,9 @@ def impute(
     if maps_frames(rows):
         if draws is not None:
             raise DataError("draws= gives several tables, and rows of Spark are filled in once: leave it out")
-        return in_place(rows, partial(_filled_in, bn, {"joint": joint, "seed": seed, "unknown": unknown}))
+        return in_place(rows, partial(impute, bn, joint=joint, seed=seed, unknown=unknown))
     data = rows_of(rows)
-    variables = present(bn, data.columns)
+    variables = posteriors.present(bn, data.columns)
     numbers = [n for n, v in variables.items() if not isinstance(v, Finite)]
     if joint and numbers:
         raise ModelError(
@@ -112,13 +99,15 @@ def impute(
     impossible = Places()
     for block in blocks:
         impossible.add(block.number, block.impossible)
-    tell_impossible(data, impossible, "their missing cells stay missing")
+    posteriors.tell_impossible(data, impossible, "their missing cells stay missing")
     fills = _fills(blocks, variables, draws or 1)
     by_name = frozenset[str]().union(*(b.by_name for b in blocks))
     binned = [n for n in fills[0] if _in_bins(variables[n]) and n not in by_name]
     if binned:
         note(f"{listing(binned)}: known to the network in bins only, and a bin is not a number; missing cells there stay missing")
-    whole = rows if held else _table(names, blocks)
+    whole = rows if held else pa.table({n: pa.array([], pa.string()) for n in names})
+    if blocks and not held:
+        whole = pa.concat_tables([pa.table(b.kept) for b in blocks], promote_options="permissive")
     answers = [fill_frame(whole, {n: f for n, f in each.items() if n not in binned}) for each in fills]
     return answers[0] if draws is None else answers
 
@@ -152,7 +141,7 @@ class Impute:
     untyped: frozenset[str]
 
     def __call__(self, block: Block) -> Filled:
-        seen = row_evidence(self.bn, block)
+        seen = posteriors.row_evidence(self.bn, block)
         gaps = gaps_of(self.bn, self.names, seen)
         rows = np.flatnonzero(np.concatenate(gaps, axis=1).any(axis=1))
         size = len(self.networks or (1,)) * self._width
@@ -270,12 +259,6 @@ def _names_bins(variable: Variable | None, cells: Any) -> bool:
     return is_text and bool(pc.any(pc.is_in(words.cast(pa.string()), pa.array(variable.states, pa.string()))).as_py())
 
 
-def _table(names: Sequence[str], blocks: Sequence[Filled]) -> Any:
-    if not blocks:
-        return pa.table({n: pa.array([], pa.string()) for n in names})
-    return pa.concat_tables([pa.table(b.kept) for b in blocks], promote_options="permissive")
-
-
 def gaps_of(bn: NetworkParts, names: Collection[str], seen: RowEvidence) -> RowEvidence:
     """Which cells are missing and to be filled: those of these columns that are not observed; other nodes have no cells."""
     finite, reals = (np.array([n in names for n in nodes], bool) for nodes in (bn.compiled.finite, bn.compiled.reals))
@@ -291,7 +274,7 @@ def most_probable_each(bn: NetworkParts, rows: RowEvidence, gaps: RowEvidence) -
     for name in bn:
         some = np.flatnonzero(cells(bn, name, gaps))
         if len(some):
-            answer = posterior_or_integral(bn, name, seen.take(some))
+            answer = posteriors.posterior_or_integral(bn, name, seen.take(some))
             impossible[some[np.isnan(answer[:, 0])]] = True
             cells(bn, name, rows)[some] = best(answer) if name in compiled.index else answer[:, 0]
     return impossible
@@ -347,7 +330,7 @@ def _shared_posterior(bn: NetworkParts, name: str, rows: RowEvidence) -> Array:
     numbers = rows.reals.view(np.int64).reshape(rows.reals.shape)
     keys = keys_of(np.concatenate([rows.codes.astype(np.int64), numbers], axis=1))
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    return np.asarray(row_posterior(bn, name, rows.take(first))[which])
+    return np.asarray(posteriors.row_posterior(bn, name, rows.take(first))[which])
 
 
 def _numbers(bn: NetworkParts, name: str, rows: RowEvidence, moments: Array, uniforms: Array) -> Array:

@@ -16,7 +16,7 @@ from suffice.incomplete.rows import RowEvidence
 from suffice.inference.finite.network import NONE, Array
 from suffice.models.parts.closed_forms import NoFormula
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.variables import Finite, NotNormal
+from suffice.variables import NotNormal
 
 
 def integrated_log_probs(bn: NetworkParts, seen: RowEvidence, refused: NoFormula) -> Array:
@@ -37,7 +37,7 @@ def _integrals(bn: NetworkParts, seen: RowEvidence, target: str | None, refused:
     states = {n: np.ascontiguousarray(own.codes[:, i]).view(np.uint32) for n, i in compiled.index.items()}
     numbers = {n: np.ascontiguousarray(own.reals[:, i]) for n, i in compiled.real_index.items()}
     lost = [n for n, x in numbers.items() if np.isnan(x).any()]
-    curved = [n for n in lost if not _is_normal(bn, n)]
+    curved = [n for n in lost if isinstance(bn.variables[n], NotNormal) or bn[n].is_open]
     for name in curved:
         variable = bn.variables[name]
         if not (isinstance(variable, NotNormal) and variable.whole) and (bn.dag.children(name) or name == target):
@@ -49,7 +49,3 @@ def _integrals(bn: NetworkParts, seen: RowEvidence, target: str | None, refused:
     if under:
         note(f"{integrated_in_words()}: {listing(sorted(under))}")
     return RowIntegrals.of({n: bn[n] for n in bn}, bn.variables, Block({**states, **numbers}))
-
-
-def _is_normal(bn: NetworkParts, name: str) -> bool:
-    return not isinstance(bn.variables[name], (Finite, NotNormal)) and not bn[name].is_open

@@ -47,8 +47,8 @@ from suffice.models.parts.closed_forms import NoFormula, advising, no_formula, w
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.hybrid import refuse_by_name
 from suffice.models.questions.question import requisite
+from suffice.models.rows.frames import beside
 from suffice.models.rows.integrals import integrated_log_probs, integrated_posterior
-from suffice.models.rows.spark_frames import beside
 from suffice.statistics.configurations import alike
 from suffice.variables import Finite, Variable
 

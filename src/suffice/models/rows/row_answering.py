@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from suffice.basis.argument_types import ColumnOfAnswers, RowsLike
     from suffice.inference.sampling.sampling import LikelihoodWeighting
+    from suffice.models.parts.options import PredictOptions
     from suffice.statistics import Statistics
 
 
@@ -109,29 +110,12 @@ class RowAnswering(Answering):
         """
         from suffice.models.rows.predict import predict_proba
 
-        how: dict[str, Any] = {"method": method, "interval": interval, "draws": draws, "seed": seed, "unknown": unknown}
-        return predict_proba(self, rows, target, **how)
+        return predict_proba(self, rows, target, interval=interval, draws=draws, method=method, seed=seed, unknown=unknown)
 
     @overload
-    def predict(
-        self,
-        rows: Mapping[str, object],
-        target: str,
-        *,
-        method: LikelihoodWeighting | None = ...,
-        seed: int = ...,
-        unknown: Refuse | Missing = ...,
-    ) -> ColumnOfAnswers: ...
+    def predict(self, rows: Mapping[str, object], target: str, **how: Unpack[PredictOptions]) -> ColumnOfAnswers: ...
     @overload
-    def predict(
-        self,
-        rows: RowsLike,
-        target: str,
-        *,
-        method: LikelihoodWeighting | None = ...,
-        seed: int = ...,
-        unknown: Refuse | Missing = ...,
-    ) -> Any: ...
+    def predict(self, rows: RowsLike, target: str, **how: Unpack[PredictOptions]) -> Any: ...
     @one_blas_thread
     def predict(
         self,

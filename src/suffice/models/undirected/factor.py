@@ -174,15 +174,9 @@ def _without_new_edges(scopes: Sequence[Sequence[int]], n: int) -> list[int] | N
     return [int(name) for name in order] if is_perfect(order, around) else None
 
 
-@dataclass(frozen=True, eq=False)
-class CompleteRows:
+def log_prob_of_complete(factors: Sequence[Factor], log_normaliser: float, block: Block) -> Array:
     """ln p of rows that show every cell, Σ ln φ − log Z: no probability is made of them, and so none is too small."""
-
-    factors: tuple[Factor, ...]
-    log_normaliser: float
-
-    def __call__(self, block: Block) -> Array:
-        total = np.full(block.n_rows, -self.log_normaliser)
-        for factor in self.factors:
-            total += factor.log.reshape(-1)[flat_index(block.columns, factor.variables, block.n_rows)]
-        return total
+    total = np.full(block.n_rows, -log_normaliser)
+    for factor in factors:
+        total += factor.log.reshape(-1)[flat_index(block.columns, factor.variables, block.n_rows)]
+    return total

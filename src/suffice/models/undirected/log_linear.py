@@ -149,7 +149,9 @@ class Pairwise(LogLinear):
     _what = "a pairwise model"
 
     def __init__(self, graph: Any) -> None:
-        own = _graph(graph)
+        if isinstance(graph, Dag):
+            raise GraphError("this is a Dag, not a Graph: take its .moral() graph, or its .skeleton()")
+        own = Graph(graph)
         lone = [(n,) for n in own.nodes if not own.neighbours(n)]
         self._set([*own.edges, *lone])
         vars(self)["graph"] = own
@@ -182,12 +184,6 @@ class Ising(Pairwise):
                     "Pairwise(graph) takes any number"
                 )
         return own
-
-
-def _graph(x: Any) -> Graph:
-    if isinstance(x, Dag):
-        raise GraphError("this is a Dag, not a Graph: take its .moral() graph, or its .skeleton()")
-    return Graph(x)
 
 
 def _checked_generators(generators: Iterable[Any]) -> list[Names]:

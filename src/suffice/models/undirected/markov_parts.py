@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from math import prod
 from types import MappingProxyType
@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from suffice.engines.scan import scan
-from suffice.errors import DataError, ModelError, TooLarge, listing, nearest, quantity
+from suffice.engines.scan import rows_with
+from suffice.errors import ModelError, TooLarge, listing, quantity
 from suffice.errors.remedies import BDEU, BY_BIC
 from suffice.families.categorical import Table
 from suffice.graphs import Graph
 from suffice.inference.finite.network import Array
 from suffice.models.parts.closed_forms import as_closed_form
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.parts.provenance import Provenance
 from suffice.models.undirected.factor import Factor, checked_factors, eliminate
 from suffice.models.undirected.features import Features, UndirectedModel
 from suffice.models.undirected.log_linear import Ising, LogLinear, Names
 from suffice.models.undirected.terms import Terms
-from suffice.output.display import Rows, Tabular, and_more
+from suffice.models.undirected.twin import UndirectedParts
+from suffice.output.display import Rows, and_more
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, by_name
 
@@ -39,7 +39,7 @@ FactorsLike: TypeAlias = (
 """What `MarkovNet` takes: tables of ln φ by the names of their axes, pairs of both, or factors."""
 
 
-class MarkovParts(Provenance, Tabular):
+class MarkovParts(UndirectedParts):
     """A Markov network as questions take it. `MarkovNet` asks them.
 
     >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
@@ -48,6 +48,7 @@ class MarkovParts(Provenance, Tabular):
     """
 
     file_kind: ClassVar[str] = "markov_net"
+    _variables: dict[str, Finite]
 
     def __init__(self, factors: FactorsLike, variables: Mapping[str, Finite] | Iterable[Finite]) -> None:
         known = by_name(variables)
@@ -115,11 +116,6 @@ class MarkovParts(Provenance, Tabular):
         return LogLinear([*own, *(f.names for f in self._factors if f.names)])
 
     @property
-    def penalty(self) -> Any:
-        """The penalty it was fitted with."""
-        return self._penalty
-
-    @property
     def objective(self) -> Any:
         """What its parameters are the best of."""
         return self._objective
@@ -132,15 +128,6 @@ class MarkovParts(Provenance, Tabular):
     @property
     def graph(self) -> Graph:
         return self.model.graph
-
-    def __len__(self) -> int:
-        return len(self._variables)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._variables
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._variables)
 
     @cached_property
     def _eliminated(self) -> tuple[dict[str, Table], float] | TooLarge:
@@ -245,11 +232,7 @@ class MarkovParts(Provenance, Tabular):
 
     def rows(self, data: Any) -> Any:
         """Data read with the variables of this network: its states in its order."""
-        opened = scan(data)
-        for name in self._variables:
-            if name not in opened.columns:
-                raise DataError(f"the data has no column {name!r}, which the network names{nearest(name, opened.columns)}")
-        return opened.with_variables(self._variables).select(list(self._variables))
+        return rows_with(data, self._variables, "network")
 
     @property
     def df(self) -> int:
@@ -268,19 +251,13 @@ class MarkovParts(Provenance, Tabular):
 
     __hash__ = None  # type: ignore[assignment]
 
-    _lines, _indent = 40, "  "
-
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
-        facts = [(", ".join(f.names), f"{f.log.size:,}", _range(f.log)) for f in self._factors[:limit]]
+        facts = [(", ".join(f.names), f"{f.log.size:,}", f"{f.log.min():.4g} … {f.log.max():.4g}") for f in self._factors[:limit]]
         return [(["factor", "cells", "ln φ"], facts)], and_more(len(self._factors) - limit, "factor")
 
     def _headline(self) -> str:
         sizes = {"variable": len(self), "edge": len(self.graph.edges), "parameter": self.n_parameters}
         return f"MarkovNet of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
-
-
-def _range(log: Array) -> str:
-    return f"{log.min():.4g} … {log.max():.4g}"
 
 
 SomeMarkov = TypeVar("SomeMarkov", bound=MarkovParts)

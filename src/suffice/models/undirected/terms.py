@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
 from itertools import combinations, pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.errors import FitError
-from suffice.inference.finite.network import NONE, Array, Ints, Network
+from suffice.inference.finite.network import NONE, Array, Ints, Network, strides
 from suffice.models.undirected.log_linear import Names, Term
 from suffice.statistics import Statistics
 from suffice.variables import Finite
@@ -41,16 +41,13 @@ class Terms:
         self.names = tuple(self.variables)
         self.sizes = np.array([v.n_states for v in self.variables.values()], np.int64)
         self.weight_start = np.cumsum([0, *(t.n_weights(self.variables) for t in terms)], dtype=np.int64)
-        self.table_start = np.cumsum([0, *(self._cells(s) for s in scopes)], dtype=np.int64)
+        self.table_start = np.cumsum([0, *(prod(self.variables[n].n_states for n in s) for s in scopes)], dtype=np.int64)
 
     @classmethod
     def of(cls, model: Any, variables: Mapping[str, Finite]) -> Terms:
         """The terms of a model value, put into the tables of its scopes."""
         own = {n: variables[n] for n in model.nodes}
         return cls(own, model.terms(own), model.scopes)
-
-    def _cells(self, scope: Names) -> int:
-        return int(np.prod([self.variables[n].n_states for n in scope], dtype=np.int64))
 
     @property
     def n_weights(self) -> int:
@@ -100,11 +97,11 @@ class Terms:
     def places(self, scope: Names, inner: Names) -> Ints:
         """For each cell of a table over `scope` the cell that it falls into of one over some of its variables."""
         shape = [self.variables[n].n_states for n in scope]
-        strides = dict(zip(inner, _strides([self.variables[n].n_states for n in inner]), strict=True))
+        steps = dict(zip(inner, strides([self.variables[n].n_states for n in inner]), strict=True))
         result = np.zeros(shape, np.int64)
         for axis, name in enumerate(scope):
-            if name in strides:
-                step = strides[name] * np.arange(shape[axis])
+            if name in steps:
+                step = steps[name] * np.arange(shape[axis])
                 result += step.reshape([-1 if i == axis else 1 for i in range(len(shape))])
         return result.reshape(-1)
 
@@ -227,10 +224,6 @@ class Terms:
             else:
                 blocks.append(csr_array(np.eye(term.basis.shape[1])))
         return csr_array(block_diag(blocks))
-
-
-def _strides(shape: Sequence[int]) -> npt.NDArray[np.int64]:
-    return np.cumprod([1, *shape[:0:-1]], dtype=np.int64)[::-1]
 
 
 def _helmert(k: int) -> Array:

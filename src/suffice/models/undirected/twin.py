@@ -6,13 +6,15 @@ and each is given those that are left of its neighbours. So there is no second i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Unpack
 
 from suffice.errors import ModelError
 from suffice.graphs import Graph
-from suffice.models.undirected.options import ImputeOptions, PredictOptions, ProbabilityOptions, QueryOptions, refuse_others
+from suffice.models.parts.options import ImputeOptions, PredictOptions, ProbabilityOptions, QueryOptions, refuse_others
+from suffice.models.parts.provenance import Provenance
+from suffice.output.display import Tabular
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.variables import Variable
 
@@ -34,6 +36,28 @@ if TYPE_CHECKING:
 
 Twin = TypeVar("Twin", bound="RowAnswering")
 """The kind of network that answers."""
+
+
+class UndirectedParts(Provenance, Tabular):
+    """What undirected networks of rows are, whatever their variables."""
+
+    _variables: Mapping[str, Variable]
+    _penalty: Any
+    _lines, _indent = 40, "  "
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._variables
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    @property
+    def penalty(self) -> Any:
+        """The penalty it was fitted with."""
+        return self._penalty
 
 
 class Undirected(PicturedTable, Generic[Twin]):
@@ -123,14 +147,20 @@ class Undirected(PicturedTable, Generic[Twin]):
         return self.directed.most_probable(given, targets)
 
     def predict_proba(self, rows: RowsLike, target: str, **how: Unpack[ProbabilityOptions]) -> Any:
-        """p(target | the other cells of a row), for each row, as `BayesNet.predict_proba`."""
+        """p(target | the other cells of a row), for each row, as `BayesNet.predict_proba`; where the tree of a `MarkovNet` is too
+        large, of rows that show all neighbours."""
         refuse_others("predict_proba", how, ProbabilityOptions)
-        return self.directed.predict_proba(rows, target, **how)
+        return self._answering(rows, target).predict_proba(rows, target, **how)
 
     def predict(self, rows: RowsLike, target: str, **how: Unpack[PredictOptions]) -> Any:
-        """The most probable state of the target in each row given its other cells (a real target: its mean), as one column."""
+        """The most probable state of the target in each row given its other cells (a real target: its mean), as one column; as
+        `predict_proba`."""
         refuse_others("predict", how, PredictOptions)
-        return self.directed.predict(rows, target, **how)
+        return self._answering(rows, target).predict(rows, target, **how)
+
+    def _answering(self, rows: Any, target: str) -> Twin:
+        """The network that predicts a target."""
+        return self.directed
 
     def impute(self, rows: RowsLike, **how: Unpack[ImputeOptions]) -> Any:
         """The rows with each missing cell filled, as `BayesNet.impute`."""

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
-from suffice.engines.scan import scan
-from suffice.errors import DataError, MissingCells, ModelError, TooLarge, bytes_in_words, listing, nearest, quantity
+from suffice.engines.scan import rows_with
+from suffice.errors import MissingCells, ModelError, TooLarge, bytes_in_words, listing, quantity
 from suffice.errors.remedies import INTO_BINS
 from suffice.inference.finite.network import Array
 from suffice.inference.sampling.boltzmann import LayerUnits
@@ -102,7 +102,9 @@ class VisibleColumns:
     def parts(self, block: Block, size: int) -> Iterator[Floats]:
         """The units of the rows in parts of about this size, none of them much smaller than the others."""
         n, units = block.n_rows, self.units
-        bits, groups, numbers = (self._stack(block, names) for names in (self.bits, self.groups, self.numbers))
+        bits, groups, numbers = (
+            np.array([block.columns[n] for n in names]).reshape(len(names), n) for names in (self.bits, self.groups, self.numbers)
+        )
         ends = np.linspace(0, n, -(-n // size) + 1).astype(int) if n else np.zeros(1, int)
         for start, stop in pairwise(ends):
             out = np.zeros((stop - start, units.n), np.float32)
@@ -112,10 +114,6 @@ class VisibleColumns:
             if self.numbers:
                 out[:, units.n_finite :] = ((numbers[:, start:stop] - self.centre[:, None]) / self.scale[:, None]).T
             yield out
-
-    @staticmethod
-    def _stack(block: Block, names: tuple[str, ...]) -> npt.NDArray[Any]:
-        return np.stack([block.columns[n] for n in names]) if names else np.empty((0, block.n_rows))
 
     def decoded(self, states: Floats) -> dict[str, npt.NDArray[Any]]:
         """Codes and numbers of each row of drawn units, by column in the order of the variables."""
@@ -139,11 +137,7 @@ class VisibleColumns:
 
     def rows(self, data: Any) -> Data:
         """Data read with these variables, complete; refused where a column is lacking or cells are missing."""
-        opened = scan(data)
-        for name in self.variables:
-            if name not in opened.columns:
-                raise DataError(f"the data has no column {name!r}, which the machine names{nearest(name, opened.columns)}")
-        rows = opened.with_variables(self.variables).take(list(self.variables))
+        rows = rows_with(data, self.variables, "machine")
         refuse_missing_cells(rows)
         return rows
 

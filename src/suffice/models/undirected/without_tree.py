@@ -54,7 +54,10 @@ def near_net(net: SomeMarkov, targets: Iterable[str], given: Mapping[str, Any]) 
         for k in set(touching[name]) - used:
             used.add(k)
             waiting += [n for n in net.factors[k].names if n not in seen]
-    factors = [_slice_factor(net.factors[k], seen) for k in sorted(used)]
+    factors = []
+    for f in (net.factors[k] for k in sorted(used)):
+        at = tuple(seen.get(n, slice(None)) for n in f.names)
+        factors.append(Factor(tuple(v for v in f.variables if v.name not in seen), f.log[at]))
     rest = {n: s for n, s in given.items() if n not in seen and n in inside}
     return net.of({n: v for n, v in net.variables.items() if n in inside}, factors), rest
 
@@ -62,12 +65,6 @@ def near_net(net: SomeMarkov, targets: Iterable[str], given: Mapping[str, Any]) 
 def _is_state(value: Any) -> bool:
     """Whether a value names a state; likelihoods are numbers for all states."""
     return isinstance(value, (str, bool, int, float, np.generic))
-
-
-def _slice_factor(factor: Factor, seen: Mapping[str, int]) -> Factor:
-    """A factor with the states of some of its variables known."""
-    at = tuple(seen.get(n, slice(None)) for n in factor.names)
-    return Factor(tuple(v for v in factor.variables if v.name not in seen), factor.log[at])
 
 
 def blanket_net(net: SomeMarkov, target: str, rows: Any) -> SomeMarkov | None:

@@ -21,9 +21,8 @@ from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGau
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
-from suffice.iteration import Progress
 from suffice.learning.ascent.climb import Climb, Squarem, best_first, evaluate, from_starts, steps_of
-from suffice.learning.em import EmRun, checked_numbers, run_of
+from suffice.learning.em import checked_numbers, run_of
 from suffice.learning.incomplete.beginnings import beginnings
 from suffice.learning.incomplete.hidden_numbers import FLOOR
 from suffice.learning.incomplete.problem import ParameterProblem
@@ -31,12 +30,12 @@ from suffice.learning.incomplete.reduced_task import ExpectedStatistic
 from suffice.learning.incomplete.task import task_of
 from suffice.learning.latent.factor_analysis import FactorMoments, FactorWay
 from suffice.learning.latent.mixture_setup import Diagonal, Spherical
-from suffice.limits import COPIES, Limits, check_room, options_of
+from suffice.limits import COPIES, check_room, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words, rotations
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
-from suffice.recipes.latent.choices import StartResult, best_of, checked_judge, checked_sizes
 from suffice.recipes.latent.factors_run import FactorsRun
+from suffice.recipes.latent.latent_run import LatentOptions, LatentTask, StartResult, best_of, checked_judge, checked_sizes
 from suffice.statistics import Statistics
 from suffice.structure.undirected.selection import HeldOut
 from suffice.variables import Real, Variable
@@ -49,19 +48,10 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """What was asked, checked."""
-
+class _Asked(LatentTask):
     spherical: bool
-    name: str
     columns: tuple[str, ...]
-    starts: int
-    start: Any
-    seed: int
-    tol: float
-    max_iter: int
     threads: int | None
-    watch: Progress[Any]
     room: float
 
     def names(self, k: int) -> tuple[str, ...]:
@@ -69,15 +59,8 @@ class _Asked:
         return tuple(f"{self.name}{i + 1}" for i in range(k)) if k > 1 else (self.name,)
 
 
-class FactorOptions(Limits, total=False):
+class FactorOptions(LatentOptions, total=False):
     """What `factors` takes besides: the limits of long calls, when a climb ends, and what factors are called."""
-
-    name: str
-    """The name of a factor, to which a number is added where there are several: "factor"."""
-    tol: float
-    """In nats: a climb ends when an iteration gains no more (1e-6); 0 makes all of `max_iter`."""
-    max_iter: int
-    """The most iterations of a climb: 500."""
 
 
 @one_blas_thread
@@ -115,8 +98,13 @@ def factors(
     """
     own, budget = options_of("factors", options, FactorOptions, without=["checkpoint"], name="factor", tol=1e-6, max_iter=500)
     name = own["name"]
-    spherical = isinstance(_checked_noise(noise), Spherical)
-    rows = data if isinstance(data, Statistics) else _numbers(scan(data))
+    if not isinstance(noise, (Diagonal, Spherical, type(None))):
+        raise FitError(f"the noise of columns is Diagonal() or Spherical(), not {noise!r}")
+    spherical = isinstance(noise, Spherical)
+    rows: Any = data
+    if not isinstance(data, Statistics):  # numbers wherever they can be: few different values are no states here
+        rows = scan(data)
+        rows = rows.with_numbers(rows.columns)
     variables = _columns(rows, name)
     tol, max_iter, seed, _ = checked_numbers(own["tol"], own["max_iter"], seed, starts)
     weight = rows.weight if isinstance(rows, Statistics) else rows.n_rows
@@ -124,28 +112,17 @@ def factors(
     if isinstance(judge, HeldOut) and isinstance(rows, Statistics):
         raise DataError("HeldOut() needs rows, and statistics have none: choose by BIC() or AIC()")
     watch = budget.watch("factors")
-    asked = _Asked(spherical, name, tuple(variables), starts, start, seed, tol, max_iter, budget.threads, watch, budget.room)
+    how = (name, starts, start, seed, tol, max_iter, watch)
+    asked = _Asked(*how, spherical, tuple(variables), budget.threads, budget.room)
     d = len(variables)
     check_room(budget.room, 8.0 * COPIES * d * (d + max(sizes)), "the covariance of all columns", "take fewer columns")
     try:
         given = _covariances(rows, asked)
         if isinstance(k, (int, np.integer)):
             return _best(rows, given, sizes[0], asked)[0]
-        run, choices = best_of(sizes, lambda n: _best(rows, given, n, asked), lambda r: _value(judge, r, rows, asked), "factors")
-        return replace(run, choices=choices)
+        return best_of(sizes, lambda n: _best(rows, given, n, asked), lambda r: _value(judge, r, rows, asked), "factors")
     finally:
         watch.close()
-
-
-def _numbers(rows: Data) -> Data:
-    """The rows with columns taken as numbers wherever they can be: few different values are no states here."""
-    return rows.with_numbers(rows.columns)
-
-
-def _checked_noise(noise: Any) -> Diagonal | Spherical:
-    if not isinstance(noise, (Diagonal, Spherical, type(None))):
-        raise FitError(f"the noise of columns is Diagonal() or Spherical(), not {noise!r}")
-    return noise or Diagonal()
 
 
 def _columns(rows: Data | Statistics, name: str) -> dict[str, Variable]:
@@ -229,7 +206,11 @@ def _run(moments: FactorMoments, ways: list[FactorWay], asked: _Asked) -> Factor
     loadings, noise, names = moments.loadings(point), moments.noise(point), asked.names(moments.k)
     first = np.argmax(np.abs(loadings) > 0.0, axis=0)
     loadings = loadings * np.where(loadings[first, np.arange(moments.k)] < 0.0, -1.0, 1.0)
-    _say_small([c for c, log in zip(given.names, point.logs, strict=True) if not asked.spherical and log <= np.log(FLOOR)])
+    if small := [c for c, log in zip(given.names, point.logs, strict=True) if not asked.spherical and log <= np.log(FLOOR)]:
+        note(
+            f"the noise of {listing(small)} fell to its least value, a millionth of the column's variance: factors all but "
+            "determine it (a Heywood case); use fewer factors"
+        )
     hidden = tuple(Real(n) for n in names)
     cpds: dict[str, Any] = {h.name: ConditionalGaussian(h, (), np.zeros(()), np.zeros(0), np.ones(())) for h in hidden}
     for column, mean, own, v in zip(given.names, given.mean, loadings, noise, strict=True):
@@ -249,14 +230,6 @@ def _network(cpds: dict[str, Any], weight: float, names: tuple[str, ...], asked:
     return BayesNet.of(dag, variables, cpds, fit_info=info, incomplete=True, hidden=names)
 
 
-def _say_small(columns: list[str]) -> None:
-    if columns:
-        note(
-            f"the noise of {listing(columns)} fell to its least value, a millionth of the column's variance: factors all but "
-            "determine it (a Heywood case); use fewer factors"
-        )
-
-
 def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
     """The factors of rows with missing cells."""
     if asked.start is not None:
@@ -269,28 +242,22 @@ def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
     problem = replace(problem, spherical=asked.columns if asked.spherical else ())
 
     def climb(i: int, way: Climb) -> None:
-        def watch(_: Climb) -> None:
-            asked.watch.check(f"{k} factors, start {i + 1}, iteration {len(way.trace)}: {way.point.objective:,.3f}")
-
-        way.run(steps_of(problem, way.point, Squarem()), asked.tol, asked.max_iter, watch)
+        way.run(steps_of(problem, way.point, Squarem()), asked.tol, asked.max_iter, asked.watching(i, f"{k} factors"))
 
     thetas = beginnings(problem, None, asked.starts, asked.seed)
     climbs, stopped = from_starts(
         thetas, asked.starts, asked.watch, lambda theta: Climb(problem, evaluate(problem, theta)), climb
     )
-    return _of_em(run_of(problem, climbs, asked.starts, stopped, asked.tol), problem.weight, names, asked), stopped
-
-
-def _of_em(run: EmRun, weight: float, names: tuple[str, ...], asked: _Asked) -> FactorsRun:
+    run = run_of(problem, climbs, asked.starts, stopped, asked.tol)
     optima = tuple(StartResult(o.objective, o.iterations, o.converged, o.stopped or None) for o in run.optima)
-    facts = (optima, None, weight, names, asked.columns, asked.spherical)
-    return FactorsRun(run.model, run.trace, run.converged, *facts, traces=run.traces)
+    facts = (optima, None, problem.weight, names, asked.columns, asked.spherical)
+    return FactorsRun(run.model, run.trace, run.converged, *facts, traces=run.traces), stopped
 
 
 def _value(judge: Any, run: FactorsRun, rows: Data | Statistics, asked: _Asked) -> float:
     """What a number of factors is judged by; of held-out rows, ln p under what the rows outside their fold teach."""
     if not isinstance(judge, HeldOut):
-        return run.log_likelihood - float(judge.price(run.n_rows)) * run.n_parameters
+        return run.value(judge)
     assert isinstance(rows, Data)
     return sum(_log_likelihood_outside(*pair, run.k, asked) for pair in rows.split(judge.folds, asked.seed))
 

@@ -19,64 +19,49 @@ from suffice.families.protocol.family import Estimate
 from suffice.graphs.lagged import relative_name, unrolled_name
 from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import checked_first
-from suffice.iteration import Progress
 from suffice.learning.ascent.climb import Climb, EmMethod, Point, em_method_of, evaluate, from_starts, steps_of
 from suffice.learning.chains.chain_covariance import StateProblem, StateStarts, permute_states, permuted_statistic
 from suffice.learning.chains.chain_task import chain_task_of, checked_sequences
 from suffice.learning.em import checked_numbers
 from suffice.learning.incomplete.starts import FEW
 from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, Spherical, Tied, groups
-from suffice.limits import Limits, options_of
+from suffice.limits import options_of
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_answers import best_log_prob
-from suffice.recipes.latent.choices import ICL, best_of, checked_judge, checked_sizes
+from suffice.recipes.latent import latent_run
 from suffice.recipes.latent.hmm_run import HmmRun
-from suffice.recipes.latent.latent_run import optima_of, tell_of_ends
+from suffice.recipes.latent.latent_run import LatentOptions, LatentTask, best_of, checked_judge, checked_sizes
 from suffice.structure.undirected.selection import HeldOut
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, PriorLike, SizesLike
     from suffice.incomplete.first_slices import First
+    from suffice.recipes.latent.latent_run import ICL
     from suffice.scores import Penalised
 
 KINDS = (Full, Tied, Diagonal, Spherical)
 
 
 @dataclass(frozen=True, eq=False)
-class _HmmTask:
-    """What was asked, checked."""
-
+class _HmmTask(LatentTask):
     kinds: Mapping[str, Kind]
     families: Mapping[str, Any]
-    name: str
     sticky: float
     how: Mapping[str, Any]
     """Options of `chain_task_of`."""
-    starts: int
-    start: Any
-    seed: int
-    tol: float
-    max_iter: int
     method: EmMethod | None
-    watch: Progress[Any]
 
 
-class HmmOptions(Limits, total=False):
+class HmmOptions(LatentOptions, total=False):
     """What `hmm` takes besides: the limits of long calls, how states begin and stay, how it climbs."""
 
-    name: str
-    """The name of the hidden state: "state"."""
     sticky: float
     """So many imagined steps more that stay in their state, for each state: 0."""
     first: First | None
     """How sequences begin: `Free()`, the default, `Stationary()` or `Given(...)`."""
     method: EmMethod | None
     """How EM climbs: `Squarem()`, as in `em`."""
-    tol: float
-    """In nats: a climb ends when an iteration gains no more (1e-6); 0 makes all of `max_iter`."""
-    max_iter: int
-    """The most iterations of a climb: 500."""
 
 
 @one_blas_thread
@@ -120,18 +105,9 @@ def hmm(
     >>> run.model.template
     Template('state[-1] -> state; state -> x')
     """
-    own, budget = options_of(
-        "hmm",
-        options,
-        HmmOptions,
-        without=["checkpoint"],
-        old=["accelerate"],
-        name="state",
-        sticky=0.0,
-        tol=1e-6,
-        max_iter=500,
-    )
-    name, method = own["name"], em_method_of(own)
+    unless: dict[str, Any] = {"name": "state", "sticky": 0.0, "tol": 1e-6, "max_iter": 500}
+    own, budget = options_of("hmm", options, HmmOptions, without=["checkpoint"], old=["accelerate"], **unless)
+    name, method, sticky = own["name"], em_method_of(own), own["sticky"]
     rows = checked_sequences(sequences)
     sizes = checked_sizes(k, rows.n_rows, "states", "steps")
     tol, max_iter, seed, _ = checked_numbers(own["tol"], own["max_iter"], seed, starts)
@@ -141,20 +117,22 @@ def hmm(
     kinds, others = _kinds(covariance, families, rows, name)
     how = {"prior": prior, "estimate": estimate, "first": checked_first(own["first"]), "threads": budget.threads}
     how["room"] = budget.room
-    watch, sure = budget.watch("hmm"), _checked_sticky(own["sticky"])
-    task = _HmmTask(kinds, others, name, sure, how, starts, start, seed, tol, max_iter, method, watch)
+    if isinstance(sticky, bool) or not isinstance(sticky, (int, float, np.number)) or not 0.0 <= float(sticky) < np.inf:
+        raise FitError(f"sticky is a number of imagined steps from 0 up, not {sticky!r}")
+    watch = budget.watch("hmm")
+    task = _HmmTask(name, starts, start, seed, tol, max_iter, watch, kinds, others, float(sticky), how, method)
     try:
         if isinstance(k, (int, np.integer)):
             return _learn(rows, sizes[0], task)[0]
-        return _choose_states(rows, sizes, judge, task)
+        if isinstance(judge, HeldOut) and rows.n_sequences < judge.folds:
+            raise FitError(
+                f"HeldOut(folds={judge.folds}) holds out whole sequences, and there {'is' if rows.n_sequences == 1 else 'are'} "
+                f"only {rows.n_sequences}: choose by BIC(), AIC() or ICL(), take fewer folds, or cut the sequences by a column, "
+                f"by=..."
+            )
+        return best_of(sizes, lambda k: _learn(rows, k, task), lambda run: _value(judge, run, rows, task), "states")
     finally:
         watch.close()
-
-
-def _checked_sticky(sticky: Any) -> float:
-    if isinstance(sticky, bool) or not isinstance(sticky, (int, float, np.number)) or not 0.0 <= float(sticky) < np.inf:
-        raise FitError(f"sticky is a number of imagined steps from 0 up, not {sticky!r}")
-    return float(sticky)
 
 
 def _kinds(covariance: Any, families: Any, rows: Sequences, name: str) -> tuple[dict[str, Kind], dict[str, Any]]:
@@ -189,7 +167,7 @@ def _learn(rows: Sequences, k: int, task: _HmmTask) -> tuple[HmmRun, bool]:
             f"all {len(climbs)} starts of {k} states collapsed: {fallen[0]}; use fewer states, a prior, for instance "
             "(Dirichlet(1), NormalInverseGamma()), or a covariance that all states share, Tied()"
         )
-    tell_of_ends(climbs, stopped, task.starts, "model")
+    latent_run.tell_of_ends(climbs, stopped, task.starts, "model")
     return _run(climbs, problem, hidden, task), stopped
 
 
@@ -224,11 +202,8 @@ def _climbs(problem: StateProblem, hidden: Finite, task: _HmmTask) -> tuple[list
     n = 1 if task.start is not None or hidden.n_states == 1 else task.starts  # one state has one optimum
 
     def climb(i: int, way: Climb) -> None:
-        def watch(_: Climb) -> None:
-            where = f"start {i + 1}, iteration {len(way.trace)}"
-            task.watch.check(f"{hidden.n_states} states, {where}: {way.point.objective:,.3f}")
-
         way.point = evaluate(problem, way.point.parameters())
+        watch = task.watching(i, f"{hidden.n_states} states")
         way.run(steps_of(problem, way.point, task.method), task.tol, task.max_iter, watch)
         if task.method is not None:
             task.method.end(way)
@@ -279,7 +254,7 @@ def _run(climbs: list[Climb], problem: StateProblem, hidden: Finite, task: _HmmT
     model = problem.network(point.parameters, point.statistic, info)
     columns = tuple(n for n in problem.sequences.columns if n != hidden.name)
     hard = best_log_prob(model, problem.sequences)
-    facts = (optima_of(climbs), None, problem.weight, hidden.name, columns, counts / counts.sum(), hard)
+    facts = (latent_run.optima_of(climbs), None, problem.weight, hidden.name, columns, counts / counts.sum(), hard)
     return HmmRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(c.trace) for c in climbs))
 
 
@@ -304,20 +279,9 @@ def _reorder_states(problem: StateProblem, hidden: Finite, point: Point, order: 
     return point._replace(parameters=theta, statistic=permuted_statistic(problem, point.statistic, theta, order, names))
 
 
-def _choose_states(rows: Sequences, sizes: list[int], judge: Any, task: _HmmTask) -> HmmRun:
-    """The best of several numbers of states; one at which all starts collapse is out."""
-    if isinstance(judge, HeldOut) and rows.n_sequences < judge.folds:
-        raise FitError(
-            f"HeldOut(folds={judge.folds}) holds out whole sequences, and there {'is' if rows.n_sequences == 1 else 'are'} only "
-            f"{rows.n_sequences}: choose by BIC(), AIC() or ICL(), take fewer folds, or cut the sequences by a column, by=..."
-        )
-    best, choices = best_of(sizes, lambda k: _learn(rows, k, task), lambda run: _value(judge, run, rows, task), "states")
-    return replace(best, choices=choices)
-
-
 def _value(judge: Any, run: HmmRun, rows: Sequences, task: _HmmTask) -> float:
     """What a number of states is judged by; of sequences that are held out, ln p under what the others teach."""
     if isinstance(judge, HeldOut):
         pairs = rows.split(judge.folds, task.seed)
         return sum(_learn(train, run.k, task)[0].model.log_likelihood(test) for train, test in pairs)
-    return run.icl if isinstance(judge, ICL) else run.log_likelihood - float(judge.price(run.n_steps)) * run.n_parameters
+    return run.value(judge)

@@ -19,16 +19,16 @@ from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Estimate, checked_estimate
 from suffice.graphs import Dag
 from suffice.incomplete.classes import ClassParameters
-from suffice.iteration import Packed, Progress
+from suffice.iteration import Packed
 from suffice.learning.ascent.climb import Climb, Point, evaluate, from_starts, steps_of
 from suffice.learning.em import checked_numbers
 from suffice.learning.latent.mixture_parts import CollapsedClass
 from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
 from suffice.learning.latent.mixture_start import MixtureStarts, given_start, start_at
-from suffice.limits import COPIES, Limits, check_room, options_of
+from suffice.limits import COPIES, check_room, options_of
 from suffice.models.networks import BayesNet
-from suffice.recipes.latent.choices import ICL, best_of, checked_judge, checked_sizes
-from suffice.recipes.latent.latent_run import optima_of, tell_of_ends
+from suffice.recipes.latent import latent_run
+from suffice.recipes.latent.latent_run import LatentOptions, LatentTask, best_of, checked_judge, checked_sizes
 from suffice.recipes.latent.mixture_run import MixtureRun
 from suffice.statistics import Statistics
 from suffice.structure.undirected.selection import HeldOut
@@ -37,35 +37,20 @@ from suffice.variables import Finite, Real, Variable
 if TYPE_CHECKING:
     from suffice.basis.argument_types import PriorLike, RowsLike, SizesLike
     from suffice.learning.latent.mixture_setup import Kind
+    from suffice.recipes.latent.latent_run import ICL
     from suffice.scores import Penalised
 
 
 @dataclass(frozen=True, eq=False)
-class _MixtureTask:
-    """What was asked, checked."""
-
+class _MixtureTask(LatentTask):
     covariance: Any
-    name: str
     prior: Prior | None
     how: Estimate
-    starts: int
-    start: Any
-    seed: int
-    tol: float
-    max_iter: int
     threads: int | None
-    watch: Progress[Any]
 
 
-class MixtureOptions(Limits, total=False):
+class MixtureOptions(LatentOptions, total=False):
     """What `mixture` takes besides: the limits of long calls, when a climb ends, and what the class is called."""
-
-    name: str
-    """The name of the hidden class: "class"."""
-    tol: float
-    """In nats: a climb ends when an iteration gains no more (1e-6); 0 makes all of `max_iter`."""
-    max_iter: int
-    """The most iterations of a climb: 500."""
 
 
 @one_blas_thread
@@ -123,7 +108,7 @@ def mixture(
     need = 8.0 * COPIES * max(sizes) * (states + (n_numbers + 1) ** 2)
     check_room(budget.room, need, f"a mixture of {max(sizes):,} classes", "take fewer classes or columns")
     watch = budget.watch("mixture")
-    task = _MixtureTask(covariance, name, as_prior(prior), how, starts, start, seed, tol, max_iter, budget.threads, watch)
+    task = _MixtureTask(name, starts, start, seed, tol, max_iter, watch, covariance, as_prior(prior), how, budget.threads)
     asked = {"k": sizes, "covariance": covariance, "prior": prior, "estimate": estimate, "starts": starts, "start": start}
     asked |= {"seed": seed, "tol": tol, "max_iter": max_iter, "choose": judge}
     try:
@@ -131,7 +116,8 @@ def mixture(
             if isinstance(k, (int, np.integer)):
                 run, _ = _learn(_table(rows, start, budget.room), sizes[0], task)
             else:
-                run = _choose_classes(rows, sizes, judge, task)
+                table = _table(rows)
+                run = best_of(sizes, lambda k: _learn(table, k, task), lambda r: _value(judge, r, rows, task), "classes")
             watch.memory.finish()
             return run
     finally:
@@ -166,7 +152,7 @@ def _learn(table: MixtureRows, k: int, task: _MixtureTask) -> tuple[MixtureRun, 
     fallen = [c.stopped for c in climbs if c.stopped]
     if len(fallen) == len(climbs):
         raise _all_collapsed(len(climbs), fallen[0], mixture)
-    tell_of_ends(climbs, stopped, task.starts, "mixture")
+    latent_run.tell_of_ends(climbs, stopped, task.starts, "mixture")
     return _run(climbs, mixture, task), stopped
 
 
@@ -185,13 +171,9 @@ def _climbs(mixture: MixtureProblem, task: _MixtureTask) -> tuple[list[Climb], b
     n = 1 if task.start is not None or k == 1 else task.starts  # one class has one optimum
 
     def climb(i: int, way: Climb) -> None:
-        def watch(_: Climb) -> None:
-            where = f"start {i + 1}, iteration {len(way.trace)}"
-            task.watch.check(f"{k} classes, {where}: {way.point.objective:,.3f}")
-
         way.point = evaluate(mixture, way.point.parameters())
         way.resume()
-        way.run(steps_of(mixture, way.point), task.tol, task.max_iter, watch)
+        way.run(steps_of(mixture, way.point), task.tol, task.max_iter, task.watching(i, f"{k} classes"))
 
     def begin(drawn: Callable[[], ClassParameters]) -> Climb:
         return _Drawn(mixture, Point(drawn, None, -np.inf, -np.inf))
@@ -250,15 +232,8 @@ def _run(climbs: list[Climb], mixture: MixtureProblem, task: _MixtureTask) -> Mi
         incomplete=True,
         hidden=[hidden.name],
     )
-    facts = (optima_of(climbs), None, mixture.weight, hidden.name, parameters, sums.hard, dict(mixture.variables))
+    facts = (latent_run.optima_of(climbs), None, mixture.weight, hidden.name, parameters, sums.hard, dict(mixture.variables))
     return MixtureRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(c.trace) for c in climbs))
-
-
-def _choose_classes(rows: Data, sizes: list[int], judge: Any, task: _MixtureTask) -> MixtureRun:
-    """The best of several numbers of classes; one at which all starts collapse is out."""
-    table = _table(rows)
-    best, choices = best_of(sizes, lambda k: _learn(table, k, task), lambda run: _value(judge, run, rows, task), "classes")
-    return replace(best, choices=choices)
 
 
 def _value(judge: Any, run: MixtureRun, rows: Data, task: _MixtureTask) -> float:
@@ -266,4 +241,4 @@ def _value(judge: Any, run: MixtureRun, rows: Data, task: _MixtureTask) -> float
     if isinstance(judge, HeldOut):
         pairs = rows.split(judge.folds, task.seed)
         return sum(_learn(_table(train.hold()), run.k, task)[0]._held_out(test) for train, test in pairs)
-    return run.icl if isinstance(judge, ICL) else run.log_likelihood - float(judge.price(run.n_rows)) * run.n_parameters
+    return run.value(judge)

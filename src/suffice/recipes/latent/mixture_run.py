@@ -13,17 +13,11 @@ import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
-from suffice.engines.scan import scan
-from suffice.errors import DataError, nearest, quantity
+from suffice.engines.scan import rows_with
+from suffice.errors import quantity
 from suffice.families.protocol.family import Array
-from suffice.incomplete.classes import (
-    ClassLogLikelihood,
-    ClassNormals,
-    ClassParameters,
-    ClassPosterior,
-    ImpossibleRow,
-    ScoredClasses,
-)
+from suffice.incomplete import classes
+from suffice.incomplete.classes import ClassParameters, ClassPosterior
 from suffice.models.networks import BayesNet
 from suffice.recipes.latent.latent_run import LatentRun, class_table
 from suffice.statistics.configurations import freeze
@@ -86,7 +80,7 @@ class MixtureRun(LatentRun[BayesNet]):
         k, d = self.k, len(self.columns)
         means, covariances = np.zeros((k, d)), np.zeros((k, d, d))
         for theta in self._parameters.parts:
-            if isinstance(theta, ClassNormals):
+            if isinstance(theta, classes.ClassNormals):
                 at = [self.columns.index(n) for n in theta.names]
                 means[:, at], covariances[np.ix_(range(k), at, at)] = theta.moments
         return freeze(means), freeze(covariances)
@@ -126,10 +120,10 @@ class MixtureRun(LatentRun[BayesNet]):
     @one_blas_thread
     def responsibilities(self, rows: RowsLike) -> Array:
         """p(class | row) of each row, new rows or old: row × class. Missing cells are summed out."""
-        data = self._read(rows)
+        data = rows_with(rows, self._variables, "mixture")
         try:
             return np.concatenate([np.zeros((0, self.k)), *(r for r, _ in data.map(self._posterior(refuse=True)))])
-        except ImpossibleRow as error:
+        except classes.ImpossibleRow as error:
             raise error.named(data) from None
 
     predict_proba = responsibilities
@@ -137,7 +131,9 @@ class MixtureRun(LatentRun[BayesNet]):
     @one_blas_thread
     def log_prob(self, rows: RowsLike) -> Array:
         """ln p(row) of each row, the class and missing cells summed out; −inf where a row is impossible."""
-        return np.concatenate([np.zeros(0), *(log_p for _, log_p in self._read(rows).map(self._posterior()))])
+        return np.concatenate(
+            [np.zeros(0), *(log_p for _, log_p in rows_with(rows, self._variables, "mixture").map(self._posterior()))]
+        )
 
     def predict(self, rows: RowsLike) -> npt.NDArray[np.int64]:
         """The number of the most probable class of each row, from 0."""
@@ -145,17 +141,10 @@ class MixtureRun(LatentRun[BayesNet]):
 
     def _held_out(self, rows: Data) -> float:
         """Σ ln p(row) of rows that were not learned from, of the same columns."""
-        return rows.fold(ClassLogLikelihood(self._posterior()))
+        return rows.fold(classes.ClassLogLikelihood(self._posterior()))
 
     def _posterior(self, refuse: bool = False) -> ClassPosterior:
-        return ClassPosterior(ScoredClasses.of(self._parameters), tuple(self.rates), refuse)
-
-    def _read(self, rows: Any) -> Data:
-        data = scan(rows)
-        for name in self._variables:
-            if name not in data.columns:
-                raise DataError(f"the data has no column {name!r}, which the mixture names{nearest(name, data.columns)}")
-        return data.with_variables(dict(self._variables)).select(list(self._variables))
+        return ClassPosterior(classes.ScoredClasses.of(self._parameters), tuple(self.rates), refuse)
 
     @property
     def _n(self) -> float:

@@ -133,7 +133,9 @@ class StructuralSearch:
                 raise trouble
             note(f"the best network so far is kept where structural EM could not go on: {trouble}")
         if self.left_out:
-            note(f"families that have no estimate, {self._why()}, are left out: {self._left_out()}")
+            regressions = any(child in self.problem.families for child, _ in self.left_out)
+            why = "since EM leads to a variance of zero" + (", or to coefficients without end" if regressions else "")
+            note(f"families that have no estimate, {why}, are left out: {self._left_out()}")
         self.clock.time_limit = None  # what follows is short, and must come to its end
         return finished
 
@@ -145,10 +147,6 @@ class StructuralSearch:
             state.expected = self.rows.under({n: state.model[n] for n in state.model})
         problem = self._search_on(state.expected, state.known)
         return Found.at(problem, self.options.method, dag, problem.scores.total(self._numbered(dag)), finished=finished)
-
-    def _why(self) -> str:
-        regressions = any(child in self.problem.families for child, _ in self.left_out)
-        return "since EM leads to a variance of zero" + (", or to coefficients without end" if regressions else "")
 
     def _left_out(self) -> str:
         """The families that were barred, but for those that have more parents than others."""
@@ -417,7 +415,9 @@ class StructuralSearch:
         self._tell(f"iteration {len(climb.trace) + 1} of EM, {edges} edges, log-likelihood {log_likelihood:,.3f}")
 
     def _model(self, climb: Climb) -> BayesNet:
-        model: BayesNet = climb.problem.network(climb.point.parameters, climb.point.statistic, self._info())
+        by = "maximum likelihood" if self.prior is None else "posterior mean"
+        info = f"structural EM from {self.task.rows.weight:,.10g} rows, {self.problem.score!r}; parameters by EM, {by}"
+        model: BayesNet = climb.problem.network(climb.point.parameters, climb.point.statistic, info)
         return finding_covariance(model, climb.problem, climb.point.parameters)
 
     def _state(self, climb: Climb) -> _RoundState:
@@ -438,10 +438,6 @@ class StructuralSearch:
     def _numbered(self, dag: Dag) -> list[tuple[int, ...]]:
         number = {name: i for i, name in enumerate(self.problem.names)}
         return [tuple(sorted(number[p] for p in dag.parents(name))) for name in self.problem.names]
-
-    def _info(self) -> str:
-        by = "maximum likelihood" if self.prior is None else "posterior mean"
-        return f"structural EM from {self.task.rows.weight:,.10g} rows, {self.problem.score!r}; parameters by EM, {by}"
 
     def with_prior(self, model: BayesNet, finished: bool) -> BayesNet:
         """The same graph with the parameters that the user's prior gives; of a run that was stopped, after one iteration."""

@@ -22,8 +22,7 @@ from suffice.graphs import Graph
 from suffice.graphs.text import Edge
 from suffice.inference.numbers.sparse_precision import GAP, SparsePrecision, sparse_precision
 from suffice.models.gaussian_markov_net import in_data_units, partial_correlations
-from suffice.models.undirected.covariance_selection import selected_precision
-from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
+from suffice.models.undirected.covariances import Covariances, refuse_other_kinds, selected_precision
 from suffice.statistics.configurations import freeze
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem

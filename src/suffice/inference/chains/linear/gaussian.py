@@ -8,8 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.errors import ModelError
-from suffice.inference.chains.linear.flat import FlatStart, flat_start, spread_infinite
-from suffice.inference.chains.linear.kalman import Innovations, Wanted, filter_all, no_innovations, smooth_some, states_before
+from suffice.inference.chains.linear.kalman import (
+    FlatStart,
+    Innovations,
+    Wanted,
+    filter_all,
+    flat_start,
+    no_innovations,
+    smooth_some,
+    spread_infinite,
+    states_before,
+)
 from suffice.inference.chains.linear.linear_steps import Array, Ints, LinearSteps
 from suffice.inference.chains.linear.steady import smooth_pattern, steady_table
 
@@ -23,8 +32,8 @@ NEGLIGIBLE = 1e-30
 """A state that changes by less than this, if what its sequence started from changes by 1, does not depend on it."""
 
 
-class FilteredStates(NamedTuple):
-    """p(z[t] | y[..t]), step by step."""
+class LinearStates(NamedTuple):
+    """p(z[t] | y[..t]), or smoothed p(z[t] | all y of the sequence), step by step."""
 
     means: Array
     """[steps, m]."""
@@ -34,23 +43,10 @@ class FilteredStates(NamedTuple):
     """ln p(y) of each sequence; -inf if its outputs are impossible."""
     impossible: Ints
     """The first step of a sequence whose outputs are impossible, counted from 0, or -1."""
-    last: tuple[Array, ...]
+    last: tuple[Array, ...] = ()
     """Where the sequences were left: `filter_states` goes on from there."""
-
-
-class SmoothedStates(NamedTuple):
-    """p(z[t] | all y of the sequence), step by step."""
-
-    means: Array
-    """[steps, m]."""
-    covariances: Array
-    """[steps, m, m]; infinite where nothing is known."""
-    lagged: Array
-    """Cov[z[t], z[t-1] | y]: [steps, m, m], 0 at first steps; [0, m, m] if not asked for."""
-    log_likelihoods: Array
-    """ln p(y) of each sequence; -inf if its outputs are impossible."""
-    impossible: Ints
-    """The first step of a sequence whose outputs are impossible, counted from 0, or -1."""
+    lagged: Array = np.zeros((0, 0, 0))
+    """Smoothed, if asked for: Cov[z[t], z[t-1] | y], [steps, m, m], 0 at first steps."""
 
 
 class ExpectedStates(NamedTuple):
@@ -67,7 +63,7 @@ class ExpectedStates(NamedTuple):
     """The first step of a sequence whose outputs are impossible, counted from 0, or -1."""
 
 
-def filter_states(steps: LinearSteps, after: tuple[Array, ...] | None = None) -> FilteredStates:
+def filter_states(steps: LinearSteps, after: tuple[Array, ...] | None = None) -> LinearStates:
     """Filter: each state given the outputs up to it. `after` is `last` of what came before these steps.
 
     A forecast is what the filter says of steps whose outputs are all missing:
@@ -93,10 +89,10 @@ def filter_states(steps: LinearSteps, after: tuple[Array, ...] | None = None) ->
             products[low:high] = before[s] + products[low:high].cumsum(axis=0)
         at = _dependent(means)
         _add_flat(means, covariances, at, flat_start(products[at], steps.begin.precision))
-    return FilteredStates(means[0], covariances, log_likelihoods, impossible, last)
+    return LinearStates(means[0], covariances, log_likelihoods, impossible, last)
 
 
-def smooth_states(steps: LinearSteps, *, lagged: bool = False) -> SmoothedStates:
+def smooth_states(steps: LinearSteps, *, lagged: bool = False) -> LinearStates:
     """Smooth: each state given all outputs of its sequence.
 
     >>> F, Q, f = [[[0.0]], [[1.0]]], [[[1.0]], [[1.0]]], [[0.0], [0.0]]
@@ -122,7 +118,7 @@ def smooth_states(steps: LinearSteps, *, lagged: bool = False) -> SmoothedStates
             now, before = wanted.means[1:, t].transpose(1, 2, 0), wanted.means[1:, t - 1].swapaxes(0, 1)
             wanted.lagged[t] += now @ flat.covariance[follows] @ before
         _add_flat(wanted.means, wanted.covariances, at, flat)
-    return SmoothedStates(wanted.means[0], wanted.covariances, wanted.lagged, *_of_sequences(steps, found))
+    return LinearStates(wanted.means[0], wanted.covariances, *_of_sequences(steps, found), lagged=wanted.lagged)
 
 
 def expected_states(steps: LinearSteps, groups: Ints, n_groups: int, *, weights: Array | None = None) -> ExpectedStates:

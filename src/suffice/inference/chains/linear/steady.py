@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from suffice.inference.chains.linear.flat import flat_start
-from suffice.inference.chains.linear.kalman import Innovations, Wanted, filter_room, no_innovations, smooth_some
+from suffice.inference.chains.linear.kalman import Innovations, Wanted, filter_room, flat_start, no_innovations, smooth_some
 from suffice.inference.chains.linear.linear_steps import Array, Ints, LinearSteps, StepPattern
 
 SETTLED = 1e-13

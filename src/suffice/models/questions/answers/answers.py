@@ -141,14 +141,12 @@ class Distribution(Answer):
         """The probabilities as bars, with their intervals where there are some, by matplotlib; gives the axes."""
         from suffice.pictures.plots import plot_bars
 
-        ends = self.interval if self.interval is not None else self._by_errors()
+        ends = self.interval
+        if ends is None and self.error is not None:  # two standard errors around what was drawn
+            ends = Interval(self.probs - 2 * self.error, self.probs + 2 * self.error)
         low, high = (None, None) if ends is None else (end.ravel() for end in ends)
         title = self._question(self.names).partition("), ")[0] + ")"
         return plot_bars(ax, self._cells(), self.probs.ravel(), low, high, x="probability", y=", ".join(self.names), title=title)
-
-    def _by_errors(self) -> Interval | None:
-        """Two standard errors around what was drawn."""
-        return None if self.error is None else Interval(self.probs - 2 * self.error, self.probs + 2 * self.error)
 
     def _cells(self) -> list[str]:
         return [key if isinstance(key, str) else ", ".join(key) for key in self]

@@ -22,14 +22,7 @@ from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions import question as asking
 from suffice.models.questions.answers.answers import Distribution, Marginals
 from suffice.models.questions.evidence import Observed
-from suffice.models.questions.intervals.intervals import (
-    FEWEST,
-    answer_with_interval,
-    at_means,
-    check_draws,
-    how_found,
-    quantiles,
-)
+from suffice.models.questions.intervals.intervals import FEWEST, answer_with_interval, at_means, check_draws, how_found, quantiles
 from suffice.models.questions.intervals.redrawn import DRAWING, Redrawn
 from suffice.models.questions.question import Question
 from suffice.variables import Finite

@@ -7,8 +7,9 @@ that answers do not depend on threads.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,11 @@ from suffice.inference.sampling.gibbs import GibbsState, Rest, SummedOut, Trace,
 from suffice.inference.sampling.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.parts.closed_forms import density
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.answers.answers import Distribution
+from suffice.models.questions.answers.answers import Distribution, Marginals
 from suffice.models.questions.answers.densities import DrawnParts
 from suffice.models.questions.answers.mixture import Mixture
 from suffice.models.questions.evidence import Observed, evidence_codes, impossible, in_words
-from suffice.models.questions.question import Question
+from suffice.models.questions.question import Question, is_observed
 from suffice.models.questions.regressions import reduce_network
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite
@@ -101,20 +102,31 @@ def drawn_forward(question: Question, rng: np.random.Generator, n: int) -> tuple
     return columns, log_weights
 
 
-def _weigh_draws(question: Question, method: LikelihoodWeighting, seeds: np.random.SeedSequence) -> tuple[Trace, Weighted, str]:
-    n, kept = method.n, _room(question, method.n)
-    log_weights = np.empty(n)
-    starts = range(0, n, BLOCK)
+def _draw_in_blocks(
+    question: Question, n: int, seeds: np.random.SeedSequence, keep: Callable[[slice, dict[str, Any]], None]
+) -> Array:
+    """The log-likelihood of the evidence beside each of n draws, of which `keep` is given the columns, a block at a time."""
+    log_weights, starts = np.empty(n), range(0, n, BLOCK)
 
     def fill(start: int, own: np.random.SeedSequence) -> None:
         part = slice(start, min(start + BLOCK, n))
         columns, log_weights[part] = drawn_forward(question, np.random.default_rng(own), part.stop - start)
-        kept.cells[part] = flat_index(columns, question.finite, part.stop - start)
-        for column, name in zip(kept.reals.T, question.reals, strict=True):
-            column[part] = columns[name]
+        keep(part, columns)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(fill, starts, seeds.spawn(len(starts))))
+    return log_weights
+
+
+def _weigh_draws(question: Question, method: LikelihoodWeighting, seeds: np.random.SeedSequence) -> tuple[Trace, Weighted, str]:
+    n, kept = method.n, _room(question, method.n)
+
+    def keep(part: slice, columns: dict[str, Any]) -> None:
+        kept.cells[part] = flat_index(columns, question.finite, part.stop - part.start)
+        for column, name in zip(kept.reals.T, question.reals, strict=True):
+            column[part] = columns[name]
+
+    log_weights = _draw_in_blocks(question, n, seeds, keep)
     if log_weights.max() == -np.inf:
         raise ModelError(
             f"none of {n:,} draws met the evidence {in_words(question.evidence.given)}: it is impossible or very improbable; ask "
@@ -245,23 +257,19 @@ def _answer(
     if question.finite:
         shares = shares or drawn.shares(trace.cells, int(np.prod(sizes(question.finite))))
         note_quality(shares)
-        probs, error = (part.reshape(sizes(question.finite)) for part in (shares.mean, shares.error))
-        worth = shares.effective_sample_size
-        finite = Distribution(
-            question.finite,
-            probs,
-            None,
-            error,
-            worth,
-            f"{how}, as good as {worth:,.0f} independent ones",
-            question.evidence.given,
-        )
+        finite = _finite_answer(question.finite, shares, how, question.evidence)
     if not question.reals and finite is not None:
         return finite
     note_quality(*(drawn.mean(column) for column in trace.reals.T))
     cells, asked = (trace.cells, tuple(t.name for t in question.targets)) if finite else (None, ())
     told: dict[str, Any] = {"how": how, "given": question.evidence.given, "asked": asked, "log_prob_of_evidence": float("nan")}
     return Mixture(question.reals, drawn.weights, DrawnParts(trace.reals, drawn), finite, cells, **told)
+
+
+def _finite_answer(variables: tuple[Finite, ...], shares: Average, how: str, evidence: Observed) -> Distribution:
+    probs, error = (part.reshape(sizes(variables)) for part in (shares.mean, shares.error))
+    worth = f"{how}, as good as {shares.effective_sample_size:,.0f} independent ones"
+    return Distribution(variables, probs, None, error, shares.effective_sample_size, worth, evidence.given)
 
 
 def note_quality(*found: Average) -> None:
@@ -274,3 +282,68 @@ def note_quality(*found: Average) -> None:
         )
     elif effective < FEW:
         note(f"these draws are worth only {effective:.3g} independent ones: draw more, try another method, or ask exactly")
+
+
+@one_blas_thread
+def drawn_marginals(bn: NetworkParts, evidence: Observed, method: LikelihoodWeighting, seed: int = 0) -> Marginals:
+    """p(x | evidence) of every node, each with its standard error; ln p(evidence) is estimated by the same draws.
+
+    >>> from suffice import BayesNet
+    >>> from suffice.models.questions.evidence import evidence_codes
+    >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, {"x": ["a", "b"], "y": ["a", "b"]})
+    >>> found = drawn_marginals(bn, evidence_codes(bn, {"y": "b"}), LikelihoodWeighting(100_000))
+    >>> round(found["x"]["b"], 1), round(found.log_prob_of_evidence, 1)  # ln 0.275
+    (0.7, -1.3)
+    """
+    if not isinstance(method, LikelihoodWeighting):
+        one, all_nodes = Remedy("Gibbs(n)", ""), Remedy("LikelihoodWeighting(n)", "")
+        raise ModelError(f"all marginals at once are drawn by {all_nodes}; {one} draws those of a query")
+    if not is_possible(bn, evidence):
+        raise impossible(evidence)
+    columns, log_weights = _draws(_of_all(bn, evidence), method.n, np.random.SeedSequence(checked_seed(seed)))
+    if log_weights.max() == -np.inf:
+        raise ModelError(
+            f"none of {method.n:,} draws met the evidence {in_words(evidence.given)}: it is impossible or very improbable; "
+            f"draw more, LikelihoodWeighting({10 * method.n})"
+        )
+    drawn = Weighted(log_weights)
+    how = f"likelihood weighting, {method.n:,} draws"
+    answers = {name: _node_answer(bn, name, columns, drawn, evidence, how) for name in bn.variables}
+    note_quality(drawn.mean(np.zeros(method.n)))
+    log_prob = float(log_weights.max() + np.log(np.exp(log_weights - log_weights.max()).mean())) if evidence.given else 0.0
+    return Marginals({}, np.zeros(0), np.zeros(1, np.int64), log_prob, evidence.given, answers)
+
+
+def _of_all(bn: NetworkParts, evidence: Observed) -> Question:
+    """The question that all families matter to, those of what is observed, too: their product is p(evidence)."""
+    names = [n for n in bn.variables if not is_observed(bn, n, evidence)]
+    asked = Question.of(bn, names, evidence)
+    compiled = bn.compiled
+    seen: dict[str, Any] = {compiled.finite[i]: int(evidence.codes[i]) for i in np.flatnonzero(evidence.codes >= 0)}
+    seen |= {compiled.reals[i]: value for i, value in evidence.reals.items()}
+    soft = {compiled.finite[i]: likelihood for i, likelihood in evidence.soft.items()}
+    return replace(asked, nodes=bn.dag.topological_order, observed=seen, soft=soft)
+
+
+def _draws(question: Question, n: int, seeds: np.random.SeedSequence) -> tuple[dict[str, Any], Any]:
+    """The columns of all nodes, and the log-likelihood of the evidence beside each draw."""
+    variables = question.bn.variables
+    kinds = {name: np.int32 if isinstance(v, Finite) else np.float64 for name, v in variables.items()}
+    size = sum(n * np.dtype(kind).itemsize for kind in kinds.values())
+    if size > MAX_BYTES:
+        raise TooLarge(f"{n:,} draws need {bytes_in_words(size)}; the limit is {bytes_in_words(MAX_BYTES)}")
+    columns: dict[str, Any] = {name: np.empty(n, kind) for name, kind in kinds.items()}
+
+    def keep(part: slice, found: dict[str, Any]) -> None:
+        for name, column in found.items():
+            columns[name][part] = column
+
+    return columns, _draw_in_blocks(question, n, seeds, keep)
+
+
+def _node_answer(bn: NetworkParts, name: str, columns: dict[str, Any], drawn: Weighted, evidence: Observed, how: str) -> Any:
+    variable = bn.variables[name]
+    if isinstance(variable, Finite):
+        return _finite_answer((variable,), drawn.shares(columns[name].astype(np.int64), variable.n_states), how, evidence)
+    parts = DrawnParts(columns[name][:, None], drawn)
+    return Mixture((name,), drawn.weights, parts, log_prob_of_evidence=float("nan"), how=how, given=evidence.given)
