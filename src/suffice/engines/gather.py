@@ -21,8 +21,8 @@ from suffice.engines.engine import ROWS, Array, Block, Step, Sum
 from suffice.engines.steps.parallel import available_memory
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listing
 from suffice.statistics import Counts, Moments, Request
-from suffice.statistics.chan import Spread, merge_spreads, settle_spread
 from suffice.statistics.derived import RowFormula
+from suffice.statistics.moments import Spread, merge_spreads, settle_spread
 from suffice.variables import Finite, Variable
 
 Floats = npt.NDArray[np.float64]

@@ -22,7 +22,7 @@ from suffice.engines.engine import Block, Step, Sum
 from suffice.engines.steps.parallel import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words, listing
 from suffice.incomplete.components import Array, Expectation, FlatTables, Ints, Shown, Theta, log_likelihood
-from suffice.statistics.configurations import distinct
+from suffice.statistics.counts import distinct
 
 Places = npt.NDArray[np.int32]
 

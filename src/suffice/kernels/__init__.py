@@ -19,7 +19,7 @@ from suffice.kernels.compiler.compiling import CALLED, Kernel, announce, kernels
 __all__ = ["ESSENTIAL", "Kernel", "announce", "compile_kernel", "kernel", "warm"]
 
 ESSENTIAL = (
-    *("messages", "arrangement", "elimination", "parts", "count", "draw"),
+    *("messages", "arrangement", "parts", "count", "draw"),
     *("bitmaps", "local_scores", "orders", "greedy", "components", "bucket_trees"),
 )
 """Modules of which questions, fits, searches and EM of finite networks have their kernels."""

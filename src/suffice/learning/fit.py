@@ -34,7 +34,7 @@ from suffice.models.parts.sharing import Tie, agreeing, check_families
 from suffice.models.undirected.features import is_undirected
 from suffice.objectives import Bayes, Likelihood, as_penalties
 from suffice.statistics import Statistics
-from suffice.statistics.configurations import n_configurations
+from suffice.statistics.counts import n_configurations
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:

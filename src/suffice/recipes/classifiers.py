@@ -56,7 +56,7 @@ from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, MixtureR
 from suffice.models.estimates.estimated import estimate_network
 from suffice.models.networks import BayesNet
 from suffice.statistics import Counts, Moments, Request, Statistics
-from suffice.statistics.configurations import checked_cells, describe
+from suffice.statistics.counts import checked_cells, describe
 from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:

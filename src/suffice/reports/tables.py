@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.reports.markup import Content, Html, Row, cut_rows, name, number, table
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
 
 Array = npt.NDArray[np.float64]
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.statistics.configurations import Array
-from suffice.statistics.counts import Counts
+from suffice.statistics.counts import Array, Counts
 from suffice.variables import Finite
 
 Ints = npt.NDArray[np.int64]

@@ -10,7 +10,7 @@ from os import PathLike, fspath
 import numpy as np
 
 from suffice.errors import SufficeError
-from suffice.statistics.configurations import Array
+from suffice.statistics.counts import Array
 from suffice.statistics.file import Contents, reading
 from suffice.statistics.statistics import Statistics, checked_decay
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from suffice.errors import StatisticsError, listing, whole
 from suffice.output.display import html_table
-from suffice.statistics.configurations import Request, common_variable, n_configurations
-from suffice.statistics.counts import Counts
+from suffice.statistics.counts import Counts, Request, common_variable, n_configurations
 from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.statistics.flat import FlatCounts
 from suffice.statistics.moments import Moments

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from suffice.errors import StatisticsError, whole
-from suffice.statistics.configurations import Array, n_configurations
-from suffice.statistics.counts import Counts
+from suffice.statistics.counts import Array, Counts, n_configurations
 from suffice.statistics.moments import Moments
 
 Scope = tuple[frozenset[str], frozenset[str]]

@@ -16,7 +16,7 @@ from suffice.families.charts.plain import Array, Covariances, Flags
 from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.family import Estimate
 from suffice.statistics import Moments
-from suffice.statistics.configurations import describe
+from suffice.statistics.counts import describe
 
 
 class Events(NamedTuple):

@@ -22,7 +22,7 @@ from suffice.families.hierarchical.laplace_draws import draw_rows, quantiles
 from suffice.families.priors.prior import PriorBelief
 from suffice.families.protocol.family import Array, Estimate, Interval, Mode, checked_level
 from suffice.statistics import Counts
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from suffice.errors import FitError, FormatError
 from suffice.families.design import terms
 from suffice.families.protocol.family import Array, Interval, checked_level
 from suffice.statistics import Counts
-from suffice.statistics.configurations import freeze, sizes
+from suffice.statistics.counts import freeze, sizes
 from suffice.statistics.file import array_of, number, numbers
 from suffice.variables import Variable
 

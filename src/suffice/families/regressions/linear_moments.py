@@ -22,8 +22,8 @@ from suffice.exponential.normals.lines import LeastSquares, independent, regress
 from suffice.families.design import are_numbers, columns_of
 from suffice.families.protocol.family import Array, split
 from suffice.families.regressions.fitted import Maximum, Regressors, Summary, Sums
-from suffice.statistics.chan import Spread
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
+from suffice.statistics.moments import Spread
 from suffice.variables import Finite, Variable
 
 

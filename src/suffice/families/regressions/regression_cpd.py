@@ -20,7 +20,7 @@ from suffice.families.parameter_draws import Coefficients
 from suffice.families.protocol.family import Array, Columns, Cpd, Interval
 from suffice.families.regressions.fitted import Fitted, coefficient_table, needs_rows
 from suffice.registry import find_type, type_of
-from suffice.statistics.configurations import checked_cells, freeze, sizes
+from suffice.statistics.counts import checked_cells, freeze, sizes
 from suffice.statistics.file import array_of, numbers
 from suffice.variables import Finite, Variable
 

@@ -51,7 +51,7 @@ from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.models.parts.sharing import alike, seen_together, shared_in
 from suffice.registry import find_type
 from suffice.statistics import Counts, Moments, Statistics
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
 from suffice.statistics.file import array_of as array_of
 from suffice.statistics.file import check_statistics, derived_from_dict, derived_to_dict, variable_from_dict, variable_to_dict
 from suffice.statistics.file import flat as flat

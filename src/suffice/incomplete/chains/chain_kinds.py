@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from suffice.engines.sequences.lagged import places_of
 from suffice.errors import FitError
-from suffice.statistics.configurations import distinct
+from suffice.statistics.counts import distinct
 
 Ints = npt.NDArray[np.int64]
 

@@ -34,7 +34,7 @@ from suffice.incomplete.expected.completions import (
 )
 from suffice.incomplete.expected.expected_moments import ExpectedMoments, saturated_statistics
 from suffice.statistics import Counts, Request, Statistics
-from suffice.statistics.configurations import n_configurations, sizes
+from suffice.statistics.counts import n_configurations, sizes
 from suffice.variables import Finite, Variable
 
 DENSE = 2**22

@@ -29,8 +29,8 @@ from suffice.incomplete.numbers.pattern_batches import PatternBatch, pattern_bat
 from suffice.incomplete.numbers.patterns import Array, Component, Key, PatternFinder
 from suffice.incomplete.numbers.units import Units
 from suffice.statistics import Moments
-from suffice.statistics.chan import Cases
-from suffice.statistics.configurations import distinct
+from suffice.statistics.counts import distinct
+from suffice.statistics.moments import Cases
 from suffice.variables import Finite
 
 HELD = 2**29

@@ -24,7 +24,7 @@ from suffice.engines.gather import Groups, group_rows
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Line
 from suffice.incomplete.numbers.patterns import Component, Member
-from suffice.statistics.chan import Spread, pool_spreads
+from suffice.statistics.moments import Spread, pool_spreads
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]

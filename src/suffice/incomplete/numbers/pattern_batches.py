@@ -16,7 +16,7 @@ from suffice.engines.gather import Groups
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.numbers.normal import collect_groups, solve_missing, some_columns
 from suffice.incomplete.numbers.patterns import Component
-from suffice.statistics.chan import Cases, Spread
+from suffice.statistics.moments import Cases, Spread
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]

@@ -21,9 +21,9 @@ from suffice.exponential.normals.lines import too_large
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.protocol.family import Cpd
 from suffice.statistics import Moments
-from suffice.statistics.chan import Spread, add_exactly
-from suffice.statistics.configurations import freeze
+from suffice.statistics.counts import freeze
 from suffice.statistics.derived import RowFormula, log_factorials
+from suffice.statistics.moments import Spread, add_exactly
 from suffice.variables import Count, Distributed, Finite, NotNormal, Variable
 
 Array = npt.NDArray[np.float64]

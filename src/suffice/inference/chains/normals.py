@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from suffice.statistics.chan import Spread, merge_spreads
+from suffice.statistics.moments import Spread, merge_spreads
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -132,8 +132,7 @@ class Desk:
     def _programs(self, targets: Ints, seeds: Ints, seen: Codes, first: int, part: Ints) -> int:
         """Find the part of each row and make programs of the new ones; the row up to which there was room."""
         from suffice.kernels.inference.arrangement import arrange_parts
-        from suffice.kernels.inference.elimination import order_parts
-        from suffice.kernels.inference.parts import find_parts
+        from suffice.kernels.inference.parts import find_parts, order_parts
 
         net, before = self.network, int(self.part_at[0])
         scopes = (net.scope_start, net.scopes)

@@ -19,7 +19,7 @@ from suffice.errors.remedies import NORMAL_PRIOR
 from suffice.incomplete.components import Array, NodeFamily, Theta
 from suffice.incomplete.numbers.patterns import digits_of
 from suffice.models.parts.hidden_numbers import n_angles
-from suffice.statistics.configurations import n_configurations, sizes
+from suffice.statistics.counts import n_configurations, sizes
 from suffice.variables import Finite
 
 if TYPE_CHECKING:

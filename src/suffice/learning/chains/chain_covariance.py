@@ -27,8 +27,8 @@ from suffice.learning.incomplete.objective import COLLAPSED, VANISHED, Collapsed
 from suffice.learning.incomplete.problem import ExpectedStatistic
 from suffice.learning.latent.mixture_parts import log_prior_of_shared_line, positive_df, shared_line
 from suffice.statistics import Counts, Moments
-from suffice.statistics.chan import Spread
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
+from suffice.statistics.moments import Spread
 from suffice.variables import Finite
 
 

@@ -26,7 +26,7 @@ from suffice.incomplete.chains.linear_states import LinearSpace, LinearTerm
 from suffice.incomplete.components import Line, Theta
 from suffice.learning.incomplete.held import HeldEntries
 from suffice.statistics import Moments
-from suffice.statistics.chan import Spread
+from suffice.statistics.moments import Spread
 
 Array = npt.NDArray[np.float64]
 Slopes = dict[str, tuple[float, Array, float]]

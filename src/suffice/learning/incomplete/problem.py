@@ -54,7 +54,7 @@ from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import hidden_numbers
 from suffice.models.parts.sharing import linked_names
 from suffice.statistics import Counts, Moments, Statistics
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
 from suffice.variables import Finite, Real
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from suffice.errors import FitError
 from suffice.errors.remedies import BDEU, weight_penalty
-from suffice.statistics.configurations import describe, n_configurations
+from suffice.statistics.counts import describe, n_configurations
 
 if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem

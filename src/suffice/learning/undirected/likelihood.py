@@ -25,7 +25,7 @@ from suffice.learning.undirected.boundary import check_interior
 from suffice.learning.undirected.closed_form import agreeing_counts, bound_prior, closed_form
 from suffice.learning.undirected.ipf import IPF, CliqueTree
 from suffice.models.undirected.log_linear import Ising, LogLinear
-from suffice.statistics.configurations import describe, n_configurations
+from suffice.statistics.counts import describe, n_configurations
 
 if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem

@@ -16,7 +16,7 @@ from suffice.learning.owlqn import minimise
 from suffice.learning.undirected.boundary import MAX_NUMBERS, MAX_STATES
 from suffice.models.undirected.features import Features
 from suffice.objectives import L1
-from suffice.statistics.configurations import describe, n_configurations
+from suffice.statistics.counts import describe, n_configurations
 
 if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem

@@ -14,7 +14,7 @@ from suffice.errors.remedies import Remedy, declaration
 from suffice.families.by_hand import ByHand
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Cpd, as_numbers
-from suffice.statistics.configurations import checked_cells, sizes
+from suffice.statistics.counts import checked_cells, sizes
 from suffice.variables import Count, Finite, Real, Variable
 
 

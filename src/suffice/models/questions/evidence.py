@@ -14,7 +14,7 @@ from suffice.errors import ImpossibleEvidence, ModelError, listing, nearest
 from suffice.families.protocol.family import as_numbers
 from suffice.inference.finite.network import NONE, Array, Ints
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.statistics.configurations import freeze
+from suffice.statistics.counts import freeze
 from suffice.variables import Count, Distributed, Finite, Variable, state_text
 
 Given = Mapping[str, object] | None

@@ -26,7 +26,7 @@ from suffice.models.questions.answers.answers import Distribution, Marginals, Mo
 from suffice.models.questions.answers.densities import MixtureParts, NormalParts, PoissonParts
 from suffice.models.questions.answers.mixture import DistributionParts, Mixture
 from suffice.models.questions.evidence import Observed, impossible
-from suffice.statistics.configurations import checked_cells
+from suffice.statistics.counts import checked_cells
 from suffice.variables import Distributed
 
 

@@ -41,7 +41,7 @@ from suffice.models.rows.posteriors import (
     tell_impossible,
 )
 from suffice.models.rows.spark_frames import in_place
-from suffice.statistics.configurations import keys_of
+from suffice.statistics.counts import keys_of
 from suffice.variables import Finite, Variable
 
 Flags = npt.NDArray[np.bool_]

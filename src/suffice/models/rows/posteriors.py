@@ -49,7 +49,7 @@ from suffice.models.questions.hybrid import refuse_by_name
 from suffice.models.questions.question import requisite
 from suffice.models.rows.integrals import integrated_log_probs, integrated_posterior
 from suffice.models.rows.spark_frames import beside
-from suffice.statistics.configurations import alike
+from suffice.statistics.counts import alike
 from suffice.variables import Finite, Variable
 
 Flags = npt.NDArray[np.bool_]

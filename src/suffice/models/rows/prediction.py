@@ -31,7 +31,7 @@ from suffice.models.questions.question import Question
 from suffice.models.questions.sampling.approximate import BLOCK, drawn_forward, is_possible
 from suffice.models.rows.integrals import integrated_posterior
 from suffice.models.rows.posteriors import MOMENTS, Places, row_evidence, row_posterior
-from suffice.statistics.configurations import alike
+from suffice.statistics.counts import alike
 from suffice.variables import Finite, Variable
 
 

@@ -13,7 +13,7 @@ from suffice.inference.finite.network import Array
 from suffice.models.undirected.markov_parts import MarkovParts
 from suffice.output.display import OneTable
 from suffice.statistics import Counts, Statistics
-from suffice.statistics.configurations import n_configurations, sizes
+from suffice.statistics.counts import n_configurations, sizes
 
 MAX_TABLE = 2**20
 """Cells of the table of all variables up to which the fitted zeros in it are counted."""

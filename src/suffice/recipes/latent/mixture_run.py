@@ -26,7 +26,7 @@ from suffice.incomplete.classes import (
 )
 from suffice.models.networks import BayesNet
 from suffice.recipes.latent.latent_run import LatentRun, class_table
-from suffice.statistics.configurations import freeze
+from suffice.statistics.counts import freeze
 from suffice.variables import Count, Finite, Variable
 
 if TYPE_CHECKING:

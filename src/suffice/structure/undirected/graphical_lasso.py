@@ -26,7 +26,7 @@ from suffice.models.gaussian_markov_net import in_data_units, partial_correlatio
 from suffice.models.undirected.covariance_selection import selected_precision
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
 from suffice.statistics import Statistics
-from suffice.statistics.configurations import freeze
+from suffice.statistics.counts import freeze
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome, PathEntry, PenaltyPath

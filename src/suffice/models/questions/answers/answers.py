@@ -17,7 +17,7 @@ from suffice.inference.finite.network import Array, Ints
 from suffice.models.questions.evidence import code_of, in_words, unknown_name
 from suffice.output.display import Rows, Tabular, and_more, number
 from suffice.pictures import Bar, PictureNode
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
 from suffice.variables import Finite
 
 Key = Any

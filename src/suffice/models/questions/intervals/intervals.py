@@ -31,7 +31,7 @@ from suffice.models.questions import question as asking
 from suffice.models.questions.evidence import Observed, impossible
 from suffice.models.questions.intervals.redrawn import Redrawn
 from suffice.models.questions.question import Question
-from suffice.statistics.configurations import n_configurations
+from suffice.statistics.counts import n_configurations
 
 FEWEST = 1_000
 MAX_NUMBERS = 2**25

@@ -22,7 +22,7 @@ from suffice.iteration import Progress
 from suffice.models.estimates.redraw import drawn_together
 from suffice.models.parts.closed_forms import NoFormula, words
 from suffice.models.questions.question import Question
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
 from suffice.variables import Finite, NotNormal
 
 NUMBERS = 2**22

@@ -28,7 +28,7 @@ from suffice.models.questions.answers.mixture import Mixture
 from suffice.models.questions.evidence import Observed, evidence_codes, impossible, in_words
 from suffice.models.questions.question import Question
 from suffice.models.questions.regressions import reduce_network
-from suffice.statistics.configurations import checked_cells, sizes
+from suffice.statistics.counts import checked_cells, sizes
 from suffice.variables import Finite
 
 BLOCK = 16_384
