@@ -337,7 +337,7 @@ def test_equal_draws_still_have_an_error() -> None:
     ],
 )
 def test_options_are_checked(make: Any) -> None:
-    with pytest.raises(sf.SufficeError, match="must be a whole number from"):
+    with pytest.raises(sf.SufficeError, match="is a whole number of at least"):
         make()
 
 

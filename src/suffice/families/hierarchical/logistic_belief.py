@@ -14,13 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.errors import checked_level
 from suffice.errors.remedies import TABLE_PRIORS, Remedy
 from suffice.families.hierarchical.hierarchical import rows_of
 from suffice.families.hierarchical.joint_laplace import JointLaplace, joint_drawn, joint_quantiles
 from suffice.families.hierarchical.laplace import Laplace
 from suffice.families.hierarchical.laplace_draws import draw_rows, quantiles
 from suffice.families.priors.prior import PriorBelief
-from suffice.families.protocol.family import Array, Estimate, Interval, Mode, checked_level
+from suffice.families.protocol.family import Array, Estimate, Interval, Mode
 from suffice.statistics import Counts
 from suffice.statistics.counts import sizes
 

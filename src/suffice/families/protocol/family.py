@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from suffice.errors import FitError
 from suffice.exponential.arithmetic.values import Interval as Interval
-from suffice.exponential.arithmetic.values import checked_level as checked_level
 from suffice.families.protocol.cpd import Array as Array
 from suffice.families.protocol.cpd import Columns as Columns
 from suffice.families.protocol.cpd import Cpd as Cpd

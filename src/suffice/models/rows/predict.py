@@ -23,12 +23,11 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import maps_frames, rows_of
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
-from suffice.errors import listing
+from suffice.errors import ModelError, checked_level, listing, whole
 from suffice.errors.remedies import DRAWN_ROWS
-from suffice.families.protocol.family import checked_level
 from suffice.incomplete.rows import RowEvidence, best
 from suffice.inference.finite.network import NONE, Array
-from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, checked_seed
+from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting
 from suffice.models.parts.closed_forms import NoFormula
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.evidence import Observed, one_of_interval_and_method
@@ -236,4 +235,4 @@ def _step(
         return Predict.of(bn, target, method, seed, keep)
     if method is not None:
         raise one_of_interval_and_method()
-    return PredictIntervals.asked(bn, target, interval, draws, checked_seed(seed), keep)
+    return PredictIntervals.asked(bn, target, interval, draws, whole(seed, "a seed", 0, ModelError), keep)

@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
-from suffice.errors import ModelError, TooLarge, nearest, note, quantity
+from suffice.errors import ModelError, TooLarge, nearest, note, quantity, whole
 from suffice.incomplete.rows import RowEvidence
 from suffice.inference.finite.network import NONE, Array
-from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, Weighted, checked_seed
+from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, Weighted
 from suffice.models.parts.closed_forms import NoFormula
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.evidence import Observed
@@ -96,7 +96,7 @@ class Predict:
             return cls(bn, target, None, 0, tuple(keep))
         if not isinstance(method, LikelihoodWeighting):
             raise ModelError(f"rows are answered exactly, without a method, or by LikelihoodWeighting(...); not by {method!r}")
-        return cls(bn, target, method.n, checked_seed(seed), tuple(keep))
+        return cls(bn, target, method.n, whole(seed, "a seed", 0, ModelError), tuple(keep))
 
     def __call__(self, block: Block) -> Prediction:
         found = self.answer(row_evidence(self.bn, block))

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import ModelError, listing, whole
-from suffice.families.protocol.family import Array, Interval, as_numbers, checked_level, frame
+from suffice.errors import ModelError, checked_level, listing, whole
+from suffice.families.protocol.family import Array, Interval, as_numbers, frame
 from suffice.inference.finite.logs import log_sum
 from suffice.inference.finite.network import Ints
 from suffice.models.questions.answers.answers import Answer, Distribution, apart, in_a_line

@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import FitError, ModelError, SufficeError, TooLarge, listing, note
+from suffice.errors import FitError, ModelError, SufficeError, TooLarge, checked_level, listing, note, whole
 from suffice.errors.remedies import name_of
-from suffice.exponential.arithmetic.values import checked_level
-from suffice.inference.sampling.sampling import checked_seed
 from suffice.iteration import OutOfTime, Progress, checked_seconds
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions import question as asking
@@ -63,7 +61,7 @@ def marginals_with_intervals(
     >>> found["x"].interval.lower.round(1), found["y"].interval.lower
     (array([0. , 0.2]), array([0., 1.]))
     """
-    level, seed = checked_level(level), checked_seed(seed)
+    level, seed = checked_level(level), whole(seed, "a seed", 0, ModelError)
     clock: Progress[Any] = Progress("intervals", checked_seconds(time_limit))
     found = asking.marginals(bn, evidence).of_some(targets)
     wanted = _Wanted(bn, found, evidence, level, draws, seed, clock)

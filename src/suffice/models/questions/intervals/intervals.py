@@ -20,10 +20,9 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
-from suffice.errors import ModelError, TooLarge, quantity
-from suffice.families.protocol.family import Interval, Mean, checked_level
+from suffice.errors import ModelError, TooLarge, checked_level, quantity, whole
+from suffice.families.protocol.family import Interval, Mean
 from suffice.inference.finite.network import Array
-from suffice.inference.sampling.sampling import checked_seed
 from suffice.iteration import Progress
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.parts.parameter_covariance import ParameterCovariance
@@ -62,7 +61,7 @@ def answer_with_interval(
     question = Question.of(bn, targets, evidence)
     size = len(question.reals) or n_configurations(question.finite)
     check_draws(draws, size)
-    redrawn = Redrawn(question, checked_seed(seed))
+    redrawn = Redrawn(question, whole(seed, "a seed", 0, ModelError))
     point: Any = asking.exact_answer(at_means(bn, question), targets, evidence)
     answers = redrawn.answers(draws, size, clock)
     possible = answers[~np.isnan(answers).any(axis=1)]

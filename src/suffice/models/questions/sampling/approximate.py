@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
-from suffice.errors import ModelError, TooLarge, bytes_in_words, listing, note
+from suffice.errors import ModelError, TooLarge, bytes_in_words, listing, note, whole
 from suffice.errors.remedies import WEIGHTING, Remedy
 from suffice.families.protocol.family import Cpd, flat_index
 from suffice.inference.finite.network import NONE, Array, Network
 from suffice.inference.sampling.gibbs import GibbsState, Rest, SummedOut, Trace, Walker, collapse
-from suffice.inference.sampling.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Weighted, checked_seed
+from suffice.inference.sampling.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Weighted
 from suffice.models.parts.closed_forms import density
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.answers.answers import Distribution
@@ -56,7 +56,7 @@ def drawn_answer(
         raise impossible(evidence)
     question = Question.of(bn, targets, evidence)
     checked_cells(question.finite, "the answer")
-    seeds = np.random.SeedSequence(checked_seed(seed))
+    seeds = np.random.SeedSequence(whole(seed, "a seed", 0, ModelError))
     if isinstance(method, LikelihoodWeighting):
         return _answer(question, *_weigh_draws(question, method, seeds))
     if isinstance(method, Gibbs):

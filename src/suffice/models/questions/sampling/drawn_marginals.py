@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
-from suffice.errors import ModelError, TooLarge, bytes_in_words
+from suffice.errors import ModelError, TooLarge, bytes_in_words, whole
 from suffice.errors.remedies import Remedy
-from suffice.inference.sampling.sampling import LikelihoodWeighting, Weighted, checked_seed
+from suffice.inference.sampling.sampling import LikelihoodWeighting, Weighted
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.answers.answers import Distribution, Marginals
 from suffice.models.questions.answers.densities import DrawnParts
@@ -39,7 +39,7 @@ def drawn_marginals(bn: NetworkParts, evidence: Observed, method: LikelihoodWeig
         raise ModelError(f"all marginals at once are drawn by {all_nodes}; {one} draws those of a query")
     if not is_possible(bn, evidence):
         raise impossible(evidence)
-    columns, log_weights = _draws(_of_all(bn, evidence), method.n, np.random.SeedSequence(checked_seed(seed)))
+    columns, log_weights = _draws(_of_all(bn, evidence), method.n, np.random.SeedSequence(whole(seed, "a seed", 0, ModelError)))
     if log_weights.max() == -np.inf:
         raise ModelError(
             f"none of {method.n:,} draws met the evidence {in_words(evidence.given)}: it is impossible or very improbable; "
