@@ -12,8 +12,7 @@ import pytest
 
 import suffice as sf
 from suffice.inference.sampling.sampling import Chained, Gibbs, LikelihoodWeighting, Weighted
-from suffice.models.questions.evidence import evidence_codes
-from suffice.models.questions.question import Question, requisite
+from suffice.models.questions.question import Question, evidence_codes, requisite
 from suffice.models.questions.sampling import approximate
 from tests.oracles import joint, random_dag, random_net
 

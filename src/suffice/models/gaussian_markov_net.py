@@ -22,7 +22,7 @@ from suffice.graphs.undirected import GraphLike
 from suffice.inference.finite.network import Array
 from suffice.inference.numbers.sparse_precision import SparsePrecision
 from suffice.models.networks import BayesNet
-from suffice.models.parts.provenance import Provenance
+from suffice.models.parts.network_parts import Provenance
 from suffice.models.undirected.covariance_selection import selected_precision
 from suffice.models.undirected.covariances import Covariances, covariance_of, refuse_other_kinds
 from suffice.models.undirected.twin import Undirected

@@ -17,7 +17,7 @@ from suffice.errors import FitError, ModelError, SufficeError, TooLarge, checked
 from suffice.errors.remedies import BY_SAMPLING
 from suffice.models.networks import BayesNet
 from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable, in_a_line
-from suffice.models.questions.evidence import code_of
+from suffice.models.questions.question import code_of
 from suffice.output.display import text_table
 from suffice.output.terminal import working
 from suffice.registry import command

@@ -20,12 +20,10 @@ from suffice.inference.finite.network import NONE, Array, Ints, Network
 from suffice.inference.finite.questions import (
     IMPOSSIBLE,
     MARGINALS,
-    UNCERTAIN,
     Room,
     RowAnswers,
     in_logs,
     in_rows,
-    is_sure,
     room_for,
     run_tree,
 )
@@ -135,7 +133,7 @@ class JunctionTree:
         nothing = self.network.unobserved()
         whole = Network.of(self.network.sizes, [(scope, NONE, table) for scope, _, table in self.network.factors()])
         found = in_rows(whole, (), whole.all_factors, np.asarray(nothing[None], np.int32), tables, whole.starts)
-        for r in np.flatnonzero(found.doubtful | (found.status == IMPOSSIBLE)):
+        for r in np.flatnonzero(found.doubtful(absolute=True) | (found.status == IMPOSSIBLE)):
             found.probs[r] = self._marginals(Weighed(self.network, tables[r], nothing, 0.0), nothing).probs
         return found.probs
 
@@ -170,7 +168,7 @@ class JunctionTree:
         if compiled:
             tree.rooms.append(room)
         total = float(answer.log_prob[0])
-        if answer.status[0] == UNCERTAIN or not is_sure(answer.log_prob, w.logs)[0]:
+        if answer.doubtful(w.logs)[0]:
             found = in_logs(self.network, tree.factor, tree.unobserved(codes), codes, w.tables, w.logs)
             total, probs[:] = float(found.joint(())[0]), 0.0
             for v, own in found.marginals().items() if total > NEVER else ():

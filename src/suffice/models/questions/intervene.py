@@ -23,7 +23,7 @@ from suffice.families.categorical import Table
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
-from suffice.models.questions.evidence import (
+from suffice.models.questions.question import (
     as_mapping,
     code_of,
     finite_number,

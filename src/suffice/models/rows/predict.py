@@ -30,9 +30,8 @@ from suffice.inference.finite.network import NONE, Array
 from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting
 from suffice.models.parts.closed_forms import NoFormula
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.evidence import Observed, one_of_interval_and_method
 from suffice.models.questions.intervals.intervals import FEWEST, answer_with_interval, check_draws
-from suffice.models.questions.question import Question
+from suffice.models.questions.question import Observed, Question, one_of_interval_and_method
 from suffice.models.rows import spark_frames
 from suffice.models.rows.frames import checked_size, column, table
 from suffice.models.rows.posteriors import Places, present, row_evidence, tell_impossible

@@ -26,8 +26,7 @@ from suffice.inference.finite.network import NONE, Array
 from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, Weighted
 from suffice.models.parts.closed_forms import NoFormula
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.evidence import Observed
-from suffice.models.questions.question import Question
+from suffice.models.questions.question import Observed, Question
 from suffice.models.questions.sampling.approximate import BLOCK, drawn_forward, is_possible
 from suffice.models.rows.integrals import integrated_posterior
 from suffice.models.rows.posteriors import MOMENTS, Places, row_evidence, row_posterior

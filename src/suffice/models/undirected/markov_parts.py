@@ -17,8 +17,7 @@ from suffice.families.categorical import Table
 from suffice.graphs import Graph
 from suffice.inference.finite.network import Array
 from suffice.models.parts.closed_forms import as_closed_form
-from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.parts.provenance import Provenance
+from suffice.models.parts.network_parts import NetworkParts, Provenance
 from suffice.models.undirected.factor import Factor, checked_factors, eliminate
 from suffice.models.undirected.features import Features, UndirectedModel
 from suffice.models.undirected.log_linear import Ising, LogLinear, Names

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from suffice.inference.finite.junction_tree import JunctionTree
     from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable
     from suffice.models.questions.answers.mixture import Mixture
-    from suffice.models.questions.evidence import Given
+    from suffice.models.questions.question import Given
     from suffice.models.rows.row_answering import RowAnswering
     from suffice.statistics import Statistics
 

@@ -17,7 +17,7 @@ from suffice.inference.finite.network import Ints
 from suffice.models.questions.answers.answers import Answer, Distribution, apart, in_a_line
 from suffice.models.questions.answers.densities import Columns, MixtureParts, view_of_shape
 from suffice.models.questions.answers.densities import NormalParts as NormalParts
-from suffice.models.questions.evidence import Known, in_words
+from suffice.models.questions.question import Known, in_words
 from suffice.output.display import Rows, and_more, number
 from suffice.pictures import Curve, PictureNode
 from suffice.variables import Distributed

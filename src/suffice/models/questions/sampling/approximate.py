@@ -25,8 +25,7 @@ from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.answers.answers import Distribution
 from suffice.models.questions.answers.densities import DrawnParts
 from suffice.models.questions.answers.mixture import Mixture
-from suffice.models.questions.evidence import Observed, evidence_codes, impossible, in_words
-from suffice.models.questions.question import Question
+from suffice.models.questions.question import Observed, Question, evidence_codes, impossible, in_words
 from suffice.models.questions.regressions import reduce_network
 from suffice.statistics.counts import checked_cells, sizes
 from suffice.variables import Finite
@@ -46,7 +45,7 @@ def drawn_answer(
     """p(targets | evidence) by drawing: a `Distribution` with standard errors, or a `Mixture` of draws where a target is real.
 
     >>> from suffice import BayesNet
-    >>> from suffice.models.questions.evidence import evidence_codes
+    >>> from suffice.models.questions.question import evidence_codes
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, {"x": ["a", "b"], "y": ["a", "b"]})
     >>> answer = drawn_answer(bn, ["x"], evidence_codes(bn, {"y": "b"}), LikelihoodWeighting(100_000))
     >>> round(answer["b"], 1), round(float(answer.error[1]), 3)

@@ -17,8 +17,7 @@ from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.answers.answers import Distribution, Marginals
 from suffice.models.questions.answers.densities import DrawnParts
 from suffice.models.questions.answers.mixture import Mixture
-from suffice.models.questions.evidence import Observed, impossible, in_words
-from suffice.models.questions.question import Question, is_observed
+from suffice.models.questions.question import Observed, Question, impossible, in_words, is_observed
 from suffice.models.questions.sampling.approximate import BLOCK, MAX_BYTES, drawn_forward, is_possible, note_quality
 from suffice.variables import Finite
 
@@ -28,7 +27,7 @@ def drawn_marginals(bn: NetworkParts, evidence: Observed, method: LikelihoodWeig
     """p(x | evidence) of every node, each with its standard error; ln p(evidence) is estimated by the same draws.
 
     >>> from suffice import BayesNet
-    >>> from suffice.models.questions.evidence import evidence_codes
+    >>> from suffice.models.questions.question import evidence_codes
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, {"x": ["a", "b"], "y": ["a", "b"]})
     >>> found = drawn_marginals(bn, evidence_codes(bn, {"y": "b"}), LikelihoodWeighting(100_000))
     >>> round(found["x"]["b"], 1), round(found.log_prob_of_evidence, 1)  # ln 0.275
