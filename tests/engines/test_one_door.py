@@ -456,7 +456,6 @@ PUBLIC = {
     "scan",
     "sample",
     "gather",
-    "parallel",
     "bitmaps",
     "bits",
     "sources",

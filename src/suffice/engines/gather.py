@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from suffice.engines.encoding.encode import code_type
 from suffice.engines.engine import ROWS, Array, Block, Step, Sum
-from suffice.engines.steps.parallel import available_memory
+from suffice.engines.steps.blocks import available_memory
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listing
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.derived import RowFormula

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block, Step, Sum
-from suffice.engines.steps.parallel import in_order
+from suffice.engines.steps.blocks import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words, listing
 from suffice.incomplete.components import Array, Expectation, FlatTables, Ints, Shown, Theta, log_likelihood
 from suffice.statistics.counts import distinct

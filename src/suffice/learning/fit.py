@@ -9,11 +9,11 @@ from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import ArgumentError, FitError, MissingCells, listing, note
 from suffice.errors.remedies import Remedy, argument
-from suffice.families import family_of
+from suffice.families import checked_estimate, family_of
 from suffice.families.gathering.gathering import gather
 from suffice.families.named_families import families_of, with_chosen
 from suffice.families.priors.priors import as_prior
-from suffice.families.protocol.family import Estimate, checked_estimate
+from suffice.families.protocol.family import Estimate
 from suffice.graphs import Dag
 from suffice.learning.chains.chain_task import refuse_first, refuse_shared
 from suffice.learning.complete.chain_fit import fit_chain

@@ -11,7 +11,7 @@ import numpy as np
 from suffice.basis.libraries import pa
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.engines.steps.parallel import n_threads
+from suffice.engines.steps.blocks import n_threads
 from suffice.families.gathering.gathering import gather
 from suffice.families.priors.priors import BDeu
 from suffice.formats import load

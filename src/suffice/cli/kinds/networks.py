@@ -12,7 +12,7 @@ from suffice.cli.words import vocabulary as words
 from suffice.cli.words.objectives import objective_of, penalty_of, prior_words
 from suffice.errors import MissingCells, SufficeError
 from suffice.families.named_families import families_of
-from suffice.formats import holds
+from suffice.formats import writable
 from suffice.learning.fit import fit, fit_network
 from suffice.learning.incomplete.task import shared_of
 from suffice.objectives import Likelihood
@@ -24,7 +24,7 @@ def fit_rows(given: Options) -> Any:
     asked, dag = _fit_arguments(given), given.dag
     rows = given.rows = _known_rows(given, dag)
     columns = rows.select([n for n in dag.nodes if n in rows.columns]).schema if hasattr(rows, "columns") else rows.variables
-    holds(given.out, [v for n, v in columns.items() if n in dag])
+    writable(given.out, variables=[v for n, v in columns.items() if n in dag])
     if "objective" in asked:
         return _fit_to_target(given, rows, asked)
     if given.penalty is not None:

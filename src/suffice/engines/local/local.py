@@ -40,7 +40,7 @@ from suffice.engines.local.local_bits import LocalBits
 from suffice.engines.reading.bins import SAMPLE, binned_variable
 from suffice.engines.reading.frames import Encoded
 from suffice.engines.steps.bits import BitLayout
-from suffice.engines.steps.parallel import in_order, n_threads, with_count
+from suffice.engines.steps.blocks import in_order, n_threads, with_count
 from suffice.engines.views.views import Viewed, as_declared
 from suffice.errors import DataError, listing
 from suffice.variables import Bins, Finite, Variable

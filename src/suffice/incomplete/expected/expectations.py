@@ -19,7 +19,7 @@ import numpy as np
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
-from suffice.engines.steps.parallel import in_order, n_threads
+from suffice.engines.steps.blocks import in_order, n_threads
 from suffice.errors import FitError, TooLarge, listing
 from suffice.families.protocol.family import Cpd
 from suffice.incomplete.expected.completions import (

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, add_up, sum_up
 from suffice.engines.gather import Groups
-from suffice.engines.steps.parallel import in_order
+from suffice.engines.steps.blocks import in_order
 from suffice.errors import FitError
 from suffice.families.protocol.family import flat_index
 from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, Shown, Theta, log_likelihood

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.steps.parallel import with_count
+from suffice.engines.steps.blocks import with_count
 from suffice.recipes.missing.missing_cells import Columns, MissingSummary
 from suffice.statistics.moments import Cases, Spread
 

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.steps.parallel import in_order, n_threads
+from suffice.engines.steps.blocks import in_order, n_threads
 from suffice.errors import FitError
 from suffice.iteration import Packed
 from suffice.structure.constraints.rules import Parents, Rules
