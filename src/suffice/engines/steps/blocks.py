@@ -1,5 +1,5 @@
-"""Blocks of rows, steps over them, and sums of what steps make: what travels between an engine and who learns; threads over blocks
-in their order, a bar where that takes long, and how much memory there is."""
+"""Blocks of rows, steps over them, and sums of what steps make: what travels between an engine and who learns; threads over
+blocks in their order, a bar where that takes long, and how much memory there is."""
 
 from __future__ import annotations
 
