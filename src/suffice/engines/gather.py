@@ -70,13 +70,9 @@ class GatherPlan:
         kept = [r for r in moments if r.finite or not cut]
         return GatherPlan(variables, dense, tuple(sparse), (*cut, *kept), cut, compiled)
 
-    def sizes(self, request: Request) -> list[int]:
-        """The numbers of states of a request's finite variables."""
-        return _sizes(request, self.variables)
-
     def n_cells(self, *requests: Request) -> int:
         """The cells of the tables of requests, all together."""
-        return sum(math.prod(self.sizes(r)) for r in requests)
+        return sum(math.prod(_sizes(r, self.variables)) for r in requests)
 
     def finite(self, request: Request) -> tuple[Finite, ...]:
         return tuple(v for n in request.finite if isinstance(v := self.variables[n], Finite))
@@ -94,7 +90,7 @@ class GatherPlan:
         narrow, wide, _ = self.columns
         place = {n: i for i, n in enumerate(narrow)} | {n: ~i for i, n in enumerate(wide)}
         members = np.array([place[n] for r in self.dense for n in r.finite], np.int32)
-        each = [self.sizes(r) for r in self.dense]
+        each = [_sizes(r, self.variables) for r in self.dense]
         first = np.cumsum([0, *map(len, each)], dtype=np.int64)
         offsets = np.cumsum([0, *map(math.prod, each)], dtype=np.int64)
         return first, members, np.array([s for t in each for s in t], np.int64), offsets
@@ -143,6 +139,7 @@ def _check(request: Request, variables: Mapping[str, Variable]) -> None:
 
 
 def _sizes(request: Request, variables: Mapping[str, Variable]) -> list[int]:
+    """The numbers of states of a request's finite variables."""
     return [v.n_states for n in request.finite if isinstance(v := variables[n], Finite)]
 
 
@@ -305,7 +302,7 @@ class _Counter:
     def _flat(self, block: Buffers, request: Request) -> Keys:
         """The row-major index of each row's configuration."""
         flat = np.zeros(block.n_rows, np.int64)
-        for name, size in zip(request.finite, self.plan.sizes(request), strict=True):
+        for name, size in zip(request.finite, _sizes(request, self.plan.variables), strict=True):
             flat *= size
             flat += block[name]
         return flat
@@ -319,7 +316,7 @@ def _entries(plan: GatherPlan, total: Parts) -> list[Entry]:
     cells = total.get("cells", np.zeros(0)).astype(np.float64, copy=False)
     offset = 0
     for request in plan.dense:
-        shape = plan.sizes(request)
+        shape = _sizes(request, plan.variables)
         n = math.prod(shape)
         answers.append(Counts(plan.finite(request), cells[offset : offset + n].reshape(shape)))
         offset += n

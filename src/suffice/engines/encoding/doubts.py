@@ -45,16 +45,6 @@ def words_among_numbers(states: Collection[str]) -> tuple[str, ...]:
     return tuple(words) if len(states) - len(words) >= (2 if MARKS.issuperset(words) else NUMBERS) else ()
 
 
-def marks_among(states: Collection[str]) -> tuple[str, ...]:
-    """The states that look like marks for a missing cell; a minus beside a plus does not, nor a full stop beside a comma.
-
-    >>> marks_among(["?", "no", "yes"]), marks_among(["+", "-"]), marks_among([",", ".", "the"])
-    (('?',), (), ())
-    """
-    meant = {"?", "-", "."} if "," in states else {"-"} if "+" in states else set()
-    return tuple(s for s in states if s in MARKS and s not in meant)
-
-
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4})( .*)?")
 
 
@@ -67,24 +57,6 @@ def commas(states: Collection[str]) -> bool:
     with_comma = [s for s in states if WITH_COMMA.fullmatch(s)]
     others = set(states).difference(with_comma)
     return len(with_comma) >= 2 and all(map(is_integer_text, others))
-
-
-def alike(states: Collection[str]) -> tuple[str, ...]:
-    """The states that differ from another by blanks around them only.
-
-    >>> alike(["no", " yes", "yes"]), alike(["no", "yes "])
-    ((' yes',), ())
-    """
-    return tuple(s for s in states if s != s.strip() and s.strip() in states)
-
-
-def dates(states: Collection[str]) -> bool:
-    """Whether all states are dates, and more than one would make states of.
-
-    >>> dates([f"2024-01-{d}" for d in range(10, 31)]), dates(["2024-01-01", "2024-01-02"])
-    (True, False)
-    """
-    return len(states) > FEW and all(_DATE.fullmatch(s) for s in states)
 
 
 @dataclass(frozen=True)
@@ -136,7 +108,7 @@ def _of_numbers(name: str, variable: Variable, found: CellsFound, options: Optio
 
 
 def _of_states(states: Sequence[str], found: CellsFound, options: Options, n_rows: int) -> Iterable[Doubt]:
-    if (found.dates and len(states) > FEW) or dates(states):
+    if len(states) > FEW and (found.dates or all(map(_DATE.fullmatch, states))):
         yield Doubt(DATES, f"dates, {len(states):,} of them: an identifier?")
     elif commas(states):
         yield Doubt(COMMAS if found.guessed else COMMAS_IN_TEXT, "numbers with decimal commas?")
@@ -152,14 +124,16 @@ def _of_states(states: Sequence[str], found: CellsFound, options: Options, n_row
         yield Doubt(NAMES, "nearly as many states as rows: an identifier?")
     else:
         yield from _of_marks(states)
-    if twins := alike(states):
+    if twins := tuple(s for s in states if s != s.strip() and s.strip() in states):  # apart from blanks the same
         yield Doubt(
             BLANKS, f"{listing(twins, 2)} beside {listing([t.strip() for t in twins], 2)}: the same?", twins, _bare(states)
         )
 
 
 def _of_marks(states: Sequence[str]) -> Iterable[Doubt]:
-    if marks := marks_among(states):
+    """States that look like marks for a missing cell; a minus beside a plus does not, nor a full stop beside a comma."""
+    meant = {"?", "-", "."} if "," in states else {"-"} if "+" in states else set()
+    if marks := tuple(s for s in states if s in MARKS and s not in meant):
         yield Doubt(MARKED, f"{listing(marks)}: a missing cell?", marks)
 
 

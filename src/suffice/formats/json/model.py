@@ -136,8 +136,8 @@ def statistics_to_dict(statistics: Statistics) -> dict[str, Any]:
             d |= {"values": flat(e.values), "keys": None if e.keys is None else e.keys.tolist()}
         else:
             parts = {k: flat(getattr(e, k)) for k in ("count", "mean", "rest", "scatter")}
-            d |= {"keys": e.keys.tolist(), **parts, **derived_to_dict(e.derived)}
-            d |= {"log_base": flat(e.sums)} if e.derived else {}
+            d |= {"keys": e.keys.tolist(), **parts}
+            d |= {**derived_to_dict(e.derived), "log_base": flat(e.sums)} if e.derived else {}
         entries.append(d)
     suppression = statistics.suppression
     said = {} if suppression is None else {"suppression": suppression.to_dict(statistics)}

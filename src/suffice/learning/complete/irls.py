@@ -131,9 +131,9 @@ class Ascent:
             # of steps that end quadratically the next one is known, about: each is shorter by the square of what the last one was
             # (and a pass over many rows is worth saving)
             ahead = 100.0 * (errors / before) ** 2 if self.rows.n_rows >= MANY and errors < 1e-2 * before < np.inf else 1.0
-            before = errors
+            slow, before = errors > 0.1 * before, errors
             done = ahead * moved.max() <= max(tol * unit, rounding) and ahead * errors <= max(ERRORS * tol * error, rounding)
-            if not done and error > 0.0 and errors <= VANISHED * error:
+            if not done and slow and error > 0.0 and errors <= VANISHED * error:
                 furthest = self.reach(step) / unit
                 far = [*far, furthest] if furthest > max(FAR, 0.3 * far[-1]) else [furthest]
                 if len(far) > LASTING and self._endless:
