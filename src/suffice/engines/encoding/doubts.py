@@ -14,18 +14,25 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from suffice.engines.encoding.encode import MARKS, WITH_COMMA, is_integer_text, number
-from suffice.engines.encoding.values import FEW, STATES
+from suffice.engines.encoding.infer import FEW, STATES, CellsFound
 from suffice.errors import listing, note
 from suffice.errors.remedies import DECIMAL_COMMA, Remedy, argument, declaration, state_names
 from suffice.variables import Finite, NumbersStay, Variable, sorted_states
 
 if TYPE_CHECKING:
-    from suffice.engines.encoding.infer import CellsFound
     from suffice.engines.encoding.sources import Options
 
 NUMBERS = 10
 """Different numbers beside which a word or two are noted, even if they are none of the marks."""
+
+COLLISIONS = 10.0
+"""Whole numbers that all differ are taken for identifiers if so many pairs of them would be equal by chance."""
+
+_IDENTIFIER = re.compile(r"(?:^|[^a-z])(?:id|uid|key|index|row|nr|uuid|guid)$|(?<=[a-z])(?:ID|Id|Key|Index|Nr)$")
 
 
 def words_among_numbers(states: Collection[str]) -> tuple[str, ...]:
@@ -101,10 +108,27 @@ def _of_numbers(name: str, variable: Variable, found: CellsFound, options: Optio
         yield Doubt(
             CODED, f"numbers with {variable.n_states} {'value' if variable.n_states == 1 else 'values'}, taken for states"
         )
-    elif values.run(name):
+    elif _are_running(name, values.different):
         yield Doubt(RUNNING, "whole numbers that all differ: an identifier?")
     elif values.few and values.whole and found.integers and options.integers is None and name not in options.declared:
         yield Doubt(FEW_NUMBERS, f"whole numbers with {len(values.few)} values: states?")
+
+
+def _are_running(name: str, different: npt.NDArray[np.float64] | None) -> bool:
+    """Whether whole numbers that are all different are running numbers, or others that only tell rows apart: too many for that to
+    be chance, or under a name that says so.
+
+    >>> _are_running("x", np.arange(100.0)), _are_running("x", np.arange(100.0) ** 3)
+    (True, False)
+    >>> [n for n in ("id", "patient_id", "PatientID", "Unnamed: 0", "paid", "valid") if _are_running(n, np.arange(100.0) ** 3)]
+    ['id', 'patient_id', 'PatientID', 'Unnamed: 0']
+    """
+    x = different
+    if x is None or len(x) < FEW:
+        return False
+    expected = len(x) * (len(x) - 1) / 2 / (x.max() - x.min() + 1)
+    named = name in ("Unnamed: 0", "ID", "Id", "KEY", "INDEX", "NR") or _IDENTIFIER.search(name) is not None
+    return bool(expected > COLLISIONS) or named
 
 
 def _of_states(states: Sequence[str], found: CellsFound, options: Options, n_rows: int) -> Iterable[Doubt]:
