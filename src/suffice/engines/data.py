@@ -103,7 +103,8 @@ class Data:
     @property
     def identifiers(self) -> tuple[str, ...]:
         """The columns that have nearly as many states as there are rows."""
-        return self.known.identifiers
+        self.engine.require(self.columns)
+        return tuple(n for n in self.columns if self.engine.seen[n].identifies)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -278,14 +278,14 @@ class RegressionCpd(Cpd):
 
     def to_dict(self) -> dict[str, Any]:
         """The regression as plain values: those of states are called by their family, others name it with its options."""
-        family, level = self.family, self.theta[self.layout.levels]
+        family, level = self.family, np.atleast_1d(self.intercept)
         name = type_of(family)
         fitted = None if self.fitted is None else self.fitted.to_dict()
         rest = {"coefficients": numbers(self.coefficients), "centre": numbers(self.centre), "fitted": fitted}
         if name in self.types:
             return {"type": name, family.level_field: numbers(level), **rest, "ridge": family.ridge}
         named = {"family": name, "options": asdict(family)}
-        own = {"intercept": float(self.theta[0]), "terms": list(self.terms), "dispersion": self.dispersion}
+        own = {"intercept": float(level[0]), "terms": list(self.terms), "dispersion": self.dispersion}
         return {"type": "regression", **named, **own, **rest}
 
     @classmethod
