@@ -103,9 +103,7 @@ class Ascent:
         return float(self.rows.fold(largest, threads=self.threads).value)
 
     def expected(self, climb: Maximum) -> Maximum:
-        """The same with the sums and the covariance by the expected curvature."""
-        if self.family.canonical:
-            return climb
+        """The same with the sums and the covariance by the expected curvature: another one where the link is not canonical."""
         s = self.measure(climb.theta, expected=True)
         covariance = solve_positive(s.hessian + self.family.penalty(self.at), s.gradient)[1]
         return Maximum(climb.theta, s, covariance, climb.iterations + 1)
@@ -269,7 +267,7 @@ def maximise(
     ascent, climb = _centre_columns(ascent, theta, first)
     if family.profiled:
         return _profile_shape(ascent, parents, summary, climb.theta)
-    return family.finished(ascent.at, parents, ascent.expected(climb), summary)
+    return family.finished(ascent.at, parents, climb if family.canonical else ascent.expected(climb), summary)
 
 
 def _centre_columns(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent, Maximum]:
